@@ -1,0 +1,106 @@
+"""Build of the compiled parts. Everything that can be switched stands in the block below.
+
+Environment: TINYGRAD_EXT_DEBUG=1 (assertions, -O0), TINYGRAD_EXT_SANITIZE=1 (ASan and UBSan),
+TINYGRAD_EXT_ANNOTATE=1 (Cython's HTML), TINYGRAD_EXT_COVERAGE=1 (line tracing), TINYGRAD_EXT_JOBS=n.
+"""
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+PACKAGE = ROOT / "tinygrad_ext"
+sys.path.insert(0, str(ROOT / "tools"))
+
+# ---- switches ------------------------------------------------------------------------------------------------------
+DEBUG = os.environ.get("TINYGRAD_EXT_DEBUG") == "1"
+SANITIZE = os.environ.get("TINYGRAD_EXT_SANITIZE") == "1"
+COVERAGE = os.environ.get("TINYGRAD_EXT_COVERAGE") == "1"
+ANNOTATE = os.environ.get("TINYGRAD_EXT_ANNOTATE") == "1"
+JOBS = int(os.environ.get("TINYGRAD_EXT_JOBS", os.cpu_count() or 1))
+
+# No -ffast-math and no -march=native: results are the same on every machine of one instruction set, and a wheel
+# runs everywhere. No contraction: vector body and scalar tail of a loop must round alike.
+CFLAGS = ["-std=gnu11", "-fno-strict-aliasing", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno",
+          "-fno-trapping-math", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unused-variable"]
+CFLAGS += ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
+LDFLAGS = [] if DEBUG else ["-Wl,-s"] if sys.platform == "linux" else []
+if SANITIZE:
+    CFLAGS += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer",
+               "-fno-sanitize=float-divide-by-zero,float-cast-overflow,alignment"]
+    LDFLAGS = ["-fsanitize=address,undefined"]
+DIRECTIVES = {
+    "language_level": 3, "boundscheck": DEBUG, "wraparound": False, "initializedcheck": DEBUG, "cdivision": True,
+    "embedsignature": False, "linetrace": COVERAGE, "binding": True, "annotation_typing": False,
+}
+
+# C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
+# kernels/X_isa.h where these exist; what goes beyond the rule stands here.
+MORE_SOURCES = {
+    "core/random": ["kernels/random_sample.c"],
+    "core/blas": ["kernels/gemm.c"],
+    "core/copy": ["kernels/casts.c"],
+    "core/node": ["core/frames.c"],
+}
+LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
+
+
+def kernel_sources(place):
+    """C files of the module at `place` (such as native/conv), below the package."""
+    stem = place.rpartition("/")[2]
+    if (PACKAGE / "kernels" / f"{stem}.c").exists():
+        yield f"kernels/{stem}.c"
+    if (PACKAGE / "kernels" / f"{stem}_isa.h").exists():
+        yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
+    yield from MORE_SOURCES.get(place, [])
+
+
+def extensions():
+    for pyx in sorted(PACKAGE.rglob("*.pyx")):
+        place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
+        kernels = [f"tinygrad_ext/{c}" for c in kernel_sources(place)]
+        headers = [str(h.relative_to(ROOT)) for h in (PACKAGE / "kernels").glob("*.h")] if kernels else []
+        yield Extension(
+            "tinygrad_ext." + place.replace("/", "."), [str(pyx.relative_to(ROOT)), *kernels], depends=headers,
+            include_dirs=["tinygrad_ext/kernels", "tinygrad_ext/core"],
+            extra_compile_args=CFLAGS + (["-O3"] if kernels and not DEBUG and not SANITIZE else []),
+            extra_link_args=LDFLAGS,
+            libraries=["m", *LIBRARIES.get(place, [])], define_macros=[("CYTHON_TRACE", "1")] if COVERAGE else [],
+        )
+
+
+class IncrementalBuild(build_ext):
+    """Compiles only the C files that changed, so that touching one kernel rebuilds one object."""
+
+    def build_extensions(self):
+        self.parallel = JOBS
+        plain = self.compiler._compile
+
+        def compile_if_newer(obj, src, ext, cc_args, extra_postargs, pp_opts):
+            newest = max([os.path.getmtime(src), *_header_times(src)])
+            if not os.path.exists(obj) or os.path.getmtime(obj) < newest:
+                plain(obj, src, ext, cc_args, extra_postargs, pp_opts)
+
+        self.compiler._compile = compile_if_newer
+        super().build_extensions()
+
+
+def _header_times(src):
+    """Times of the kernel headers, for a hand-written C file and for what Cython made of a .pyx."""
+    return [h.stat().st_mtime for h in (PACKAGE / "kernels").glob("*.h")] + [(ROOT / "setup.py").stat().st_mtime]
+
+
+def main():
+    from Cython.Build import cythonize
+    from generate_loops import generate
+
+    generate(PACKAGE)
+    modules = cythonize(list(extensions()), compiler_directives=DIRECTIVES, annotate=ANNOTATE, nthreads=JOBS,
+                        build_dir="build/cython", quiet=True)
+    setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Each layer beside PyTorch's: the same seed gives the same parameters, output, gradients and printed form."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import nn
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+IMAGE = (2, 4, 8, 8)
+CASES = [
+    ("Identity", (3, 4), {"unused": 1}, (2, 3)),
+    ("Linear", (5, 3), {}, (2, 5)),
+    ("Linear", (5, 3), {"bias": False}, (5,)),
+    ("Conv1d", (4, 6, 3), {"padding": 1}, (2, 4, 9)),
+    ("Conv2d", (4, 6, 3), {}, IMAGE),
+    ("Conv2d", (4, 6, (3, 2)), {"stride": 2, "padding": (1, 0), "dilation": 2, "groups": 2}, IMAGE),
+    ("Conv2d", (4, 4, 3), {"padding": "same", "bias": False}, IMAGE),
+    ("Conv2d", (4, 4, 3), {"padding": "valid"}, IMAGE),
+    ("BatchNorm1d", (5,), {}, (3, 5)),
+    ("BatchNorm1d", (5,), {"momentum": None}, (3, 5, 2)),
+    ("BatchNorm1d", (5,), {"affine": False, "track_running_stats": False}, (3, 5)),
+    ("BatchNorm2d", (4,), {"bias": False}, IMAGE),
+    ("LayerNorm", (5,), {}, (2, 5)),
+    ("LayerNorm", ((3, 5),), {"bias": False}, (2, 3, 5)),
+    ("GroupNorm", (2, 4), {}, IMAGE),
+    ("ReLU", (), {}, (7,)),
+    ("ReLU6", (), {}, (7,)),
+    ("GELU", (), {}, (7,)),
+    ("GELU", ("tanh",), {}, (7,)),
+    ("SiLU", (), {}, (7,)),
+    ("Mish", (), {}, (7,)),
+    ("SELU", (), {}, (7,)),
+    ("ELU", (0.5,), {}, (7,)),
+    ("LeakyReLU", (0.2,), {}, (7,)),
+    ("PReLU", (4,), {}, IMAGE),
+    ("Sigmoid", (), {}, (7,)),
+    ("LogSigmoid", (), {}, (7,)),
+    ("Tanh", (), {}, (7,)),
+    ("Hardtanh", (-0.5, 0.5), {}, (7,)),
+    ("Hardsigmoid", (), {}, (7,)),
+    ("Hardswish", (), {}, (7,)),
+    ("Softplus", (2.0,), {}, (7,)),
+    ("Softsign", (), {}, (7,)),
+    ("Softmax", (1,), {}, (2, 5)),
+    ("LogSoftmax", (-1,), {}, (2, 5)),
+    ("GLU", (), {}, (2, 6)),
+    ("MaxPool1d", (2,), {}, (2, 3, 8)),
+    ("MaxPool2d", (2,), {"stride": 1, "padding": 1, "ceil_mode": True}, IMAGE),
+    ("AvgPool1d", (2,), {}, (2, 3, 8)),
+    ("AvgPool2d", ((2, 3),), {"padding": (1, 0), "count_include_pad": False}, IMAGE),
+    ("AdaptiveAvgPool1d", (3,), {}, (2, 3, 8)),
+    ("AdaptiveAvgPool2d", ((3, 1),), {}, IMAGE),
+    ("Dropout", (0.0,), {}, (7,)),
+    ("Flatten", (), {}, IMAGE),
+    ("Flatten", (0, 1), {}, IMAGE),
+    ("Unflatten", (1, (2, 2)), {}, IMAGE),
+]
+
+
+def pair_of(name, args, kwargs):
+    """Make our layer and PyTorch's from the same seed."""
+    tg.manual_seed(5)
+    ours = getattr(nn, name)(*args, **kwargs)
+    torch.manual_seed(5)
+    return ours, getattr(torch.nn, name)(*args, **kwargs)
+
+
+def both(values):
+    """Return the same values as our tensor and as PyTorch's, both requiring grad."""
+    return tg.from_numpy(values.copy()).requires_grad_(), torch.from_numpy(values.copy()).requires_grad_()
+
+
+def close(ours, theirs, what):
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-5, atol=2e-6, err_msg=what)
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "shape"), CASES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CASES)])
+def test_layer_equals_pytorchs(name, args, kwargs, shape):
+    ours, theirs = pair_of(name, args, kwargs)
+    x, reference_x = both(np.random.default_rng(0).standard_normal(shape).astype("float32"))
+    for training in (True, False):
+        ours.train(training)
+        theirs.train(training)
+        out, reference = ours(x), theirs(reference_x)
+        close(out, reference, "output")
+    weights = np.random.default_rng(1).standard_normal(tuple(reference.shape)).astype("float32")
+    (out * tg.from_numpy(weights)).sum().backward()
+    (reference * torch.from_numpy(weights)).sum().backward()
+    close(x.grad, reference_x.grad, "gradient of the input")
+    for (key, parameter), (reference_key, reference) in zip(ours.named_parameters(), theirs.named_parameters()):
+        assert key == reference_key
+        close(parameter.grad, reference.grad, f"gradient of {key}")
+    state, reference_state = ours.state_dict(), theirs.state_dict()
+    assert list(state) == list(reference_state)
+    for key in state:
+        close(state[key], reference_state[key], key)
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "shape"), CASES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CASES)])
+def test_layer_prints_as_pytorchs(name, args, kwargs, shape):
+    ours, theirs = pair_of(name, args, kwargs)
+    assert repr(ours) == repr(theirs)
+
+
+def test_inplace_activations_write_over_their_input():
+    for name in ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "LeakyReLU", "ELU", "Hardtanh", "Hardswish", "Hardsigmoid"):
+        x = tg.tensor([-2.0, 3.0])
+        layer = getattr(nn, name)(inplace=True)
+        assert layer(x) is x and "inplace=True" in repr(layer) or name.startswith("Hard")
+
+
+def test_embedding_equals_pytorchs():
+    ours, theirs = pair_of("Embedding", (5, 3), {"padding_idx": -1})
+    assert repr(ours) == repr(theirs)
+    close(ours.weight, theirs.weight, "table")
+    index = np.array([[0, 4], [2, 2]])
+    out, reference = ours(tg.from_numpy(index)), theirs(torch.from_numpy(index))
+    out.sum().backward()
+    reference.sum().backward()
+    close(out, reference, "rows")
+    close(ours.weight.grad, theirs.weight.grad, "gradient")
+
+
+LOSSES = [
+    ("MSELoss", {}, "values"),
+    ("L1Loss", {"reduction": "sum"}, "values"),
+    ("SmoothL1Loss", {"beta": 0.5}, "values"),
+    ("HuberLoss", {"delta": 0.7, "reduction": "none"}, "values"),
+    ("BCEWithLogitsLoss", {}, "values"),
+    ("KLDivLoss", {"reduction": "batchmean"}, "values"),
+    ("CrossEntropyLoss", {"label_smoothing": 0.1}, "classes"),
+    ("CrossEntropyLoss", {"ignore_index": 1, "reduction": "sum"}, "classes"),
+    ("CrossEntropyLoss", {}, "values"),
+    ("NLLLoss", {}, "classes"),
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs", "target"), LOSSES, ids=[f"{c[0]}-{i}" for i, c in enumerate(LOSSES)])
+def test_loss_equals_pytorchs(name, kwargs, target):
+    ours, theirs = pair_of(name, (), kwargs)
+    rng = np.random.default_rng(2)
+    x, reference_x = both(rng.standard_normal((4, 3)).astype("float32"))
+    goal = rng.random((4, 3)).astype("float32") if target == "values" else np.array([0, 1, 2, 1])
+    out, reference = ours(x, tg.from_numpy(goal)), theirs(reference_x, torch.from_numpy(goal))
+    close(out, reference, "loss")
+    out.sum().backward()
+    reference.sum().backward()
+    close(x.grad, reference_x.grad, "gradient")
+    assert repr(ours) == repr(theirs)
+
+
+def test_weighted_losses_equal_pytorchs():
+    rng = np.random.default_rng(3)
+    probability, goal = rng.random((4, 3)).astype("float32"), rng.random((4, 3)).astype("float32")
+    weight = np.array([1.0, 2.0, 3.0], "float32")
+    for name, keyword in (("BCELoss", "weight"), ("BCEWithLogitsLoss", "pos_weight"), ("CrossEntropyLoss", "weight")):
+        ours = getattr(nn, name)(**{keyword: tg.from_numpy(weight)})
+        theirs = getattr(torch.nn, name)(**{keyword: torch.from_numpy(weight)})
+        close(
+            ours(tg.from_numpy(probability), tg.from_numpy(goal)),
+            theirs(torch.from_numpy(probability), torch.from_numpy(goal)),
+            name,
+        )
+        assert keyword in dict(ours.named_buffers())

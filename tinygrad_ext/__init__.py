@@ -1,0 +1,101 @@
+"""A small compiled tensor, autograd and graph engine whose parts are extended by a pip install.
+
+The names follow PyTorch: ``import tinygrad_ext as torch`` runs code written for its extension notes.
+"""
+
+import math as _math
+import os as _os
+import sys as _sys
+
+from tinygrad_ext.core import (  # noqa: F401  (the order loads each layer once)
+    dtype as _dtype,
+    tensor as _tensor,
+    record as _record,
+    engine as _engine,
+)
+from tinygrad_ext.core.dtype import (
+    Size,
+    can_cast,
+    channels_last,
+    contiguous_format,
+    device,
+    dtype,
+    finfo,
+    get_default_dtype,
+    iinfo,
+    layout,
+    memory_format,
+    preserve_format,
+    promote_types,
+    set_default_dtype,
+    strided,
+)
+from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
+from tinygrad_ext.core.pointwise import result_type
+from tinygrad_ext.core.tensor import Parameter, Tensor
+
+globals().update(_dtype.by_name)
+
+from tinygrad_ext import _assemble, autograd  # noqa: E402
+from tinygrad_ext.autograd.modes import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+__version__ = "0.1.0"
+
+_LAZY = ("nn", "optim", "utils", "testing", "overrides", "serialization", "linalg", "special", "random", "printing",
+         "registry", "config")
+_LAZY_NAMES = {
+    "save": "serialization", "load": "serialization", "set_printoptions": "printing", "get_printoptions": "printing",
+    "show_config": "config",
+}
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module("tinygrad_ext." + name)
+    if name in _LAZY_NAMES:
+        import importlib
+
+        value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(_assemble.unknown_name(name))
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+
+
+def is_tensor(obj):
+    """Whether obj is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input):
+    """Whether the tensor's dtype is a floating one."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input):
+    """Whether the tensor's dtype is a complex one."""
+    return input.dtype.is_complex
+
+
+def numel(input):
+    """Number of elements."""
+    return input.numel()
+
+
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+newaxis = None
+_assemble.publish(_sys.modules[__name__], _os.path.dirname(__file__))

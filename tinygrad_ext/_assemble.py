@@ -1,0 +1,71 @@
+"""Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
+
+import importlib
+
+from tinygrad_ext import registry
+from tinygrad_ext.core import dtype as _dtype
+from tinygrad_ext.core import methods, node, tensor
+from tinygrad_ext.core.hooks import add_hook
+from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.ops import FAMILIES, NATIVE
+from tinygrad_ext.ops.record import RECORDS
+
+
+def publish(package, folder):
+    """Register the families and put their functions at the top of the package."""
+    for name in NATIVE:
+        importlib.import_module("tinygrad_ext.native." + name)
+    for name in FAMILIES:
+        importlib.import_module("tinygrad_ext.ops." + name)
+    registry.register_all(RECORDS)
+    names = vars(package)
+    for path, fn in registry.functions.items():
+        if "." not in path:
+            names[path] = fn
+    _fill_slots(folder)
+
+
+def _repr(t):
+    from tinygrad_ext.printing import tensor_repr
+
+    return tensor_repr(t)
+
+
+def _fill_slots(folder):
+    from tinygrad_ext.autograd import engine, slots
+
+    tensor.set_slot("repr", _repr)
+    tensor.set_slot("grad_fn", methods.grad_fn)
+    node.set_package_folder(folder + "/")
+    node.set_slot("handle", add_hook)
+    slots.fill()
+    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_"):
+        setattr(Tensor, name, _as_method(getattr(methods, name)))
+    Tensor._mark_retains_grad = _as_method(methods.mark_retains_grad)
+    Tensor.backward = engine.tensor_backward
+    Tensor.retain_grad = engine.retain_grad
+    from tinygrad_ext import tensor_methods
+
+    tensor_methods.install()
+
+
+def _as_method(builtin):
+    """A Python function over a compiled one, so that it binds as a method."""
+
+    def method(self, *args, **kwargs):
+        return builtin(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = builtin.__name__, builtin.__doc__
+    method.__qualname__ = "Tensor." + builtin.__name__
+    return method
+
+
+def unknown_name(name):
+    """Text for an attribute the package does not have."""
+    import difflib
+
+    known = [*registry.functions, *_dtype.by_name]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return (f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
+            "docs/differences.md.")

@@ -1,0 +1,19 @@
+"""Reverse-mode differentiation: backward, grad, grad modes, gradient checks.
+
+The engine is compiled (core/node, core/record, core/engine); this package is its public face.
+"""
+
+from tinygrad_ext.autograd.engine import backward, grad
+from tinygrad_ext.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tinygrad_ext.autograd.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+from tinygrad_ext.core.tensor import Tensor as Variable
+
+__all__ = ["GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "gradcheck", "gradgradcheck",
+           "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]

@@ -1,0 +1,157 @@
+"""backward() and grad(): arguments in, the compiled engine behind."""
+
+import warnings
+import weakref
+
+from tinygrad_ext.core.engine import run_backward
+from tinygrad_ext.core.tensor import Tensor
+
+
+def _as_tuple(values, what):
+    if values is None:
+        return None
+    if isinstance(values, (Tensor, GradientEdge)):
+        return (values,)
+    if isinstance(values, (tuple, list)):
+        return tuple(values)
+    raise TypeError(f"{what} must be a tensor, a GradientEdge or a sequence of them, got {type(values).__name__}")
+
+
+class GradientEdge(tuple):
+    """A node and the number of one of its outputs: a place in the graph that needs no tensor to be kept."""
+
+    __slots__ = ()
+
+    def __new__(cls, node, output_nr):
+        return tuple.__new__(cls, (node, output_nr))
+
+    node = property(lambda self: self[0])
+    output_nr = property(lambda self: self[1])
+
+
+def _root_grads(outputs, grads, is_batched=False):
+    """One gradient for each output: ones for a scalar when none is given."""
+    from tinygrad_ext import ones_like
+
+    if grads is None:
+        grads = (None,) * len(outputs)
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    ready = []
+    for i, (out, g) in enumerate(zip(outputs, grads)):
+        if g is None:
+            if not isinstance(out, Tensor):
+                raise RuntimeError("grad must be given for an output that is a GradientEdge")
+            if not out.requires_grad:
+                raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            if out.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs. This output has shape "
+                                   f"{list(out.shape)}: reduce it first, for example with .sum(), or pass gradient=.")
+            if not (out.dtype.is_floating_point or out.dtype.is_complex):
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            if out.dtype.is_complex:
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            g = ones_like(out)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        elif isinstance(out, Tensor):
+            if tuple(g.shape) != tuple(out.shape):
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of "
+                                   f"{out.shape}.")
+            if g.dtype.is_complex != out.dtype.is_complex:
+                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
+                                   f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
+                                   f"{out.dtype}.")
+        ready.append(g)
+    return ready
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Add the gradients of the sum of `tensors` (weighted by `grad_tensors`) into the leaves' ``.grad``.
+
+    Arguments:
+        tensors: tensor or sequence of tensors to differentiate.
+        grad_tensors: gradient for each, of its shape; may be left out for single-element tensors.
+        retain_graph: keep what was saved, for a second pass (default: the value of create_graph).
+        create_graph: record the pass itself, for derivatives of higher order.
+        inputs: fill only these tensors' ``.grad``.
+
+    Raises RuntimeError when a tensor needs no gradient, a gradient is missing or of the wrong shape, or the graph
+    has been freed by an earlier pass.
+    """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    outputs = _as_tuple(tensors, "tensors")
+    if inputs is not None:
+        inputs = _as_tuple(inputs, "inputs")
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
+    keep = create_graph if retain_graph is None else retain_graph
+    run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
+
+
+def _retained(inputs):
+    """Non-leaf inputs of backward() get their .grad filled as retained gradients."""
+    if inputs is None:
+        return None
+    for t in inputs:
+        if isinstance(t, Tensor) and not t.is_leaf:
+            retain_grad(t)
+    return inputs
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """Gradients of the sum of `outputs` with respect to `inputs`, as a tuple in their order.
+
+    Arguments:
+        outputs, inputs: tensors or sequences of them; inputs may be a dict, and then the answer is one.
+        grad_outputs: gradient for each output, of its shape.
+        retain_graph, create_graph: as for `backward`.
+        allow_unused: give None for an input that the outputs do not depend on, instead of raising.
+        materialize_grads: give zeros there.
+
+    Raises RuntimeError as `backward` does, and for unused inputs; NotImplementedError for is_grads_batched.
+    """
+    if is_grads_batched:
+        raise NotImplementedError("grad(): is_grads_batched=True needs vmap, which this release does not have; "
+                                  "call grad once for each row of grad_outputs")
+    if type(inputs) is dict:
+        got = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused, False,
+                   materialize_grads)
+        return dict(zip(inputs, got))
+    outputs, wanted = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    if not wanted:
+        raise ValueError("grad requires non-empty inputs.")
+    allow = materialize_grads if allow_unused is None else allow_unused
+    grads = _root_grads(outputs, _as_tuple(grad_outputs, "grad_outputs"))
+    keep = create_graph if retain_graph is None else retain_graph
+    got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
+    if materialize_grads:
+        from tinygrad_ext import zeros_like
+
+        got = [zeros_like(t, requires_grad=True) if g is None else g for g, t in zip(got, wanted)]
+    return tuple(got)
+
+
+# ---- Tensor methods ------------------------------------------------------------------------------------------------
+
+
+def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def retain_grad(self):
+    """Let ``.grad`` be filled for this tensor, though it is not a leaf."""
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self.is_leaf or self.retains_grad:
+        return
+    self.grad_fn._retain(self.output_nr, weakref.ref(self))
+    self._mark_retains_grad()

@@ -1,0 +1,60 @@
+"""What the compiled graph needs from the ops above it."""
+
+from tinygrad_ext.core import node
+
+
+def _sum_to(grad, shape):
+    """Sum a gradient down to the shape that was broadcast."""
+    extra = grad.dim() - len(shape)
+    dims = [*range(extra), *(extra + i for i, s in enumerate(shape) if s == 1 and grad.shape[extra + i] != 1)]
+    if dims:
+        grad = grad.sum(dims, keepdim=True)
+    return grad.reshape(shape) if extra else grad
+
+
+def _copy_strided(grad, sizes, strides):
+    """A copy of a gradient with the memory order of the tensor it belongs to."""
+    from tinygrad_ext import empty_strided
+
+    return empty_strided(sizes, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
+
+
+def _accumulate_into(total, grad):
+    total.detach().add_(grad.detach())
+
+
+def _has_nan(t):
+    return bool(t.isnan().any()) if t.dtype.is_floating_point or t.dtype.is_complex else False
+
+
+def _stack():
+    import traceback
+
+    return traceback.extract_stack()[:-1]
+
+
+def _explain_trace(name, stack):
+    import traceback
+    import warnings
+
+    warnings.warn(f"Error detected in {name}. Traceback of forward call that caused the error:\n"
+                  + "".join(traceback.format_list(stack)), UserWarning, stacklevel=2)
+
+
+def fill():
+    """Hand the functions to the core."""
+    import tinygrad_ext as tg
+
+    def zeros(size, dtype, device):
+        return tg.zeros(size, dtype=dtype, device=device)
+
+    functions = {
+        "zeros": zeros, "sum_to": _sum_to, "copy_strided": _copy_strided, "accumulate_into": _accumulate_into,
+        "has_nan": _has_nan, "stack": _stack, "explain_trace": _explain_trace,
+        "add": lambda a, b: a + b, "add_": lambda a, b: a.add_(b), "clone": lambda t: t.clone(),
+        "detached_clone": lambda t: t.detach().clone(), "restride": lambda t, *a: t.as_strided(*a),
+        "zero_": lambda t: t.zero_(), "copy_": lambda t, v: t.copy_(v), "real": lambda t: t.real,
+        "to_dtype": lambda t, d: t.to(d),
+    }
+    for name, fn in functions.items():
+        node.set_slot(name, fn)

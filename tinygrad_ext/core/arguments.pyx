@@ -1,0 +1,398 @@
+# cython: language_level=3
+"""One argument parser, driven by schemas.
+
+`bind` tries one schema and says yes or no without building an error; `explain_failure` runs only when all
+schemas of a name have refused, and words the TypeError as PyTorch does. Arguments stay Python objects:
+kernels read the few they need.
+"""
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
+from cpython.float cimport PyFloat_Check
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_Check
+from tinygrad_ext.core.dispatch cimport (
+    A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DICT, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR,
+    A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NUMBER, F_OPTIONAL,
+)
+from tinygrad_ext.core.dtype cimport device, dtype
+from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
+
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
+    int PyUnicode_Compare(PyObject *a, PyObject *b) except? -1
+    int PyIndex_Check(PyObject *o)
+    PyObject *PySequence_Fast_GET_ITEM(PyObject *o, Py_ssize_t i)
+
+cdef object _disabled = None        # overrides._disabled_torch_function_impl
+cdef dict _has_function = {}        # type -> whether instances bring a __torch_function__
+cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x"}
+
+
+def set_disabled_implementation(fn):
+    """The `__torch_function__` that means: this subclass does not override."""
+    global _disabled
+    _disabled = fn
+
+
+cdef int brings_function(object o) except -1:
+    """1 when o's type defines `__torch_function__` and has not disabled it."""
+    cdef object found
+    t = type(o)
+    if t is Tensor or t in (int, float, str, bool, tuple, list, type(None)):
+        return 0
+    found = getattr(o, "__torch_function__", None)
+    if found is None or found is _disabled or isinstance(o, type):
+        return 0
+    return 0 if exact(o) else 1
+
+
+# ---- one value against one spec ------------------------------------------------------------------------------------
+
+cdef inline bint _is_int(object o):
+    if PyLong_CheckExact(o):
+        return True
+    if PyBool_Check(o) or PyFloat_Check(o) or o is None:
+        return False
+    if isinstance(o, Tensor):
+        return (<Tensor>o).count == 1 and (<Tensor>o).rank == 0 and TGX_BOOL < (<Tensor>o).tid <= TGX_I64
+    return PyLong_Check(o) or (PyIndex_Check(<PyObject *>o) and type(o).__name__ != "bool")
+
+
+cdef inline bint _is_number(object o):
+    if PyFloat_Check(o) or PyLong_Check(o) or PyComplex_Check(o):
+        return True
+    if isinstance(o, Tensor):
+        return (<Tensor>o).rank == 0 and not needs_grad(<Tensor>o)
+    # NumPy's scalars answer __float__ or __complex__ and have a dtype, but no length
+    return hasattr(o, "dtype") and (hasattr(o, "__float__") or hasattr(o, "__complex__")) and getattr(o, "ndim", 1) == 0
+
+
+cdef int _accepts_one(int kind, int flags, object o) except -1:
+    """0 no, 1 yes, 2 yes and it brings an override."""
+    if kind == A_TENSOR:
+        if exact(o):
+            return 1
+        if flags & F_NUMBER and not isinstance(o, Tensor) and _is_number(o):
+            return 1
+        if brings_function(o):
+            return 2
+        return isinstance(o, Tensor)
+    if kind == A_INT:
+        return _is_int(o)
+    if kind == A_BOOL:
+        return PyBool_Check(o) or type(o).__name__ in ("bool_", "bool")
+    if kind == A_SCALAR or kind == A_COMPLEX:
+        return _is_number(o)
+    if kind == A_FLOAT:
+        return PyFloat_Check(o) or PyLong_Check(o) or (not PyComplex_Check(o) and _is_number(o))
+    if kind == A_STR:
+        return PyUnicode_Check(o)
+    if kind == A_DTYPE:
+        return type(o) is dtype or o is float or o is int or o is bool or o is complex
+    if kind == A_DEVICE:
+        return PyUnicode_Check(o) or type(o) is device
+    if kind == A_DICT:
+        return isinstance(o, dict)
+    if kind == A_LAYOUT:
+        return type(o).__name__ == "layout"
+    if kind == A_FORMAT:
+        return type(o).__name__ == "memory_format"
+    if kind == A_GENERATOR:
+        return type(o).__name__ == "Generator"
+    return 1
+
+
+cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
+    cdef object o
+    cdef int got, all_of = 1
+    if p == <PyObject *>None:
+        return 1 if s.flags & F_OPTIONAL or s.kind == A_ANY else 0
+    o = <object>p
+    if not s.flags & F_LIST:
+        return _accepts_one(s.kind, s.flags, o)
+    if isinstance(o, (list, tuple)):
+        for item in o:
+            if item is None and s.flags & F_ELEM_OPTIONAL:
+                continue
+            got = _accepts_one(s.kind, s.flags & F_NUMBER, item)
+            if got == 0:
+                return 0
+            if got == 2:
+                all_of = 2
+        return all_of
+    if s.size > 0:
+        return _accepts_one(s.kind, s.flags, o)       # a lone value stands for `size` equal ones
+    if s.kind == A_TENSOR:
+        return 2 if not isinstance(o, Tensor) and brings_function(o) else 0
+    return 0
+
+
+# ---- binding -------------------------------------------------------------------------------------------------------
+
+cdef int _place_of(Op op, PyObject *name, bint method) except -2:
+    """Number of the argument called `name`; nargs for `out`; -1 when there is none."""
+    cdef int i
+    for i in range(op.nargs):
+        if op.args[i].name == name:
+            return i
+    for i in range(op.nargs):
+        if PyUnicode_Compare(op.args[i].name, name) == 0:
+            return i
+    text = <object>name
+    if text == "out":
+        return op.nargs
+    for i in range(op.nargs):
+        if _other_names.get(<object>op.args[i].name) == text:
+            return i
+    if text == "input" and op.nargs and <object>op.args[0].name == "self":
+        return 0
+    return -1
+
+
+cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1:
+    """Fill b.args from a vectorcall's arguments. False when this schema does not fit."""
+    cdef Py_ssize_t i, nkw, extra
+    cdef int got, at
+    cdef ArgSpec *s
+    cdef object rest
+    b.out = NULL
+    b.overloaded = False
+    b.owned = NULL
+    if n > op.npositional:
+        # view(2, 4), permute(0, 2, 1), zeros(2, 3): trailing ints are one list
+        at = op.npositional - 1
+        if at < 0:
+            return False
+        s = &op.args[at]
+        if not (s.flags & F_LIST and s.kind == A_INT) or (at > 0 and not method and op.ntensors == 0):
+            return False
+        return _bind_varargs(op, given, n, kwnames, method, b, at)
+    for i in range(n):
+        s = &op.args[i]
+        if s.kind == A_TENSOR and not s.flags & F_LIST and exact(<object>given[i]):
+            b.args[i] = given[i]
+            continue
+        got = _accepts(s, given[i])
+        if got == 0:
+            if i == op.npositional - 1 and i == n - 1 and s.flags & F_LIST and s.kind == A_INT and s.size <= 0:
+                if _is_int(<object>given[i]):
+                    return _bind_varargs(op, given, n, kwnames, method, b, <int>i)
+            return False
+        if got == 2:
+            b.overloaded = True
+        b.args[i] = given[i]
+    for i in range(n, op.nargs):
+        b.args[i] = NULL
+    return _bind_keywords(op, given, n, kwnames, method, b)
+
+
+cdef bint _bind_varargs(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b, int at) except -1:
+    cdef PyObject *packed[MAX_ARGS]
+    cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    cdef bint fits
+    for i in range(at, n):
+        if not _is_int(<object>given[i]):
+            return False
+    if at + 1 + nkw > MAX_ARGS:
+        return False
+    rest = PyTuple_New(n - at)
+    for i in range(at, n):
+        Py_INCREF(<object>given[i])
+        PyTuple_SET_ITEM(rest, i - at, <object>given[i])
+    for i in range(at):
+        packed[i] = given[i]
+    packed[at] = <PyObject *>rest
+    for i in range(nkw):
+        packed[at + 1 + i] = given[n + i]
+    fits = bind(op, packed, at + 1, kwnames, method, b)
+    if fits:
+        Py_INCREF(rest)
+        b.owned = <PyObject *>rest
+    return fits
+
+
+cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1:
+    cdef Py_ssize_t i
+    cdef int at, got
+    cdef ArgSpec *s
+    if kwnames != NULL:
+        for i in range(PyTuple_GET_SIZE(kwnames)):
+            at = _place_of(op, PyTuple_GET_ITEM(kwnames, i), method)
+            if at < 0:
+                return False
+            if at == op.nargs:
+                if not _accepts_out(op, given[n + i], b):
+                    return False
+                continue
+            if b.args[at] != NULL:
+                return False
+            got = _accepts(&op.args[at], given[n + i])
+            if got == 0:
+                return False
+            if got == 2:
+                b.overloaded = True
+            b.args[at] = given[n + i]
+    for i in range(n, op.nargs):
+        if b.args[i] == NULL:
+            s = &op.args[i]
+            if not s.flags & F_DEFAULT:
+                return False
+            b.args[i] = s.default
+    return True
+
+
+cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
+    cdef object o = <object>p
+    if not op.has_out:
+        return False
+    if o is None:
+        return True
+    for item in (o if isinstance(o, (tuple, list)) else (o,)):
+        if not isinstance(item, Tensor) and not brings_function(item):
+            return False
+        if not exact(item) and brings_function(item):
+            b.overloaded = True
+    if isinstance(o, (tuple, list)) != (op.nreturns > 1):
+        return False
+    b.out = p
+    return True
+
+
+# ---- wording the refusal -------------------------------------------------------------------------------------------
+
+_KIND_TEXT = ["Tensor", "Number", "int", "float", "bool", "str", "torch.dtype", "torch.device", "torch.layout",
+              "torch.memory_format", "torch.Generator", "complex", "dict", "object"]
+
+
+cdef str _python_name(Op op, int i, bint method):
+    name = <object>op.args[i].name
+    return "input" if name == "self" and not method else name
+
+
+cdef str _type_text(ArgSpec *s):
+    text = _KIND_TEXT[s.kind]
+    return f"tuple of {text}s" if s.flags & F_LIST else text
+
+
+cdef str _signature_text(Op op, bint method):
+    parts = []
+    cdef int i
+    cdef bint star = False
+    for i in range(1 if method else 0, op.nargs):
+        if op.args[i].flags & F_KEYWORD and not star:
+            star = True
+            parts.append("*")
+        part = f"{_type_text(&op.args[i])} {_python_name(op, i, method)}"
+        if op.args[i].flags & F_DEFAULT:
+            part += f" = {<object>op.args[i].default!r}"
+        parts.append(part)
+    if op.has_out and not method:
+        parts += (["*"] if not star else []) + ["Tensor out = None"]
+    return "(" + ", ".join(parts) + ")"
+
+
+cdef str _type_name(object o):
+    t = type(o)
+    if t in (tuple, list) and o:
+        return f"{t.__name__} of " + (f"({', '.join([type(x).__name__ for x in o])}{',' if len(o) == 1 else ''})"
+                                      if len({type(x) for x in o}) > 1 or t is tuple
+                                      else f"[{', '.join([type(x).__name__ for x in o])}]")
+    return t.__name__
+
+
+cdef object _only_failure(Op op, list positional, dict keywords, bint method):
+    """TypeError of a name that has one schema."""
+    cdef int i, at
+    cdef ArgSpec *s
+    cdef int skip = 1 if method else 0
+    values = {}
+    for i, v in enumerate(positional[:op.npositional]):
+        values[i] = v
+    if len(positional) > op.npositional:
+        s = &op.args[op.npositional - 1]
+        if op.npositional and s.flags & F_LIST and s.kind == A_INT:
+            rest = positional[op.npositional - 1:]
+            for v in rest:
+                if not _is_int(v):
+                    return TypeError(f"{op.title}(): argument '{_python_name(op, op.npositional - 1, method)}' (position "
+                                     f"{op.npositional - skip}) must be tuple of ints, not {type(v).__name__}")
+        most, got = op.npositional - skip, len(positional) - skip
+        return TypeError(f"{op.title}() takes {most} positional argument{'s' if most != 1 else ''} but {got} "
+                         f"{'were' if got != 1 else 'was'} given. Its arguments are {_signature_text(op, method)}.")
+    for name, v in keywords.items():
+        at = _place_of(op, <PyObject *>name, method)
+        if at < 0 or (at == op.nargs and not op.has_out):
+            near = _near(name, [_python_name(op, i, method) for i in range(op.nargs)])
+            return TypeError(f"{op.title}() got an unexpected keyword argument '{name}'{near}")
+        if at == op.nargs:
+            if v is not None and not isinstance(v, (Tensor, tuple, list)):
+                return TypeError(f"{op.title}(): argument 'out' must be Tensor, not {type(v).__name__}")
+            if isinstance(v, (tuple, list)) != (op.nreturns > 1):
+                return TypeError(f"{op.title}(): argument 'out' must be "
+                                 f"{'Tensor' if op.nreturns == 1 else f'tuple of {op.nreturns} Tensors'}, not {_type_name(v)}")
+            continue
+        if at in values:
+            return TypeError(f"{op.title}() got multiple values for argument '{name}'")
+        values[at] = v
+    missing = [_python_name(op, i, method) for i in range(op.nargs) if i not in values and not op.args[i].flags & F_DEFAULT]
+    if missing:
+        return TypeError(f"{op.title}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: "
+                         + ", ".join([f'"{m}"' for m in missing]))
+    for at in sorted(values):
+        s = &op.args[at]
+        v = values[at]
+        if _accepts(s, <PyObject *>v):
+            continue
+        where = f"argument '{_python_name(op, at, method)}'"
+        if not s.flags & F_KEYWORD:
+            where += f" (position {at + 1 - skip})"
+        if s.flags & F_LIST and isinstance(v, (tuple, list)):
+            for k, item in enumerate(v):
+                if not _accepts_one(s.kind, s.flags & F_NUMBER, item):
+                    if s.kind == A_TENSOR:
+                        return TypeError(f"{op.title}(): expected Tensor as element {k} in argument {at}, but got "
+                                         f"{type(item).__name__}")
+                    return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
+                                     f"{type(item).__name__} at pos {k}")
+        return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {type(v).__name__}{_foreign(v)}")
+    return TypeError(f"{op.title}(): arguments do not fit {_signature_text(op, method)}")
+
+
+cdef str _near(str name, list names):
+    import difflib
+    close = difflib.get_close_matches(name, names, 1)
+    return f". Did you mean '{close[0]}'?" if close else f". Its arguments are {', '.join(names)}."
+
+
+cdef str _foreign(object v):
+    """How to bring another library's array over."""
+    if hasattr(v, "__dlpack__"):
+        return ". Convert it first with tinygrad_ext.from_dlpack(...)"
+    return ""
+
+
+cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method):
+    """The TypeError for arguments that no schema of a name accepts."""
+    cdef Py_ssize_t i
+    cdef Op op
+    positional = [<object>given[i] for i in range(n)]
+    keywords = {}
+    if kwnames != NULL:
+        for i in range(PyTuple_GET_SIZE(kwnames)):
+            keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>given[n + i]
+    if len(ops) == 1:
+        return _only_failure(<Op>ops[0], positional, keywords, method)
+    op = ops[0]
+    got = [_type_name(v) for v in positional[1 if method else 0:]] + [f"{k}={_type_name(v)}" for k, v in keywords.items()]
+    hint = ""
+    for v in positional + list(keywords.values()):
+        if not isinstance(v, Tensor):
+            hint = hint or _foreign(v)
+    lines = "".join([f"\n * {_signature_text(<Op>o, method)}" for o in ops])
+    return TypeError(f"{op.title}() received an invalid combination of arguments - got ({', '.join(got)}), "
+                     f"but expected one of:{lines}{hint}")

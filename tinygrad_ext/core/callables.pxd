@@ -1,0 +1,20 @@
+from cpython.object cimport PyObject
+from tinygrad_ext.core.dispatch cimport Op
+
+cdef class OpFunction:
+    cdef void *vectorcall
+    cdef list ops
+    cdef PyObject *first            # ops[0], borrowed
+    cdef int nops
+    cdef bint method
+    cdef bint inplace
+    cdef readonly str name
+    cdef public object owner
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class OpMethod(OpFunction):
+    pass
+
+cdef object binary(object method, object reflected, object a, object b)
+cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n)

@@ -1,0 +1,315 @@
+# cython: language_level=3
+"""Tensors from Python data: nested sequences, numbers, buffers, arrays."""
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Check
+from tinygrad_ext.core.copy cimport cast, clone
+from tinygrad_ext.core.dispatch cimport as_int, as_scalar
+from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype, dtype_of
+from tinygrad_ext.core.storage cimport borrow_storage
+from tinygrad_ext.core.tensor cimport READONLY, Tensor, blank, dtype_title, empty, finish, shape_text, write_scalar
+from tinygrad_ext.core.types cimport (
+    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
+    TGX_NTYPES, TGX_U8, tgx_scalar, uint8_t,
+)
+
+
+# ---- nested sequences ----------------------------------------------------------------------------------------------
+
+cdef int _shape_of(object data, int64_t *shape) except -1:
+    """Sizes along the first elements; the fill checks that the others agree."""
+    cdef int rank = 0
+    while True:
+        if isinstance(data, (list, tuple)):
+            shape[rank] = len(data)
+        elif isinstance(data, Tensor):
+            for i in range((<Tensor>data).rank):
+                shape[rank] = (<Tensor>data).sizes[i]
+                rank += 1
+            return rank
+        elif isinstance(data, (float, int, complex, str, bytes)) or not _is_sequence(data):
+            return rank
+        else:
+            shape[rank] = len(data)
+        rank += 1
+        if rank > TGX_MAX_DIMS:
+            raise ValueError(f"too many dimensions ({rank}); at most {TGX_MAX_DIMS} are possible")
+        if shape[rank - 1] == 0:
+            return rank
+        data = data[0]
+
+
+cdef bint _is_sequence(object o):
+    return PySequence_Check(o) and hasattr(o, "__len__") and getattr(o, "ndim", 1) != 0
+
+
+cdef int _kind_of(object data, int seen) except -2:
+    """Widest dtype needed by the numbers below `data`: bool, int64, the default float, complex."""
+    cdef int k
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            seen = _kind_of(item, seen)
+        return seen
+    if isinstance(data, bool):
+        k = TGX_BOOL
+    elif isinstance(data, float):
+        k = default_dtype_id
+    elif isinstance(data, int):
+        k = TGX_I64
+    elif isinstance(data, complex):
+        k = TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
+    elif isinstance(data, Tensor):
+        k = (<Tensor>data).tid
+    elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
+        if isinstance(data, str):
+            raise TypeError("new(): invalid data type 'str'; tensor() takes numbers, nested lists of them, and arrays")
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of them, "
+                           "and arrays")
+    elif hasattr(data, "dtype") and getattr(data, "ndim", 1) == 0:
+        k = _numpy_kind(data.dtype)
+    elif _is_sequence(data):
+        if hasattr(data, "dtype"):
+            k = _numpy_kind(data.dtype)
+        else:
+            for item in data:
+                seen = _kind_of(item, seen)
+            return seen
+    elif hasattr(data, "__float__"):
+        k = default_dtype_id
+    elif hasattr(data, "__index__"):
+        k = TGX_I64
+    else:
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of them, "
+                           "and arrays")
+    if seen < 0 or k == seen:
+        return k
+    if seen <= TGX_I64 and k <= TGX_I64:
+        return k if k > seen else seen
+    if k >= TGX_C64 or seen >= TGX_C64:
+        return TGX_C128 if (k in (TGX_C128, TGX_F64) or seen in (TGX_C128, TGX_F64)) else TGX_C64
+    return k if k > seen else seen
+
+
+cdef int _numpy_kind(object d) except -2:
+    return _tid_of_code(d.char, d.itemsize)
+
+
+cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim, int rank) except NULL:
+    """Write the numbers below `data` row by row; ValueError where a sequence has another length than its neighbours."""
+    cdef tgx_scalar s
+    cdef Tensor t
+    cdef int64_t n
+    if dim == rank:
+        if isinstance(data, float) and dtype == TGX_F32:
+            (<float *>at)[0] = data
+        elif type(data) is int and dtype == TGX_I64:
+            (<int64_t *>at)[0] = data
+        else:
+            _fill_number(data, at, dtype)
+        return at + ITEMSIZE[dtype]
+    if not _is_sequence(data) or isinstance(data, (str, bytes)):
+        raise TypeError(f"expected a sequence of length {shape[dim]} at dim {dim}, got {type(data).__name__}")
+    n = len(data)
+    if n != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
+    for item in data:
+        at = _fill(item, at, dtype, shape, dim + 1, rank)
+    return at
+
+
+cdef int _fill_number(object data, char *at, int dtype) except -1:
+    cdef tgx_scalar s
+    if isinstance(data, (list, tuple)):
+        raise ValueError(f"expected a number but got a {type(data).__name__}: the nesting is deeper here than at the start")
+    if isinstance(data, (str, bytes)) or data is None:
+        raise TypeError(f"must be real number, not {type(data).__name__}")
+    if isinstance(data, (int, float, complex, Tensor)) or hasattr(data, "item"):
+        s = as_scalar(data)
+    elif hasattr(data, "__index__"):
+        s = as_scalar(data.__index__())
+    elif hasattr(data, "__float__"):
+        s = as_scalar(float(data))
+    else:
+        raise TypeError(f"must be real number, not {type(data).__name__}")
+    if dtype < TGX_F16:
+        if s.im != 0 or isinstance(data, complex):
+            raise TypeError("can't convert complex to int: give a complex dtype")
+        if s.f != s.f:
+            raise ValueError("cannot convert float NaN to integer")
+        if dtype == TGX_BOOL:
+            s.i = s.f != 0 or s.i != 0
+    elif dtype < TGX_C64 and isinstance(data, complex):
+        raise TypeError("can't convert complex to float: give a complex dtype")
+    if dtype == TGX_U8 and not 0 <= s.i <= 255 or dtype == TGX_I8 and not -128 <= s.i <= 127 or (
+            dtype == TGX_I16 and not -32768 <= s.i <= 32767) or dtype == TGX_I32 and not -2147483648 <= s.i <= 2147483647:
+        raise RuntimeError(f"value cannot be converted to type {dtype_title(dtype)} without overflow: {data}")
+    write_scalar(at, dtype, s.f, s.im, s.i)
+    return 0
+
+
+cdef Tensor scalar_tensor(object value, int dtype):
+    cdef Tensor t
+    if dtype < 0:
+        dtype = _kind_of(value, -1)
+    t = empty(NULL, 0, dtype)
+    _fill_number(value, t.data, dtype)
+    return t
+
+
+cdef Tensor tensor_of(object data, int dtype, int device):
+    """A fresh tensor holding a copy of `data`."""
+    cdef int64_t shape[TGX_MAX_DIMS + 1]
+    cdef int rank
+    cdef Tensor t
+    if isinstance(data, Tensor):
+        t = clone(<Tensor>data)
+        return t if dtype < 0 else cast(t, dtype)
+    if not isinstance(data, (list, tuple, float, int, complex, str)):
+        if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data, (bytes, bytearray)):
+            t = clone(from_buffer(data, True))
+            return t if dtype < 0 else cast(t, dtype)
+        if hasattr(data, "__array__") and not _is_sequence(data):
+            return tensor_of(data.__array__(), dtype, device)
+    rank = _shape_of(data, shape)
+    if dtype < 0:
+        dtype = _kind_of(data, -1)
+        if dtype < 0:
+            dtype = default_dtype_id
+    t = empty(shape, rank, dtype, device)
+    if device == 0:
+        if rank == 0:
+            _fill_number(data, t.data, dtype)
+        elif t.count:
+            _fill(data, t.data, dtype, shape, 0, rank)
+        else:
+            _check_empty(data, shape, 0, rank)
+    return t
+
+
+cdef int _check_empty(object data, const int64_t *shape, int dim, int rank) except -1:
+    if dim == rank:
+        return 0
+    if len(data) != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
+    for item in data:
+        _check_empty(item, shape, dim + 1, rank)
+    return 0
+
+
+cdef int read_shape(object size, int64_t *shape) except -1:
+    """Sizes of a shape argument (ints, or one int); RuntimeError for negative ones."""
+    cdef int i, n
+    if not isinstance(size, (tuple, list)):
+        size = (size,)
+    n = len(size)
+    if n > TGX_MAX_DIMS:
+        raise RuntimeError(f"tensor has too many (>{TGX_MAX_DIMS}) dims: {n}")
+    for i in range(n):
+        item = size[i]
+        shape[i] = item if type(item) is int else as_int(<PyObject *>item)
+        if shape[i] < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {shape[i]}: {list(size)}")
+    return n
+
+
+# ---- buffers -------------------------------------------------------------------------------------------------------
+
+cdef int _tid_of_code(str code, int itemsize) except -2:
+    """dtype number of a NumPy or struct type letter."""
+    if code == "?":
+        return TGX_BOOL
+    if code == "e":
+        return TGX_F16
+    if code == "f":
+        return TGX_F32
+    if code == "d":
+        return TGX_F64
+    if code in ("F", "Zf"):
+        return TGX_C64
+    if code in ("D", "Zd"):
+        return TGX_C128
+    if code in ("b", "h", "i", "l", "q", "n", "p"):
+        return {1: TGX_I8, 2: TGX_I16, 4: TGX_I32, 8: TGX_I64}[itemsize]
+    if code in ("B", "c") and itemsize == 1:
+        return TGX_U8
+    raise TypeError(f"can't convert an array of type '{code}' ({itemsize} bytes). The only supported types are: float64, float32, "
+                    "float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+
+
+cdef class BufferOwner:
+    """Keeps a lender's buffer alive as long as the storage that uses it."""
+
+    cdef Py_buffer view
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef Tensor from_buffer(object data, bint copy):
+    """A tensor over the memory of anything with the buffer protocol. Read-only lenders give read-only tensors."""
+    cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
+    cdef Tensor t
+    cdef int i, tid
+    cdef int64_t low = 0, high = 0
+    cdef bint readonly = False
+    cdef str code
+    if not PyObject_CheckBuffer(data):
+        import numpy
+        data = numpy.asarray(data)
+    if hasattr(data, "dtype") and not data.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders "
+                         "is currently not supported. Use array.astype(array.dtype.newbyteorder('=')).")
+    if hasattr(data, "dtype"):
+        _tid_of_code(data.dtype.char, data.dtype.itemsize)     # NumPy's own refusal of odd types would name no dtype
+    try:
+        PyObject_GetBuffer(data, &owner.view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE)
+    except (BufferError, ValueError):
+        PyObject_GetBuffer(data, &owner.view, PyBUF_STRIDES | PyBUF_FORMAT)
+        readonly = True
+    code = owner.view.format.decode() if owner.view.format != NULL else "B"
+    if len(code) > 1 and code[0] in "@=<":
+        code = code[1:]
+    tid = _tid_of_code(code, owner.view.itemsize)
+    t = blank(owner.view.ndim)
+    for i in range(t.rank):
+        t.sizes[i] = owner.view.shape[i]
+        if owner.view.strides[i] % owner.view.itemsize:
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy array to reallocate memory.")
+        t.strides[i] = owner.view.strides[i] // owner.view.itemsize
+        if t.strides[i] < 0 and t.sizes[i] > 1:
+            if copy:
+                import numpy
+                return from_buffer(numpy.ascontiguousarray(data), False)
+            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                             "currently supported. (You can probably work around this by making a copy of your array with "
+                             "array.copy().)")
+        high += (t.sizes[i] - 1) * t.strides[i]
+    if <size_t>owner.view.buf % owner.view.itemsize:
+        import numpy
+        return from_buffer(numpy.array(data), False)
+    t.tid = tid
+    finish(t)
+    t.storage = borrow_storage(<char *>owner.view.buf, (high + 1) * ITEMSIZE[tid] if t.count else 0, owner, readonly)
+    t.data = <char *>owner.view.buf
+    if readonly:
+        t.bits |= READONLY
+    return t
+
+
+def from_numpy(array):
+    """A tensor that shares memory with a NumPy array. Raises TypeError for anything else and for unsupported dtypes."""
+    import numpy
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    t = from_buffer(array, False)
+    if (<Tensor>t).bits & READONLY:
+        import warnings
+        warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place writes. "
+                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=2)
+    return t
+
+
+def make_tensor(data, dt, dev):
+    """tensor(): copy of data with an optional dtype and device."""
+    from tinygrad_ext.core.dtype import device as _device
+    return tensor_of(data, -1 if dt is None else (<dtype>dt).id, 0 if dev is None else _device(dev).id)

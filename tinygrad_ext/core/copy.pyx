@@ -1,0 +1,94 @@
+# cython: language_level=3
+"""Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
+from libc.string cimport memset
+from tinygrad_ext.core.dispatch cimport as_scalar
+from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, shape_text, view, write_scalar
+from tinygrad_ext.core.types cimport tgx_loop, tgx_scalar
+
+cdef extern from "casts.h" nogil:
+    tgx_loop tgx_cast_loop(int src, int dst)
+
+
+cdef bint broadcasts(Tensor src, Tensor dst) noexcept:
+    """Whether src can be repeated to dst's shape."""
+    cdef int i, k
+    for i in range(src.rank):
+        k = dst.rank - src.rank + i
+        if k < 0:
+            if src.sizes[i] != 1:
+                return False
+        elif src.sizes[i] != dst.sizes[k] and src.sizes[i] != 1:
+            return False
+    return True
+
+
+cdef int copy_into(Tensor dst, Tensor src) except -1:
+    cdef tgx_iter it
+    cdef tgx_loop loop = tgx_cast_loop(src.tid, dst.tid)
+    if not broadcasts(src, dst):
+        raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
+    if dst.place != 0 or src.place != 0:
+        return 0
+    if dst.storage is src.storage and dst.data != src.data and dst.count > 1 and src.count > 1:
+        src = clone(src)
+    iter_begin(&it, dst.sizes, dst.rank)
+    iter_add(&it, dst.data, dst.sizes, dst.strides, dst.rank, ITEMSIZE[dst.tid])
+    iter_add(&it, src.data, src.sizes, src.strides, src.rank, ITEMSIZE[src.tid])
+    if it.numel > GRAIN:
+        with nogil:
+            iter_run(&it, loop, NULL)
+    else:
+        iter_run(&it, loop, NULL)
+    return 0
+
+
+cdef Tensor clone(Tensor t):
+    cdef Tensor out = empty_like(t, t.tid)
+    copy_into(out, t)
+    return out
+
+
+cdef Tensor contiguous(Tensor t):
+    cdef Tensor out
+    if t.bits & CONTIGUOUS:
+        return t
+    out = empty(t.sizes, t.rank, t.tid, t.place)
+    copy_into(out, t)
+    return out
+
+
+cdef Tensor cast(Tensor t, int dtype):
+    cdef Tensor out
+    if t.tid == dtype:
+        return t
+    out = empty_like(t, dtype)
+    copy_into(out, t)
+    return out
+
+
+cdef int fill(Tensor t, object value) except -1:
+    """Set every element to a number."""
+    cdef char[16] buffer
+    cdef int64_t stride = 0, one = 1
+    cdef tgx_scalar s = as_scalar(value)
+    cdef tgx_iter it
+    cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
+    if t.place != 0:
+        return 0
+    write_scalar(buffer, t.tid, s.f, s.im, s.i)
+    iter_begin(&it, t.sizes, t.rank)
+    iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])
+    iter_add(&it, buffer, &one, &stride, 1, ITEMSIZE[t.tid])
+    iter_run(&it, loop, NULL)
+    return 0
+
+
+cdef int zero(Tensor t) except -1:
+    if t.place != 0 or t.count == 0:
+        return 0
+    if t.bits & CONTIGUOUS:
+        memset(t.data, 0, t.count * ITEMSIZE[t.tid])
+        return 0
+    return fill(t, 0)

@@ -1,0 +1,123 @@
+"""Op, the callables over it, and the thread's state."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.tensor cimport Tensor
+from tinygrad_ext.core.types cimport TGX_NTYPES, int64_t, tgx_loop, tgx_scalar, uint8_t, uint32_t, uint64_t
+
+cdef extern from "state.h" nogil:
+    enum:
+        TGX_SLOT_OVERRIDE
+        TGX_SLOT_TRANSFORM
+        TGX_SLOT_TRACER
+        TGX_SLOT_PROFILER
+        TGX_SLOT_AUTOGRAD
+        TGX_NSLOTS
+        TGX_SLOT_BITS
+        TGX_NO_SUBCLASS
+    ctypedef struct tgx_state:
+        uint32_t flags
+        uint32_t below
+        uint8_t no_grad
+        uint8_t inference
+        uint8_t anomaly
+        PyObject *handler[5]
+
+cdef enum:
+    MAX_ARGS = 24
+    MAX_RULES = 12
+    MAX_SAVED = 24
+
+cdef enum ArgKind:
+    A_TENSOR, A_SCALAR, A_INT, A_FLOAT, A_BOOL, A_STR, A_DTYPE, A_DEVICE, A_LAYOUT, A_FORMAT, A_GENERATOR, A_COMPLEX
+    A_DICT, A_ANY
+
+cdef enum ArgFlag:
+    F_OPTIONAL = 1          # None is accepted
+    F_LIST = 2
+    F_KEYWORD = 4
+    F_DEFAULT = 8
+    F_NUMBER = 16           # a Tensor argument that takes a Python number too
+    F_WRITE = 32            # mutated
+    F_ELEM_OPTIONAL = 64    # a list whose elements may be None
+
+cdef struct ArgSpec:
+    int kind
+    int flags
+    int size                # of int[n]: n; a lone int stands for n equal ones
+    PyObject *name
+    PyObject *default
+
+cdef enum Kind:
+    POINTWISE, KERNEL, PYTHON_KERNEL, COMPOSITE
+
+cdef enum RuleParam:        # what a derivative rule asks for, in the high byte; argument or output number in the low
+    P_GRAD = 0x000
+    P_INPUT = 0x100
+    P_RESULT = 0x200
+    P_SHAPE = 0x300
+    P_NEEDS = 0x400
+    P_GRADS = 0x500
+    P_DTYPE = 0x600
+
+cdef struct Rule:
+    int ntargets
+    int[MAX_ARGS] targets   # which of Op.tensors
+    uint64_t saves          # mask over Op.saved
+    int nparams
+    int[MAX_SAVED] params
+    bint identity
+    PyObject *fn
+
+ctypedef object (*kernel_fn)(PyObject **args)
+
+cdef class Op:
+    cdef readonly str name          # aten::add.Tensor
+    cdef readonly str title         # add: what messages say
+    cdef readonly object record
+    cdef readonly object schema
+    cdef Kind kind
+    cdef int nargs
+    cdef int npositional
+    cdef int ntensors
+    cdef int nreturns
+    cdef int[MAX_ARGS] tensors      # numbers of the arguments that hold tensors or lists of them
+    cdef ArgSpec[MAX_ARGS] args
+    cdef kernel_fn kernel
+    cdef object python              # a Python kernel or a composite's function
+    cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
+    # pointwise
+    cdef tgx_loop[TGX_NTYPES] loops
+    cdef int nscalars
+    cdef int[MAX_ARGS] scalars      # argument numbers in the order of the loop's aux
+    cdef bint to_float              # integers are computed as the default float dtype
+    cdef int fixed_out              # dtype of the output, or -1: the computing dtype
+    cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
+    cdef bint out_kernel            # the kernel takes `out` as an extra last argument
+    # autograd
+    cdef bint differentiable
+    cdef bint is_view
+    cdef bint has_out
+    cdef int nrules
+    cdef Rule[MAX_RULES] rules
+    cdef int nsaved
+    cdef int[MAX_SAVED] saved
+    cdef uint64_t output_mask       # outputs that carry gradients
+    cdef readonly str node_type     # name shown as grad_fn
+    cdef object returns             # named tuple class of several results, or None
+
+cdef tgx_state *state() noexcept nogil
+cdef object call_op(Op op, PyObject **args)                              # autograd and kernel, no slots
+cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
+cdef int register_kernel(str name, kernel_fn fn) except -1
+cdef bint any_needs_grad(Op op, PyObject **args) noexcept
+
+ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
+ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)
+cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace)
+cdef int set_record(record_fn fn) except -1
+cdef int set_pointwise(pointwise_fn fn) except -1
+
+# reading boxed arguments inside kernels
+cdef int64_t as_int(PyObject *o) except? -9223372036854775807
+cdef double as_float(PyObject *o) except? -1e308
+cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1
+cdef tgx_scalar as_scalar(object o) except *

@@ -1,0 +1,331 @@
+# cython: language_level=3
+"""Op and the way from bound arguments to a kernel.
+
+A call arrives from callables.pyx with its arguments bound to the schema. `call_op` decides whether autograd
+records it; `forward` runs the kernel: a pointwise loop, a compiled kernel, a Python kernel, or a composite
+written in other ops. Handlers in the slots run before, see callables.through_slots.
+"""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, Tensor, needs_grad, version_of
+
+cdef extern from *:
+    """
+    static __thread tgx_state tgx_thread_state;
+    """
+    tgx_state tgx_thread_state
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
+
+cdef record_fn _record = NULL
+cdef pointwise_fn _pointwise = NULL
+cdef dict _kernels = {}
+
+
+cdef tgx_state *state() noexcept nogil:
+    return &tgx_thread_state
+
+
+cdef int set_record(record_fn fn) except -1:
+    """The autograd layer's function that runs an op and makes its node."""
+    global _record
+    _record = fn
+    return 0
+
+
+cdef int set_pointwise(pointwise_fn fn) except -1:
+    """The function that runs every pointwise op."""
+    global _pointwise
+    _pointwise = fn
+    return 0
+
+
+cdef int register_kernel(str name, kernel_fn fn) except -1:
+    """Offer a compiled kernel to the records, which name it."""
+    if name in _kernels:
+        raise RuntimeError(f"kernel '{name}' is registered twice")
+    _kernels[name] = PyCapsule_New(<void *>fn, NULL, NULL)
+    return 0
+
+
+def kernel_names():
+    """Names of the compiled kernels loaded so far."""
+    return sorted(_kernels)
+
+
+cdef class Op:
+    """One overload of an op: schema, kernel, derivative rules. Made by registry from a record."""
+
+    def __init__(self, name, title, record, schema, args, nreturns):
+        cdef int i
+        if len(args) > MAX_ARGS:
+            raise ValueError(f"{name}: {len(args)} arguments, at most {MAX_ARGS} are possible")
+        self.name, self.title, self.record, self.schema, self.nreturns = name, title, record, schema, nreturns
+        self.kind = COMPOSITE
+        self.fixed_out = -1
+        for i, (arg, kind, flags, size, default) in enumerate(args):
+            self.args[i].name = <PyObject *>arg
+            self.args[i].default = <PyObject *>default
+            Py_INCREF(arg)
+            Py_INCREF(default)
+            self.args[i].kind, self.args[i].flags, self.args[i].size = kind, flags, size
+            if not flags & F_KEYWORD:
+                self.npositional = i + 1
+            if kind == A_TENSOR:
+                self.tensors[self.ntensors] = i
+                self.ntensors += 1
+        self.nargs = len(args)
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.nargs):
+            Py_XDECREF(self.args[i].name)
+            Py_XDECREF(self.args[i].default)
+        for i in range(self.nrules):
+            Py_XDECREF(self.rules[i].fn)
+
+    def __repr__(self):
+        return f"<op {self.name}>"
+
+    @property
+    def kernel_kind(self):
+        """'pointwise', 'kernel', 'python' or 'composite'."""
+        return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
+
+    def set_pointwise(self, loops, scalars, bint to_float, int fixed_out, int fixed_inputs):
+        """Pointwise op: capsule of its loops by dtype, and the numbers of its scalar arguments."""
+        cdef tgx_loop *table = <tgx_loop *>PyCapsule_GetPointer(loops, NULL)
+        cdef int i
+        self.kind = POINTWISE
+        for i in range(TGX_NTYPES):
+            self.loops[i] = table[i]
+        self.nscalars = len(scalars)
+        for i, at in enumerate(scalars):
+            self.scalars[i] = at
+        self.to_float, self.fixed_out, self.fixed_inputs = to_float, fixed_out, fixed_inputs
+
+    def set_kernel(self, name, bint takes_out):
+        """Compiled kernel, by the name it was registered under."""
+        if name not in _kernels:
+            raise ValueError(f"{self.name}: no compiled kernel is called '{name}'")
+        self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
+        self.kind, self.out_kernel = KERNEL, takes_out
+
+    def set_python(self, fn, bint composite):
+        """A Python function: a composite over other ops, or a kernel that autograd sees as one step."""
+        self.python = fn
+        self.kind = COMPOSITE if composite else PYTHON_KERNEL
+
+    def set_traits(self, *, bint is_view=False, bint has_out=False, shape_rule=None, node_type=None, returns=None):
+        """What is true of the op whatever its kernel."""
+        self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
+        self.returns = returns
+
+    def set_rules(self, rules, saved, output_mask):
+        """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
+        cdef int i, k
+        if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
+            raise ValueError(f"{self.name}: too many derivative rules or saved values")
+        self.nsaved = len(saved)
+        for i, code in enumerate(saved):
+            self.saved[i] = code
+        self.nrules = len(rules)
+        for i, (targets, fn, params) in enumerate(rules):
+            self.rules[i].ntargets, self.rules[i].nparams, self.rules[i].saves = len(targets), len(params), 0
+            for k, t in enumerate(targets):
+                self.rules[i].targets[k] = t
+            for k, code in enumerate(params):
+                self.rules[i].params[k] = code
+                if code in saved:
+                    self.rules[i].saves |= <uint64_t>1 << saved.index(code)
+            self.rules[i].identity = fn is None
+            self.rules[i].fn = <PyObject *>fn
+            Py_INCREF(fn)
+        self.differentiable = self.nrules > 0
+        self.output_mask = output_mask
+
+
+# ---- the call ------------------------------------------------------------------------------------------------------
+
+cdef bint any_needs_grad(Op op, PyObject **args) noexcept:
+    """Whether some tensor among the arguments takes part in autograd."""
+    cdef int i
+    cdef object o
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, Tensor):
+            if needs_grad(<Tensor>o):
+                return True
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+                    return True
+    return False
+
+
+cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
+    return _record(op, args, out, inplace)
+
+
+cdef object call_op(Op op, PyObject **args):
+    """Autograd, then the kernel."""
+    cdef object result
+    if op.kind == COMPOSITE or tgx_thread_state.no_grad or not any_needs_grad(op, args):
+        result = forward(op, args, NULL)
+    else:
+        result = _record(op, args, NULL, False)
+    if op.is_view:
+        _link_views(op, <object>args[op.tensors[0]], result)
+    if op.returns is not None and type(result) is tuple:
+        return _tuple_new(op.returns, result)
+    if tgx_thread_state.inference and op.kind != COMPOSITE:
+        _mark_inference(result)
+    return result
+
+
+cdef object _tuple_new = tuple.__new__
+
+
+cdef int _link_views(Op op, object base, object result) except -1:
+    """Note whose memory a view shares, so that autograd follows in-place writes."""
+    cdef Tensor t, b
+    if op.kind == COMPOSITE or not isinstance(base, Tensor):
+        return 0
+    if not isinstance(result, Tensor):
+        for r in result:
+            _link_views(op, base, r)
+        return 0
+    t, b = <Tensor>result, <Tensor>base
+    if t is b or t.storage is not b.storage:
+        return 0
+    t.base = b.base if b.bits & DIFF_VIEW else b
+    t.bits |= DIFF_VIEW
+    if tgx_thread_state.no_grad:
+        t.bits |= DETACHED_VIEW
+    t.view_version = version_of(t)
+    return 0
+
+
+cdef int _mark_inference(object result) except -1:
+    if isinstance(result, Tensor):
+        (<Tensor>result).bits |= INFERENCE
+    elif isinstance(result, (tuple, list)):
+        for r in result:
+            _mark_inference(r)
+    return 0
+
+
+cdef object forward(Op op, PyObject **args, PyObject *out):
+    """The kernel alone."""
+    if op.kind == POINTWISE:
+        return _pointwise(op, args, out)
+    if op.kind == KERNEL:
+        if _any_meta(op, args):
+            return _meta_result(op, args)
+        if op.out_kernel:
+            args[op.nargs] = out if out != NULL else <PyObject *>None
+        return op.kernel(args)
+    return _run_python(op, args)
+
+
+cdef object _run_python(Op op, PyObject **args):
+    """A Python kernel or composite: slots do not see what it calls; under a kernel grad mode is off."""
+    cdef tgx_state *st = &tgx_thread_state
+    cdef uint32_t flags = st.flags
+    cdef uint8_t no_grad = st.no_grad
+    if op.kind == PYTHON_KERNEL:
+        if _any_meta(op, args):
+            return _meta_result(op, args)
+        st.no_grad = 1
+    st.flags = 0
+    st.below += 1
+    try:
+        return PyObject_Vectorcall(op.python, args, op.nargs, NULL)
+    finally:
+        st.flags = flags
+        st.no_grad = no_grad
+        st.below -= 1
+
+
+cdef bint _any_meta(Op op, PyObject **args) noexcept:
+    cdef int i
+    cdef object o
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, Tensor):
+            if (<Tensor>o).place != 0 and not op.is_view:
+                return True
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and (<Tensor>t).place != 0 and not op.is_view:
+                    return True
+    return False
+
+
+cdef object _meta_result(Op op, PyObject **args):
+    if op.shape_rule is None:
+        raise NotImplementedError(f"{op.name} has no shape rule, so it cannot run on meta tensors; "
+                                  "give its record `shape=` or run it on the cpu")
+    return op.shape_rule(*[<object>args[i] for i in range(op.nargs)])
+
+
+# ---- reading boxed arguments ---------------------------------------------------------------------------------------
+
+cdef int64_t as_int(PyObject *o) except? -9223372036854775807:
+    cdef object v = <object>o
+    if isinstance(v, Tensor):
+        v = (<Tensor>v)._only_element()
+    return v
+
+
+cdef double as_float(PyObject *o) except? -1e308:
+    cdef object v = <object>o
+    return float(v)
+
+
+cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
+    """Ints of a list, or one int repeated `want` times; how many there are."""
+    cdef object v = <object>o
+    cdef int i, n
+    if isinstance(v, (tuple, list)):
+        n = len(v)
+        if n > room:
+            raise RuntimeError(f"expected at most {room} numbers, got {n}")
+        for i in range(n):
+            into[i] = as_int(<PyObject *>v[i])
+        return n
+    n = want if want > 0 else 1
+    for i in range(n):
+        into[i] = as_int(o)
+    return n
+
+
+cdef tgx_scalar as_scalar(object o) except *:
+    """A Python number, NumPy scalar or 0-d tensor for a loop. Integers wrap to 64 bits only if they fit."""
+    cdef tgx_scalar s
+    s.given = 1
+    s.im = 0
+    if isinstance(o, Tensor):
+        o = (<Tensor>o)._only_element()
+    if isinstance(o, float):
+        s.f = o
+        s.i = <int64_t>s.f if -9.2e18 < s.f < 9.2e18 else 0
+    elif isinstance(o, int):
+        try:
+            s.i = o
+        except OverflowError:
+            raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {o}") from None
+        s.f = <double>s.i
+    elif isinstance(o, complex):
+        s.f, s.im = o.real, o.imag
+        s.i = <int64_t>s.f if -9.2e18 < s.f < 9.2e18 else 0
+    elif o is None:
+        s.given = 0
+        s.f = s.i = 0
+    elif hasattr(o, "item"):
+        return as_scalar(o.item())
+    else:
+        raise TypeError(f"expected a number, got {type(o).__name__}")
+    return s

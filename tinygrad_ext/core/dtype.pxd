@@ -1,0 +1,30 @@
+from cpython.object cimport PyObject
+from tinygrad_ext.core.types cimport int8_t, int64_t, TGX_NTYPES
+
+cdef class dtype:
+    cdef readonly str name
+    cdef readonly int id
+    cdef readonly int itemsize
+    cdef readonly bint is_floating_point
+    cdef readonly bint is_complex
+    cdef readonly bint is_signed
+    cdef readonly str typecode
+
+cdef class device:
+    cdef readonly str type
+    cdef readonly object index
+    cdef readonly int id
+
+cdef PyObject *DTYPES[16]         # the dtype objects by number, owned for the life of the process
+cdef int[16] ITEMSIZE
+cdef int default_dtype_id
+
+cdef int promote(int a, int b) noexcept
+cdef int dtype_id(object d) except -1
+cdef int device_id(object d) except -1
+cdef object dtype_of(int id)
+cdef object device_of(int id)
+cdef bint is_integral(int id) noexcept      # bool included
+cdef bint is_float(int id) noexcept
+cdef bint is_complex(int id) noexcept
+cdef object make_size(int64_t *shape, int ndim)

@@ -1,0 +1,381 @@
+# cython: language_level=3
+"""dtypes, devices and sizes: the small value types of the API.
+
+Promotion follows PyTorch: a lattice over the twelve dtypes, kept as a table. `float16` with `bfloat16`
+gives float32; a float with a complex of less precision gives the complex of that float's precision.
+"""
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.long cimport PyLong_FromLongLong
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from tinygrad_ext.core.types cimport (
+    TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128,
+)
+
+
+cdef class dtype:
+    """Type of a tensor's elements, such as ``tinygrad_ext.float32``."""
+
+    def __init__(self):
+        raise TypeError("cannot create 'tinygrad_ext.dtype' instances: use the ones in the package, such as float32")
+
+    def __repr__(self):
+        return "torch." + self.name
+
+    def __reduce__(self):
+        return _dtype_by_name, (self.name,)
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __eq__(self, other):
+        return self is other
+
+    def to_complex(self):
+        """The complex dtype of this precision."""
+        if self.is_complex:
+            return self
+        return dtype_of(TGX_C128 if self.id == TGX_F64 else TGX_C64)
+
+    def to_real(self):
+        """The real dtype of this precision."""
+        if self.id == TGX_C128:
+            return dtype_of(TGX_F64)
+        return dtype_of(TGX_F32) if self.id == TGX_C64 else self
+
+
+_ROWS = [  # name, itemsize, struct/NumPy typecode
+    ("bool", 1, "?"), ("uint8", 1, "B"), ("int8", 1, "b"), ("int16", 2, "h"), ("int32", 4, "i"), ("int64", 8, "q"),
+    ("float16", 2, "e"), ("bfloat16", 2, "H"), ("float32", 4, "f"), ("float64", 8, "d"),
+    ("complex64", 8, "Zf"), ("complex128", 16, "Zd"),
+]
+_ALIASES = {
+    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
+    "cfloat": "complex64", "cdouble": "complex128",
+}
+by_name = {}
+
+
+def _make_dtypes():
+    cdef dtype d
+    for i, (name, itemsize, code) in enumerate(_ROWS):
+        d = dtype.__new__(dtype)
+        d.name, d.id, d.itemsize, d.typecode = name, i, itemsize, code
+        d.is_floating_point = TGX_F16 <= i <= TGX_F64
+        d.is_complex = i >= TGX_C64
+        d.is_signed = i not in (TGX_BOOL, TGX_U8)
+        DTYPES[i] = <PyObject *>d
+        Py_INCREF(d)
+        ITEMSIZE[i] = itemsize
+        by_name[name] = d
+    for alias, name in _ALIASES.items():
+        by_name[alias] = by_name[name]
+
+
+def _dtype_by_name(name):
+    return by_name[name]
+
+
+_make_dtypes()
+default_dtype_id = TGX_F32
+
+
+cdef int _kind(int id) noexcept:
+    """0 bool, 1 integer, 2 float, 3 complex."""
+    if id == TGX_BOOL:
+        return 0
+    if id <= TGX_I64:
+        return 1
+    return 2 if id <= TGX_F64 else 3
+
+
+cdef int promote(int a, int b) noexcept:
+    cdef int ka, kb, t
+    if a == b:
+        return a
+    ka, kb = _kind(a), _kind(b)
+    if ka > kb:
+        a, b = b, a
+        ka, kb = kb, ka
+    # now kind(a) <= kind(b)
+    if ka != kb:
+        if kb == 3 and ka == 2:
+            return TGX_C128 if (a == TGX_F64 or b == TGX_C128) else TGX_C64
+        return b
+    if ka == 1:
+        if a == TGX_U8 or b == TGX_U8:        # uint8 with a signed type: the signed type that holds both
+            t = b if a == TGX_U8 else a
+            return TGX_I16 if t == TGX_I8 else t
+        return a if a > b else b
+    if (a == TGX_F16 and b == TGX_BF16) or (a == TGX_BF16 and b == TGX_F16):
+        return TGX_F32
+    return a if a > b else b
+
+
+cdef bint is_integral(int id) noexcept:
+    return id <= TGX_I64
+
+
+cdef bint is_float(int id) noexcept:
+    return TGX_F16 <= id <= TGX_F64
+
+
+cdef bint is_complex(int id) noexcept:
+    return id >= TGX_C64
+
+
+cdef int dtype_id(object d) except -1:
+    if type(d) is dtype:
+        return (<dtype>d).id
+    if d is float:
+        return TGX_F64
+    if d is int:
+        return TGX_I64
+    if d is bool:
+        return TGX_BOOL
+    if d is complex:
+        return TGX_C128
+    raise TypeError(f"dtype must be a tinygrad_ext.dtype such as float32, not {type(d).__name__}")
+
+
+cdef object dtype_of(int id):
+    return <object>DTYPES[id]
+
+
+def promote_types(type1, type2):
+    """Smallest dtype to which both convert without loss of kind. Raises TypeError for what is no dtype."""
+    return dtype_of(promote(dtype_id(type1), dtype_id(type2)))
+
+
+def can_cast(from_, to):
+    """Whether a conversion keeps the kind of number (no float to integer, no complex to real, nothing to bool)."""
+    cdef int a = dtype_id(from_), b = dtype_id(to)
+    if _kind(b) == 0:
+        return _kind(a) == 0
+    if _kind(a) == 1 and _kind(b) == 1 and b == TGX_U8:
+        return a == TGX_U8
+    return _kind(a) <= _kind(b)
+
+
+def set_default_dtype(d):
+    """Set the dtype that Python floats become. Raises TypeError unless it is a floating dtype."""
+    global default_dtype_id
+    cdef int id = dtype_id(d)
+    if not is_float(id):
+        raise TypeError("only floating-point types are supported as the default type, not " + repr(d))
+    default_dtype_id = id
+
+
+def get_default_dtype():
+    """The dtype that Python floats become (float32 unless set)."""
+    return dtype_of(default_dtype_id)
+
+
+# ---- devices -------------------------------------------------------------------------------------------------------
+
+_DEVICE_NAMES = ("cpu", "meta")
+_KNOWN_ELSEWHERE = ("cuda", "mps", "xpu", "hip", "xla", "ipu", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve",
+                    "fpga", "maia", "lazy", "mtia", "hpu", "privateuseone")
+
+
+cdef class device:
+    """Where a tensor lives: ``device("cpu")`` holds data, ``device("meta")`` holds shape and dtype only."""
+
+    def __init__(self, type="cpu", index=None):
+        if isinstance(type, device):
+            type, index = (<device>type).type, (<device>type).index
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+        if ":" in type:
+            type, _, number = type.partition(":")
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{type}:{number}'")
+            index = int(number)
+        if type in _KNOWN_ELSEWHERE:
+            raise RuntimeError(f"device '{type}' is not available: this build of tinygrad_ext knows cpu and meta "
+                               "(further devices come from plugins). Use device='cpu'.")
+        if type not in _DEVICE_NAMES:
+            raise RuntimeError(f"Expected one of cpu, meta device type at start of device string: {type}")
+        self.type, self.index = type, index
+        self.id = _DEVICE_NAMES.index(type)
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == (<device>other).type and self.index == (<device>other).index
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+
+cdef device _cpu = device("cpu")
+cdef device _meta = device("meta")
+
+
+cdef int device_id(object d) except -1:
+    if type(d) is device:
+        return (<device>d).id
+    if isinstance(d, str):
+        return device(d).id
+    raise TypeError(f"device must be str or device, not {type(d).__name__}")
+
+
+cdef object device_of(int id):
+    return _cpu if id == 0 else _meta
+
+
+class layout:
+    """Memory layout of a tensor; `strided` is the only one of this package."""
+
+    def __repr__(self):
+        return "torch.strided"
+
+    def __reduce__(self):
+        return "strided"
+
+
+strided = layout()
+
+
+class memory_format:
+    """Order of dimensions in memory."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return "torch." + self.name
+
+    def __reduce__(self):
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+
+
+# ---- sizes ---------------------------------------------------------------------------------------------------------
+
+class Size(tuple):
+    """Shape of a tensor: a tuple of ints."""
+
+    __slots__ = ()
+
+    def numel(self):
+        """Number of elements of a tensor of this shape."""
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+    def __repr__(self):
+        return "torch.Size([" + ", ".join([str(s) for s in self]) + "])"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index):
+        got = tuple.__getitem__(self, index)
+        return Size(got) if isinstance(index, slice) else got
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other))) if isinstance(other, (tuple, list)) else NotImplemented
+
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, n):
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+cdef object _Size = Size
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
+    cdef struct _PyTypeAlloc "_typeobject":
+        allocfunc tp_alloc
+
+
+cdef object make_size(int64_t *shape, int ndim):
+    cdef object size = <object>(<_PyTypeAlloc *>_Size).tp_alloc(<PyTypeObject *>_Size, ndim)
+    # tp_alloc gave one reference and the cast another
+    Py_DECREF(size)
+    cdef int i
+    cdef object n
+    for i in range(ndim):
+        n = PyLong_FromLongLong(shape[i])
+        Py_INCREF(n)
+        PyTuple_SET_ITEM(size, i, n)
+    return size
+
+
+# ---- numeric limits ------------------------------------------------------------------------------------------------
+
+class finfo:
+    """Numeric limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
+
+    _FACTS = {  # bits, eps, max, tiny, resolution
+        "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
+        "bfloat16": (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 1e-2),
+        "float32": (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 1e-6),
+        "float64": (64, 2.0**-52, (2 - 2.0**-52) * 2.0**1023, 2.0**-1022, 1e-15),
+    }
+
+    def __init__(self, type=None):
+        type = get_default_dtype() if type is None else type
+        if not isinstance(type, dtype):
+            raise TypeError(f"finfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
+        real = type.to_real()
+        if not real.is_floating_point:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
+        self.dtype = real.name
+        self.bits, self.eps, self.max, self.tiny, self.resolution = self._FACTS[real.name]
+        self.min, self.smallest_normal = -self.max, self.tiny
+
+    def __eq__(self, other):
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+
+
+class iinfo:
+    """Numeric limits of an integer dtype: bits, min, max."""
+
+    def __init__(self, type):
+        if not isinstance(type, dtype):
+            raise TypeError(f"iinfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
+        if type.is_floating_point or type.is_complex:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+        if type.name == "bool":
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        self.dtype, self.bits = type.name, 8 * type.itemsize
+        self.min = -(1 << (self.bits - 1)) if type.is_signed else 0
+        self.max = (1 << (self.bits - type.is_signed)) - 1
+
+    def __eq__(self, other):
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

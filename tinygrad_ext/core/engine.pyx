@@ -1,0 +1,484 @@
+# cython: language_level=3
+"""The backward pass.
+
+Edges always run from a newer node to an older one, so taking nodes by falling sequence number visits each
+node after everything that feeds it: a heap replaces counting dependencies, and nothing recurses. A node
+carries a pointer to the gradients waiting for it; when two passes meet at one node (re-entrant or threaded
+backward) the second keeps its own table.
+"""
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset
+from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
+from tinygrad_ext.core.node cimport (
+    AccumulateGrad, Edge, Hooks, Meta, Node, gradient_edge, grad_fn_of, slot, zeros_for,
+)
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, DIFF_VIEW, REQUIRES_GRAD, Tensor, bump, needs_grad, shape_text
+from tinygrad_ext.core.types cimport TGX_F16, int64_t, uint32_t, uint64_t
+
+cdef enum:
+    FEW = 8                     # edges served without malloc
+
+cdef struct Entry:              # a node of this pass and the gradients that have arrived
+    PyObject *node              # owned
+    uint64_t seq
+    PyObject **grads            # owned; few or malloc'd
+    PyObject *few[2]
+    Entry *spare
+
+cdef class Task:
+    """One backward pass."""
+
+    cdef Entry **heap
+    cdef Py_ssize_t size
+    cdef Py_ssize_t room
+    cdef Entry *spare
+    cdef bint keep_graph
+    cdef bint create_graph
+    cdef bint accumulate
+    cdef dict own               # id(node) -> entry address, for nodes that another pass holds
+    cdef dict captures          # (id(node), output number) -> [position in the answer]
+    cdef dict needed            # id(node) -> whether it leads to a wanted input; None: all do
+    cdef list captured
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        cdef Entry *e
+        for i in range(self.size):
+            self._drop(self.heap[i])
+        free(self.heap)
+        while self.spare != NULL:
+            e = self.spare
+            self.spare = e.spare
+            free(e)
+
+    cdef int _drop(self, Entry *e) except -1:
+        """Forget an entry with the gradients it still holds."""
+        cdef Node n = <Node>e.node
+        cdef int i
+        if n.task == <void *>self:
+            n.task = NULL
+            n.entry = NULL
+        for i in range(n.noutputs):
+            Py_XDECREF(e.grads[i])
+        if e.grads != e.few:
+            free(e.grads)
+        Py_DECREF(n)
+        e.spare = self.spare
+        self.spare = e
+        return 0
+
+    cdef Entry *_entry(self, Node n) except NULL:
+        """The entry of a node, put on the heap when it is new."""
+        cdef Entry *e
+        cdef Py_ssize_t i, parent
+        if n.task == <void *>self:
+            return <Entry *>n.entry
+        if n.task != NULL and self.own is not None:
+            found = self.own.get(<size_t><PyObject *>n)
+            if found is not None:
+                return <Entry *><size_t>found
+        e = self.spare
+        if e != NULL:
+            self.spare = e.spare
+        else:
+            e = <Entry *>malloc(sizeof(Entry))
+        e.node, e.seq, e.grads = <PyObject *>n, n.seq, e.few
+        Py_INCREF(n)
+        if n.noutputs > 2:
+            e.grads = <PyObject **>calloc(n.noutputs, sizeof(PyObject *))
+        e.few[0] = e.few[1] = NULL
+        if n.task == NULL:
+            n.task, n.entry = <void *>self, <void *>e
+        else:
+            if self.own is None:
+                self.own = {}
+            self.own[<size_t><PyObject *>n] = <size_t>e
+        if self.size == self.room:
+            self.room = 2 * self.room if self.room else 32
+            self.heap = <Entry **>realloc(self.heap, self.room * sizeof(Entry *))
+        i = self.size
+        self.size += 1
+        while i > 0:
+            parent = (i - 1) >> 1
+            if self.heap[parent].seq >= e.seq:
+                break
+            self.heap[i] = self.heap[parent]
+            i = parent
+        self.heap[i] = e
+        return e
+
+    cdef Entry *_pop(self) noexcept:
+        """Take the newest node off the heap."""
+        cdef Entry *top = self.heap[0]
+        cdef Entry *last
+        cdef Py_ssize_t i = 0, child
+        self.size -= 1
+        last = self.heap[self.size]
+        while True:
+            child = 2 * i + 1
+            if child >= self.size:
+                break
+            if child + 1 < self.size and self.heap[child + 1].seq > self.heap[child].seq:
+                child += 1
+            if last.seq >= self.heap[child].seq:
+                break
+            self.heap[i] = self.heap[child]
+            i = child
+        if self.size:
+            self.heap[i] = last
+        return top
+
+    cdef int give(self, Node n, int nr, object grad) except -1:
+        """Add a gradient to output nr of n."""
+        cdef Entry *e
+        cdef object checked
+        if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
+            return 0
+        checked = _validated(n, nr, grad)
+        e = self._entry(n)
+        if e.grads[nr] == NULL:
+            Py_INCREF(checked)
+            e.grads[nr] = <PyObject *>checked
+            return 0
+        old = <object>e.grads[nr]
+        Py_DECREF(old)             # the buffer's own reference moves into `old`
+        e.grads[nr] = NULL
+        total = _sum(old, checked, self.create_graph)
+        Py_INCREF(total)
+        e.grads[nr] = <PyObject *>total
+        return 0
+
+    cdef int run(self) except -1:
+        cdef Entry *e
+        cdef int ticks = 0
+        while self.size:
+            e = self._pop()
+            try:
+                self._step(<Node>e.node, e)
+            finally:
+                if self.own is not None:
+                    self.own.pop(<size_t>e.node, None)
+                self._drop(e)
+            ticks += 1
+            if ticks & 0xff == 0:
+                PyErr_CheckSignals()
+        return 0
+
+    cdef int _step(self, Node n, Entry *e) except -1:
+        """Hooks, captures, the node itself, and its gradients on their way."""
+        cdef PyObject *few_results[FEW]
+        cdef unsigned char[FEW] few_needed
+        cdef PyObject **results = few_results
+        cdef unsigned char *needed = few_needed
+        cdef int i
+        cdef bint run = True
+        cdef Node next_node
+        if n.task == <void *>self:
+            n.task = NULL           # a re-entrant pass may come by
+            n.entry = NULL
+        if n.hooks is not None:
+            _run_pre_hooks(n, e.grads, self.accumulate)
+        if self.captures is not None:
+            run = self._capture(n, e)
+        if not run:
+            return 0
+        if isinstance(n, AccumulateGrad):
+            if self.accumulate or self.captures is None:
+                _accumulate(<AccumulateGrad>n, e.grads, self.create_graph)
+            return 0
+        if n.nedges > FEW:
+            results = <PyObject **>malloc(n.nedges * sizeof(PyObject *))
+            needed = <unsigned char *>malloc(n.nedges)
+        try:
+            for i in range(n.nedges):
+                results[i] = NULL
+                needed[i] = n.edges[i].node != NULL and (
+                    self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
+            try:
+                n.apply(e.grads, results, needed)
+            except BaseException:
+                if n.trace is not None:
+                    slot("explain_trace")(n.name(), n.trace)
+                raise
+            if n.hooks is not None and n.hooks.post is not None:
+                _run_post_hooks(n, e.grads, results)
+            if state().anomaly == 2 or n.trace is not None:
+                _check_nan(n, results)
+            if not self.keep_graph and not n.released:
+                n.released = True
+                n.release()
+            for i in range(n.nedges):
+                if results[i] != NULL:
+                    grad = <object>results[i]
+                    Py_DECREF(grad)
+                    results[i] = NULL
+                    if needed[i]:
+                        next_node = <Node>n.edges[i].node
+                        self.give(next_node, n.edges[i].nr, grad)
+                    grad = None
+        finally:
+            for i in range(n.nedges):
+                Py_XDECREF(results[i])
+            if results != few_results:
+                free(results)
+                free(needed)
+        return 0
+
+    cdef bint _capture(self, Node n, Entry *e) except -1:
+        """Keep gradients that grad() asked for; whether the node must still run."""
+        cdef int i
+        cdef size_t key = <size_t><PyObject *>n
+        for i in range(n.noutputs):
+            spots = self.captures.get((key, i))
+            if spots is not None and e.grads[i] != NULL:
+                for spot in spots:
+                    self.captured[spot] = <object>e.grads[i]
+        if isinstance(n, AccumulateGrad):
+            return self.accumulate
+        for i in range(n.nedges):
+            if n.edges[i].node != NULL and self.needed.get(<size_t>n.edges[i].node, False):
+                return True
+        return False
+
+
+# ---- gradients on their way ----------------------------------------------------------------------------------------
+
+cdef object _validated(Node n, int nr, object grad):
+    """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
+    cdef Tensor g
+    cdef Meta *m = &n.metas[nr]
+    cdef int i
+    cdef bint same
+    if not isinstance(grad, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
+    g = <Tensor>grad
+    same = g.rank == m.rank
+    if same:
+        for i in range(g.rank):
+            if g.sizes[i] != m.sizes[i]:
+                same = False
+    if not same:
+        grad = _reduced(n, nr, g)
+        g = <Tensor>grad
+    if g.tid != m.tid:
+        if is_complex(g.tid) and not is_complex(m.tid):
+            grad = slot("real")(grad)
+            g = <Tensor>grad
+        if g.tid != m.tid:
+            grad = slot("to_dtype")(grad, dtype_of(m.tid))
+    return grad
+
+
+cdef object _reduced(Node n, int nr, Tensor g):
+    cdef Meta *m = &n.metas[nr]
+    cdef int i, shift = g.rank - m.rank
+    cdef bint fits = shift >= 0
+    if fits:
+        for i in range(m.rank):
+            if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
+                fits = False
+    if not fits:
+        raise RuntimeError(f"{n.name()} returned an invalid gradient at index {nr} - got {shape_text(g)} but expected shape "
+                           f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
+    return slot("sum_to")(g, make_size(m.sizes, m.rank))
+
+
+cdef object _sum(object a, object b, bint create_graph):
+    """a + b, into a's memory when nobody else can see it."""
+    cdef Tensor t = <Tensor>a
+    # one reference here, one in the caller's `old`
+    if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
+            and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
+        return slot("add_")(a, b)
+    return slot("add")(a, b)
+
+
+cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
+    """Add the gradient into the leaf's .grad."""
+    cdef Tensor v = n.variable
+    cdef Tensor g, old
+    if grads[0] == NULL:
+        return 0
+    g = <Tensor><object>grads[0]
+    if v.grad_ is None:
+        # take the gradient itself when this pass alone holds it and its memory
+        if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
+                <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
+            v.grad_ = g
+        elif create_graph:
+            v.grad_ = slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g)
+        else:
+            v.grad_ = slot("detached_clone")(g)
+    elif create_graph:
+        v.grad_ = slot("add")(v.grad_, g)
+    else:
+        slot("accumulate_into")(v.grad_, g)
+    if n.hooks is not None and n.hooks.accumulated is not None:
+        for _, fn in list(n.hooks.accumulated):
+            fn(v)
+    return 0
+
+
+cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
+    """Tensor hooks, then retained gradients, then node prehooks."""
+    cdef Hooks h = n.hooks
+    cdef int i
+    if h.tensor is not None:
+        for i in range(n.noutputs):
+            for _, fn in list(h.tensor.get(i, ())):
+                if grads[i] == NULL:
+                    continue
+                _replace(n, i, grads, fn(<object>grads[i]))
+    if h.retain is not None and not isinstance(n, AccumulateGrad):
+        for i, reference in h.retain.items():
+            t = reference()
+            if t is not None and grads[i] != NULL:
+                old = (<Tensor>t).grad_
+                (<Tensor>t).grad_ = <object>grads[i] if old is None else slot("add")(old, <object>grads[i])
+    if h.pre is not None:
+        for _, fn in list(h.pre):
+            got = fn(tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)]))
+            if got is not None:
+                for i, g in enumerate(got if isinstance(got, tuple) else (got,)):
+                    _replace(n, i, grads, g)
+    return 0
+
+
+cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
+    if got is None:
+        return 0
+    got = _validated(n, i, got)
+    Py_INCREF(got)
+    Py_XDECREF(grads[i])
+    grads[i] = <PyObject *>got
+    return 0
+
+
+cdef int _run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
+    cdef int i
+    outgoing = tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)])
+    for _, fn in list(n.hooks.post):
+        got = fn(tuple([<object>results[i] if results[i] != NULL else None for i in range(n.nedges)]), outgoing)
+        if got is None:
+            continue
+        if not isinstance(got, tuple):
+            got = (got,)
+        if len(got) != n.nedges:
+            raise RuntimeError(f"hook on {n.name()} returned {len(got)} gradients, but the node has {n.nedges} inputs")
+        for i in range(n.nedges):
+            Py_XDECREF(results[i])
+            results[i] = NULL
+            if got[i] is not None:
+                Py_INCREF(got[i])
+                results[i] = <PyObject *>got[i]
+    return 0
+
+
+cdef int _check_nan(Node n, PyObject **results) except -1:
+    cdef int i
+    if state().anomaly != 2:
+        return 0
+    for i in range(n.nedges):
+        if results[i] != NULL and slot("has_nan")(<object>results[i]):
+            if n.trace is not None:
+                slot("explain_trace")(n.name(), n.trace)
+            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
+    return 0
+
+
+# ---- entry ---------------------------------------------------------------------------------------------------------
+
+cdef dict _mark_needed(list roots, dict targets):
+    """id(node) -> whether a target can be reached from it, for every node below the roots; no recursion."""
+    cdef dict seen = {}
+    cdef list order = [], stack = list(roots)
+    cdef Node n
+    cdef int i
+    cdef bint leads
+    while stack:
+        n = stack.pop()
+        if <size_t><PyObject *>n in seen:
+            continue
+        seen[<size_t><PyObject *>n] = False
+        order.append(n)
+        for i in range(n.nedges):
+            if n.edges[i].node != NULL and <size_t>n.edges[i].node not in seen:
+                stack.append(<object>n.edges[i].node)
+    order.sort(key=_sequence)
+    for n in order:                # oldest first: a node comes after everything it feeds
+        leads = <size_t><PyObject *>n in targets
+        for i in range(n.nedges):
+            if not leads and n.edges[i].node != NULL and seen.get(<size_t>n.edges[i].node, False):
+                leads = True
+        seen[<size_t><PyObject *>n] = leads
+    return seen
+
+
+def _sequence(Node n):
+    return n.seq
+
+
+def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused):
+    """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
+
+    With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
+    with `accumulate` only theirs are filled, without it their gradients are returned as a list.
+    """
+    cdef Task task = Task.__new__(Task)
+    cdef Edge edge
+    cdef Node n
+    cdef list nodes = []
+    cdef dict targets
+    cdef uint32_t was_no_grad = state().no_grad
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, accumulate or inputs is None
+    for root in roots:
+        nodes.append(_edge_of(root, "output"))
+    if inputs is not None:
+        targets, wanted = {}, []
+        for k, t in enumerate(inputs):
+            node, nr = _edge_of(t, "input")
+            targets[<size_t><PyObject *>node] = True
+            wanted.append((<size_t><PyObject *>node, nr, node))
+        task.captures = {}
+        if not accumulate:
+            task.captured = [None] * len(wanted)
+            for k, (key, nr, _) in enumerate(wanted):
+                task.captures.setdefault((key, nr), []).append(k)
+        task.needed = _mark_needed([node for node, _ in nodes], targets)
+        if accumulate:
+            task.captures = {}
+    state().no_grad = not create_graph
+    try:
+        for (node, nr), grad in zip(nodes, grads):
+            task.give(<Node>node, nr, grad)
+        task.run()
+    finally:
+        state().no_grad = was_no_grad
+    if inputs is None or accumulate:
+        return None
+    if not allow_unused:
+        for k, g in enumerate(task.captured):
+            if g is None:
+                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                                   "allow_unused=True if this is the desired behavior. "
+                                   f"It is input number {k}.")
+    return task.captured
+
+
+cdef object _edge_of(object root, str what):
+    """(node, output number) of a tensor, or the pair itself."""
+    cdef Edge edge
+    if isinstance(root, Tensor):
+        gradient_edge(<Tensor>root, &edge)
+        if edge.node == NULL:
+            if what == "output":
+                raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        node = <object>edge.node
+        Py_DECREF(node)
+        return node, edge.nr
+    return root[0], root[1]

@@ -1,0 +1,10 @@
+/* Where in the user's code are we: code object and instruction of the innermost Python frame outside the package. */
+#ifndef TGX_FRAMES_H
+#define TGX_FRAMES_H
+#include <Python.h>
+
+typedef struct { PyObject *code; int lasti; } tgx_place;   /* code is a new reference, or NULL */
+
+tgx_place tgx_here(void);
+void tgx_set_package_folder(PyObject *folder);             /* keeps a reference; frames of files below it are skipped */
+#endif

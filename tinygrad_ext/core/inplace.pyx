@@ -1,0 +1,111 @@
+# cython: language_level=3
+"""The in-place and out= forms, derived for every op that has them.
+
+A pointwise op writes straight into its target; any other op computes and the result is copied. Version
+counter and mutation ring are kept here and nowhere else.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.copy cimport copy_into
+from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, record_op, state
+from tinygrad_ext.core.node cimport note_mutation
+from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
+from tinygrad_ext.core.tensor cimport (
+    INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,
+)
+
+
+cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
+    """Run the kernel and leave its result in `out`."""
+    cdef Tensor result
+    cdef int i
+    if op.kind == POINTWISE or (op.kind == KERNEL and op.out_kernel):
+        result = forward(op, args, <PyObject *>out)
+    elif op.is_view and inplace:
+        return set_view(op, args, out)
+    else:
+        result = forward(op, args, NULL)
+        if inplace:
+            refuse_cast(result.tid, out.tid)
+            if not _same_shape(result, out):
+                raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {shape_text(result)}")
+        else:
+            prepare_out(out, result.sizes, result.rank, result.tid)
+        if out.bits & READONLY:
+            raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
+                               "that does not allow writing. Clone it first.")
+        if may_overlap(out):
+            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                               "memory location. Please clone() the tensor before performing the operation.")
+        copy_into(out, result)
+    if not (op.is_view and inplace):
+        bump(out)
+        note_mutation(out)
+    return out
+
+
+cdef object set_view(Op op, PyObject **args, Tensor out):
+    """In-place form of a view op (t_, squeeze_, ...): the tensor changes its own window."""
+    cdef Tensor result = forward(op, args, NULL)
+    set_geometry(out, result)
+    bump(out)
+    return out
+
+
+cdef bint _same_shape(Tensor a, Tensor b) noexcept:
+    cdef int i
+    if a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i]:
+            return False
+    return True
+
+
+cdef object call_inplace(Op op, PyObject **args):
+    """op_(self, ...): writes into self and returns it."""
+    cdef object o = <object>args[0]
+    if not isinstance(o, Tensor):
+        raise TypeError(f"{op.title}_(): argument 'self' must be Tensor, not {type(o).__name__}")
+    if not state().no_grad and any_needs_grad(op, args):
+        return record_inplace(op, args, o)
+    if (<Tensor>o).bits & INFERENCE and not state().inference and not state().no_grad:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+                           "get a normal tensor before doing inplace update.")
+    return forward_into(op, args, <Tensor>o, True)
+
+
+cdef object record_inplace(Op op, PyObject **args, object o):
+    if op.kind == COMPOSITE:
+        return _composite_inplace(op, args, <Tensor>o)
+    return record_op(op, args, <PyObject *>o, True)
+
+
+cdef object _composite_inplace(Op op, PyObject **args, Tensor t):
+    """A composite computes out of place; copy_ then carries the derivative."""
+    result = forward(op, args, NULL)
+    return t.copy_(result)
+
+
+cdef object call_out(Op op, PyObject **args, object out):
+    """The form with out=: fills it (a tuple for several results) and returns it."""
+    cdef list results
+    if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
+        raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
+                           "the arguments requires grad. Leave out= away, or work in no_grad().")
+    if isinstance(out, Tensor):
+        return forward_into(op, args, <Tensor>out, False)
+    results = list(forward(op, args, NULL))
+    for target, result in zip(out, results):
+        prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
+        copy_into(<Tensor>target, <Tensor>result)
+        bump(<Tensor>target)
+    return tuple(out)
+
+
+cdef bint _wants_grad(object out):
+    if isinstance(out, Tensor):
+        return needs_grad(<Tensor>out)
+    for t in out:
+        if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+            return True
+    return False

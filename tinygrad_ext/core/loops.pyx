@@ -1,0 +1,47 @@
+# cython: language_level=3
+"""The generated pointwise loops, in the best instruction set of this machine.
+
+TINYGRAD_EXT_ISA=base|avx2|avx512 chooses a lower one, for tests and for comparing machines.
+"""
+from cpython.pycapsule cimport PyCapsule_New
+from tinygrad_ext.core.types cimport TGX_NTYPES, tgx_loop
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    #include "types.h"
+    typedef struct { const char *name; tgx_loop loops[TGX_NTYPES]; } tgx_loop_row;
+    extern const tgx_loop_row tgx_loops_base[], tgx_loops_avx2[], tgx_loops_avx512[];
+    """
+    ctypedef struct tgx_loop_row:
+        const char *name
+        tgx_loop *loops
+    const tgx_loop_row *tgx_loops_base
+    const tgx_loop_row *tgx_loops_avx2
+    const tgx_loop_row *tgx_loops_avx512
+    int tgx_cpu_level()
+
+LEVELS = ("base", "avx2", "avx512")
+tables = {}
+
+
+def cpu_level():
+    """Name of the instruction set in use: base, avx2 or avx512."""
+    return LEVELS[tgx_cpu_level()]
+
+
+def _load():
+    cdef const tgx_loop_row *row
+    level = cpu_level()
+    if level == "avx512":
+        row = tgx_loops_avx512
+    elif level == "avx2":
+        row = tgx_loops_avx2
+    else:
+        row = tgx_loops_base
+    while row.name != NULL:
+        tables[row.name.decode()] = PyCapsule_New(<void *>row.loops, NULL, NULL)
+        row += 1
+
+
+_load()

@@ -1,0 +1,87 @@
+"""Nodes of the backward graph."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.dispatch cimport Op, Rule
+from tinygrad_ext.core.tensor cimport INLINE_DIMS, Tensor
+from tinygrad_ext.core.types cimport int8_t, int64_t, uint32_t, uint64_t
+
+cdef extern from "frames.h":
+    ctypedef struct tgx_place:
+        PyObject *code
+        int lasti
+
+cdef enum:
+    INLINE_EDGES = 3
+    INLINE_SAVED = 4
+
+cdef struct Edge:
+    PyObject *node              # owned; NULL: no gradient wanted
+    int nr
+
+cdef struct Meta:               # shape and dtype of one output of the forward
+    int rank
+    int8_t tid
+    int8_t place
+    int64_t *sizes              # inline_sizes or malloc'd
+    int64_t[INLINE_DIMS] inline_sizes
+
+cdef class Hooks:
+    cdef list pre               # (id, fn) on the tuple of incoming gradients
+    cdef list post              # (id, fn) on the results and the incoming gradients
+    cdef dict tensor            # output number -> [(id, fn)]
+    cdef dict retain            # output number -> weak reference to the tensor whose .grad is filled
+    cdef list accumulated       # (id, fn) called after accumulation into a leaf
+
+cdef class Node:
+    cdef Op op
+    cdef uint64_t seq
+    cdef int nedges
+    cdef int noutputs
+    cdef int nsaved
+    cdef bint released
+    cdef Edge *edges
+    cdef PyObject **saved       # owned
+    cdef uint32_t *versions
+    cdef int *counts            # edges of each tensor argument, when some are lists; else NULL
+    cdef Meta *metas
+    cdef tgx_place place        # where the user made it
+    cdef void *task             # engine: the backward that has gradients for it, and where they are
+    cdef void *entry
+    cdef Hooks hooks
+    cdef object trace           # anomaly mode: stack of the forward
+    cdef object metadata_
+    cdef Edge[INLINE_EDGES] inline_edges
+    cdef PyObject *inline_saved[INLINE_SAVED]
+    cdef uint32_t[INLINE_SAVED] inline_versions
+    cdef Meta inline_meta
+    cdef object __weakref__
+
+    cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1
+    cdef void release(self) noexcept
+    cdef int _first_edge(self, int tensor) noexcept
+    cdef int _edge_count(self, int tensor) noexcept
+    cdef int _deliver(self, int tensor, object got, PyObject **results, const unsigned char *needed) except -1
+    cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed)
+    cdef object _unpack(self, int code)
+
+cdef class AccumulateGrad(Node):
+    cdef Tensor variable
+
+cdef class CopySlices(Node):
+    cdef Node fn
+    cdef Tensor base_like        # geometry of base, without data
+    cdef Tensor view_like
+    cdef int64_t offset
+
+cdef int reserve(Node n, int nedges, int noutputs, int nsaved) except -1
+cdef int set_meta(Node n, int nr, Tensor t) except -1
+cdef Node accumulator(Tensor leaf)
+cdef int gradient_edge(Tensor t, Edge *into) except -1
+cdef object grad_fn_of(Tensor t)
+cdef uint64_t next_seq() noexcept
+cdef int rebase(Tensor t, Node n) except -1
+cdef int check_inplace(Tensor t) except -1
+cdef object zeros_for(Node n, int nr)
+cdef int note_mutation(Tensor t) except -1
+cdef int watch(Tensor t) except -1
+cdef object slot(str name)
+cdef tgx_place here() noexcept         # the user's line, code object as a new reference

@@ -1,0 +1,384 @@
+# cython: language_level=3
+"""Runs every pointwise op: promotion, broadcasting, output, loop.
+
+The short way serves operands of one dtype and one contiguous shape and touches no Python object but the
+result. The general way converts operands whose dtype differs from the computing dtype, puts numbers on the
+stack as stride-0 operands, and walks them with the iterator.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.copy cimport cast, clone, copy_into
+from tinygrad_ext.core.dispatch cimport A_BOOL, A_INT, Op, POINTWISE, as_scalar, set_pointwise, state
+from tinygrad_ext.core.dtype cimport (
+    ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
+)
+from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
+from tinygrad_ext.core.tensor cimport (
+    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, may_overlap, set_geometry, shape_text, write_scalar,
+)
+from tinygrad_ext.core.types cimport (
+    TGX_BOOL, TGX_C64, TGX_C128, TGX_F64, TGX_I64, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
+    tgx_scalar,
+)
+
+
+# ---- promotion -----------------------------------------------------------------------------------------------------
+
+cdef void promotion_begin(Promotion *p) noexcept:
+    p.dims = p.zero = p.number = -1
+
+
+cdef int promotion_add(Promotion *p, object o) except -1:
+    """Take one operand (Tensor, number or None) into account."""
+    cdef Tensor t
+    cdef int id
+    if isinstance(o, Tensor):
+        t = <Tensor>o
+        if t.rank > 0:
+            p.dims = t.tid if p.dims < 0 else promote(p.dims, t.tid)
+        else:
+            p.zero = t.tid if p.zero < 0 else promote(p.zero, t.tid)
+        return 0
+    if o is None:
+        return 0
+    if isinstance(o, bool):
+        id = TGX_BOOL
+    elif isinstance(o, float):
+        id = default_dtype_id
+    elif isinstance(o, int):
+        id = TGX_I64
+    elif isinstance(o, complex):
+        id = TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
+    else:
+        return promotion_add(p, o.item())       # a NumPy scalar
+    p.number = id if p.number < 0 else promote(p.number, id)
+    return 0
+
+
+cdef inline int _combine(int higher, int lower) noexcept:
+    """PyTorch's rule: operands of lower rank matter only when they are of a higher kind of number."""
+    if higher < 0:
+        return lower
+    if lower < 0 or is_complex(higher):
+        return higher
+    if is_float(higher):
+        if is_complex(lower):
+            return TGX_C128 if higher == TGX_F64 else TGX_C64
+        return higher
+    if higher == TGX_BOOL or not is_integral(lower):
+        return promote(higher, lower)
+    return higher
+
+
+cdef int promotion_result(Promotion *p) noexcept:
+    return _combine(p.dims, _combine(p.zero, p.number))
+
+
+def result_type(tensor1, tensor2):
+    """dtype that an operation on the two operands (tensors or numbers) computes in."""
+    cdef Promotion p
+    promotion_begin(&p)
+    promotion_add(&p, tensor1)
+    promotion_add(&p, tensor2)
+    return dtype_of(promotion_result(&p))
+
+
+# ---- shapes and outputs --------------------------------------------------------------------------------------------
+
+cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
+    """Widen `shape` (right-aligned) so that t fits; RuntimeError when sizes differ and none is 1."""
+    cdef int i, shift
+    cdef int64_t s
+    if t.rank > ndim[0]:
+        shift = t.rank - ndim[0]
+        for i in range(ndim[0] - 1, -1, -1):
+            shape[i + shift] = shape[i]
+        for i in range(shift):
+            shape[i] = 1
+        ndim[0] = t.rank
+    shift = ndim[0] - t.rank
+    for i in range(t.rank):
+        s = t.sizes[i]
+        if shape[i + shift] == s or s == 1:
+            continue
+        if shape[i + shift] != 1:
+            return i + shift + 1
+        shape[i + shift] = s
+    return 0
+
+
+cdef int _broadcast_all(Op op, PyObject **args, int64_t *shape, int *ndim) except -1:
+    cdef int i, at
+    cdef object o
+    cdef Tensor t
+    ndim[0] = 0
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, Tensor):
+            t = <Tensor>o
+            at = broadcast_shape(t, shape, ndim)
+            if at:
+                raise RuntimeError(
+                    f"The size of tensor a ({shape[at - 1]}) must match the size of tensor b "
+                    f"({t.sizes[at - 1 - (ndim[0] - t.rank)]}) at non-singleton dimension {at - 1}: {op.title}() got "
+                    + ", ".join([f"{<object>op.args[op.tensors[k]].name} {shape_text(<Tensor><object>args[op.tensors[k]])}"
+                                 for k in range(op.ntensors) if isinstance(<object>args[op.tensors[k]], Tensor)])
+                    + ". Sizes must be equal or 1, counted from the last dimension.")
+    return 0
+
+
+cdef int refuse_cast(int src, int dst) except -1:
+    """RuntimeError when writing src's dtype into dst would lose the kind of number."""
+    cdef bint ok = not ((is_complex(src) and not is_complex(dst)) or (not is_integral(src) and is_integral(dst))
+                        or (src != TGX_BOOL and dst == TGX_BOOL))
+    if not ok:
+        raise RuntimeError(f"result type {dtype_title(src)} can't be cast to the desired output type {dtype_title(dst)}")
+    return 0
+
+
+cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) except -1:
+    """Give an `out=` tensor the result's shape, and refuse dtypes that cannot take it."""
+    cdef int i
+    cdef bint same = out.rank == ndim
+    refuse_cast(dtype, out.tid)
+    for i in range(ndim):
+        if same and out.sizes[i] != shape[i]:
+            same = False
+    if same:
+        return 0
+    if out.bits & READONLY:
+        raise RuntimeError("out= tensor is read-only: its memory was lent by another library")
+    if out.count:
+        import warnings
+        warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
+                      f"not match the required output shape {[shape[i] for i in range(ndim)]}. Pass an empty tensor "
+                      "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
+    set_geometry(out, empty(shape, ndim, out.tid, out.place))
+    return 0
+
+
+cdef int _check_writable(Tensor out, Op op) except -1:
+    if out.bits & READONLY:
+        raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
+                           "that does not allow writing. Clone it first.")
+    if may_overlap(out):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
+    return 0
+
+
+cdef bint _same_window(Tensor a, Tensor b) noexcept:
+    cdef int i
+    if a.data != b.data or a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i] or (a.strides[i] != b.strides[i] and a.sizes[i] != 1):
+            return False
+    return True
+
+
+cdef bint _disturbs(Tensor out, Tensor t) noexcept:
+    """Writing out could change elements of t that are still to be read."""
+    return t.storage is out.storage and t.storage is not None and not _same_window(out, t)
+
+
+# ---- running -------------------------------------------------------------------------------------------------------
+
+cdef int raise_loop_error(int code, Op op) except -1:
+    if code == TGX_ZERO_DIVISION:
+        raise RuntimeError(f"ZeroDivisionError: {op.title}() divided an integer by zero. Use a floating dtype to get inf.")
+    if code == TGX_NEGATIVE_POWER:
+        raise RuntimeError("Integers to negative integer powers are not allowed. Convert the base to a floating dtype.")
+    raise RuntimeError(f"{op.title}() failed with code {code}")
+
+
+cdef object _no_loop(Op op, int dtype):
+    raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': convert the argument first, '
+                              f"for example with .float()")
+
+
+cdef inline int _run(Op op, tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) except -1:
+    cdef int code
+    if it.numel > GRAIN:
+        with nogil:
+            code = iter_run(it, loop, aux)
+    else:
+        code = iter_run(it, loop, aux)
+    if code:
+        raise_loop_error(code, op)
+    return 0
+
+
+cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
+    cdef int i
+    cdef object o
+    for i in range(op.nscalars):
+        o = <object>args[op.scalars[i]]
+        if o is (<object>op.args[op.scalars[i]].default) and type(o) is int and (<object>o) == 1:
+            aux[i].f, aux[i].im, aux[i].i, aux[i].given = 1.0, 0.0, 1, 1
+            continue
+        aux[i] = as_scalar(o)
+        if is_integral(dtype) and isinstance(o, (float, complex)) and not op.to_float and op.fixed_out < 0:
+            raise RuntimeError(f"For integral input tensors, argument {<object>op.args[op.scalars[i]].name} must not be a "
+                               "floating point number.")
+    return 0
+
+
+cdef object pointwise(Op op, PyObject **args, PyObject *out):
+    cdef char *data[TGX_MAX_OPERANDS]
+    cdef ptrdiff_t[TGX_MAX_OPERANDS] strides
+    cdef tgx_scalar[8] aux
+    cdef Tensor first, t, result
+    cdef int i, k, code, n = op.ntensors
+    cdef tgx_loop loop
+    if out != NULL or op.fixed_inputs or type(<object>args[op.tensors[0]]) is not Tensor:
+        return _general(op, args, out)
+    first = <Tensor><object>args[op.tensors[0]]
+    loop = op.loops[first.tid]
+    if loop == NULL or first.place != 0 or not first.bits & CONTIGUOUS or first.count > GRAIN:
+        return _general(op, args, out)
+    data[1] = first.data
+    strides[1] = ITEMSIZE[first.tid]
+    for i in range(1, n):
+        if type(<object>args[op.tensors[i]]) is not Tensor:
+            return _general(op, args, out)
+        t = <Tensor><object>args[op.tensors[i]]
+        if t.tid != first.tid or t.rank != first.rank or not t.bits & CONTIGUOUS or t.place != 0:
+            return _general(op, args, out)
+        for k in range(t.rank):
+            if t.sizes[k] != first.sizes[k]:
+                return _general(op, args, out)
+        data[i + 1] = t.data
+        strides[i + 1] = strides[1]
+    if op.nscalars:
+        _read_scalars(op, args, aux, first.tid)
+    result = empty(first.sizes, first.rank, op.fixed_out if op.fixed_out >= 0 else first.tid)
+    data[0] = result.data
+    strides[0] = ITEMSIZE[result.tid]
+    code = loop(data, strides, first.count, aux)
+    if code:
+        raise_loop_error(code, op)
+    return result
+
+
+cdef object _general(Op op, PyObject **args, PyObject *out):
+    """Any mixture of tensors, dtypes, layouts and numbers."""
+    cdef Promotion p
+    cdef int64_t[64] shape
+    cdef int ndim = 0, i, k, dtype, out_dtype, device = 0, want
+    cdef object o
+    cdef Tensor t, result, model = None
+    cdef tgx_scalar[8] aux
+    promotion_begin(&p)
+    _broadcast_all(op, args, shape, &ndim)
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if not op.fixed_inputs & (1 << i):
+            promotion_add(&p, o)
+        if isinstance(o, Tensor):
+            t = <Tensor>o
+            if t.place:
+                device = t.place
+            if model is None and t.rank == ndim and t.count == _product(shape, ndim):
+                model = t
+    dtype = promotion_result(&p)
+    if op.to_float and is_integral(dtype):
+        dtype = default_dtype_id
+    if op.loops[dtype] == NULL:
+        _no_loop(op, dtype)
+    out_dtype = op.fixed_out if op.fixed_out >= 0 else dtype
+    _read_scalars(op, args, aux, dtype)
+    if out != NULL:
+        return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
+    if model is not None:
+        result = empty_like(model, out_dtype)
+    else:
+        result = empty(shape, ndim, out_dtype, device)
+    if device == 0:
+        _walk(op, args, result, dtype, aux)
+    return result
+
+
+cdef int64_t _product(const int64_t *shape, int ndim) noexcept:
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(ndim):
+        n *= shape[i]
+    return n
+
+
+cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int ndim, int dtype, int out_dtype,
+                  const tgx_scalar *aux):
+    """Write to a tensor the caller gave (in-place and out= forms)."""
+    cdef Tensor result
+    cdef int i
+    cdef bint direct = out.tid == out_dtype
+    cdef object o
+    cdef bint inplace = args[0] == <PyObject *>out
+    if inplace:
+        refuse_cast(out_dtype, out.tid)
+        if ndim != out.rank or _differs(out, shape):
+            raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
+                               f"{[shape[i] for i in range(ndim)]}")
+    else:
+        prepare_out(out, shape, ndim, out_dtype)
+    _check_writable(out, op)
+    if out.place != 0:
+        return out
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, Tensor) and _disturbs(out, <Tensor>o):
+            if (<Tensor>o).bits & CONTIGUOUS and out.bits & CONTIGUOUS and _ranges_meet(out, <Tensor>o):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                                   "to a single memory location. Please clone() the tensor before performing the operation.")
+            direct = False
+    if direct:
+        _walk(op, args, out, dtype, aux)
+        return out
+    result = empty(shape, ndim, out_dtype)
+    _walk(op, args, result, dtype, aux)
+    copy_into(out, result)
+    return out
+
+
+cdef bint _differs(Tensor t, const int64_t *shape) noexcept:
+    cdef int i
+    for i in range(t.rank):
+        if t.sizes[i] != shape[i]:
+            return True
+    return False
+
+
+cdef bint _ranges_meet(Tensor a, Tensor b) noexcept:
+    return a.data < b.data + b.count * ITEMSIZE[b.tid] and b.data < a.data + a.count * ITEMSIZE[a.tid]
+
+
+cdef int _walk(Op op, PyObject **args, Tensor result, int dtype, const tgx_scalar *aux) except -1:
+    cdef tgx_iter it
+    cdef double[2 * TGX_MAX_OPERANDS] numbers         # doubles, so that the slots are aligned
+    cdef int64_t one = 1, still = 0
+    cdef int i, want
+    cdef tgx_scalar s
+    cdef object o
+    cdef Tensor t
+    cdef list kept = None
+    iter_begin(&it, result.sizes, result.rank)
+    iter_add(&it, result.data, result.sizes, result.strides, result.rank, ITEMSIZE[result.tid])
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        want = TGX_BOOL if op.fixed_inputs & (1 << i) else dtype
+        if isinstance(o, Tensor):
+            t = <Tensor>o
+            if t.tid != want:
+                t = cast(t, want)
+                if kept is None:
+                    kept = []
+                kept.append(t)
+            iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[want])
+        else:
+            s = as_scalar(o)
+            write_scalar(<char *>&numbers[2 * i], want, s.f, s.im, s.i)
+            iter_add(&it, <char *>&numbers[2 * i], &one, &still, 1, ITEMSIZE[want])
+    return _run(op, &it, op.loops[dtype], aux)
+
+
+set_pointwise(pointwise)

@@ -1,0 +1,325 @@
+# cython: language_level=3
+"""Random generators that give the numbers of PyTorch's CPU generator.
+
+A `Generator` holds one mt19937 stream by value. The fills are functions over it and not methods, so that the class
+stays what users see, and they hold the GIL: the stream's position is the only state and needs no other lock.
+"""
+import os
+import warnings
+from libc.math cimport sqrt
+from tinygrad_ext.core.dtype cimport dtype_of, is_float
+from tinygrad_ext.core.types cimport (
+    TGX_BOOL, TGX_U8, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_BAD_VALUE, TGX_NO_MEMORY,
+)
+
+cdef extern from "random.h" nogil:
+    enum:
+        TGX_RANDOM_STATE_BYTES
+    void tgx_random_seed(tgx_stream *s, uint64_t seed)
+    void tgx_random_save(const tgx_stream *s, void *data)
+    bint tgx_random_load(tgx_stream *s, const void *data)
+    void tgx_random_uniform(tgx_stream *s, int type, void *out, int64_t n, double start, double end)
+    void tgx_random_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+    void tgx_random_normal_serial(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+    void tgx_random_log_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+    void tgx_random_exponential(tgx_stream *s, int type, void *out, int64_t n, double rate)
+    void tgx_random_cauchy(tgx_stream *s, int type, void *out, int64_t n, double median, double sigma)
+    void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range)
+    void tgx_random_full(tgx_stream *s, int type, void *out, int64_t n)
+    void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double p)
+    void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p)
+    int tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p)
+    void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n)
+    int tgx_random_multinomial(tgx_stream *s, int type, const void *weights, int64_t rows, int64_t categories,
+                               int64_t *out, int64_t samples, bint replace)
+
+cdef uint64_t FIRST_SEED = 67280421310721    # PyTorch's, before anybody calls manual_seed
+
+
+# ---- generators ----------------------------------------------------------------------------------------------------
+
+cdef uint64_t _seed_of(object seed) except? 0:
+    if isinstance(seed, (bool, float)) or not hasattr(seed, "__index__"):
+        raise RuntimeError(f"manual_seed: seed must be an int, got {type(seed).__name__}; convert it with int(seed)")
+    value = seed.__index__()
+    if not -2**63 <= value < 2**64:
+        raise ValueError(f"manual_seed: seed must be in [-2**63, 2**64), got {value}; take it modulo 2**64")
+    return value % 2**64
+
+
+cdef class Generator:
+    """Source of random numbers with a state of its own.
+
+    The numbers are those of PyTorch's CPU generator for the same seed. ``device`` must be the CPU.
+    Raises RuntimeError for another device.
+
+        >>> Generator().manual_seed(5).initial_seed()
+        5
+    """
+
+    def __cinit__(self, device="cpu"):
+        if device is not None and str(device) not in ("cpu", "cpu:0"):
+            raise RuntimeError(f"Generator: device must be 'cpu', got {device!r}; "
+                               "there are no other generators, so leave the argument out")
+        tgx_random_seed(&self.mt, FIRST_SEED)
+
+    @property
+    def device(self):
+        """Where the generator draws: always ``"cpu"``."""
+        return "cpu"
+
+    def manual_seed(self, seed):
+        """Start the stream of `seed` and return the generator.
+
+        A negative seed counts from 2**64. Raises ValueError outside [-2**63, 2**64), RuntimeError for no int.
+
+            >>> Generator().manual_seed(-1).initial_seed() == 2**64 - 1
+            True
+        """
+        tgx_random_seed(&self.mt, _seed_of(seed))
+        return self
+
+    def seed(self):
+        """Start a stream nobody can foresee and return its seed, 53 bits from the operating system."""
+        tgx_random_seed(&self.mt, int.from_bytes(os.urandom(8), "little") >> 11)
+        return self.mt.seed
+
+    def initial_seed(self):
+        """The seed the stream was started with."""
+        return self.mt.seed
+
+    def clone_state(self):
+        """A new generator that continues from here with the same numbers."""
+        cdef Generator other = type(self)()
+        other.mt = self.mt
+        return other
+
+    def _get_state_bytes(self):
+        """The state as 5056 bytes, in the layout of PyTorch's ``get_state`` (native byte order)."""
+        cdef bytearray state = bytearray(TGX_RANDOM_STATE_BYTES)
+        tgx_random_save(&self.mt, <char *>state)
+        return bytes(state)
+
+    def _set_state_bytes(self, state):
+        """Continue from a state that `_get_state_bytes` or PyTorch gave. Raises RuntimeError if it is none."""
+        cdef bytes data = bytes(state)
+        if len(data) != TGX_RANDOM_STATE_BYTES:
+            raise RuntimeError(f"set_state: new_state must hold {TGX_RANDOM_STATE_BYTES} bytes, got {len(data)}; "
+                               "pass what get_state returned")
+        if not tgx_random_load(&self.mt, <const char *>data):
+            raise RuntimeError("set_state: new_state is no mt19937 state: its position or its mark is wrong; "
+                               "pass what get_state returned")
+        return self
+
+    def __reduce__(self):
+        return _restore, (type(self), self._get_state_bytes())
+
+
+def _restore(cls, state):
+    return cls()._set_state_bytes(state)
+
+
+cdef Generator _default = Generator()
+default_generator = _default
+
+
+def manual_seed(seed):
+    """Seed the default generator and return it. Takes what ``int()`` takes; else see `Generator.manual_seed`."""
+    return _default.manual_seed(int(seed))
+
+
+def seed():
+    """Start the default generator from a seed nobody can foresee and return that seed."""
+    return _default.seed()
+
+
+def initial_seed():
+    """The seed the default generator was started with."""
+    return _default.initial_seed()
+
+
+cdef Generator as_generator(object generator):
+    if generator is None:
+        return _default
+    if isinstance(generator, Generator):
+        return <Generator>generator
+    raise TypeError(f"argument 'generator' must be Generator or None, not {type(generator).__name__}")
+
+
+# ---- checks --------------------------------------------------------------------------------------------------------
+
+cdef object _bad(str op, str argument, object got, str expected, str advice):
+    """The error of a value out of range; the caller tests and raises, so that a good call builds no message."""
+    return RuntimeError(f"{op}: {argument} must be {expected}, got {got}; {advice}")
+
+
+cdef int _need_float(int dtype, str op) except -1:
+    if not is_float(dtype):
+        raise NotImplementedError(f"{op}: self must have a real floating point dtype, got {dtype_of(dtype)}; "
+                                  "draw in float32 and convert the result")
+    return 0
+
+
+cdef int _need_real(int dtype, str op) except -1:
+    if dtype == TGX_C64 or dtype == TGX_C128:
+        raise NotImplementedError(f"{op}: self must not be complex, got {dtype_of(dtype)}; "
+                                  "draw the real and the imaginary part and join them with complex()")
+    return 0
+
+
+cdef int _part(int dtype) noexcept:
+    """The dtype of a complex number's parts; any other as it is."""
+    return TGX_F32 if dtype == TGX_C64 else TGX_F64 if dtype == TGX_C128 else dtype
+
+
+cdef double _greatest(int dtype) noexcept:
+    """The greatest finite value of a floating point dtype."""
+    if dtype == TGX_F16:
+        return 65504.0
+    if dtype == TGX_BF16:
+        return 3.3895313892515355e38
+    return 3.4028234663852886e38 if dtype == TGX_F32 else 1.7976931348623157e308
+
+
+# Greatest value of an integer dtype; for floats the end of the run of integers without gaps. In dtype order.
+cdef int64_t[10] _LAST = [1, 255, 127, 32767, 2147483647, 9223372036854775807, 2048, 256, 16777216, 9007199254740992]
+
+
+cdef int64_t last_integer(int dtype) noexcept:
+    return _LAST[dtype]
+
+
+cdef int _check_integer(int dtype, str argument, int64_t value) except -1:
+    cdef int64_t last = _LAST[dtype]
+    cdef int64_t first = 0 if dtype == TGX_BOOL or dtype == TGX_U8 else -last - (0 if is_float(dtype) else 1)
+    if first <= value <= last:
+        return 0
+    if not is_float(dtype) or (dtype == TGX_F16 and not -65504 <= value <= 65504):
+        raise RuntimeError(f"random_: {argument} is out of bounds for {dtype_of(dtype)}, got {value}; "
+                           "narrow the range or use a wider dtype")
+    warnings.warn(f"random_: {argument} = {value} lies outside [-{last}, {last}], where {dtype_of(dtype)} holds every "
+                  "integer; some values of the range cannot come up", UserWarning, stacklevel=2)
+    return 0
+
+
+# ---- fills ---------------------------------------------------------------------------------------------------------
+
+cdef int fill_uniform(Generator g, int dtype, void *out, int64_t n, double low, double high) except -1:
+    cdef int part = _part(dtype)
+    _need_float(part, "uniform_")
+    cdef double most = _greatest(part)
+    if not -most <= low <= most:
+        raise _bad("uniform_", "from", low, f"a finite {dtype_of(part)}", "narrow the interval")
+    if not -most <= high <= most:
+        raise _bad("uniform_", "to", high, f"a finite {dtype_of(part)}", "narrow the interval")
+    if not low <= high:
+        raise _bad("uniform_", "from", f"from={low} and to={high}", "at most to", "exchange the two")
+    if not high - low <= most:
+        raise _bad("uniform_", "to - from", high - low, f"at most {most}", "narrow the interval")
+    tgx_random_uniform(&g.mt, part, out, n if part == dtype else 2 * n, low, high)
+    return 0
+
+
+cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std, bint serial) except -1:
+    cdef int part = _part(dtype)
+    _need_float(part, "normal_")
+    if not std >= 0:
+        raise _bad("normal_", "std", std, "at least 0", "pass a standard deviation")
+    if part != dtype:
+        n, std = 2 * n, std / sqrt(2.0)
+    if serial:
+        tgx_random_normal_serial(&g.mt, part, out, n, mean, std)
+    else:
+        tgx_random_normal(&g.mt, part, out, n, mean, std)
+    return 0
+
+
+cdef int fill_log_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std) except -1:
+    _need_float(dtype, "log_normal_")
+    if not std > 0:
+        raise _bad("log_normal_", "std", std, "above 0", "pass the standard deviation of the logarithm")
+    tgx_random_log_normal(&g.mt, dtype, out, n, mean, std)
+    return 0
+
+
+cdef int fill_exponential(Generator g, int dtype, void *out, int64_t n, double rate) except -1:
+    if not is_float(dtype):     # RuntimeError here and for cauchy_, NotImplementedError elsewhere: as PyTorch has it
+        raise RuntimeError(f"exponential_: self must have a real floating point dtype, got {dtype_of(dtype)}; "
+                           "draw in float32 and convert the result")
+    if not rate > 0:
+        raise _bad("exponential_", "lambd", rate, "above 0", "pass the rate, one over the mean")
+    tgx_random_exponential(&g.mt, dtype, out, n, rate)
+    return 0
+
+
+cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median, double sigma) except -1:
+    if not is_float(dtype):
+        raise RuntimeError(f"cauchy_: self must have a real floating point dtype, got {dtype_of(dtype)}; "
+                           "draw in float32 and convert the result")
+    if not sigma > 0:
+        raise _bad("cauchy_", "sigma", sigma, "above 0", "pass the half width at half height")
+    tgx_random_cauchy(&g.mt, dtype, out, n, median, sigma)
+    return 0
+
+
+cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) except -1:
+    _need_real(dtype, "geometric_")
+    if dtype == TGX_BOOL:
+        raise NotImplementedError("geometric_: self must be a number type, got torch.bool; use an integer dtype")
+    if not 0 < p < 1:
+        raise _bad("geometric_", "p", p, "in (0, 1)", "pass the chance of success of one trial")
+    tgx_random_geometric(&g.mt, dtype, out, n, p)
+    return 0
+
+
+cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1:
+    _need_real(dtype, "random_")
+    if not low <= last:
+        raise _bad("random_", "from", f"from={low} and to={int(last) + 1}", "less than to", "exchange the two")
+    _check_integer(dtype, "from", low)
+    _check_integer(dtype, "to - 1", last)
+    tgx_random_integers(&g.mt, dtype, out, n, low, <uint64_t>last - <uint64_t>low + 1)
+    return 0
+
+
+cdef int fill_full(Generator g, int dtype, void *out, int64_t n) except -1:
+    _need_real(dtype, "random_")
+    tgx_random_full(&g.mt, dtype, out, n)
+    return 0
+
+
+cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1:
+    _need_real(dtype, "bernoulli_")
+    if not 0 <= p <= 1:
+        raise _bad("bernoulli_", "p", p, "in [0, 1]", "pass a probability")
+    tgx_random_bernoulli(&g.mt, dtype, out, n, p)
+    return 0
+
+
+cdef int fill_bernoulli_each(Generator g, int dtype, void *out, int64_t n, int p_dtype, const void *p) except -1:
+    _need_real(dtype, "bernoulli_")
+    if tgx_random_bernoulli_each(&g.mt, dtype, out, n, p_dtype, p) == TGX_BAD_VALUE:
+        raise RuntimeError("bernoulli: every element of p must be in [0, 1], got one that is not; "
+                           "pass probabilities, for instance through sigmoid()")
+    return 0
+
+
+cdef int fill_permutation(Generator g, int64_t *out, int64_t n) except -1:
+    tgx_random_permutation(&g.mt, out, n)
+    return 0
+
+
+cdef int fill_multinomial(Generator g, int dtype, const void *weights, int64_t rows, int64_t categories,
+                          int64_t *out, int64_t samples, bint replacement) except -1:
+    if not samples > 0:
+        raise _bad("multinomial", "num_samples", samples, "above 0", "ask for one sample at least")
+    if not replacement and samples > categories:
+        raise _bad("multinomial", "num_samples", samples,
+                   f"at most the {categories} categories of input", "pass replacement=True to draw one more than once")
+    cdef int status = tgx_random_multinomial(&g.mt, dtype, weights, rows, categories, out, samples, replacement)
+    if status == TGX_NO_MEMORY:
+        raise MemoryError(f"multinomial: cannot allocate {16 * categories} bytes of scratch memory")
+    if status == TGX_BAD_VALUE:
+        raise RuntimeError("multinomial: each row of input must be finite, at least 0 and with a sum above 0, "
+                           "got one that is not; pass weights, for instance through softmax()")
+    return 0

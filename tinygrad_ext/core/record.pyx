@@ -1,0 +1,184 @@
+# cython: language_level=3
+"""Runs an op and writes down how to differentiate it: the autograd step of a call."""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdlib cimport malloc
+from tinygrad_ext.core.copy cimport clone
+from tinygrad_ext.core.dispatch cimport (
+    Op, P_DTYPE, P_INPUT, P_RESULT, P_SHAPE, any_needs_grad, forward, set_record, state,
+)
+from tinygrad_ext.core.dtype cimport dtype_of, make_size
+from tinygrad_ext.core.inplace cimport forward_into
+from tinygrad_ext.core.node cimport (
+    Node, check_inplace, gradient_edge, next_seq, rebase, reserve, set_meta, slot, here, watch,
+)
+from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, needs_grad, version_of
+from tinygrad_ext.core.types cimport TGX_F16, uint64_t, uint32_t
+
+
+cdef bint _count_edges(Op op, PyObject **args, int *total) except -1:
+    """Edges of the call; true when some tensor argument is a list."""
+    cdef int i
+    cdef bint lists = False
+    total[0] = 0
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, (list, tuple)):
+            total[0] += len(o)
+            lists = True
+        else:
+            total[0] += 1
+    return lists
+
+
+cdef int _connect(Node n, Op op, PyObject **args, bint lists) except -1:
+    cdef int i, e = 0
+    cdef object o
+    if lists:
+        n.counts = <int *>malloc(op.ntensors * sizeof(int))
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor):
+                    gradient_edge(<Tensor>t, &n.edges[e])
+                e += 1
+            n.counts[i] = len(o)
+            continue
+        if isinstance(o, Tensor):
+            gradient_edge(<Tensor>o, &n.edges[e])
+        if lists:
+            n.counts[i] = 1
+        e += 1
+    return 0
+
+
+cdef uint64_t _what_to_save(Node n, Op op) noexcept:
+    """Mask over op.saved: what the rules of the inputs that need a gradient ask for."""
+    cdef uint64_t mask = 0
+    cdef int r, k, e, first
+    for r in range(op.nrules):
+        for k in range(op.rules[r].ntargets):
+            first = n._first_edge(op.rules[r].targets[k])
+            for e in range(first, first + n._edge_count(op.rules[r].targets[k])):
+                if n.edges[e].node != NULL:
+                    mask |= op.rules[r].saves | (<uint64_t>1 << 63)
+    return mask
+
+
+cdef int _save(Node n, int k, object value) except -1:
+    cdef uint32_t total = 0
+    Py_INCREF(value)
+    n.saved[k] = <PyObject *>value
+    if isinstance(value, Tensor):
+        if (<Tensor>value).bits & INFERENCE:
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+                               "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+                               "normal tensor and use it in autograd, or use `no_grad()` instead of `inference_mode()`.")
+        n.versions[k] = version_of(<Tensor>value)
+        watch(<Tensor>value)
+    elif isinstance(value, (list, tuple)):
+        for t in value:
+            if isinstance(t, Tensor):
+                total += version_of(<Tensor>t)
+                watch(<Tensor>t)
+        n.versions[k] = total
+    return 0
+
+
+cdef int _save_inputs(Node n, Op op, PyObject **args, uint64_t mask, bint inplace) except -1:
+    cdef int k, code
+    cdef object o
+    for k in range(op.nsaved):
+        code = op.saved[k]
+        if not mask & (<uint64_t>1 << k) or code & 0xff00 == P_RESULT:
+            continue
+        o = <object>args[code & 0xff]
+        if code & 0xff00 == P_SHAPE:
+            if isinstance(o, (list, tuple)):
+                o = tuple([t.shape for t in o])
+            else:
+                o = make_size((<Tensor>o).sizes, (<Tensor>o).rank) if isinstance(o, Tensor) else ()
+        elif code & 0xff00 == P_DTYPE:
+            o = dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
+        elif inplace and code & 0xff == 0:
+            o = clone(<Tensor>o)          # the op is about to overwrite it
+        _save(n, k, o)
+    return 0
+
+
+cdef int _save_results(Node n, Op op, object result, uint64_t mask) except -1:
+    cdef int k, code
+    for k in range(op.nsaved):
+        code = op.saved[k]
+        if mask & (<uint64_t>1 << k) and code & 0xff00 == P_RESULT:
+            t = result if isinstance(result, Tensor) else result[code & 0xff]
+            _save(n, k, alias(<Tensor>t))
+    return 0
+
+
+cdef int _set_history(Node n, Op op, object result) except -1:
+    cdef int i
+    cdef Tensor t
+    if isinstance(result, Tensor):
+        t = <Tensor>result
+        set_meta(n, 0, t)
+        if t.tid >= TGX_F16:
+            t.node, t.output_nr = n, 0
+        return 0
+    for i, t in enumerate(result):
+        set_meta(n, i, t)
+        if t.tid >= TGX_F16 and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
+            t.node, t.output_nr = n, i
+    return 0
+
+
+cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
+    """Run op on arguments of which some need gradients. `out` is args[0] for the in-place form."""
+    cdef Node n
+    cdef int total
+    cdef bint lists
+    cdef uint64_t mask
+    cdef object result
+    if inplace:
+        check_inplace(<Tensor><object>out)
+    if not op.differentiable:
+        return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args, NULL)
+    n = Node.__new__(Node)
+    lists = _count_edges(op, args, &total)
+    reserve(n, total, 1, op.nsaved)
+    n.op = op
+    _connect(n, op, args, lists)
+    mask = _what_to_save(n, op)
+    if mask == 0 and not inplace:
+        return forward(op, args, NULL)
+    _save_inputs(n, op, args, mask, inplace)
+    if inplace:
+        result = forward_into(op, args, <Tensor><object>out, True)
+    else:
+        result = forward(op, args, NULL)
+        if not isinstance(result, Tensor):
+            reserve_outputs(n, len(result))
+    _save_results(n, op, result, mask)
+    n.place = here()
+    if state().anomaly:
+        n.trace = slot("stack")()
+    n.seq = next_seq()
+    if inplace:
+        set_meta(n, 0, <Tensor>result)
+        rebase(<Tensor>result, n)
+    else:
+        _set_history(n, op, result)
+    return result
+
+
+cdef int reserve_outputs(Node n, int count) except -1:
+    """Meta rows for an op of several outputs; the other rows are as reserved before."""
+    cdef int nedges = n.nedges, nsaved = n.nsaved
+    n.nedges = n.nsaved = 0          # reserve() must not touch them
+    reserve(n, 0, count, 0)
+    n.nedges, n.nsaved = nedges, nsaved
+    return 0
+
+
+set_record(record)

@@ -1,0 +1,23 @@
+/* What a thread has switched on. One word decides whether a call may take the short way. */
+#ifndef TGX_STATE_H
+#define TGX_STATE_H
+#include <Python.h>
+#include <stdint.h>
+
+enum {
+    TGX_SLOT_OVERRIDE, TGX_SLOT_TRANSFORM, TGX_SLOT_TRACER, TGX_SLOT_PROFILER, TGX_SLOT_AUTOGRAD, TGX_NSLOTS
+};
+enum {
+    TGX_SLOT_BITS = (1 << TGX_NSLOTS) - 1,
+    TGX_NO_SUBCLASS = 1 << 8,    /* DisableTorchFunctionSubclass */
+};
+
+typedef struct {
+    uint32_t flags;
+    uint32_t below;              /* depth inside composites and Python kernels: no slot sees the calls there */
+    uint8_t no_grad;
+    uint8_t inference;
+    uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
+    PyObject *handler[TGX_NSLOTS];
+} tgx_state;
+#endif

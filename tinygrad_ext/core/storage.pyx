@@ -1,0 +1,138 @@
+# cython: language_level=3
+"""Reference-counted memory blocks with a small caching allocator.
+
+Blocks are 64-byte aligned. Sizes are rounded up to a class (64-byte steps to 1 KiB, then eight classes for
+each power of two), and a freed block waits in its class for the next request, so that a training loop
+touches the same pages in each step. Everything here runs under the GIL, which is the lock of the tables.
+The cache keeps at most a quarter of the peak use (64 MiB at least); what is beyond goes back to the system.
+"""
+cimport cython
+from libc.stdlib cimport free
+
+cdef extern from "stdlib.h" nogil:
+    int posix_memalign(void **out, size_t align, size_t size)
+
+cdef enum:
+    N_CLASSES = 512
+
+cdef struct Block:
+    Block *next
+
+cdef Block *_cache[N_CLASSES]
+cdef size_t _cached_bytes = 0
+cdef size_t _in_use = 0
+cdef size_t _peak = 0
+cdef size_t _allocations = 0
+cdef size_t SMALLEST_CACHE = 64 << 20
+
+cdef extern from *:
+    """
+    static inline int tgx_log2(size_t n) { return 63 - __builtin_clzll((unsigned long long)n); }
+    """
+    int tgx_log2(size_t n) nogil
+
+
+cdef inline int _class_of(size_t nbytes, size_t *rounded) noexcept:
+    """Class number of a request, and the size of that class's blocks."""
+    cdef int p
+    cdef size_t step
+    if nbytes <= 1024:
+        rounded[0] = (nbytes + 63) & ~<size_t>63
+        if rounded[0] == 0:
+            rounded[0] = 64
+        return <int>(rounded[0] >> 6)
+    p = tgx_log2(nbytes - 1)
+    step = (<size_t>1) << (p - 3)
+    rounded[0] = (nbytes + step - 1) & ~(step - 1)
+    return <int>(17 + (p - 10) * 8 + ((rounded[0] - ((<size_t>1) << p)) >> (p - 3)))
+
+
+cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
+    global _cached_bytes, _in_use, _peak, _allocations
+    cdef Block *found
+    cdef void *fresh = NULL
+    cdef int c
+    if nbytes > (<size_t>1 << 46):
+        raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
+    c = _class_of(nbytes, block)
+    found = _cache[c]
+    if found != NULL:
+        _cache[c] = found.next
+        _cached_bytes -= block[0]
+        fresh = found
+    elif posix_memalign(&fresh, 64, block[0]) != 0:
+        empty_cache()
+        if posix_memalign(&fresh, 64, block[0]) != 0:
+            raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
+    _allocations += 1
+    _in_use += block[0]
+    if _in_use > _peak:
+        _peak = _in_use
+    return <char *>fresh
+
+
+cdef void _release(char *data, size_t block) noexcept:
+    global _cached_bytes, _in_use
+    cdef size_t rounded, limit = _peak >> 2
+    cdef int c
+    _in_use -= block
+    if limit < SMALLEST_CACHE:
+        limit = SMALLEST_CACHE
+    if _cached_bytes + block > limit:
+        free(data)
+        return
+    c = _class_of(block, &rounded)
+    (<Block *>data).next = _cache[c]
+    _cache[c] = <Block *>data
+    _cached_bytes += block
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(128)
+cdef class Storage:
+    """A block of memory, or memory lent by `owner`."""
+
+    def __dealloc__(self):
+        if self.block:
+            _release(self.data, self.block)
+
+
+cdef Storage new_storage(size_t nbytes):
+    cdef Storage s = Storage.__new__(Storage)
+    s.data = _allocate(nbytes, &s.block)
+    s.nbytes = nbytes
+    return s
+
+
+cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readonly):
+    cdef Storage s = Storage.__new__(Storage)
+    s.data = data
+    s.nbytes = nbytes
+    s.owner = owner
+    s.readonly = readonly
+    return s
+
+
+def empty_cache():
+    """Give the cached, unused blocks back to the system."""
+    global _cached_bytes
+    cdef int c
+    cdef Block *b
+    for c in range(N_CLASSES):
+        while _cache[c] != NULL:
+            b = _cache[c]
+            _cache[c] = b.next
+            free(b)
+    _cached_bytes = 0
+
+
+def memory_stats():
+    """Bytes in use, peak bytes, cached bytes, and allocations made, as a dict."""
+    return {"allocated": _in_use, "peak": _peak, "cached": _cached_bytes, "allocations": _allocations}
+
+
+def reset_peak():
+    """Start a new peak measurement at the present use."""
+    global _peak
+    _peak = _in_use

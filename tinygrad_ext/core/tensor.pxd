@@ -1,0 +1,80 @@
+"""The Tensor object: geometry, storage and autograd links inline; everything rare in `extra`."""
+from tinygrad_ext.core.storage cimport Storage
+from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t
+
+cdef enum:
+    INLINE_DIMS = 6
+
+cdef enum TensorBits:
+    REQUIRES_GRAD = 1       # a leaf's own wish; a tensor with grad_fn requires grad anyway
+    CONTIGUOUS = 2
+    RETAINS_GRAD = 4
+    DIFF_VIEW = 8           # a view that autograd tracks: base is its base
+    INFERENCE = 16
+    DETACHED_VIEW = 32      # view made in no_grad: in-place on it under grad mode is refused when base needs grad
+    READONLY = 64
+
+cdef class VersionCounter:
+    cdef uint32_t value
+
+cdef class Tensor:
+    cdef Storage storage            # None on meta
+    cdef char *data
+    cdef int64_t *sizes
+    cdef int64_t *strides           # in elements
+    cdef int64_t count
+    cdef int rank
+    cdef int8_t tid             # dtype number
+    cdef uint8_t place           # device number
+    cdef uint8_t bits
+    cdef readonly int output_nr
+    cdef uint32_t view_version      # version at which a view's grad_fn was right
+    cdef object node                # Node or None
+    cdef object base                # Tensor or None
+    cdef object grad_               # Tensor or None
+    cdef void *accumulator          # borrowed: the leaf's AccumulateGrad node, which owns the leaf
+    cdef VersionCounter counter     # own counter of a `.data` alias, else None: the storage's
+    cdef dict extra                 # hooks, name, view functions; None for nearly all
+    cdef int64_t[2 * INLINE_DIMS] dims
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class Parameter(Tensor):
+    pass
+
+cdef inline bint exact(object t) noexcept:
+    """Whether `t` is a Tensor or Parameter itself, not of a subclass."""
+    return type(t) is Tensor or type(t) is Parameter
+
+cdef inline bint needs_grad(Tensor t) noexcept:
+    return (t.bits & REQUIRES_GRAD) != 0 or t.node is not None
+
+cdef inline uint32_t version_of(Tensor t) noexcept:
+    if t.counter is not None:
+        return t.counter.value
+    return 0 if t.storage is None else t.storage.version
+
+cdef inline void bump(Tensor t) noexcept:
+    if t.counter is not None:
+        t.counter.value += 1
+    elif t.storage is not None:
+        t.storage.version += 1
+
+cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
+cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides
+cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=?)
+cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim, int dtype, int device)
+cdef Tensor empty_like(Tensor t, int dtype)                     # keeps the order of dimensions in memory
+cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndim, int64_t offset)
+cdef Tensor alias(Tensor t)                                     # same memory and version, no autograd
+cdef int set_geometry(Tensor t, Tensor like) except -1          # t takes over like's storage and geometry
+cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1
+cdef int wrap_dim(object dim, int ndim) except -100
+cdef int wrap_dim_c(int64_t dim, int ndim) except -100
+cdef str dtype_title(int id)                                    # 'Float', as PyTorch's messages say
+cdef str shape_text(Tensor t)
+cdef Tensor as_tensor_arg(object t, str op, str name)
+cdef bint may_overlap(Tensor t) noexcept                        # two indices of t share memory
+cdef int check_version_bounds(Tensor t) except -1
+cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexcept
+cdef object read_scalar(const char *p, int dtype)

@@ -1,0 +1,377 @@
+/* mt19937 and PyTorch's draws from it; the vector bodies are in random_simd.h, the use of each in random.h.
+ *
+ * A fill makes blocks of raw values in a small buffer (words, uniforms or int64) and stores them in the type asked
+ * for: one loop for each distribution, one switch for all types. Which draws take 32 bits and which 64, and in
+ * which order, is PyTorch's; so are the odd rules for the tail of a normal fill. PyTorch with MKL on an Intel
+ * processor takes bernoulli_(p) and exponential_ from MKL instead; this is the stream it has everywhere else. */
+#include "random.h"
+#include <math.h>
+#include "random_simd.h"
+
+enum { BLOCK = 1024, CHUNK = 16 };
+#define WIDE_RANGE (1u << 28) /* integers from this range on take 64 bits */
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- stream ---- */
+
+void tgx_random_seed(tgx_stream *s, uint64_t seed)
+{
+    s->seed = seed;
+    s->has_spare = 0;
+    s->spare_normal = 0.0;
+    s->position = 0;
+    s->words[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < TGX_RANDOM_WORDS; i++)
+        s->words[i] = 1812433253u * (s->words[i - 1] ^ (s->words[i - 1] >> 30)) + i;
+}
+
+static void refill_if_empty(tgx_stream *s)
+{
+    if (s->position != 0 && s->position != TGX_RANDOM_WORDS) return;
+    twist(s->words);
+    s->position = 0;
+}
+
+void tgx_random_words(tgx_stream *s, uint32_t *out, int64_t n)
+{
+    while (n > 0) {
+        refill_if_empty(s);
+        int64_t take = smaller(n, TGX_RANDOM_WORDS - s->position);
+        temper(s->words + s->position, out, take);
+        s->position += (uint32_t)take;
+        out += take;
+        n -= take;
+    }
+}
+
+uint32_t tgx_random_next32(tgx_stream *s)
+{
+    refill_if_empty(s);
+    uint32_t word;
+    temper_body(s->words + s->position++, &word, 1, 0);
+    return word;
+}
+
+uint64_t tgx_random_next64(tgx_stream *s)
+{
+    uint64_t high = tgx_random_next32(s);
+    return high << 32 | tgx_random_next32(s);
+}
+
+double tgx_random_next_uniform(tgx_stream *s)
+{
+    return (double)(tgx_random_next64(s) & 0x1fffffffffffffu) * 0x1p-53;
+}
+
+double tgx_random_next_normal(tgx_stream *s)
+{
+    if (s->has_spare) {
+        double spare = s->spare_normal;
+        s->has_spare = 0;
+        s->spare_normal = 0.0;
+        return spare;
+    }
+    double angle = 6.283185307179586 * tgx_random_next_uniform(s);
+    double radius = sqrt(-2.0 * log1p(-tgx_random_next_uniform(s)));
+    s->spare_normal = radius * sin(angle);
+    s->has_spare = 1;
+    return radius * cos(angle);
+}
+
+/* ---- state ---- */
+
+typedef struct {
+    uint64_t seed;
+    int32_t left, seeded;              /* words left before a new block, plus 1 */
+    uint64_t next, words[TGX_RANDOM_WORDS];
+    double unused_x, spare_normal, unused_rho;
+    int32_t has_spare, pad;
+    float float_spare;                 /* never set by a CPU draw */
+    uint8_t has_float_spare, tail[3];
+} saved_state;
+
+_Static_assert(sizeof(saved_state) == TGX_RANDOM_STATE_BYTES, "layout of PyTorch's generator state");
+
+void tgx_random_save(const tgx_stream *s, void *bytes)
+{
+    saved_state saved = {.seed = s->seed, .seeded = 1, .next = s->position, .spare_normal = s->spare_normal,
+                         .has_spare = s->has_spare};
+    saved.left = s->position == 0 ? 1 : (int32_t)(TGX_RANDOM_WORDS + 1 - s->position);
+    for (int i = 0; i < TGX_RANDOM_WORDS; i++) saved.words[i] = s->words[i];
+    memcpy(bytes, &saved, sizeof saved);
+}
+
+int tgx_random_load(tgx_stream *s, const void *bytes)
+{
+    saved_state saved;
+    memcpy(&saved, bytes, sizeof saved);
+    int fresh = saved.next == 0 && saved.left == 1;
+    if (saved.seeded != 1 || saved.next > TGX_RANDOM_WORDS) return 0;
+    if (!fresh && (saved.next == 0 || saved.left != (int32_t)(TGX_RANDOM_WORDS + 1 - saved.next))) return 0;
+    s->seed = saved.seed;
+    s->position = (uint32_t)saved.next;
+    s->has_spare = saved.has_spare != 0;
+    s->spare_normal = saved.spare_normal;
+    for (int i = 0; i < TGX_RANDOM_WORDS; i++) s->words[i] = (uint32_t)saved.words[i];
+    return 1;
+}
+
+/* ---- storing blocks ---- */
+
+static const int64_t ITEM_SIZE[] = {[TGX_BOOL] = 1, [TGX_U8] = 1, [TGX_I8] = 1, [TGX_I16] = 2, [TGX_I32] = 4,
+                                    [TGX_I64] = 8, [TGX_F16] = 2, [TGX_BF16] = 2, [TGX_F32] = 4, [TGX_F64] = 8};
+
+#define STORE(T, convert) for (int64_t i = 0; i < n; i++) ((T *)out)[i] = convert(values[i])
+#define TO_F16(x) tgx_f32_to_f16((float)(x))
+#define TO_BF16(x) tgx_f32_to_bf16((float)(x))
+#define DEFINE_STORE(name, V)                                          \
+    static char *name(int type, char *out, const V *values, int64_t n) \
+    {                                                                  \
+        switch (type) {                                                \
+        case TGX_BOOL: STORE(uint8_t, 0 != ); break;                   \
+        case TGX_U8: STORE(uint8_t, (uint8_t)(int64_t)); break;        \
+        case TGX_I8: STORE(int8_t, (int8_t)(int64_t)); break;          \
+        case TGX_I16: STORE(int16_t, (int16_t)(int64_t)); break;       \
+        case TGX_I32: STORE(int32_t, (int32_t)(int64_t)); break;       \
+        case TGX_I64: STORE(int64_t, (int64_t)); break;                \
+        case TGX_F16: STORE(uint16_t, TO_F16); break;                  \
+        case TGX_BF16: STORE(uint16_t, TO_BF16); break;                \
+        case TGX_F32: STORE(float, (float)); break;                    \
+        case TGX_F64: STORE(double, (double)); break;                  \
+        }                                                              \
+        return out + n * ITEM_SIZE[type];                              \
+    }
+DEFINE_STORE(store_integers, int64_t)
+DEFINE_STORE(store_doubles, double)
+DEFINE_STORE(store_floats, float)
+
+/* ---- uniform ---- */
+
+static void uniform_floats(tgx_stream *s, void *out, int64_t n)
+{
+    uint32_t words[BLOCK];
+    for (int64_t done = 0, take; done < n; done += take) {
+        take = smaller(n - done, BLOCK);
+        tgx_random_words(s, words, take);
+        to_float(words, (float *)out + done, take);
+    }
+}
+
+static void uniform_doubles(tgx_stream *s, void *out, int64_t n)
+{
+    uint32_t words[2 * BLOCK];
+    for (int64_t done = 0, take; done < n; done += take) {
+        take = smaller(n - done, BLOCK);
+        tgx_random_words(s, words, 2 * take);
+        to_double(words, (double *)out + done, take);
+    }
+}
+
+static uint16_t half_of(int type, float x) { return type == TGX_F16 ? tgx_f32_to_f16(x) : tgx_f32_to_bf16(x); }
+
+/* Float32 values rounded; one that rounds up to the excluded end starts again at the lower one. */
+static void store_uniform_halves(int type, uint16_t *out, const float *values, int64_t n, float from, float to)
+{
+    uint16_t first = half_of(type, from), end = half_of(type, to);
+    store_floats(type, (char *)out, values, n);
+    for (int64_t i = 0; i < n; i++) out[i] = out[i] == end ? first : out[i];
+}
+
+void tgx_random_uniform(tgx_stream *s, int type, void *out, int64_t n, double from, double to)
+{
+    double buffer[BLOCK];
+    for (int64_t take; n > 0; n -= take, out = (char *)out + take * ITEM_SIZE[type]) {
+        take = smaller(n, BLOCK);
+        if (type == TGX_F64) {
+            uniform_doubles(s, out, take);
+            if (from != 0.0 || to != 1.0) rescale_double(out, take, from, to);
+            continue;
+        }
+        float *values = type == TGX_F32 ? out : (void *)buffer;
+        uniform_floats(s, values, take);
+        if (from != 0.0 || to != 1.0) rescale_float(values, take, (float)from, (float)to);
+        if (type != TGX_F32) store_uniform_halves(type, out, values, take, (float)from, (float)to);
+    }
+}
+
+/* ---- normal ---- */
+
+void tgx_random_normal_serial(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+{
+    double values[CHUNK];
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, CHUNK);
+        for (int64_t i = 0; i < take; i++) values[i] = fma(tgx_random_next_normal(s), std, mean);
+        out = store_doubles(type, out, values, take);
+    }
+}
+
+static void normal_floats(tgx_stream *s, float *out, int64_t n, double mean, double std)
+{
+    for (int64_t take; n > 0; n -= take, out += take) {
+        take = smaller(n, BLOCK);
+        uniform_floats(s, out, take);
+        box_muller_float(out, take / CHUNK, (float)mean, (float)std);
+    }
+}
+
+static void normal_doubles(tgx_stream *s, double *out, int64_t n, double mean, double std)
+{
+    for (int64_t take; n > 0; n -= take, out += take) {
+        take = smaller(n, BLOCK);
+        uniform_doubles(s, out, take);
+        box_muller_double(out, take / CHUNK, mean, std);
+    }
+}
+
+static void normal_chunks(tgx_stream *s, int type, char *out, int64_t n, double mean, double std)
+{
+    float values[BLOCK];
+    if (type == TGX_F32) normal_floats(s, (float *)out, n, mean, std);
+    else if (type == TGX_F64) normal_doubles(s, (double *)out, n, mean, std);
+    else for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        normal_floats(s, values, take, mean, std);
+        out = store_floats(type, out, values, take);
+    }
+}
+
+/* Whole chunks of 16, then the last 16 values once more from new draws. Before those, float32 and float64 also draw
+ * uniforms for the elements behind the last whole chunk, which nothing uses; the half types do not. */
+void tgx_random_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+{
+    double unused[CHUNK];
+    int64_t rest = n % CHUNK;
+    if (n < CHUNK) { tgx_random_normal_serial(s, type, out, n, mean, std); return; }
+    normal_chunks(s, type, out, n - rest, mean, std);
+    if (rest == 0) return;
+    if (type == TGX_F32) uniform_floats(s, unused, rest);
+    if (type == TGX_F64) uniform_doubles(s, unused, rest);
+    normal_chunks(s, type, (char *)out + (n - CHUNK) * ITEM_SIZE[type], CHUNK, mean, std);
+}
+
+/* ---- other continuous distributions, all in float64, with one rounding for scale and shift as in PyTorch ---- */
+
+void tgx_random_log_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double value = exp(fma(tgx_random_next_normal(s), std, mean));
+        out = store_doubles(type, out, &value, 1);
+    }
+}
+
+void tgx_random_exponential(tgx_stream *s, int type, void *out, int64_t n, double lambda)
+{
+    double values[BLOCK];
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        uniform_doubles(s, values, take);
+        exponential(values, take, lambda);
+        out = store_doubles(type, out, values, take);
+    }
+}
+
+void tgx_random_cauchy(tgx_stream *s, int type, void *out, int64_t n, double median, double sigma)
+{
+    double values[BLOCK];
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        uniform_doubles(s, values, take);
+        for (int64_t i = 0; i < take; i++) values[i] = fma(sigma, tan(3.141592653589793 * (values[i] - 0.5)), median);
+        out = store_doubles(type, out, values, take);
+    }
+}
+
+/* ---- integers ---- */
+
+static int64_t remainder64(uint64_t draw, int64_t low, uint64_t range)
+{
+    return (int64_t)(range ? draw % range + (uint64_t)low : draw);
+}
+
+/* `words` are draws of 32 bits each if `wide` is 0, of 64 bits each if it is 1. */
+static void reduce_words(const uint32_t *words, int64_t *values, int64_t n, int64_t low, uint64_t range, int wide)
+{
+    if (!wide) {
+        remainder32(words, values, n, (uint32_t)range);
+        if (low) for (int64_t i = 0; i < n; i++) values[i] += low;
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        values[i] = remainder64((uint64_t)words[2 * i] << 32 | words[2 * i + 1], low, range);
+}
+
+static void fill_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range, int wide)
+{
+    uint32_t words[2 * BLOCK];
+    int64_t values[BLOCK];
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        tgx_random_words(s, words, take << wide);
+        reduce_words(words, values, take, low, range, wide);
+        out = store_integers(type, out, values, take);
+    }
+}
+
+void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range)
+{
+    fill_integers(s, type, out, n, low, range, range == 0 || range >= WIDE_RANGE);
+}
+
+/* Integers up to the greatest value, floats up to the greatest below which every integer exists. */
+void tgx_random_full(tgx_stream *s, int type, void *out, int64_t n)
+{
+    static const uint64_t RANGE[] = {
+        [TGX_BOOL] = 2, [TGX_U8] = 1 << 8, [TGX_I8] = 1 << 7, [TGX_I16] = 1 << 15, [TGX_I32] = 1u << 31,
+        [TGX_I64] = 1ull << 63, [TGX_F16] = (1 << 11) + 1, [TGX_BF16] = (1 << 8) + 1, [TGX_F32] = (1 << 24) + 1,
+        [TGX_F64] = (1ull << 53) + 1};
+    fill_integers(s, type, out, n, 0, RANGE[type], type == TGX_I64 || type == TGX_F64);
+}
+
+void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double p)
+{
+    double values[BLOCK], scale = log1p(-p);
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        uniform_doubles(s, values, take);
+        for (int64_t i = 0; i < take; i++) values[i] = ceil(log(values[i]) / scale);
+        out = store_doubles(type, out, values, take);
+    }
+}
+
+/* ---- bernoulli ---- */
+
+void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p)
+{
+    double uniforms[BLOCK];
+    int64_t values[BLOCK];
+    for (int64_t take; n > 0; n -= take) {
+        take = smaller(n, BLOCK);
+        uniform_doubles(s, uniforms, take);
+        for (int64_t i = 0; i < take; i++) values[i] = uniforms[i] < p;
+        out = store_integers(type, out, values, take);
+    }
+}
+
+#define DEFINE_BERNOULLI(T, name, uniforms_of)                                                   \
+    static int name(tgx_stream *s, int type, void *out, int64_t n, const T *p)                   \
+    {                                                                                            \
+        T uniforms[BLOCK];                                                                       \
+        int64_t values[BLOCK];                                                                   \
+        for (int64_t i = 0; i < n; i++) if (!(p[i] >= 0 && p[i] <= 1)) return TGX_BAD_VALUE;     \
+        for (int64_t take; n > 0; n -= take, p += take) {                                        \
+            take = smaller(n, BLOCK);                                                            \
+            uniforms_of(s, uniforms, take);                                                      \
+            for (int64_t i = 0; i < take; i++) values[i] = uniforms[i] < p[i];                   \
+            out = store_integers(type, out, values, take);                                       \
+        }                                                                                        \
+        return TGX_OK;                                                                           \
+    }
+DEFINE_BERNOULLI(float, bernoulli_floats, uniform_floats)
+DEFINE_BERNOULLI(double, bernoulli_doubles, uniform_doubles)
+
+int tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p)
+{
+    return p_type == TGX_F64 ? bernoulli_doubles(s, type, out, n, p) : bernoulli_floats(s, type, out, n, p);
+}

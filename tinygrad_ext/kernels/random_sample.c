@@ -1,0 +1,113 @@
+/* Draws of indices: permutations and samples by weight. */
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define LONG_PERMUTATION (UINT32_MAX / 20) /* from here on 32 bits would favour some places noticeably */
+
+static void shuffle_forward(tgx_stream *s, int64_t *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = i;
+    for (int64_t i = 0; i + 1 < n; i++) {
+        int64_t other = i + tgx_random_next32(s) % (uint32_t)(n - i), kept = out[i];
+        out[i] = out[other];
+        out[other] = kept;
+    }
+}
+
+void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n)
+{
+    if (n < LONG_PERMUTATION) { shuffle_forward(s, out, n); return; }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t other = (int64_t)(tgx_random_next64(s) % (uint64_t)(i + 1));
+        out[i] = i;
+        out[i] = out[other];
+        out[other] = i;
+    }
+}
+
+typedef struct { double score; int64_t index; } scored;
+
+static int by_score(const void *a, const void *b)
+{
+    const scored *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static int64_t best_index(const scored *row, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++) if (row[i].score > row[best].score) best = i;
+    return best;
+}
+
+static void take_best(scored *row, int64_t categories, int64_t *out, int64_t samples)
+{
+    if (samples == 1) { out[0] = best_index(row, categories); return; }
+    qsort(row, (size_t)categories, sizeof *row, by_score);
+    for (int64_t i = 0; i < samples; i++) out[i] = row[i].index;
+}
+
+/* The weights divided by exponential draws rank the categories as drawing one after the other would
+ * (Efraimidis and Spirakis, 2006). One sample is drawn this way in either mode. */
+#define DEFINE_MULTINOMIAL(T, TYPE, suffix)                                                                      \
+    static int good_weights_##suffix(const T *w, int64_t rows, int64_t n)                                        \
+    {                                                                                                            \
+        for (int64_t r = 0; r < rows; r++, w += n) {                                                             \
+            T sum = 0;                                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                                    \
+                if (!(w[i] >= 0 && w[i] <= (T)HUGE_VAL) || isinf(w[i])) return 0;                                \
+                sum += w[i];                                                                                     \
+            }                                                                                                    \
+            if (!(sum > 0)) return 0;                                                                            \
+        }                                                                                                        \
+        return 1;                                                                                                \
+    }                                                                                                            \
+    static void draw_distinct_##suffix(tgx_stream *s, const T *w, int64_t n, scored *row, int64_t *out, int64_t k) \
+    {                                                                                                            \
+        T draw;                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                        \
+            tgx_random_exponential(s, TYPE, &draw, 1, 1.0);                                                      \
+            row[i] = (scored){(T)(w[i] / draw), i};                                                              \
+        }                                                                                                        \
+        take_best(row, n, out, k);                                                                               \
+    }                                                                                                            \
+    static void draw_again_##suffix(tgx_stream *s, const T *w, int64_t n, T *cumulative, int64_t *out, int64_t k) \
+    {                                                                                                            \
+        T sum = 0;                                                                                               \
+        for (int64_t i = 0; i < n; i++) cumulative[i] = sum += w[i];                                             \
+        for (int64_t i = 0; i < n; i++) cumulative[i] /= sum;                                                    \
+        for (int64_t j = 0; j < k; j++) {                                                                        \
+            double u = tgx_random_next_uniform(s);                                                               \
+            int64_t low = 0, high = n - 1;                                                                       \
+            while (low < high) {                                                                                 \
+                int64_t middle = low + (high - low) / 2;                                                         \
+                if (cumulative[middle] < u) low = middle + 1; else high = middle;                                \
+            }                                                                                                    \
+            out[j] = low;                                                                                        \
+        }                                                                                                        \
+    }
+DEFINE_MULTINOMIAL(float, TGX_F32, float)
+DEFINE_MULTINOMIAL(double, TGX_F64, double)
+
+int tgx_random_multinomial(tgx_stream *s, int type, const void *weights, int64_t rows, int64_t categories,
+                           int64_t *out, int64_t samples, int replace)
+{
+    int single = type == TGX_F32;
+    if (!(single ? good_weights_float(weights, rows, categories) : good_weights_double(weights, rows, categories)))
+        return TGX_BAD_VALUE;
+    void *scratch = malloc((size_t)categories * sizeof(scored));
+    if (scratch == NULL) return TGX_NO_MEMORY;
+    replace = replace && samples != 1;
+    for (int64_t r = 0; r < rows; r++, out += samples) {
+        const float *f = (const float *)weights + r * categories;
+        const double *d = (const double *)weights + r * categories;
+        if (single && replace) draw_again_float(s, f, categories, scratch, out, samples);
+        else if (single) draw_distinct_float(s, f, categories, scratch, out, samples);
+        else if (replace) draw_again_double(s, d, categories, scratch, out, samples);
+        else draw_distinct_double(s, d, categories, scratch, out, samples);
+    }
+    free(scratch);
+    return TGX_OK;
+}

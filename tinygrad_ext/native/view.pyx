@@ -1,0 +1,192 @@
+# cython: language_level=3
+"""Kernels of views: new geometry over the same memory. Nothing here copies."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
+from tinygrad_ext.core.tensor cimport (
+    Tensor, check_version_bounds, checked_numel, shape_text, view, wrap_dim_c,
+)
+from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+
+
+cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
+    """Replace a -1 in shape; RuntimeError when the element counts do not agree."""
+    cdef int i, unknown = -1
+    cdef int64_t known = 1
+    for i in range(ndim):
+        if shape[i] == -1:
+            if unknown >= 0:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = i
+        elif shape[i] < 0:
+            raise RuntimeError(f"invalid shape dimension {shape[i]}")
+        else:
+            known *= shape[i]
+    if unknown >= 0:
+        if known == 0:
+            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {[shape[k] for k in range(ndim)]} because the "
+                               "unspecified dimension size -1 can be any value and is ambiguous")
+        if t.count % known:
+            raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
+        shape[unknown] = t.count // known
+    elif known != t.count:
+        raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
+    return 0
+
+
+cdef bint view_strides(Tensor t, const int64_t *shape, int ndim, int64_t *strides) noexcept:
+    """Strides that show t's memory in another shape; False when no such strides exist."""
+    cdef int i, d = ndim - 1
+    cdef int64_t chunk = 1, filled = 1, base
+    if t.count == 0:
+        base = 1
+        for i in range(ndim - 1, -1, -1):
+            strides[i] = base
+            base *= shape[i] if shape[i] > 1 else 1
+        return True
+    if t.rank == 0:
+        for i in range(ndim):
+            strides[i] = 1
+        return True
+    base = t.strides[t.rank - 1]
+    for i in range(t.rank - 1, -1, -1):
+        chunk *= t.sizes[i]
+        # the end of a run of dimensions that lie behind each other
+        if i == 0 or (t.sizes[i - 1] != 1 and t.strides[i - 1] != chunk * base):
+            while d >= 0 and (filled < chunk or shape[d] == 1):
+                strides[d] = filled * base
+                filled *= shape[d]
+                d -= 1
+            if filled != chunk:
+                return False
+            if i > 0:
+                base = t.strides[i - 1]
+                chunk = filled = 1
+    return d == -1
+
+
+cdef object k_view(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    infer_size(t, shape, ndim)
+    if not view_strides(t, shape, ndim, strides):
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                           "two contiguous subspaces). Use .reshape(...) instead.")
+    return view(t, shape, strides, ndim, 0)
+
+
+def can_view(Tensor t, size):
+    """Whether t.view(size) is possible without a copy."""
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int ndim = as_ints(<PyObject *>size, shape, TGX_MAX_DIMS, 1)
+    infer_size(t, shape, ndim)
+    return view_strides(t, shape, ndim, strides)
+
+
+cdef object k_as_strided(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    cdef int64_t start, offset
+    cdef Tensor v
+    if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
+        raise RuntimeError("mismatch in length of strides and shape")
+    checked_numel(shape, ndim, "as_strided")
+    for i in range(ndim):
+        if strides[i] < 0:
+            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: "
+                               f"{[strides[k] for k in range(ndim)]}")
+    start = t.storage_offset()
+    offset = as_int(a[3]) if a[3] != <PyObject *>None else start
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    v = view(t, shape, strides, ndim, offset - start)
+    check_version_bounds(v)
+    return v
+
+
+cdef object k_expand(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, k, ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    if ndim < t.rank:
+        raise RuntimeError(f"expand({shape_text(t)}, size={[shape[i] for i in range(ndim)]}): the number of sizes provided ({ndim}) "
+                           f"must be greater or equal to the number of dimensions in the tensor ({t.rank})")
+    for i in range(ndim):
+        k = i - (ndim - t.rank)
+        if k < 0:
+            if shape[i] < 0:
+                raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) isn't allowed in a leading, non-existing "
+                                   f"dimension {i}")
+            strides[i] = 0
+            continue
+        if shape[i] == -1:
+            shape[i] = t.sizes[k]
+        if t.sizes[k] == shape[i]:
+            strides[i] = t.strides[k]
+        elif t.sizes[k] == 1:
+            strides[i] = 0
+        else:
+            raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) must match the existing size ({t.sizes[k]}) at "
+                               f"non-singleton dimension {i}. Target sizes: {[shape[j] for j in range(ndim)]}. Tensor sizes: "
+                               f"{shape_text(t)}")
+    checked_numel(shape, ndim, "expand")
+    return view(t, shape, strides, ndim, 0)
+
+
+cdef object k_permute(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t dims[TGX_MAX_DIMS]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, d, n = as_ints(a[1], dims, TGX_MAX_DIMS, 1)
+    cdef unsigned long long seen = 0
+    if n != t.rank:
+        raise RuntimeError(f"permute(): number of dimensions in the tensor input does not match the length of the desired "
+                           f"ordering of dimensions i.e. input.dim() = {t.rank} is not equal to len(dims) = {n}")
+    for i in range(n):
+        d = wrap_dim_c(dims[i], t.rank)
+        if seen & (1ULL << d):
+            raise RuntimeError("permute(): duplicate dims are not allowed.")
+        seen |= 1ULL << d
+        shape[i], strides[i] = t.sizes[d], t.strides[d]
+    return view(t, shape, strides, n, 0)
+
+
+cdef object k_transpose(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0], v
+    cdef int d0 = wrap_dim_c(as_int(a[1]), t.rank), d1 = wrap_dim_c(as_int(a[2]), t.rank)
+    v = view(t, t.sizes, t.strides, t.rank, 0)
+    if t.rank == 0 or d0 == d1:
+        return v
+    return swapped(t, d0, d1)
+
+
+cdef Tensor swapped(Tensor t, int d0, int d1):
+    """t with two dimensions exchanged."""
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i
+    for i in range(t.rank):
+        shape[i], strides[i] = t.sizes[i], t.strides[i]
+    shape[d0], strides[d0], shape[d1], strides[d1] = shape[d1], strides[d1], shape[d0], strides[d0]
+    return view(t, shape, strides, t.rank, 0)
+
+
+cdef object k_t(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    if t.rank > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {t.rank}D. Use .mT or .transpose(dim0, dim1).")
+    return view(t, t.sizes, t.strides, t.rank, 0) if t.rank < 2 else swapped(t, 0, 1)
+
+
+register_kernel("view", k_view)
+register_kernel("as_strided", k_as_strided)
+register_kernel("expand", k_expand)
+register_kernel("permute", k_permute)
+register_kernel("transpose", k_transpose)
+register_kernel("t", k_t)

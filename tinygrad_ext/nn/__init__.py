@@ -1,0 +1,8 @@
+"""Neural network layers: Module, the layers built on it, initialisation, utilities."""
+
+from . import functional, init, module, modules, parameter, utils
+from .module import Module
+from .modules import *
+from .parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Module", "Parameter", "functional", "init", "utils", *modules.__all__]

@@ -1,0 +1,144 @@
+"""Changing the dtype, device and mode of everything in a module."""
+
+import tinygrad_ext as tg
+
+from ..utils.grads import clear_grads
+from .parameter import Parameter
+
+
+class Converting:
+    """The part of Module that applies a function to each tensor it holds."""
+
+    def _apply(self, fn, recurse=True):
+        """Replace each parameter, gradient and buffer by ``fn`` of it; the parameters stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                self._apply_to_parameter(fn, name, parameter)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def _apply_to_parameter(self, fn, name, parameter):
+        with tg.no_grad():
+            data = fn(parameter)
+            grad = None if parameter.grad is None else fn(parameter.grad)
+        # An optimizer holds on to the object, so it is kept; only between meta and real memory it cannot be.
+        if data.device == parameter.device:
+            parameter.grad = None  # the old gradient does not fit the new dtype
+            parameter.data = data
+        else:
+            parameter = self._parameters[name] = Parameter(data, parameter.requires_grad)
+        if grad is not None:
+            parameter.grad = grad.requires_grad_(False)
+
+    def apply(self, fn):
+        """Call ``fn(module)`` for every module of the tree, children first, and return this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Move and cast in place: ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``.
+
+        Only floating point and complex tensors change their dtype.
+
+        Raises:
+            TypeError: the dtype is an integer one.
+        """
+        device, dtype, non_blocking = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, "
+                f"but got desired dtype={dtype}. Cast single tensors with tensor.to() instead."
+            )
+
+        def convert(tensor):
+            casts = tensor.is_floating_point() or tensor.is_complex()
+            return tensor.to(device=device, dtype=dtype if casts else None, non_blocking=non_blocking)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to ``device`` without copying values; the new memory is uninitialised."""
+        return self._apply(lambda tensor: tg.empty_like(tensor, device=device), recurse=recurse)
+
+    def type(self, dst_type):
+        """Cast every parameter and buffer to ``dst_type``, integer ones too."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self):
+        """Cast floating point parameters and buffers to float32."""
+        return self._cast_floats(tg.float32)
+
+    def double(self):
+        """Cast floating point parameters and buffers to float64."""
+        return self._cast_floats(tg.float64)
+
+    def half(self):
+        """Cast floating point parameters and buffers to float16."""
+        return self._cast_floats(tg.float16)
+
+    def bfloat16(self):
+        """Cast floating point parameters and buffers to bfloat16."""
+        return self._cast_floats(tg.bfloat16)
+
+    def _cast_floats(self, dtype):
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+    def cpu(self):
+        """Move to the cpu."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self, device=None):
+        """Move to a GPU; raises what ``tensor.cuda()`` raises, as this package has no GPU kernels."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def train(self, mode=True):
+        """Set the training flag here and below, and return this module."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"training mode is expected to be boolean, not {type(mode).__name__}: {mode!r}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """Clear the training flag here and below, and return this module."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` of every parameter, and return this module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Drop the gradients, or with ``set_to_none=False`` fill them with zeros."""
+        clear_grads(self.parameters(), set_to_none)
+
+
+def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, memory_format=None):
+    """Sort the arguments of ``Module.to`` by type; returns ``(device, dtype, non_blocking)``.
+
+    ``memory_format`` is taken and dropped: it chooses a layout, never a value.
+    """
+    for argument in (*args, tensor):
+        if isinstance(argument, tg.Tensor):
+            device, dtype = argument.device, argument.dtype
+        elif isinstance(argument, tg.dtype):
+            dtype = argument
+        elif isinstance(argument, bool):
+            non_blocking = argument
+        elif isinstance(argument, (str, tg.device)):
+            device = argument
+        elif argument is not None:
+            raise TypeError(
+                f"to() received {argument!r} of type {type(argument).__name__}; "
+                "expected a device, a floating point dtype, or a tensor to take both from"
+            )
+    return (None if device is None else tg.device(device)), dtype, non_blocking

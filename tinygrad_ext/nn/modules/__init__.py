@@ -1,0 +1,32 @@
+"""The layers, one family per file."""
+
+from . import activation, container, conv, dropout, embedding, flatten, linear, loss, norm, parameter_containers, pooling
+from .activation import *
+from .container import *
+from .conv import *
+from .dropout import *
+from .embedding import *
+from .flatten import *
+from .linear import *
+from .loss import *
+from .norm import *
+from .parameter_containers import *
+from .pooling import *
+
+__all__ = sorted(
+    name
+    for family in (
+        activation,
+        container,
+        conv,
+        dropout,
+        embedding,
+        flatten,
+        linear,
+        loss,
+        norm,
+        parameter_containers,
+        pooling,
+    )
+    for name in family.__all__
+)

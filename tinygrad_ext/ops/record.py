@@ -1,0 +1,62 @@
+"""What an op is: one record, from which everything else about it is derived.
+
+A family file calls `op(schema, ...)` once for each overload. Nothing here imports compiled code, and `scalar`,
+`types`, `returns`, `inputs` and `promote` are literals, because the build reads them to write the C loops.
+
+    schema      identity and contract, see schema.py
+    scalar      C expression of one element (x, y, z are the tensor arguments in order; scalar arguments by name),
+                or a dict from kinds of dtype to expressions
+    types       kinds the expression is compiled for: bool int float half complex (default "int float")
+    promote     "float": integers are computed in the default float dtype
+    returns     "bool": dtype of the output when it is not the computing dtype
+    inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
+    kernel      name of a compiled kernel, or a Python function that autograd sees as one step
+    compose     function over other ops; its derivative follows from theirs
+    grad        {argument: rule}; a rule's parameter names say what it needs: grad, result, an argument,
+                <argument>_shape, <argument>_dtype, needs (which arguments want a gradient), grads (several outputs);
+                "grad" passes the gradient on, "zero" and "none" give none; a key "a, b" is a joint rule
+    shape       rule for meta tensors: a function of the arguments that returns meta tensors
+    variants    words of: function method inplace out (default: all four for scalar, the first two else)
+    operator    dunder root, such as "add" for a + b
+    numbers     tensor arguments that also take Python numbers
+    aliases     further public names
+    where       module of the function below tinygrad_ext, such as "nn.functional" (default: the top)
+    reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests
+    samples     function of a Maker that yields Sample(...), see ops/samples.py
+    errors      list of (call, exception, fragment) that must raise
+    domain      interval for random inputs, one or one for each tensor argument
+    gaps        {check: reason} for what is missing
+    doc         one sentence; then shapes, units, errors and source where they matter
+"""
+
+import sys
+
+RECORDS = []
+
+_FIELDS = ("scalar", "types", "promote", "returns", "inputs", "kernel", "compose", "grad", "shape", "variants", "operator",
+           "numbers", "aliases", "where", "reference", "samples", "errors", "domain", "gaps", "doc", "view", "takes_out",
+           "tags")
+
+
+class Record:
+    """The fields of one op, with the place where they were written."""
+
+    __slots__ = ("schema", "source", "line", "owner", *_FIELDS)
+
+    def __init__(self, schema, source, line, owner, fields):
+        self.schema, self.source, self.line, self.owner = schema, source, line, owner
+        for name in _FIELDS:
+            setattr(self, name, fields.pop(name, None))
+        if fields:
+            raise TypeError(f"op({schema!r}): unknown field {sorted(fields)[0]!r}; a record has {', '.join(_FIELDS)}")
+        if (self.scalar is not None) + (self.kernel is not None) + (self.compose is not None) != 1:
+            raise TypeError(f"op({schema!r}): exactly one of scalar, kernel and compose says how it is computed")
+
+    def __repr__(self):
+        return f"<record {self.schema}>"
+
+
+def op(schema, **fields):
+    """Declare an op; the registry picks it up."""
+    frame = sys._getframe(1)
+    RECORDS.append(Record(schema, frame.f_code.co_filename, frame.f_lineno, "tinygrad_ext", fields))

@@ -1,0 +1,79 @@
+"""One update of one parameter group: the compiled loop, or the same formulas in ops.
+
+The compiled functions take whole lists and return whether they did the update. They look at
+every row before they change one, and decline (False, nothing changed) unless each parameter
+that has a gradient is a plain strided CPU tensor of float32 or float64 whose gradient and
+state have its dtype and shape. Rows without a gradient are skipped. This is what they promise:
+
+    sgd_step(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize) -> bool
+        ``bufs`` is a list with a momentum buffer per parameter, or None if momentum is 0.
+        A row that has a gradient but no buffer yet makes it decline.
+
+    adam_step(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, lr, beta1, beta2, eps,
+              weight_decay, decoupled, amsgrad, maximize) -> bool
+        ``max_exp_avg_sqs`` is None without amsgrad. ``steps`` holds a 0-dim float32 tensor per
+        parameter, which is increased by one. A row that lacks state makes it decline.
+
+Both read ``param.grad`` themselves, write in place, bump the version of what they write, and
+ignore grad mode. Options arrive as Python floats and bools.
+"""
+
+import tinygrad_ext as tg
+
+from ..native import optim as native
+
+
+sgd_step = native.sgd_step
+adam_step = native.adam_step
+
+
+def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
+    """Do what `sgd_step` declined to do; missing entries of ``bufs`` are filled."""
+    with tg.no_grad():
+        for row, param in enumerate(params):
+            if param.grad is None:
+                continue
+            grad = -param.grad if maximize else param.grad
+            if weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            if momentum:
+                if bufs[row] is None:
+                    bufs[row] = grad.detach().clone()
+                else:
+                    bufs[row].mul_(momentum).add_(grad, alpha=1 - dampening)
+                grad = grad.add(bufs[row], alpha=momentum) if nesterov else bufs[row]
+            param.add_(grad, alpha=-lr)
+
+
+def adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
+    """Do what `adam_step` declined to do; every parameter with a gradient has state."""
+    most = max_exp_avg_sqs or [None] * len(params)
+    with tg.no_grad():
+        for param, *state in zip(params, exp_avgs, exp_avg_sqs, most, steps):
+            if param.grad is not None:
+                _adam_one(param, *state, *options)
+
+
+def _adam_one(
+    param, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, beta1, beta2, eps,
+    weight_decay, decoupled, amsgrad, maximize,
+):  # fmt: skip
+    grad = -param.grad if maximize else param.grad
+    if weight_decay and decoupled:
+        param.mul_(1 - lr * weight_decay)
+    elif weight_decay:
+        grad = grad.add(param, alpha=weight_decay)
+    if param.is_complex():
+        # Real and imaginary part are two parameters to Adam, not one of their common size.
+        param, grad, exp_avg, exp_avg_sq = map(tg.view_as_real, (param, grad, exp_avg, exp_avg_sq))
+        max_exp_avg_sq = tg.view_as_real(max_exp_avg_sq) if amsgrad else None
+    step.add_(1)
+    count = step.item()
+    exp_avg.lerp_(grad, 1 - beta1)
+    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    if amsgrad:
+        max_exp_avg_sq.copy_(tg.maximum(max_exp_avg_sq, exp_avg_sq))
+        exp_avg_sq = max_exp_avg_sq
+    root = (1 - beta2**count) ** 0.5
+    denominator = (exp_avg_sq.sqrt() / root).add_(eps)
+    param.addcdiv_(exp_avg, denominator, value=-lr / (1 - beta1**count))

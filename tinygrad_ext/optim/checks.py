@@ -1,0 +1,24 @@
+"""Range checks that the optimizers share."""
+
+import tinygrad_ext as tg
+
+
+def check_lr(lr):
+    """Raise ValueError for a negative step size or a tensor of several."""
+    if isinstance(lr, tg.Tensor) and lr.numel() != 1:
+        raise ValueError(f"Tensor lr must be 1-element, got shape {tuple(lr.shape)}")
+    if lr < 0:
+        raise ValueError(f"Invalid learning rate: {lr}; it must be 0 or more")
+
+
+def check_not_negative(what, value):
+    """Raise ValueError for a negative ``value``."""
+    if value < 0:
+        raise ValueError(f"Invalid {what}: {value}; it must be 0 or more")
+
+
+def check_betas(betas):
+    """Raise ValueError unless both are in [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}; it must be in [0, 1)")

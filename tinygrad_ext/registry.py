@@ -1,0 +1,204 @@
+"""Turns records into callables: ops, functions, methods, in-place and out= forms.
+
+The built-in families go through `register` exactly as a plugin's records do.
+"""
+
+import sys
+from collections import namedtuple
+
+from tinygrad_ext.core import callables, dispatch, loops
+from tinygrad_ext.core.callables import OpFunction, OpMethod
+from tinygrad_ext.core.dispatch import Op
+from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.ops.schema import Schema
+
+ops = {}  # "aten::add.Tensor" -> Op
+functions = {}  # "nn.functional.relu" -> OpFunction
+methods = {}  # "add", "add_" -> OpMethod
+
+_KINDS = {name: i for i, name in enumerate(
+    ("Tensor", "Scalar", "int", "float", "bool", "str", "ScalarType", "Device", "Layout", "MemoryFormat", "Generator",
+     "complex", "Dict", "Any"))}
+_KINDS["SymInt"] = _KINDS["int"]
+_KINDS["number"] = _KINDS["Scalar"]
+_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL = (1 << i for i in range(7))
+_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE = (i << 8 for i in range(7))
+_DTYPE_SLOT = {"bool": 0, "int64": 5}
+
+
+def _arg_rows(schema, record):
+    numbers = (record.numbers or "").split()
+    rows = []
+    for a in schema.args:
+        flags = (_OPTIONAL * bool(a.optional) | _LIST * bool(a.is_list) | _KEYWORD * bool(a.kwarg_only)
+                 | _DEFAULT * bool(a.has_default) | _NUMBER * (a.name in numbers) | _WRITE * bool(a.is_write)
+                 | _ELEM_OPTIONAL * bool(a.elem_optional))
+        rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
+    return rows
+
+
+def _node_name(schema):
+    """AddBackward0 for aten::add.Tensor, as PyTorch calls its nodes."""
+    return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
+
+
+def _rule_params(record, schema, fn, tensors):
+    """Codes of what a rule's parameters ask for; the names are the contract."""
+    code = fn.__code__
+    names = code.co_varnames[: code.co_argcount]
+    places = {a.name: i for i, a in enumerate(schema.args)}
+    returns = {r.name: j for j, r in enumerate(schema.returns) if r.name}
+    out = []
+    for name in names:
+        if name == "grad":
+            out.append(_GRAD)
+        elif name == "grads":
+            out.append(_GRADS)
+        elif name == "needs":
+            out.append(_NEEDS)
+        elif name in places:
+            out.append(_INPUT | places[name])
+        elif name == "result":
+            out.append(_RESULT)
+        elif name in returns:
+            out.append(_RESULT | returns[name])
+        elif name.startswith("grad_") and name[5:] in returns:
+            out.append(_GRAD | returns[name[5:]])
+        elif name.endswith("_shape") and name[:-6] in places:
+            out.append(_SHAPE | places[name[:-6]])
+        elif name.endswith("_dtype") and name[:-6] in places:
+            out.append(_DTYPE | places[name[:-6]])
+        else:
+            raise TypeError(f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
+                            f"{', '.join(places)}, and <argument>_shape")
+    return out
+
+
+def _rules(record, schema):
+    tensors = [a.name for a in schema.args if a.type == "Tensor"]
+    rules, saved = [], []
+    for names, rule in (record.grad or {}).items():
+        targets = [tensors.index(n.strip()) for n in names.split(",")]
+        if rule in ("zero", "none"):
+            continue
+        if rule == "grad":
+            rules.append((targets, None, []))
+            continue
+        params = _rule_params(record, schema, rule, tensors)
+        rules.append((targets, rule, params))
+        for code in params:
+            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE) and code not in saved:
+                saved.append(code)
+    return rules, saved
+
+
+def make_op(record):
+    """The compiled Op of a record."""
+    schema = Schema.parse(record.schema)
+    full = f"{schema.namespace or 'aten'}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
+    o = Op(full, schema.name, record, schema, _arg_rows(schema, record), max(len(schema.returns), 1))
+    if record.scalar is not None:
+        tensors = [a.name for a in schema.args if a.type == "Tensor"]
+        fixed = sum(1 << i for i, n in enumerate(tensors) if (record.inputs or {}).get(n) == "bool")
+        scalars = [i for i, a in enumerate(schema.args) if a.type != "Tensor"]
+        o.set_pointwise(loops.tables[full], scalars, record.promote == "float", _DTYPE_SLOT.get(record.returns, -1), fixed)
+    elif callable(record.kernel):
+        o.set_python(record.kernel, False)
+    elif record.kernel is not None:
+        o.set_kernel(record.kernel, bool(record.takes_out))
+    else:
+        o.set_python(record.compose, True)
+    names = [r.name for r in schema.returns]
+    several = None
+    if len(names) > 1 and all(names):
+        several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
+    o.set_traits(is_view=bool(record.view), has_out="out" in variants(record), shape_rule=record.shape,
+                 node_type=_node_name(schema), returns=several)
+    rules, saved = _rules(record, schema)
+    o.set_rules(rules, saved, 0)
+    return o
+
+
+def variants(record):
+    """Words of: function method inplace out."""
+    if record.variants is not None:
+        return record.variants.split()
+    return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+
+
+def register(record):
+    """Add one record: its op, and all callables that are derived from it. Returns the op."""
+    o = make_op(record)
+    if o.name in ops:
+        raise RuntimeError(f"{o.name} is registered already, by {ops[o.name].record.source}:{ops[o.name].record.line}")
+    ops[o.name] = o
+    kinds = variants(record)
+    place = record.where + "." if record.where else ""
+    for name in [o.schema.name, *(record.aliases or "").split()]:
+        if "function" in kinds:
+            _add(functions, place + name, OpFunction, name, o, record, place)
+        if "method" in kinds:
+            _add_method(name, o, record, False)
+        if "inplace" in kinds:
+            _add_method(name + "_", o, record, True)
+            if "function" in kinds:
+                _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
+    if record.operator:
+        _operators(record.operator, o, "inplace" in kinds)
+    return o
+
+
+def _add(table, key, cls, name, o, record, place="", inplace=False):
+    found = table.get(key)
+    if found is not None:
+        found.set_ops([*found.overloads, o])
+        return found
+    f = cls(name, [o], module="tinygrad_ext" + ("." + place[:-1] if place else ""), doc=record.doc, owner=record.owner,
+            inplace=inplace)
+    table[key] = f
+    return f
+
+
+def _add_method(name, o, record, inplace):
+    known = name in methods
+    m = _add(methods, name, OpMethod, name, o, record, inplace=inplace)
+    if not known:
+        setattr(Tensor, name, m)
+
+
+def _operators(root, o, inplace):
+    from tinygrad_ext.core import operators
+
+    operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
+
+
+def register_all(records):
+    """Register many records, in order."""
+    for r in records:
+        register(r)
+
+
+# ---- reading back --------------------------------------------------------------------------------------------------
+
+
+def function_by_path(module, qualname):
+    """A public function or method by where it stands; for pickle."""
+    if qualname.startswith("Tensor."):
+        return methods[qualname[7:]]
+    place = module[len("tinygrad_ext"):].lstrip(".")
+    return functions[(place + "." if place else "") + qualname]
+
+
+def signature_of(f):
+    """inspect.Signature of a function or method, from its first overload."""
+    import inspect
+
+    o = f.overloads[0]
+    out = []
+    for a in o.schema.args:
+        kind = inspect.Parameter.KEYWORD_ONLY if a.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        name = "input" if a.name == "self" and not isinstance(f, OpMethod) else a.name
+        out.append(inspect.Parameter(name, kind, default=a.default if a.has_default else inspect.Parameter.empty))
+    if "out" in variants(o.record) and not isinstance(f, OpMethod):
+        out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(out)

@@ -1,0 +1,1 @@
+"""Helpers that do not belong to one layer: hooks, data loading."""
