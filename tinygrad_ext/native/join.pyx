@@ -5,13 +5,17 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.pointwise cimport (
-    Promotion, prepare_out, promotion_add, promotion_begin, promotion_result, refuse_cast,
+    Promotion, prepare_out, promotion_add, promotion_begin, promotion_result,
 )
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, checked_numel, empty, shape_text, view, wrap_dim_c
+from tinygrad_ext.core.tensor cimport (
+    CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, shape_text, view, wrap_dim_c,
+)
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+
+from tinygrad_ext.core.dtype import can_cast
 
 
 cdef int put(Tensor out, Tensor t, int dim, int64_t start, int64_t width) except -1:
@@ -67,6 +71,9 @@ cdef Tensor target(object out, object tensors, const int64_t *shape, int ndim, i
         if t.storage is o.storage and t.count and o.count:
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                                f"single memory location. {name}() cannot write to its own input; clone() it first.")
+    if not can_cast(dtype_of(dtype), dtype_of(o.tid)):
+        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_title(o.tid)}: together "
+                        f"they make {dtype_title(dtype)}")
     prepare_out(o, shape, ndim, dtype)
     return o
 
@@ -103,8 +110,7 @@ cdef object k_cat(PyObject **a):
         if first is None and not skipped(t):
             first = t
     if first is None:
-        first = <Tensor>tensors[0]
-        dim = wrap_dim_c(as_int(a[1]), 1)
+        first, dim = <Tensor>tensors[0], 0      # nothing but passed-over tensors: any dim will do
     else:
         dim = wrap_dim_c(as_int(a[1]), first.rank)
         for i, t in enumerate(tensors):

@@ -23,10 +23,10 @@ cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
         else:
             known *= shape[i]
     if unknown >= 0:
-        if known == 0:
+        if known == 0 and t.count == 0:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {[shape[k] for k in range(ndim)]} because the "
                                "unspecified dimension size -1 can be any value and is ambiguous")
-        if t.count % known:
+        if known == 0 or t.count % known:
             raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
         shape[unknown] = t.count // known
     elif known != t.count:
