@@ -1,11 +1,12 @@
 """Tensor methods in Python that are no ops."""
 
+from tinygrad_ext import interop
 from tinygrad_ext.core.tensor import Tensor
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in _METHODS.items():
+    for name, fn in {**_METHODS, **interop.METHODS}.items():
         setattr(Tensor, name, fn)
 
 
@@ -19,43 +20,28 @@ def _is_contiguous(self, memory_format=None):
     return True
 
 
-def _numpy(self, *, force=False):
-    """A NumPy array over the tensor's memory.
+def _reversed_dims(self):
+    """All dimensions in the opposite order: the transpose of a matrix."""
+    if self.dim() == 2:
+        return self.t()
+    import warnings
 
-    force=True detaches, and copies where sharing is impossible.
-    Raises RuntimeError for a tensor that requires grad, TypeError for a dtype NumPy has not.
-    """
-    global _asarray
-    if _asarray is None:
-        from numpy import asarray as _asarray
-    if self.requires_grad:
-        if not force:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        self = self.detach()
-    if self.dtype.name == "bfloat16":
-        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example with .float().")
-    if self.is_meta:
-        raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
-    return _asarray(memoryview(self))
+    warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this one has "
+                  f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.", UserWarning, stacklevel=2)
+    return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
 
-_asarray = None
-
-
-def _array(self, dtype=None, copy=None):
-    """What numpy.asarray(tensor) and numpy.array(tensor) call."""
-    array = self.numpy()
-    if dtype is not None and array.dtype != dtype:
-        if copy is False:
-            raise ValueError(f"unable to avoid copy: converting {array.dtype} to {dtype} needs one")
-        return array.astype(dtype)
-    return array.copy() if copy else array
+def _matrix_transpose(self):
+    """The last two dimensions exchanged."""
+    if self.dim() == 1:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor. "
+                           "A vector has no transpose; unsqueeze it first.")
+    return self.transpose(-2, -1)
 
 
 _METHODS = {
-    "numpy": _numpy,
-    "__array__": _array,
-    "__array_priority__": 1000,
+    "T": property(_reversed_dims),
+    "mT": property(_matrix_transpose),
     "is_contiguous": _is_contiguous,
     "is_cuda": property(lambda self: False),
     "is_meta": property(lambda self: self.device.type == "meta"),
