@@ -10,17 +10,26 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
-from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
 from tinygrad_ext.core.node cimport (
-    AccumulateGrad, Edge, Hooks, Meta, Node, gradient_edge, grad_fn_of, slot, zeros_for,
+    AccumulateGrad, Edge, Hooks, Meta, Node, gradient_edge, slot,
 )
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, DIFF_VIEW, REQUIRES_GRAD, Tensor, bump, needs_grad, shape_text
-from tinygrad_ext.core.types cimport TGX_F16, int64_t, uint32_t, uint64_t
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, needs_grad, shape_text, write_scalar
+from tinygrad_ext.core.types cimport uint32_t, uint64_t
 
 cdef enum:
     FEW = 8                     # edges served without malloc
+
+# The functions of the upper layers that the hot path calls, read from the slots once they are filled.
+cdef object _add = None
+cdef object _add_into = None
+
+
+def read_slots():
+    """Keep the hottest slots at hand."""
+    global _add, _add_into
+    _add, _add_into = slot("add"), slot("add_")
 
 cdef struct Entry:              # a node of this pass and the gradients that have arrived
     PyObject *node              # owned
@@ -293,8 +302,8 @@ cdef object _sum(object a, object b, bint create_graph):
     # one reference here, one in the caller's `old`
     if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
             and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
-        return slot("add_")(a, b)
-    return slot("add")(a, b)
+        return _add_into(a, b)
+    return _add(a, b)
 
 
 cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
@@ -314,7 +323,7 @@ cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) exce
         else:
             v.grad_ = slot("detached_clone")(g)
     elif create_graph:
-        v.grad_ = slot("add")(v.grad_, g)
+        v.grad_ = _add(v.grad_, g)
     else:
         slot("accumulate_into")(v.grad_, g)
     if n.hooks is not None and n.hooks.accumulated is not None:
@@ -338,7 +347,7 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
             t = reference()
             if t is not None and grads[i] != NULL:
                 old = (<Tensor>t).grad_
-                (<Tensor>t).grad_ = <object>grads[i] if old is None else slot("add")(old, <object>grads[i])
+                (<Tensor>t).grad_ = <object>grads[i] if old is None else _add(old, <object>grads[i])
     if h.pre is not None:
         for _, fn in list(h.pre):
             got = fn(tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)]))
@@ -467,6 +476,32 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
                                    "allow_unused=True if this is the desired behavior. "
                                    f"It is input number {k}.")
     return task.captured
+
+
+def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
+    """Run the graph behind a single-element tensor with gradient one, into the leaves' .grad."""
+    cdef Task task = Task.__new__(Task)
+    cdef Edge edge
+    cdef Tensor one
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad
+    gradient_edge(t, &edge)
+    if edge.node == NULL:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    node = <Node>edge.node
+    Py_DECREF(node)
+    one = empty(t.sizes, t.rank, t.tid, t.place)
+    if one.data != NULL:
+        write_scalar(one.data, one.tid, 1.0, 0.0, 1)
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
+    st.no_grad = not create_graph
+    try:
+        task.give(node, edge.nr, one)
+        one = None
+        node = None
+        task.run()
+    finally:
+        st.no_grad = was_no_grad
 
 
 cdef object _edge_of(object root, str what):
