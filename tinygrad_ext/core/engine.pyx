@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
 from tinygrad_ext.core.node cimport (
-    AccumulateGrad, Edge, Hooks, Meta, Node, gradient_edge, slot,
+    AccumulateGrad, CopySlices, Edge, Hooks, Meta, Node, gradient_edge, slot,
 )
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, needs_grad, shape_text, write_scalar
 from tinygrad_ext.core.types cimport uint32_t, uint64_t
@@ -141,13 +141,13 @@ cdef class Task:
             self.heap[i] = last
         return top
 
-    cdef int give(self, Node n, int nr, object grad) except -1:
-        """Add a gradient to output nr of n."""
+    cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
+        """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
         cdef object checked
         if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
             return 0
-        checked = _validated(n, nr, grad)
+        checked = _validated(n, nr, grad, source, index)
         e = self._entry(n)
         if e.grads[nr] == NULL:
             Py_INCREF(checked)
@@ -227,7 +227,7 @@ cdef class Task:
                     results[i] = NULL
                     if needed[i]:
                         next_node = <Node>n.edges[i].node
-                        self.give(next_node, n.edges[i].nr, grad)
+                        self.give(next_node, n.edges[i].nr, grad, n, i)
                     grad = None
         finally:
             for i in range(n.nedges):
@@ -256,7 +256,7 @@ cdef class Task:
 
 # ---- gradients on their way ----------------------------------------------------------------------------------------
 
-cdef object _validated(Node n, int nr, object grad):
+cdef object _validated(Node n, int nr, object grad, Node source, int index):
     """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
     cdef Tensor g
     cdef Meta *m = &n.metas[nr]
@@ -271,10 +271,13 @@ cdef object _validated(Node n, int nr, object grad):
             if g.sizes[i] != m.sizes[i]:
                 same = False
     if not same:
-        grad = _reduced(n, nr, g)
+        grad = _reduced(n, nr, g, source, index)
         g = <Tensor>grad
     if g.tid != m.tid:
         if is_complex(g.tid) and not is_complex(m.tid):
+            if source is not None and source.op is None and not isinstance(source, CopySlices):
+                raise RuntimeError(f"Function {source.name()} returned a complex gradient at index {index}, but the input is real "
+                                   f"({dtype_of(m.tid)}). Return its real part: grad.real.")
             grad = slot("real")(grad)
             g = <Tensor>grad
         if g.tid != m.tid:
@@ -282,7 +285,7 @@ cdef object _validated(Node n, int nr, object grad):
     return grad
 
 
-cdef object _reduced(Node n, int nr, Tensor g):
+cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
     cdef Meta *m = &n.metas[nr]
     cdef int i, shift = g.rank - m.rank
     cdef bint fits = shift >= 0
@@ -291,7 +294,8 @@ cdef object _reduced(Node n, int nr, Tensor g):
             if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
                 fits = False
     if not fits:
-        raise RuntimeError(f"{n.name()} returned an invalid gradient at index {nr} - got {shape_text(g)} but expected shape "
+        who = f"Function {source.name()}" if source is not None else "The caller of backward"
+        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
                            f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
     return slot("sum_to")(g, make_size(m.sizes, m.rank))
 
@@ -360,7 +364,7 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
 cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
     if got is None:
         return 0
-    got = _validated(n, i, got)
+    got = _validated(n, i, got, n, i)
     Py_INCREF(got)
     Py_XDECREF(grads[i])
     grads[i] = <PyObject *>got
@@ -463,7 +467,7 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
     state().no_grad = not create_graph
     try:
         for (node, nr), grad in zip(nodes, grads):
-            task.give(<Node>node, nr, grad)
+            task.give(<Node>node, nr, grad, None, 0)
         task.run()
     finally:
         state().no_grad = was_no_grad
@@ -496,7 +500,7 @@ def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
     task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
     st.no_grad = not create_graph
     try:
-        task.give(node, edge.nr, one)
+        task.give(node, edge.nr, one, None, 0)
         one = None
         node = None
         task.run()
