@@ -113,6 +113,11 @@ cdef class Op:
         self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
         self.kind, self.out_kernel = KERNEL, takes_out
 
+    def set_composite(self, name):
+        """Compiled function over other ops, by the name it was registered under."""
+        self.set_kernel(name, False)
+        self.kind = COMPOSITE
+
     def set_python(self, fn, bint composite):
         """A Python function: a composite over other ops, or a kernel that autograd sees as one step."""
         self.python = fn
@@ -227,7 +232,7 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
         if op.out_kernel:
             args[op.nargs] = out if out != NULL else <PyObject *>None
         return op.kernel(args)
-    return _run_python(op, args)
+    return op.kernel(args) if op.kernel != NULL else _run_python(op, args)
 
 
 cdef object _run_python(Op op, PyObject **args):
