@@ -94,6 +94,11 @@ cdef class Op:
         """'pointwise', 'kernel', 'python' or 'composite'."""
         return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
 
+    @property
+    def is_view_op(self):
+        """Whether results share memory with the first argument."""
+        return self.is_view
+
     def set_pointwise(self, loops, scalars, bint to_float, int fixed_out, int fixed_inputs):
         """Pointwise op: capsule of its loops by dtype, and the numbers of its scalar arguments."""
         cdef tgx_loop *table = <tgx_loop *>PyCapsule_GetPointer(loops, NULL)

@@ -40,8 +40,8 @@ op("aten::__setitem__(Tensor(a!) self, Any index, Any value) -> ()",
 # The view behind an index without tensors. It stands four times so that the graph names it as its last step is named.
 for _name in ("select", "slice", "unsqueeze", "alias"):
     op(f"aten::_{_name}(Tensor(a) self, Any index) -> Tensor(a)",
-       kernel="window", view=True, variants="",
-       grad={"self": lambda grad, self_shape, index: grad._window_backward(self_shape, index)},
+       kernel="basic_index", view=True, variants="",
+       grad={"self": lambda grad, self_shape, index: grad._basic_index_backward(self_shape, index)},
        samples=_basic, reference="operator.getitem", doc="View of the part that ints, slices, None and Ellipsis name.")
 
 
@@ -51,8 +51,8 @@ def _meta_of(grad, size, index):
     return meta(size, grad.dtype)
 
 
-op("aten::_window_backward(Tensor grad, int[] size, Any index) -> Tensor",
-   kernel="window_backward", variants="method",
+op("aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
+   kernel="basic_index_backward", variants="method",
    grad={"grad": lambda grad, index: grad[index]},
    samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
    shape=_meta_of, doc="Zeros of a size with grad in the part that index names: the derivative of reading it.")
