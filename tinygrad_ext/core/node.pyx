@@ -88,7 +88,7 @@ cdef class Node:
 
     def __dealloc__(self):
         cdef int i
-        self.release()
+        Node.release(self)      # not the subclass's: its fields are gone by now
         for i in range(self.nedges):
             Py_XDECREF(self.edges[i].node)
         self.nedges = 0

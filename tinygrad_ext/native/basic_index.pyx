@@ -68,7 +68,7 @@ cdef int _slice(Window *w, Tensor t, object index) except -1:
         raise ValueError(f"step must be greater than zero, got {step}: strides are never negative. Use flip() to reverse a "
                          "dimension.")
     n = PySlice_AdjustIndices(t.sizes[w.at], &start, &stop, step)
-    w.offset += start * t.strides[w.at] if n > 0 or start < t.sizes[w.at] else 0
+    w.offset += start * t.strides[w.at]
     # a step beyond the end may be huge: a dimension of one element or none keeps its stride
     _keep(w, n, t.strides[w.at] * step if step < (<int64_t>1 << 31) else t.strides[w.at])
     w.at += 1
