@@ -106,10 +106,10 @@ def make_op(record):
         o.set_python(record.kernel, False)
     elif record.kernel is not None:
         o.set_kernel(record.kernel, bool(record.takes_out))
-    elif callable(record.compose):
-        o.set_python(record.compose, True)
-    else:
+    elif isinstance(record.compose, str):
         o.set_composite(record.compose)
+    else:
+        o.set_python(record.compose, True)
     names = [r.name for r in schema.returns]
     several = None
     if len(names) > 1 and all(names):

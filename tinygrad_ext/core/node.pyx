@@ -467,6 +467,14 @@ cdef int rebase(Tensor t, Node n) except -1:
     return 0
 
 
+cdef class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    def __dealloc__(self):
+        if self.variable is not None:
+            self.variable.accumulator = NULL
+
+
 cdef class CopySlices(Node):
     """Backward of an in-place op on a view, seen from the base."""
 
