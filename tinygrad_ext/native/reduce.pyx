@@ -5,7 +5,7 @@ A reduction's result does not depend on layout or threads, see kernels/reduce.h.
 """
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
-from tinygrad_ext.core.copy cimport cast, contiguous
+from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype_id, is_integral
 from tinygrad_ext.core.iterate cimport GRAIN
@@ -208,8 +208,8 @@ cdef object k_mean_dim(PyObject **a):
 # ---- any, all, count -----------------------------------------------------------------------------------------------
 
 cdef Tensor _truth(str title, int op, Tensor t, PyObject *dim, bint keepdim):
-    """any and all: bool, but uint8 stays uint8."""
-    cdef uint64_t mask = dim_mask(dim, t)
+    """any and all: bool, but uint8 stays uint8. Here, unlike elsewhere, an empty list reduces nothing."""
+    cdef uint64_t mask = 0 if isinstance(<object>dim, (tuple, list)) and not <object>dim else dim_mask(dim, t)
     cdef Tensor out = reduced(t, mask, keepdim, TGX_U8 if t.tid == TGX_U8 else TGX_BOOL)
     reduce_into(title, op, t, mask, out, None, NULL)
     return out
