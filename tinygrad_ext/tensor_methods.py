@@ -1,11 +1,12 @@
 """Tensor methods in Python that are no ops."""
 
+from tinygrad_ext import interop
 from tinygrad_ext.core.tensor import Tensor
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in _METHODS.items():
+    for name, fn in {**_METHODS, **interop.METHODS}.items():
         setattr(Tensor, name, fn)
 
 
@@ -19,7 +20,28 @@ def _is_contiguous(self, memory_format=None):
     return True
 
 
+def _reversed_dims(self):
+    """All dimensions in the opposite order: the transpose of a matrix."""
+    if self.dim() == 2:
+        return self.t()
+    import warnings
+
+    warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this one has "
+                  f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.", UserWarning, stacklevel=2)
+    return self.permute(tuple(range(self.dim() - 1, -1, -1)))
+
+
+def _matrix_transpose(self):
+    """The last two dimensions exchanged."""
+    if self.dim() == 1:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor. "
+                           "A vector has no transpose; unsqueeze it first.")
+    return self.transpose(-2, -1)
+
+
 _METHODS = {
+    "T": property(_reversed_dims),
+    "mT": property(_matrix_transpose),
     "is_contiguous": _is_contiguous,
     "is_cuda": property(lambda self: False),
     "is_meta": property(lambda self: self.device.type == "meta"),

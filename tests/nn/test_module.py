@@ -149,7 +149,16 @@ def test_looking_up_by_a_nearly_right_path_suggests_the_right_one():
         nn.Linear(2, 2).get_parameter("wieght")
 
 
-@pytest.mark.parametrize("part", [lambda: nn.Parameter(tg.ones(1)), lambda: nn.Linear(1, 1), lambda: nn.Buffer(tg.ones(1))])
+def test_an_unknown_attribute_tells_the_interpreter_where_to_look_for_the_nearest():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(AttributeError) as caught:
+        layer.wieght
+    assert caught.value.name == "wieght" and caught.value.obj is layer
+
+
+@pytest.mark.parametrize(
+    "part", [lambda: nn.Parameter(tg.ones(1)), lambda: nn.Linear(1, 1), lambda: nn.Buffer(tg.ones(1))]
+)
 def test_a_part_assigned_before_init_is_refused(part):
     class Early(nn.Module):
         def __init__(self):

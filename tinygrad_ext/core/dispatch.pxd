@@ -96,6 +96,7 @@ cdef class Op:
     cdef dict choices               # words of str arguments by name
     cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
     cdef bint out_kernel            # the kernel takes `out` as an extra last argument
+    cdef bint knows_meta            # the kernel itself serves meta tensors
     # autograd
     cdef bint differentiable
     cdef bint is_view

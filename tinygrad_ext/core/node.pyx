@@ -88,7 +88,7 @@ cdef class Node:
 
     def __dealloc__(self):
         cdef int i
-        self.release()
+        Node.release(self)      # not the subclass's: its fields are gone by now
         for i in range(self.nedges):
             Py_XDECREF(self.edges[i].node)
         self.nedges = 0
@@ -465,6 +465,15 @@ cdef int rebase(Tensor t, Node n) except -1:
     t.node, t.output_nr = n, 0
     t.view_version = version_of(t) - 1
     return 0
+
+
+@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
+cdef class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    def __dealloc__(self):
+        if self.variable is not None:
+            self.variable.accumulator = NULL
 
 
 cdef class CopySlices(Node):

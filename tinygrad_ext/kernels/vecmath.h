@@ -21,7 +21,18 @@
  * map t = (x-c)/(x+c) of Shepherd and Laframboise (1981); the gamma family uses Stirling's
  * series with Bernoulli numbers, after a shift to arguments of at least 8.
  *
-@MEASURED@
+ * Largest error measured, in ulp (float against double over every 7th or 83rd float; double
+ * against quadruple precision on 1.5 million mixed arguments, sin, cos and tan also at the
+ * doubles next to every multiple of pi/2 below 2^20).  First with fma, then without if worse:
+ *   float   exp 0.89 1.2, exp2 0.87 1.2, expm1 1.4, log 0.91, log2 1.0 1.9, log10 1.0 1.9,
+ *           log1p 0.93, tanh 1.6, sigmoid 2.0, erf 1.4 1.5, sin and cos 1.9, rsqrt 1.5,
+ *           the others, computed in double, 0.501 (the gamma family away from its zeros)
+ *   double  exp 0.97, exp2 1.1, expm1 1.9, log 0.8, log2 0.8, log10 0.7, log1p 0.9, pow 1.1,
+ *           sin and cos 0.8, tan 2.0 2.4, asin 2.0, acos 1.2, atan 1.7, atan2 1.9, sinh 2.4,
+ *           cosh 1.5, tanh 2.5, asinh 1.7, acosh 2.0, atanh 1.9, sigmoid 1.9, erf 1.6,
+ *           erfc 3.4, rsqrt 1.5, hypot 1.0 1.2; lgamma 1e-14, digamma 4e-15, trigamma 1e-15,
+ *           relative or, next to a zero, absolute; logaddexp likewise next to its zeros
+ * pow without fma is the one function gcc leaves scalar (it cannot make its masks in SSE2).
  *
  * Infinities, NaN, signed zeros and subnormals are right everywhere; the NaN returned need
  * not carry the payload of the NaN that came in.

@@ -196,17 +196,20 @@ VM_INLINE float vm_tan_near_f32(float x) { return (float)vm_tan_near_f64(x); }
 
 VM_INLINE float vm_sin_f32(float x)
 {
-    return __builtin_expect(__builtin_fabsf(x) > (float)VM_TRIG_MAX, 0) ? (float)sin(x) : vm_sin_near_f32(x);
+    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
+    return __builtin_expect(far, 0) ? (float)sin(x) : vm_sin_near_f32(x);
 }
 
 VM_INLINE float vm_cos_f32(float x)
 {
-    return __builtin_expect(__builtin_fabsf(x) > (float)VM_TRIG_MAX, 0) ? (float)cos(x) : vm_cos_near_f32(x);
+    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
+    return __builtin_expect(far, 0) ? (float)cos(x) : vm_cos_near_f32(x);
 }
 
 VM_INLINE float vm_tan_f32(float x)
 {
-    return __builtin_expect(__builtin_fabsf(x) > (float)VM_TRIG_MAX, 0) ? (float)tan(x) : vm_tan_near_f32(x);
+    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
+    return __builtin_expect(far, 0) ? (float)tan(x) : vm_tan_near_f32(x);
 }
 
 /* |x| < 0.89: x + x E(x^2).  Above: 1 - 2^T(|x|) with T a polynomial for log2(erfc);
@@ -216,8 +219,9 @@ VM_INLINE float vm_erf_f32(float x)
     float a = __builtin_fabsf(x), z = x * x;
     float e = VM_POLY6(f32, z, 0x1.06eba6p-3f, -0x1.8126fep-2f, 0x1.ce1e9cp-4f, -0x1.b6cb36p-6f,
                        0x1.48c46p-8f, -0x1.40a23cp-11f);
-    float t = VM_POLY7(f32, a > 3.95f ? 3.95f : a, -0x1.ce73d6p-13f, -0x1.a08ce6p+0f, -0x1.d66fbap-1f,
-                       -0x1.33e03ap-3f, 0x1.083cbap-5f, -0x1.22dc86p-8f, 0x1.2d8d7ap-12f);
+    float t = VM_POLY7(f32, a > 3.95f ? 3.95f : a, -0x1.ce73d6p-13f, -0x1.a08ce6p+0f,
+                       -0x1.d66fbap-1f, -0x1.33e03ap-3f, 0x1.083cbap-5f, -0x1.22dc86p-8f,
+                       0x1.2d8d7ap-12f);
     float shifted = t + VM_ROUND_F32;
     float scale = vm_from_bits_f32((vm_bits_f32(shifted) << 23) + VM_ONE_F32);
     float p = vm_exp_poly_f32((t - (shifted - VM_ROUND_F32)) * 0x1.62e43p-1f);

@@ -104,7 +104,9 @@ VM_INLINE double vm_sigmoid_f64(double x)
     vm_exp_parts_f64 p = vm_exp_reduce_f64(-(a > 746.0 ? 746.0 : a), 0.0);
     double scale = vm_from_bits_f64((p.kbits << 52) + (VM_ONE_F64 + (512ull << 52)));
     double e = (1.0 + vm_expm1_poly_f64(p.r)) * scale * 0x1p-512;
-    return (x < 0.0 ? e : 1.0) / (1.0 + e);
+    double den = 1.0 + e, low = e - (den - 1.0);
+    double q = (x < 0.0 ? e : 1.0) / den;
+    return vm_mad_f64(q, -low, q); /* den + low == 1 + e; low/den is close enough to low */
 }
 
 /* x = 2^k (1 + f), log(1 + f) = f - half + t, with sqrt(1/2) <= 1 + f < sqrt(2). */
@@ -172,7 +174,8 @@ VM_INLINE double vm_log1p_f64(double x)
 
 /* scale_hi + scale_lo is 1/ln(base), k_hi + k_lo is log_base(2).  The upper half of the
  * mantissa times the 21-bit scale_hi is exact, so only small terms are rounded. */
-VM_INLINE double vm_log_base_f64(double x, double scale_hi, double scale_lo, double k_hi, double k_lo)
+VM_INLINE double vm_log_base_f64(double x, double scale_hi, double scale_lo,
+                                 double k_hi, double k_lo)
 {
     vm_log_parts_f64 p = vm_log_reduce_f64(x);
     double hi = vm_from_bits_f64(vm_bits_f64(p.f - p.half) & 0xffffffff00000000u);

@@ -96,7 +96,8 @@ VM_INLINE double vm_pow_edges_f64(double x, double y, double r)
 VM_INLINE double vm_pow_f64(double x, double y)
 {
     vm_pair_f64 l = vm_log_pair_f64(__builtin_fabs(x));
-    double bounded = __builtin_fabs(y) > 0x1p64 ? __builtin_copysign(0x1p64, y) : y; /* enough for any x != 1 */
+    /* 2^64 over- or underflows for every x != 1. */
+    double bounded = __builtin_fabs(y) > 0x1p64 ? __builtin_copysign(0x1p64, y) : y;
     vm_pair_f64 e = vm_product_f64(bounded, l.hi);
     return vm_pow_edges_f64(x, y, vm_exp_sum_f64(e.hi, e.lo + bounded * l.lo));
 }
@@ -170,7 +171,9 @@ VM_INLINE double vm_lgamma_positive_f64(double y)
 {
     int low = y < 8.0;
     double s = low ? y : 1.0; /* keeps the unused product finite */
-    double product = s * (s + 1.0) * (s + 2.0) * (s + 3.0) * (s + 4.0) * (s + 5.0) * (s + 6.0) * (s + 7.0);
+    double product = s;
+    for (int i = 1; i < 8; i++)
+        product *= s + i;
     double z = low ? y + 8.0 : y;
     double i = 1.0 / z;
     double series = i * VM_POLY9(f64, i * i, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680,

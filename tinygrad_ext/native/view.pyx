@@ -1,11 +1,12 @@
 # cython: language_level=3
 """Kernels of views: new geometry over the same memory. Nothing here copies."""
 from cpython.object cimport PyObject
+from tinygrad_ext.core.copy cimport contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.tensor cimport (
     Tensor, check_version_bounds, checked_numel, shape_text, view, wrap_dim_c,
 )
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 
 
 cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
@@ -22,10 +23,10 @@ cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
         else:
             known *= shape[i]
     if unknown >= 0:
-        if known == 0:
+        if known == 0 and t.count == 0:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {[shape[k] for k in range(ndim)]} because the "
                                "unspecified dimension size -1 can be any value and is ambiguous")
-        if t.count % known:
+        if known == 0 or t.count % known:
             raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
         shape[unknown] = t.count // known
     elif known != t.count:
@@ -76,13 +77,17 @@ cdef object k_view(PyObject **a):
     return view(t, shape, strides, ndim, 0)
 
 
-def can_view(Tensor t, size):
-    """Whether t.view(size) is possible without a copy."""
+cdef object k_reshape(PyObject **a):
+    """reshape(self, shape): a view where the strides allow it, else a view of a copy"""
+    cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int ndim = as_ints(<PyObject *>size, shape, TGX_MAX_DIMS, 1)
+    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
     infer_size(t, shape, ndim)
-    return view_strides(t, shape, ndim, strides)
+    if not view_strides(t, shape, ndim, strides):
+        t = contiguous(t)
+        view_strides(t, shape, ndim, strides)
+    return view(t, shape, strides, ndim, 0)
 
 
 cdef object k_as_strided(PyObject **a):
@@ -184,6 +189,57 @@ cdef object k_t(PyObject **a):
     return view(t, t.sizes, t.strides, t.rank, 0) if t.rank < 2 else swapped(t, 0, 1)
 
 
+cdef Tensor squeezed(Tensor t, uint64_t dims):
+    """t without those of its dimensions in the mask that have size 1."""
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, n = 0
+    for i in range(t.rank):
+        if t.sizes[i] != 1 or not dims & (<uint64_t>1 << i):
+            shape[n], strides[n] = t.sizes[i], t.strides[i]
+            n += 1
+    return view(t, shape, strides, n, 0)
+
+
+cdef object k_squeeze(PyObject **a):
+    return squeezed(<Tensor><object>a[0], ~<uint64_t>0)
+
+
+cdef object k_squeeze_dims(PyObject **a):
+    """squeeze(self, dim), squeeze(self, dims)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t dims[TGX_MAX_DIMS]
+    cdef int i, d, n = as_ints(a[1], dims, TGX_MAX_DIMS, 1)
+    cdef uint64_t mask = 0
+    for i in range(n):
+        d = wrap_dim_c(dims[i], t.rank)
+        if mask & (<uint64_t>1 << d):
+            raise RuntimeError(f"squeeze(): dim {d} appears multiple times in the list of dims {[dims[k] for k in range(n)]}")
+        mask |= <uint64_t>1 << d
+    return squeezed(t, mask)
+
+
+cdef object k_unsqueeze(PyObject **a):
+    """unsqueeze(self, dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, k, d = wrap_dim_c(as_int(a[1]), t.rank + 1)
+    if t.rank == TGX_MAX_DIMS:
+        raise RuntimeError(f"unsqueeze(): a tensor has at most {TGX_MAX_DIMS} dimensions, and self has them all")
+    for i in range(t.rank):
+        k = i + (i >= d)
+        shape[k], strides[k] = t.sizes[i], t.strides[i]
+    shape[d] = 1
+    # the stride that a contiguous tensor has here, so that flattening around the new dimension stays a view
+    strides[d] = t.sizes[d] * t.strides[d] if d < t.rank else 1
+    return view(t, shape, strides, t.rank + 1, 0)
+
+
+register_kernel("squeeze", k_squeeze)
+register_kernel("squeeze_dims", k_squeeze_dims)
+register_kernel("unsqueeze", k_unsqueeze)
+register_kernel("reshape", k_reshape)
 register_kernel("view", k_view)
 register_kernel("as_strided", k_as_strided)
 register_kernel("expand", k_expand)

@@ -52,19 +52,44 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Fill from the normal distribution restricted to [a, b], by inverting its distribution function."""
+    """Fill from the normal distribution restricted to [a, b], by drawing anew what falls outside."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_; the values may be distributed wrongly.",
             stacklevel=2,
         )
-    low, high = (math.erf((edge - mean) / std / math.sqrt(2.0)) for edge in (a, b))
+    if tensor.device.type == "meta":
+        return tensor
+    below_b, below_a = ((1 + math.erf((edge - mean) / std / math.sqrt(2.0))) / 2 for edge in (b, a))
     with tg.no_grad():
-        # erf goes from -1 to 1 where the distribution function goes from 0 to 1.
-        low, high = ((1.0 + edge) / 2.0 for edge in (low, high))
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        # Where a normal draw would mostly miss the range, uniform draws in it are thinned out instead.
+        draw = _draw_normal_in if below_b - below_a > 0.3 else _draw_thinned_uniform
+        return tensor.copy_(draw(tensor, mean, std, a, b, generator))
+
+
+def _draw_normal_in(like, mean, std, a, b, generator):
+    # The edges in the tensor's own precision: a draw equal to the rounded edge is inside.
+    a, b = (tg.tensor(edge, dtype=like.dtype).item() for edge in (a, b))
+    drawn = tg.empty_like(like).normal_(mean, std, generator=generator)
+    outside = (drawn < a) | (drawn > b)
+    while bool(outside.any()):
+        drawn = tg.where(outside, tg.empty_like(like).normal_(mean, std, generator=generator), drawn)
+        outside = (drawn < a) | (drawn > b)
+    return drawn
+
+
+def _draw_thinned_uniform(like, mean, std, a, b, generator):
+    """Accept a uniform draw with the probability of its density over the highest density in [a, b]."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    drawn = tg.empty_like(like)
+    open_places = tg.ones_like(like, dtype=tg.bool)
+    while bool(open_places.any()):
+        candidates = tg.empty_like(like).uniform_(a, b, generator=generator)
+        drawn = tg.where(open_places, candidates, drawn)
+        log_density = ((candidates - mean) / std) ** 2 * -0.5 - peak
+        refused = tg.empty_like(like).uniform_(generator=generator).log() > log_density
+        open_places = open_places & refused
+    return drawn
 
 
 def constant_(tensor, val):

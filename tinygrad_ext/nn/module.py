@@ -14,7 +14,7 @@ from .parameter import Buffer, Parameter
 from .registration import call_registration_hooks
 from .registry import HookTable, Registry
 from .state import Saving
-from .walk import Walking, did_you_mean
+from .walk import Walking
 
 try:
     from ._slots import speed_up
@@ -26,20 +26,6 @@ except ImportError:  # the package was not built with it; the same behaviour, 0.
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 _MANAGED = frozenset((*REGISTRIES, *CALL_TABLES))
-
-
-class ModuleAttributeError(AttributeError):
-    """An unknown attribute of a module. The near miss is looked for only if the message is read."""
-
-    def __init__(self, message, module, attribute):
-        super().__init__(message)
-        self._lookup = module, attribute
-
-    def __str__(self):
-        return super().__str__() + did_you_mean(*self._lookup)
-
-    def __reduce__(self):
-        return AttributeError, (str(self),)
 
 
 class Module(Walking, Converting, Saving, Hooking):
@@ -187,7 +173,9 @@ class Module(Walking, Converting, Saving, Hooking):
             entries = self.__dict__.get(registry, ())
             if name in entries:
                 return entries[name]
-        raise ModuleAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", self, name)
+        # With name and obj the interpreter adds the nearest attribute to the message it prints.
+        message = f"'{type(self).__name__}' object has no attribute '{name}'"
+        raise AttributeError(message, name=name, obj=self)
 
     def __setattr__(self, name, value):
         attributes = self.__dict__

@@ -90,4 +90,6 @@ def _check_inner(optimizer, schedulers, owner):
         if isinstance(scheduler, ReduceLROnPlateau) and owner == "SequentialLR":
             raise ValueError(f"{owner} does not support `ReduceLROnPlateau` scheduler: its step needs a metric")
         if scheduler.optimizer is not optimizer:
-            raise ValueError(f"{owner} expects all schedulers to belong to the same optimizer, but index {place} does not")
+            raise ValueError(
+                f"{owner} expects all schedulers to belong to the same optimizer, but index {place} does not"
+            )

@@ -29,7 +29,7 @@ class _Recursive(LRScheduler):
     """A schedule that multiplies each value by ``_factor()``; None leaves it."""
 
     def get_lr(self):
-        factor = None if self._is_initial and self.last_epoch else self._factor()
+        factor = self._factor()
         return [lr if factor is None else lr * factor for lr in self._lrs()]
 
     def _get_closed_form_lr(self):
@@ -76,7 +76,7 @@ class ExponentialLR(_Recursive):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self):
-        return self.gamma if self.last_epoch else None
+        return None if self._at_start else self.gamma
 
     def _total_factor(self):
         return self.gamma**self.last_epoch
@@ -120,7 +120,7 @@ class LinearLR(_Recursive):
     def _factor(self):
         if self.last_epoch == 0:
             return self.start_factor
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return None
         rise = self.end_factor - self.start_factor
         return 1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
@@ -139,7 +139,7 @@ class PolynomialLR(_Recursive):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self):
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._at_start or self.last_epoch > self.total_iters:
             return None
         now, before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))
         return (now / before) ** self.power
@@ -158,7 +158,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self):
         epoch, period, least = self.last_epoch, self.T_max, self.eta_min
-        if epoch == 0 or self._is_initial:
+        if self._at_start:
             return self._lrs()
         if self._step_count == 1:
             return self._get_closed_form_lr()
@@ -213,6 +213,6 @@ class MultiplicativeLR(_ByFunction):
     """Multiply by ``lr_lambda(epoch)``."""
 
     def get_lr(self):
-        if self._is_initial:
+        if self._at_start:
             return self._lrs()
         return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._lrs())]

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import operator
 import warnings
 from collections import OrderedDict
 
@@ -118,7 +119,7 @@ class Optimizer:
         self._state_dict_hooks = {"pre": OrderedDict(), "post": OrderedDict()}
         self._load_hooks = {"pre": OrderedDict(), "post": OrderedDict()}
         self._opt_called = False
-        self._columns = []
+        self._columns = {}
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -132,7 +133,7 @@ class Optimizer:
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
-        self._columns = []
+        self._columns = {}
 
     def __repr__(self):
         text = f"{type(self).__name__} ("
@@ -184,19 +185,19 @@ class Optimizer:
 
         The lists are the same objects from step to step, until the state or the group is edited.
         """
-        if self.state.take_edits():
-            self._columns = []
         params = self.param_groups[number]["params"]
-        while len(self._columns) <= number:
-            self._columns.append(None)
-        known = self._columns[number]
-        if known is None or not _same(known[0], params):
-            states = [self.state.get(param, {}) for param in params]
-            known = self._columns[number] = (
-                list(params),
-                [[state.get(name) for state in states] for name in names],
-            )
-        return known[1]
+        if self.state.edits.stale:
+            self.state.edits.stale = False
+            self._columns = {}
+        elif number in self._columns:
+            known, columns = self._columns[number]
+            # The same objects; == would compare tensors by value.
+            if len(known) == len(params) and all(map(operator.is_, known, params)):
+                return columns
+        states = [self.state.get(param, {}) for param in params]
+        columns = [[state.get(name) for state in states] for name in names]
+        self._columns[number] = list(params), columns
+        return columns
 
     def register_step_pre_hook(self, hook):
         """Call ``hook(optimizer, args, kwargs)`` before ``step``; may return new ``(args, kwargs)``."""
@@ -251,16 +252,6 @@ class Optimizer:
         self.__setstate__({"state": OptimizerState(state), "param_groups": groups})
         for hook in self._load_hooks["post"].values():
             hook(self)
-
-
-def _same(known, params):
-    """Whether two lists hold the same objects; ``==`` would compare tensors by value."""
-    if len(known) != len(params):
-        return False
-    for ours, theirs in zip(known, params):
-        if ours is not theirs:
-            return False
-    return True
 
 
 def _params_and_names(params):

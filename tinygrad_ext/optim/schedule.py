@@ -58,6 +58,11 @@ class LRScheduler:
         self.step()
         self._is_initial = False
 
+    @property
+    def _at_start(self):
+        """Whether this is the first step, which leaves the value that a resumed optimizer brings."""
+        return self._is_initial or self.last_epoch == 0
+
     def _lrs(self):
         return [group["lr"] for group in self.optimizer.param_groups]
 

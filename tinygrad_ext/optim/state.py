@@ -21,24 +21,27 @@ class _Edits:
 class ParameterState(dict):
     """What an optimizer remembers about one parameter, by name."""
 
-    __slots__ = ("_edits",)
+    __slots__ = ("edits",)
 
     def __init__(self, edits, entries=()):
         super().__init__(entries)
-        self._edits = edits
+        self.edits = edits
 
     def __reduce__(self):
         return dict, (dict(self),)
 
 
 class OptimizerState(dict):
-    """``state[parameter]`` gives its `ParameterState`, an empty one the first time."""
+    """``state[parameter]`` gives its `ParameterState`, an empty one the first time.
 
-    __slots__ = ("_edits",)
+    ``edits.stale`` is true when anything here was edited since it was last cleared.
+    """
+
+    __slots__ = ("edits",)
 
     def __init__(self, entries=()):
         super().__init__()
-        self._edits = _Edits()
+        self.edits = _Edits()
         for parameter, state in dict(entries).items():
             self[parameter] = state
 
@@ -47,27 +50,19 @@ class OptimizerState(dict):
         return self[parameter]
 
     def __setitem__(self, parameter, state):
-        self._edits.stale = True
+        self.edits.stale = True
         # Only a dict can be watched; a plugin's optimizer may keep something else.
-        dict.__setitem__(self, parameter, ParameterState(self._edits, state) if type(state) is dict else state)
+        dict.__setitem__(self, parameter, ParameterState(self.edits, state) if type(state) is dict else state)
 
     def __reduce__(self):
         return OptimizerState, (dict(self),)
-
-    def take_edits(self):
-        """Return whether anything was edited since the last call."""
-        edits = self._edits
-        if edits.stale:
-            edits.stale = False
-            return True
-        return False
 
 
 def _marking(name):
     plain = getattr(dict, name)
 
     def edit(self, *args, **kwargs):
-        self._edits.stale = True
+        self.edits.stale = True
         return plain(self, *args, **kwargs)
 
     edit.__name__ = name

@@ -1,6 +1,18 @@
 """The layers, one family per file."""
 
-from . import activation, container, conv, dropout, embedding, flatten, linear, loss, norm, parameter_containers, pooling
+from . import (
+    activation,
+    container,
+    conv,
+    dropout,
+    embedding,
+    flatten,
+    linear,
+    loss,
+    norm,
+    parameter_containers,
+    pooling,
+)
 from .activation import *
 from .container import *
 from .conv import *

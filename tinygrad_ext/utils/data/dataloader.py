@@ -144,7 +144,10 @@ def _check_exclusive(dataset, batch_size, shuffle, sampler, batch_sampler, drop_
     if isinstance(dataset, IterableDataset):
         for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
             if value is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}; "
+                    "the dataset itself decides the order"
+                )
     if shuffle and sampler is not None:
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):

@@ -174,5 +174,7 @@ def _lengths_of_fractions(size, fractions):
         lengths[place % len(lengths)] += 1
     for place, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(f"Length of split at index {place} is 0. This might result in an empty dataset.", stacklevel=3)
+            warnings.warn(
+                f"Length of split at index {place} is 0. This might result in an empty dataset.", stacklevel=3
+            )
     return lengths

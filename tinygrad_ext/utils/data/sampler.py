@@ -121,7 +121,8 @@ class WeightedRandomSampler(Sampler):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.weights = tg.as_tensor(weights, dtype=tg.float64)
         if self.weights.dim() != 1:
-            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
+            shape = tuple(self.weights.shape)
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {shape}")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator

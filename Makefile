@@ -1,0 +1,96 @@
+# `make demo` trains the digits model; `make test` runs all tests. Both set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-interpreters build lint format bench stubs docs wheel smoke sanitize sanitize-short golden clean
+
+demo: build $(VENV)/.demo
+	$(BIN)/python -m demo
+
+test: build $(VENV)/.test
+	$(BIN)/python -m pytest
+
+# The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
+test-interpreters:
+	$(PYTHON) tools/interpreters.py
+
+build: $(VENV)/.build
+	$(BIN)/python setup.py --quiet build_ext --inplace
+
+lint: $(VENV)/.lint build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint tinygrad_ext
+	$(BIN)/mypy
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: build $(VENV)/.bench
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks $(ARGS)
+
+stubs docs: build
+	$(BIN)/python -m tools.$@
+
+golden: build $(VENV)/.compare
+	$(BIN)/python tests/golden/make_ops.py
+
+wheel: $(VENV)/.wheel
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/auditwheel show dist/*.whl || true
+
+# The wheel in an empty environment: imports, trains, saves and loads.
+smoke: wheel
+	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/smoke && bin/python ../../tests/smoke.py
+
+sanitize:
+	$(PYTHON) tools/sanitize.py
+
+sanitize-short:
+	$(PYTHON) tools/sanitize.py --short
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	echo "$(CURDIR)" > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/tinygrad_ext_source.pth
+
+$(VENV)/.build: $(VENV)/bin/python
+	$(PIP) "setuptools>=77" "cython>=3.1,<4" "numpy>=1.23" "pluggy>=1.5" "safetensors>=0.4"
+	touch $@
+
+$(VENV)/.test: $(VENV)/.build
+	$(PIP) "pytest>=8" "hypothesis>=6.100" "scipy>=1.10" "mypy>=1.11" "scikit-learn>=1.3" "matplotlib>=3.7" "rich>=13"
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.build
+	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "rich>=13"
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(PIP) "ruff>=0.6" "cython-lint>=0.16"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.build
+	$(PIP) "rich>=13"
+	touch $@
+
+# PyTorch, to compare with; the tests and benchmarks that need it are skipped without it.
+$(VENV)/.compare: $(VENV)/.test
+	$(PIP) torch==2.13.0
+	touch $@
+
+$(VENV)/.wheel: $(VENV)/.build
+	$(PIP) build auditwheel
+	touch $@
+
+compare: $(VENV)/.compare
+
+clean:
+	rm -rf build dist .venv *.egg-info
+	find tinygrad_ext -name '*.so' -delete
+	find tinygrad_ext -name '*_gen.*' -delete

@@ -1,0 +1,101 @@
+"""Each optimizer beside PyTorch's: same numbers, same state dict, in both directions."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import nn, optim
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+CASES = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, "maximize": True}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True, "maximize": True}),
+    ("Adam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("AdamW", {}),
+    ("AdamW", {"lr": 0.05, "weight_decay": 0.3, "amsgrad": True}),
+]
+IDS = [f"{name}-{i}" for i, (name, _) in enumerate(CASES)]
+
+
+def pair(name, kwargs, dtype):
+    """Make three parameters on each side; the last one never gets a gradient."""
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(shape).astype(dtype) for shape in ((3, 2), (4,), (2,))]
+    ours = [nn.Parameter(tg.from_numpy(value.copy())) for value in values]
+    theirs = [torch.nn.Parameter(torch.from_numpy(value.copy())) for value in values]
+    return ours, getattr(optim, name)(ours, **kwargs), theirs, getattr(torch.optim, name)(theirs, **kwargs)
+
+
+def step(ours, ours_opt, theirs, theirs_opt, rng):
+    for a, b in zip(ours[:-1], theirs[:-1]):
+        grad = rng.standard_normal(tuple(b.shape)).astype(str(b.dtype).removeprefix("torch."))
+        a.grad, b.grad = tg.from_numpy(grad.copy()), torch.from_numpy(grad.copy())
+    ours_opt.step()
+    theirs_opt.step()
+    for a, b in zip(ours, theirs):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-7)
+
+
+def same_state(ours, theirs):
+    assert ours["param_groups"] == theirs["param_groups"]
+    assert list(ours["state"]) == list(theirs["state"])
+    for number, entries in theirs["state"].items():
+        assert set(ours["state"][number]) == set(entries)
+        for name, value in entries.items():
+            mine = ours["state"][number][name]
+            assert tuple(mine.shape) == tuple(value.shape) and str(mine.dtype) == str(value.dtype), name
+            np.testing.assert_allclose(mine.numpy(), value.numpy(), rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "kwargs"), CASES, ids=IDS)
+def test_updates_and_state_equal_pytorchs(name, kwargs, dtype):
+    sides = pair(name, kwargs, dtype)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        step(*sides, rng)
+    same_state(sides[1].state_dict(), sides[3].state_dict())
+
+
+@pytest.mark.parametrize(("name", "kwargs"), CASES, ids=IDS)
+def test_a_loaded_state_goes_on_the_same_way(name, kwargs):
+    ours, ours_opt, theirs, theirs_opt = pair(name, kwargs, "float32")
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        step(ours, ours_opt, theirs, theirs_opt, rng)
+    fresh = getattr(optim, name)(ours, lr=123.0)
+    fresh.load_state_dict(ours_opt.state_dict())
+    for _ in range(2):
+        step(ours, fresh, theirs, theirs_opt, rng)
+    same_state(fresh.state_dict(), theirs_opt.state_dict())
+
+
+@pytest.mark.parametrize(("name", "kwargs"), CASES, ids=IDS)
+def test_the_ops_give_what_the_compiled_update_gives(name, kwargs, monkeypatch):
+    from tinygrad_ext.optim import _fused
+
+    def run():
+        ours, opt, _, _ = pair(name, kwargs, "float32")
+        rng = np.random.default_rng(1)
+        for _ in range(3):
+            for parameter in ours[:-1]:
+                parameter.grad = tg.from_numpy(rng.standard_normal(tuple(parameter.shape)).astype("float32"))
+            opt.step()
+        return ours
+
+    compiled = run()
+    for function in ("sgd_step", "adam_step"):
+        monkeypatch.setattr(_fused, function, lambda *args: False)
+    for a, b in zip(compiled, run()):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-8)
+
+
+def test_repr_equals_pytorchs():
+    _, ours, _, theirs = pair("AdamW", {"amsgrad": True}, "float32")
+    assert repr(ours) == repr(theirs)

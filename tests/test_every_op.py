@@ -1,0 +1,164 @@
+"""The op table against itself, NumPy and PyTorch: every sample, in every dtype and memory layout.
+
+`pytest -k exp` answers "where is exp tested". What a record cannot have stands in its `gaps` with a reason; the
+number of gaps is fixed here and may only fall.
+"""
+
+import importlib.util
+import warnings
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.testing import compare, sweep
+
+OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
+GAPS_AT_MOST = 0
+HAVE_TORCH = importlib.util.find_spec("torch") is not None
+
+every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Resizing an out= tensor and other announced behaviour is not what is tested here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def gap(op, check):
+    """Skip a check that the record declares missing."""
+    if check in (op.record.gaps or {}):
+        pytest.skip(f"gap: {op.record.gaps[check]}")
+
+
+def samples(op, dtype, requires_grad=False):
+    found = sweep.samples(op, dtype, requires_grad)
+    assert found, f"{op.name} has no samples"
+    return found
+
+
+@every_op
+def test_matches_its_reference(op):
+    gap(op, "reference")
+    reference = sweep.reference(op)
+    if reference is None:
+        pytest.skip("the record names no NumPy function")
+    for dtype in sweep.supported(op):
+        if dtype == "bfloat16":
+            continue            # NumPy has none; the PyTorch comparison covers it
+        for sample in samples(op, dtype):
+            args = sweep.layouts.map_tensors(sample.args, compare.to_numpy)
+            kwargs = sweep.layouts.map_tensors(sample.kwargs, compare.to_numpy)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                want = reference(*args, **kwargs)
+            got = sweep.call(op, sample.args, sample.kwargs)
+            compare.assert_close(got, want, dtype, f"{op.name} {sample} in {dtype}", factor=5, check_dtype=False)
+
+
+@every_op
+def test_gives_the_same_bits_in_every_layout(op):
+    gap(op, "layout")
+    for dtype in sweep.supported(op):
+        for sample in samples(op, dtype):
+            sweep.layout_independent(op, sample, dtype)
+
+
+@every_op
+def test_refuses_other_dtypes_by_name(op):
+    if op.kernel_kind == "composite" or not any(a.type == "Tensor" for a in op.schema.args):
+        pytest.skip("inner ops or the factory decide")
+    gap(op, "dtypes")
+    title = op.name.split("::")[1].split(".")[0]
+    for dtype in set(sweep.ALL_DTYPES) - set(sweep.supported(op)):
+        for sample in sweep.samples(op, dtype)[:1]:
+            with pytest.raises((NotImplementedError, RuntimeError, TypeError, IndexError)) as refusal:
+                sweep.call(op, sample.args, sample.kwargs)
+            assert len(str(refusal.value)) > 20, f"{title} in {dtype}: {refusal.value}"
+
+
+@every_op
+def test_takes_0d_and_empty_operands(op):
+    gap(op, "odd shapes")
+    for dtype in ("float32", "int64"):
+        if dtype in sweep.supported(op):
+            for sample in samples(op, dtype):
+                sweep.survives_odd_shapes(op, sample)
+
+
+@every_op
+def test_inplace_form_agrees(op):
+    if "inplace" not in tg.registry.variants(op.record):
+        pytest.skip("no in-place form")
+    gap(op, "inplace")
+    for dtype in sweep.supported(op):
+        for sample in samples(op, dtype):
+            if isinstance(sample.args[0], tg.Tensor):
+                sweep.inplace_agrees(op, sample, dtype)
+
+
+@every_op
+def test_out_form_agrees(op):
+    if "out" not in tg.registry.variants(op.record):
+        pytest.skip("no out= form")
+    gap(op, "out")
+    for dtype in sweep.supported(op):
+        for sample in samples(op, dtype):
+            sweep.out_agrees(op, sample, dtype)
+
+
+@every_op
+def test_shape_rule_agrees(op):
+    gap(op, "shape")
+    for dtype in ("float32", "int64"):
+        if dtype in sweep.supported(op):
+            for sample in samples(op, dtype):
+                sweep.shape_rule_agrees(op, sample, dtype)
+
+
+@every_op
+@pytest.mark.parametrize("order", [1, 2], ids=["first", "second"])
+def test_derivatives(op, order):
+    gap(op, "gradcheck" if order == 1 else "gradgradcheck")
+    if "float64" not in sweep.supported(op):
+        pytest.skip("not a floating op")
+    for sample in samples(op, "float64", requires_grad=True):
+        sweep.derivatives_check(op, sample, order)
+
+
+@every_op
+@pytest.mark.skipif(not HAVE_TORCH, reason="PyTorch is not installed: pip install torch==2.13.0 to compare")
+def test_equals_pytorch(op):
+    import torch
+
+    gap(op, "torch")
+    if sweep.torch_function(op, torch) is None:
+        pytest.skip(f"PyTorch has no {op.name}")
+    for dtype in sweep.supported(op):
+        for sample in samples(op, dtype, requires_grad=True):
+            sweep.against_torch(op, sample, dtype, torch)
+
+
+@every_op
+def test_error_samples_raise(op):
+    for make, error, fragment in op.record.errors or ():
+        with pytest.raises(error) as raised:
+            make()
+        assert fragment in str(raised.value), f"{op.name}: {raised.value!r} lacks {fragment!r}"
+
+
+@every_op
+def test_record_is_complete(op):
+    record = op.record
+    assert record.doc and record.doc.strip().endswith("."), f"{op.name} needs a sentence of doc"
+    if op.kernel_kind in ("kernel", "python") and not op.is_view_op:
+        assert record.shape is not None or "shape" in (record.gaps or {}), f"{op.name} needs a shape rule"
+    for check, reason in (record.gaps or {}).items():
+        assert len(reason) > 10, f"{op.name}: the gap {check!r} needs a reason"
+
+
+def test_the_number_of_gaps_only_falls():
+    gaps = [f"{op.name}: {check}" for op in OPS.values() for check in op.record.gaps or {}]
+    assert len(gaps) <= GAPS_AT_MOST, "\n".join(gaps)

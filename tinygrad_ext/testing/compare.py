@@ -1,0 +1,60 @@
+"""Comparing results: bit by bit, within a tolerance, with NumPy and with PyTorch."""
+
+import numpy as np
+
+# relative and absolute tolerance by dtype name, for functions of at most a few roundings
+TOLERANCE = {"float64": (1e-7, 1e-7), "float32": (2e-5, 2e-5), "float16": (2e-2, 2e-2), "bfloat16": (8e-2, 8e-2),
+             "complex64": (2e-5, 2e-5), "complex128": (1e-7, 1e-7)}
+
+
+def flatten(result):
+    """The tensors and numbers of a result, in order."""
+    if isinstance(result, (tuple, list)) and not hasattr(result, "numel"):
+        return [leaf for r in result for leaf in flatten(r)]
+    return [result]
+
+
+def to_numpy(value):
+    """A tensor (ours or PyTorch's), number or array as a NumPy array; bfloat16 widened to float32."""
+    if hasattr(value, "detach"):
+        value = value.detach()
+        if value.is_complex() and hasattr(value, "resolve_conj"):
+            value = value.resolve_conj()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+        return value.numpy()
+    return np.asarray(value)
+
+
+def same_bits(a, b):
+    """Whether two results are equal bit by bit, NaNs of any payload being equal."""
+    a, b = flatten(a), flatten(b)
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b):
+        x, y = to_numpy(x), to_numpy(y)
+        if x.dtype != y.dtype or x.shape != y.shape:
+            return False
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        if x.tobytes() != y.tobytes() and not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+            return False
+    return True
+
+
+def assert_close(got, want, dtype, what, factor=1.0, check_dtype=True):
+    """AssertionError naming `what` unless both results agree in shape, dtype and, within tolerance, in value."""
+    got, want = flatten(got), flatten(want)
+    assert len(got) == len(want), f"{what}: {len(got)} results, expected {len(want)}"
+    rtol, atol = TOLERANCE.get(dtype, (0, 0))
+    for k, (g, w) in enumerate(zip(got, want)):
+        if g is None or w is None:
+            assert g is None and w is None, f"{what}: result {k} is {g}, expected {w}"
+            continue
+        g, w = to_numpy(g), to_numpy(w)
+        assert g.shape == w.shape, f"{what}: result {k} has shape {g.shape}, expected {w.shape}"
+        if check_dtype:
+            assert g.dtype == w.dtype, f"{what}: result {k} has dtype {g.dtype}, expected {w.dtype}"
+        if g.dtype.kind in "fc" or w.dtype.kind in "fc":
+            np.testing.assert_allclose(g, w, rtol * factor, atol * factor, equal_nan=True, err_msg=f"{what}: result {k}")
+        else:
+            np.testing.assert_array_equal(g, w, err_msg=f"{what}: result {k}")

@@ -1,0 +1,102 @@
+"""The same values in other memory layouts.
+
+Each function takes a tensor and gives one with the layout it names, or None where the shape does not allow it.
+`expanded` repeats the first slice, so its values differ; every check therefore compares an op on the laid-out
+tensor with the op on that tensor's contiguous copy.
+"""
+
+
+def contiguous(t):
+    """As it is."""
+    return t
+
+
+def transposed(t):
+    """Dimensions in reverse order in memory."""
+    return t.transpose(0, -1).clone(memory_format=_row_major()).transpose(0, -1) if t.dim() > 1 else None
+
+
+def stepped(t):
+    """Every second element of a longer tensor."""
+    if t.dim() == 0:
+        return None
+    room = t.new_zeros((*t.shape[:-1], 2 * t.shape[-1]))
+    window = room[..., ::2]
+    window.copy_(t)
+    return window
+
+
+def expanded(t):
+    """The first slice, repeated with stride 0."""
+    if t.dim() == 0 or t.shape[0] == 0:
+        return None
+    return t.narrow(0, 0, 1).expand(t.shape)
+
+
+def offset(t):
+    """Behind another element in the same storage."""
+    room = t.new_zeros((t.numel() + 1,))
+    window = room[1:].view(t.shape)
+    window.copy_(t)
+    return window
+
+
+def channels_moved(t):
+    """The second dimension innermost in memory, as channels_last is."""
+    if t.dim() < 3:
+        return None
+    return t.movedim(1, -1).clone(memory_format=_row_major()).movedim(-1, 1)
+
+
+def zero_dim(t):
+    """One element as a 0-d tensor."""
+    return t.reshape(-1)[0].clone() if t.numel() else None
+
+
+def empty(t):
+    """No elements along the first dimension."""
+    return t.narrow(0, 0, 0).clone() if t.dim() else None
+
+
+def _row_major():
+    from tinygrad_ext import contiguous_format
+
+    return contiguous_format
+
+
+KEEP_SHAPE = {"transposed": transposed, "stepped": stepped, "expanded": expanded, "offset": offset,
+              "channels_moved": channels_moved}
+CHANGE_SHAPE = {"zero_dim": zero_dim, "empty": empty}
+
+
+def map_tensors(values, fn):
+    """args with fn applied to each tensor, one level of lists included."""
+    from tinygrad_ext import Tensor
+
+    def one(v):
+        if isinstance(v, Tensor):
+            return fn(v)
+        if isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v):
+            return type(v)([one(x) for x in v])
+        return v
+
+    if isinstance(values, dict):
+        return {k: one(v) for k, v in values.items()}
+    return tuple(one(v) for v in values)
+
+
+def laid_out(sample, layout):
+    """(args, kwargs) of a sample in a layout; None when no tensor of it can take the layout."""
+    from tinygrad_ext import Tensor
+
+    changed = []
+
+    def change(t):
+        got = layout(t.detach())
+        if got is None:
+            return t
+        changed.append(got)
+        return got.requires_grad_() if isinstance(t, Tensor) and t.requires_grad else got
+
+    args, kwargs = map_tensors(sample.args, change), map_tensors(sample.kwargs, change)
+    return (args, kwargs) if changed else None

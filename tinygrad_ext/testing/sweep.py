@@ -1,0 +1,275 @@
+"""One op, one check: what the sweep over the op table runs.
+
+An op under test is an Op of the registry; its record supplies samples, reference, domain, errors and gaps.
+"""
+
+import importlib
+
+import tinygrad_ext as tg
+from tinygrad_ext import registry
+from tinygrad_ext.ops import samples as sampling
+from tinygrad_ext.ops.samples import Maker
+from tinygrad_ext.testing import compare, layouts
+
+KINDS = {"bool": ["bool"], "int": ["uint8", "int8", "int16", "int32", "int64"], "float": ["float32", "float64"],
+         "half": ["float16", "bfloat16"], "complex": ["complex64", "complex128"]}
+ALL_DTYPES = [name for names in KINDS.values() for name in names]
+
+
+def ops():
+    """Every op of the table that users call by name."""
+    return [o for o in registry.ops.values() if registry.variants(o.record)]
+
+
+def supported(op):
+    """Names of the dtypes the record declares."""
+    record = op.record
+    if isinstance(record.scalar, dict):
+        kinds = " ".join(record.scalar).split()
+    else:
+        default = "int float" if record.scalar is not None else "bool int float"
+        kinds = (record.types or ("float" if record.promote == "float" else default)).split()
+    if record.promote == "float":
+        kinds = ["bool", "int", *kinds]
+    return [name for kind in dict.fromkeys(kinds) for name in KINDS[kind]]
+
+
+def samples(op, dtype, requires_grad=False):
+    """The record's samples in a dtype, or the usual ones of a pointwise op."""
+    record = op.record
+    make = Maker(getattr(tg, dtype), record.domain, requires_grad)
+    make_samples = record.samples
+    if make_samples is None and record.scalar is not None:
+        tensors = sum(a.type == "Tensor" for a in op.schema.args)
+        required = sum(a.type != "Tensor" and not a.has_default for a in op.schema.args)
+        if not required:
+            make_samples = {1: sampling.unary, 2: sampling.binary, 3: sampling.ternary}[tensors]
+    return list(make_samples(make)) if make_samples is not None else []
+
+
+def function(op):
+    """A callable for the op: its public function, else its method, else the in-place method on a copy."""
+    record, name = op.record, op.schema.name
+    kinds = registry.variants(record)
+    if "function" in kinds:
+        return registry.functions[(record.where + "." if record.where else "") + name]
+    if "method" in kinds:
+        return registry.methods[name]
+    method = registry.methods[name + "_"]
+    return lambda self, *args, **kwargs: method(self.clone(), *args, **kwargs)
+
+
+def call(op, args, kwargs):
+    """The op on a sample; the same random numbers each time."""
+    tg.manual_seed(0)
+    return function(op)(*args, **kwargs)
+
+
+def is_random(op):
+    """Whether the result depends on a generator."""
+    return "random" in (op.record.tags or "").split()
+
+
+def reference(op):
+    """The record's NumPy function, or None."""
+    r = op.record.reference
+    if isinstance(r, str):
+        module, _, name = r.rpartition(".")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except ImportError:
+            return None
+    return r
+
+
+# ---- PyTorch -------------------------------------------------------------------------------------------------------
+
+
+def to_torch(value, torch, requires_grad=False):
+    """Ours to PyTorch's: tensors (copied), dtypes, devices, lists of them."""
+    if isinstance(value, tg.Tensor):
+        if value.dtype == tg.bfloat16:
+            t = torch.tensor(value.float().tolist(), dtype=torch.bfloat16).reshape(tuple(value.shape))
+        else:
+            t = torch.from_numpy(value.detach().numpy().copy())
+        return t.requires_grad_() if requires_grad and value.requires_grad else t
+    if isinstance(value, tg.dtype):
+        return getattr(torch, value.name)
+    if isinstance(value, tg.Size):
+        return tuple(value)
+    if isinstance(value, (tg.memory_format, tg.layout)):
+        return getattr(torch, repr(value).rpartition(".")[2])
+    if isinstance(value, dict):
+        return {k: to_torch(v, torch, requires_grad) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([to_torch(v, torch, requires_grad) for v in value])
+    return value
+
+
+def torch_function(op, torch):
+    """PyTorch's callable of the same name, or None."""
+    record, name = op.record, op.schema.name
+    kinds = registry.variants(record)
+    place = torch
+    for part in (record.where or "").split("."):
+        place = getattr(place, part, None) if part else place
+    if "function" in kinds:
+        return getattr(place, name, None)
+    if "method" in kinds:
+        return getattr(torch.Tensor, name, None)
+    method = getattr(torch.Tensor, name + "_", None)
+    return method and (lambda self, *args, **kwargs: method(self.clone(), *args, **kwargs))
+
+
+def against_torch(op, sample, dtype, torch):
+    """Values, shapes, dtypes and, for floating dtypes, gradients equal PyTorch's."""
+    fn = torch_function(op, torch)
+    what = f"{op.name} {sample} in {dtype}"
+    targs, tkwargs = to_torch(sample.args, torch, True), to_torch(sample.kwargs, torch, True)
+    torch.manual_seed(0)
+    try:
+        want = fn(*targs, **tkwargs)
+    except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError) as refusal:
+        if "not implemented for" in str(refusal) or "not support" in str(refusal):
+            return          # PyTorch lacks this dtype on the cpu
+        raise AssertionError(f"{what}: PyTorch refuses this sample: {refusal}") from refusal
+    got = call(op, sample.args, sample.kwargs)
+    random_values = is_random(op) and "empty" in op.name
+    if not random_values:
+        compare.assert_close(got, want, dtype, what, factor=1.0)
+    _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what)
+
+
+def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
+    ours = [t for t in _leaves(sample.args, sample.kwargs, tg.Tensor) if t.requires_grad]
+    theirs = [t for t in _leaves(targs, tkwargs, torch.Tensor) if t.requires_grad]
+    outs = [(g, w) for g, w in zip(compare.flatten(got), compare.flatten(want)) if getattr(w, "requires_grad", False)]
+    if not outs or not ours or dtype not in ("float64", "complex128"):
+        return
+    for g, _ in outs:
+        assert g.requires_grad, f"{what}: result does not require grad, PyTorch's does"
+    seeds = [torch.linspace(-1, 1, max(w.numel(), 1), dtype=torch.float64)[: w.numel()].reshape(w.shape).to(w.dtype) for _, w in outs]
+    wanted = torch.autograd.grad([w for _, w in outs], theirs, seeds, allow_unused=True)
+    found = tg.autograd.grad([g for g, _ in outs], ours, [tg.from_numpy(s.numpy()) for s in seeds], allow_unused=True)
+    for i, (f, w) in enumerate(zip(found, wanted)):
+        f = tg.zeros_like(ours[i]) if f is None else f
+        w = torch.zeros_like(theirs[i]) if w is None else w
+        compare.assert_close(f, w, dtype, f"{what}: gradient of tensor {i}")
+
+
+def _leaves(args, kwargs, cls):
+    found = []
+    for v in [*args, *kwargs.values()]:
+        for leaf in v if isinstance(v, (list, tuple)) else (v,):
+            if isinstance(leaf, cls):
+                found.append(leaf)
+    return found
+
+
+# ---- our own consistency -------------------------------------------------------------------------------------------
+
+
+def layout_independent(op, sample, dtype):
+    """The op gives the same bits for every memory layout as for the contiguous copy."""
+    for name, layout in layouts.KEEP_SHAPE.items():
+        got = layouts.laid_out(sample, layout)
+        if got is None:
+            continue
+        args, kwargs = got
+        plain = layouts.map_tensors(args, _copied), layouts.map_tensors(kwargs, _copied)
+        one, two = call(op, args, kwargs), call(op, *plain)
+        assert compare.same_bits(one, two), f"{op.name} {sample} in {dtype}, {name}: {one} differs from contiguous {two}"
+
+
+def _copied(t):
+    return t.detach().clone(memory_format=tg.contiguous_format)
+
+
+def survives_odd_shapes(op, sample):
+    """0-d and empty operands give a result or a clean error."""
+    for name, layout in layouts.CHANGE_SHAPE.items():
+        got = layouts.laid_out(sample, layout)
+        if got is None:
+            continue
+        try:
+            call(op, *got)
+        except (RuntimeError, ValueError, IndexError, TypeError):
+            assert op.kernel_kind != "pointwise" or op.record.samples is not None, f"{op.name} refuses {name} operands"
+
+
+def inplace_agrees(op, sample, dtype):
+    """The in-place form leaves in self what the plain form returns, or both refuse."""
+    self = sample.args[0]
+    target = self.detach().clone()
+    try:
+        expected = call(op, sample.args, sample.kwargs)
+    except RuntimeError:
+        return
+    if not isinstance(expected, tg.Tensor):
+        return
+    method = registry.methods[op.schema.name + "_"]
+    tg.manual_seed(0)
+    fits = expected.shape == self.shape or op.is_view_op
+    if not fits or not tg.can_cast(expected.dtype, self.dtype):
+        try:
+            method(target, *sample.args[1:], **sample.kwargs)
+        except RuntimeError:
+            return
+        raise AssertionError(f"{op.name}_ {sample} in {dtype}: accepted a target of shape {self.shape}, {self.dtype}")
+    version = target._version
+    with tg.no_grad():
+        got = method(target, *sample.args[1:], **sample.kwargs)
+    assert got is target, f"{op.name}_: returned another tensor"
+    assert target._version == version + 1, f"{op.name}_: version went from {version} to {target._version}"
+    compare.assert_close(target.to(expected.dtype), expected, dtype, f"{op.name}_ {sample} in {dtype}")
+
+
+def out_agrees(op, sample, dtype):
+    """out= fills the tensors it is given, resizing empty ones, and returns them."""
+    with tg.no_grad():
+        expected = call(op, sample.args, sample.kwargs)
+        several = not isinstance(expected, tg.Tensor)
+        wanted = list(expected) if several else [expected]
+        for shape in ("right", "empty"):
+            outs = [tg.empty(w.shape if shape == "right" else (0,), dtype=w.dtype) for w in wanted]
+            got = call(op, sample.args, {**sample.kwargs, "out": tuple(outs) if several else outs[0]})
+            assert (list(got) if several else [got])[0] is outs[0], f"{op.name}(out=): returned another tensor"
+            assert compare.same_bits(outs, wanted), f"{op.name}(out=) {sample} in {dtype}: {outs} differs from {wanted}"
+
+
+def shape_rule_agrees(op, sample, dtype):
+    """The op on meta tensors gives the shapes and dtypes of the real result."""
+    real = call(op, sample.args, sample.kwargs)
+    fake = call(op, layouts.map_tensors(sample.args, _to_meta), layouts.map_tensors(sample.kwargs, _to_meta))
+    for r, f in zip(compare.flatten(real), compare.flatten(fake)):
+        if isinstance(r, tg.Tensor):
+            assert f.device.type == "meta", f"{op.name} {sample}: result on {f.device}, expected meta"
+            assert (tuple(r.shape), r.dtype) == (tuple(f.shape), f.dtype), f"{op.name} {sample} in {dtype}: meta gives {f.shape} {f.dtype}, real {r.shape} {r.dtype}"
+
+
+def _to_meta(t):
+    return tg.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+
+def derivatives_check(op, sample, order):
+    """gradcheck (order 1) or gradgradcheck (order 2) on the sample's floating tensors."""
+    fn = function(op)
+    inputs = [t for t in _leaves(sample.args, sample.kwargs, tg.Tensor) if t.requires_grad]
+    if not inputs or not all(t.is_contiguous() for t in inputs):
+        return
+
+    def run(*tensors):
+        fresh = iter(tensors)
+        swap = lambda t: next(fresh) if t.requires_grad else t
+        args = layouts.map_tensors(sample.args, swap)
+        kwargs = layouts.map_tensors(sample.kwargs, swap)
+        tg.manual_seed(0)
+        result = fn(*args, **kwargs)
+        return tuple(r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad) if tg.is_grad_enabled() and any(
+            t.requires_grad for t in tensors) else result
+
+    out = run(*inputs)
+    if not any(isinstance(r, tg.Tensor) and r.requires_grad and r.numel() for r in compare.flatten(out)):
+        return
+    check = tg.autograd.gradcheck if order == 1 else tg.autograd.gradgradcheck
+    check(run, tuple(inputs))
