@@ -172,9 +172,10 @@ def _add_method(name, o, record, inplace):
 def _operators(root, o, inplace):
     from tinygrad_ext.core import operators
 
-    if root not in operators.ROOTS:
-        return operators.bind_reflected(root[1:], methods[o.schema.name])
-    operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
+    if root[0] == "r" and root[1:] in operators.ROOTS:
+        operators.bind_reflected(root[1:], methods[o.schema.name])
+    else:
+        operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
 
 
 def register_all(records):

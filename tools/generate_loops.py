@@ -209,7 +209,7 @@ def generate(package):
             continue
         names.append(path.stem)
         text = "\n".join(loops) + f"\nconst tgx_loop_row ISA(tgx_loops_{path.stem})[] = {{\n" + "\n".join(table) + "\n    {0, {0}},\n};\n"
-        fresh |= set(compiled_thrice(kernels, f"loops_{path.stem}", '#include "loops.h"\n\n' + text))
+        fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", '#include "loops.h"\n\n' + text))
     for old in set(kernels.glob("loops_*_gen.c")) - fresh - {kernels / "loops_tables_gen.c"}:
         old.unlink()
     for body in sorted(kernels.glob("*_isa.h")):
@@ -219,11 +219,13 @@ def generate(package):
 
 def compiled_thrice(kernels, stem, body):
     """Write a C text for each instruction set; returns the paths."""
+    paths = []
     for suffix, (pragma, condition) in TARGETS.items():
         path = kernels / f"{stem}_{suffix}_gen.c"
         target = f"#if {condition}\n{pragma}\n#endif\n" if pragma else ""
         write_if_changed(path, f"{NOTE}{INCLUDES}#define ISA(name) name##_{suffix}\n{target}{body}")
-        yield path
+        paths.append(path)
+    return paths
 
 
 def tables(names):
