@@ -51,8 +51,16 @@ cdef Tensor _readable(Tensor t, bint left):
 
 cdef bint _same_dtype(Tensor a, Tensor b, str op) except -1:
     if a.tid != b.tid:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(a.tid)} != {_cpp_name(b.tid)}. "
-                           f"{op}() got {dtype_of(a.tid)} and {dtype_of(b.tid)}: convert one, for example with .to(other.dtype).")
+        hint = f". {op}() got {dtype_of(a.tid)} and {dtype_of(b.tid)}: convert one, for example with .to(other.dtype)."
+        if op in ("bmm", "baddbmm"):
+            raise RuntimeError(f"expected scalar type {dtype_title(a.tid)} but found {dtype_title(b.tid)}" + hint)
+        if op in ("mv", "addmv"):
+            raise RuntimeError(f"{op} input tensors must have the same dtype, but got {dtype_title(a.tid)} and "
+                               f"{dtype_title(b.tid)}" + hint)
+        if op == "dot":
+            raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_title(a.tid)} and "
+                               f"{dtype_title(b.tid)}" + hint)
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(a.tid)} != {_cpp_name(b.tid)}" + hint)
     if a.tid == TGX_BOOL:
         raise NotImplementedError(f"\"addmm_impl_cpu_\" not implemented for 'Bool': {op}() does not take bool; convert first, "
                                   "for example with .float() or .long()")
@@ -141,7 +149,8 @@ cdef int _run(Tensor a, Tensor b, Tensor c, tgx_scalar alpha, tgx_scalar beta) e
     """c = alpha a b + beta c. Shapes are checked; c is readable by BLAS and shares no memory with a and b."""
     cdef Product p
     cdef int i
-    cdef int64_t last, outer
+    if c.place != 0:
+        return 0
     a, b = _readable(a, True), _readable(b, False)
     begin_product(&p, c.tid)
     p.alpha, p.beta = alpha, beta
@@ -230,7 +239,7 @@ cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar
                 copy_into(c, start)
             _run(a, b, c, alpha, beta if keep else NONE)
             return c
-    c = empty(s.sizes, s.ndim, computed)
+    c = empty(s.sizes, s.ndim, computed, a.place or b.place)
     if keep:
         copy_into(c, start)
     if computed != tid:
@@ -246,6 +255,8 @@ cdef Tensor multiply(Tensor a, Tensor b, Tensor bias, str op):
     cdef Shape s
     _same_dtype(a, b, op)
     _result_shape(a, b, &s, op)
+    if bias is not None:
+        _check_start(bias, b, &s, op)
     return _into(a, b, bias, ONE, ONE, &s, None, op)
 
 
@@ -291,9 +302,6 @@ cdef object k_dot(PyObject **args):
     if a.rank != 1 or b.rank != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.rank}D and {b.rank}D tensors: dot() takes two vectors; "
                            "use matmul() or inner() for other ranks")
-    if a.tid != b.tid:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_title(a.tid)} and "
-                           f"{dtype_title(b.tid)}")
     return _product(args, "dot")
 
 
@@ -323,44 +331,45 @@ cdef object k_linear(PyObject **args):
         w = view(w, sizes, strides, 2, 0)
     elif w.rank != 1:
         raise RuntimeError(f"linear(): weight must have shape (out_features, in_features) or (in_features,), got {shape_text(w)}")
-    if bias is not None and bias.tid != x.tid:
-        raise RuntimeError(f"linear(): expected bias of dtype {dtype_of(x.tid)} like input, but got {dtype_of(bias.tid)}")
+    elif bias is not None:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor: linear() takes a bias only with a weight of shape "
+                           f"(out_features, in_features), here weight is {shape_text(w)}")
     return multiply(x, w, bias, "linear")
 
 
-cdef object _add_product(PyObject **args, str op, bint batched):
+cdef object _add_product(PyObject **args, str op):
     """beta self + alpha (a @ b) of addmm, addmv and baddbmm: (self, a, b, beta, alpha, out)."""
     cdef Shape s
     cdef Tensor start = <Tensor><object>args[0], a = <Tensor><object>args[1], b = <Tensor><object>args[2]
     cdef tgx_scalar beta = as_scalar(<object>args[3]), alpha = as_scalar(<object>args[4])
-    if a.tid < TGX_F16:
-        for v in (<object>args[3], <object>args[4]):
-            if isinstance(v, float):
-                raise RuntimeError(f"For integral input tensors, argument beta and alpha must not be a floating point number: {op}() "
-                                   f"got {v}")
-    if start.tid != a.tid:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_title(start.tid)} and {dtype_title(b.tid)}: "
-                           f"{op}() needs one dtype for all its tensors")
     _same_dtype(a, b, op)
     _result_shape(a, b, &s, op)
-    if not _expands(start, &s):
-        raise RuntimeError(f"The expanded size of the tensor must match the existing size: {op}() cannot expand self "
-                           f"{shape_text(start)} to the product's shape {[s.sizes[i] for i in range(s.ndim)]}")
+    _check_start(start, b, &s, op)
     return _into(a, b, start, alpha, beta, &s, <object>args[5], op)
 
 
-cdef bint _expands(Tensor t, Shape *s) noexcept:
-    cdef int i, shift = s.ndim - t.rank
-    for i in range(t.rank):
-        if shift < 0 or (t.sizes[i] != s.sizes[i + shift] and t.sizes[i] != 1):
-            return False
-    return True
+cdef int _check_start(Tensor start, Tensor b, Shape *s, str op) except -1:
+    """What is added must have the product's dtype and expand to its shape."""
+    cdef int i, shift = s.ndim - start.rank
+    if start.tid != b.tid:
+        if op == "baddbmm":
+            raise RuntimeError(f"Input dtypes must be the same, got: input {_cpp_name(start.tid)}, batch1: {_cpp_name(b.tid)}, "
+                               f"batch2: {_cpp_name(b.tid)}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dtype_title(start.tid)} and {dtype_title(b.tid)}: "
+                           f"{op}() needs one dtype for all its tensors")
+    for i in range(start.rank - 1, -1, -1):
+        if shift < 0 or (start.sizes[i] != s.sizes[i + shift] and start.sizes[i] != 1):
+            raise RuntimeError(f"The expanded size of the tensor ({s.sizes[i + shift] if shift >= 0 else 1}) must match the existing "
+                               f"size ({start.sizes[i]}) at non-singleton dimension {max(i + shift, 0)}.  Target sizes: "
+                               f"{[s.sizes[k] for k in range(s.ndim)]}.  Tensor sizes: {shape_text(start)}: what {op}() adds must "
+                               "expand to the shape of the product")
+    return 0
 
 
 cdef object k_addmm(PyObject **args):
     _expect(<Tensor><object>args[1], 2, "addmm", "mat1")
     _expect(<Tensor><object>args[2], 2, "addmm", "mat2")
-    return _add_product(args, "addmm", False)
+    return _add_product(args, "addmm")
 
 
 cdef object k_addmv(PyObject **args):
@@ -368,12 +377,12 @@ cdef object k_addmv(PyObject **args):
     if a.rank != 2 or b.rank != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {(<Tensor><object>args[0]).rank}, {a.rank}, {b.rank}: addmv() "
                            "takes self (n,), mat (n, m), vec (m,)")
-    return _add_product(args, "addmv", False)
+    return _add_product(args, "addmv")
 
 
 cdef object k_baddbmm(PyObject **args):
     _check_batches(<Tensor><object>args[1], <Tensor><object>args[2], "baddbmm")
-    return _add_product(args, "baddbmm", True)
+    return _add_product(args, "baddbmm")
 
 
 register_kernel("matmul", k_matmul)

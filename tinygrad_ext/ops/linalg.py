@@ -2,37 +2,8 @@
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
 NUMBERS = "int float half complex"
-
-
-# ---- shapes --------------------------------------------------------------------------------------------------------
-
-
-def _product_shape(self, other):
-    """Shape of matmul: batches broadcast, the inner sizes agree."""
-    a, b = tuple(self.shape), tuple(other.shape)
-    if not a or not b:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
-    if a[-1] != b[-2 if len(b) > 1 else -1]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied: sizes {list(a)} and {list(b)} do not fit")
-    return (*broadcast_sizes(a[:-2], b[:-2]), *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
-
-
-def _product_meta(self, other):
-    return meta(_product_shape(self, other), self.dtype)
-
-
-def _added_meta(self, a, b, beta, alpha):
-    return meta(_product_shape(a, b), a.dtype)
-
-
-def _linear_meta(input, weight, bias):
-    if weight.shape[-1] != input.shape[-1]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied: linear() got input {list(input.shape)} and weight "
-                           f"{list(weight.shape)}, whose last sizes must be equal")
-    return meta((*input.shape[:-1], *weight.shape[:-1]), input.dtype)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------
@@ -154,7 +125,7 @@ def _linear_reference(input, weight, bias=None):
 # ---- records -------------------------------------------------------------------------------------------------------
 
 op("aten::matmul(Tensor self, Tensor other) -> Tensor",
-   kernel="matmul", takes_out=True, types=NUMBERS, variants="function method out", operator="matmul", shape=_product_meta,
+   kernel="matmul", takes_out=True, types=NUMBERS, variants="function method out", operator="matmul", shape="kernel",
    grad={"self": _matmul_left, "other": _matmul_right},
    samples=_ALL_RANKS, reference="numpy.matmul",
    errors=[(_call("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
@@ -166,7 +137,7 @@ op("aten::matmul(Tensor self, Tensor other) -> Tensor",
        "on the left, a column on the right, and its added dimension leaves the result.")
 
 op("aten::mm(Tensor self, Tensor mat2) -> Tensor",
-   kernel="mm", takes_out=True, types=NUMBERS, variants="function method out", shape=_product_meta,
+   kernel="mm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
    grad={"self": lambda grad, mat2: grad.mm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).mm(grad)},
    samples=_MATRICES, reference="numpy.matmul",
    errors=[(_call("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
@@ -175,7 +146,7 @@ op("aten::mm(Tensor self, Tensor mat2) -> Tensor",
    doc="Product of two matrices, (m, k) by (k, n), without broadcasting.")
 
 op("aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-   kernel="bmm", takes_out=True, types=NUMBERS, variants="function method out", shape=_product_meta,
+   kernel="bmm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
    grad={"self": lambda grad, mat2: grad.bmm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).bmm(grad)},
    samples=_BATCHES, reference="numpy.matmul",
    errors=[(_call("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
@@ -184,7 +155,7 @@ op("aten::bmm(Tensor self, Tensor mat2) -> Tensor",
    doc="Products of two batches of matrices, (b, m, k) by (b, k, n), without broadcasting.")
 
 op("aten::mv(Tensor self, Tensor vec) -> Tensor",
-   kernel="mv", takes_out=True, types=NUMBERS, variants="function method out", shape=_product_meta,
+   kernel="mv", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
    grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
    samples=_of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))), reference="numpy.matmul",
    errors=[(_call("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
@@ -192,7 +163,7 @@ op("aten::mv(Tensor self, Tensor vec) -> Tensor",
    doc="Product of a matrix (m, k) and a vector (k,).")
 
 op("aten::dot(Tensor self, Tensor tensor) -> Tensor",
-   kernel="dot", takes_out=True, types=NUMBERS, variants="function method out", shape=_product_meta,
+   kernel="dot", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
    grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
    samples=_of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))), reference="numpy.dot",
    errors=[(_call("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
@@ -200,7 +171,7 @@ op("aten::dot(Tensor self, Tensor tensor) -> Tensor",
    doc="Sum of the products of two vectors' elements; neither is conjugated.")
 
 op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="addmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape=_added_meta,
+   kernel="addmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
    grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
          "mat1": lambda grad, mat2, alpha: _times(grad.mm(_adjoint(mat2)), alpha),
          "mat2": lambda grad, mat1, alpha: _times(_adjoint(mat1).mm(grad), alpha)},
@@ -211,7 +182,7 @@ op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar 
    doc="beta * self + alpha * (mat1 @ mat2); self broadcasts to the product and is not read when beta is 0.")
 
 op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="addmv", takes_out=True, types=NUMBERS, variants="function method inplace out", shape=_added_meta,
+   kernel="addmv", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
    grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
          "mat": lambda grad, vec, alpha: _times(grad, alpha).unsqueeze(-1) * _conj(vec),
          "vec": lambda grad, mat, alpha: _times(_adjoint(mat).mv(grad), alpha)},
@@ -220,7 +191,7 @@ op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar al
    doc="beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0.")
 
 op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="baddbmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape=_added_meta,
+   kernel="baddbmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
    grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
          "batch1": lambda grad, batch2, alpha: _times(grad.bmm(_adjoint(batch2)), alpha),
          "batch2": lambda grad, batch1, alpha: _times(_adjoint(batch1).bmm(grad), alpha)},
@@ -230,7 +201,7 @@ op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, S
    doc="beta * self + alpha * (batch1 @ batch2), for batches of matrices.")
 
 op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-   kernel="linear", types=NUMBERS, variants="function", where="nn.functional", shape=_linear_meta,
+   kernel="linear", types=NUMBERS, variants="function", where="nn.functional", shape="kernel",
    grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
    samples=_linear_samples, reference=_linear_reference,
    errors=[(_call("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")],
