@@ -43,9 +43,11 @@ def _fill_slots(folder):
     slots.fill()
     for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad"):
         setattr(Tensor, name, getattr(methods, name))
-    from tinygrad_ext import tensor_methods
+    from tinygrad_ext import copying, legacy, tensor_methods
 
     tensor_methods.install()
+    copying.fill_slots()
+    legacy.fill_slots()
 
 
 def unknown_name(name):

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Tensors from Python data: nested sequences, numbers, buffers, arrays."""
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, clone
@@ -305,7 +305,33 @@ def from_numpy(array):
     if (<Tensor>t).bits & READONLY:
         import warnings
         warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place writes. "
-                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=2)
+                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=1)
+    return t
+
+
+def over_bytes(buffer, dt, int64_t offset, int64_t count):
+    """One-dimensional tensor of `count` elements, `offset` bytes into a contiguous buffer that is large enough."""
+    cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
+    cdef Tensor t = blank(1)
+    cdef bint readonly = False
+    try:
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_WRITABLE)
+    except (BufferError, ValueError):
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_SIMPLE)
+        readonly = True
+    t.tid = (<dtype?>dt).id
+    t.data = <char *>owner.view.buf + offset
+    if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
+        raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} bytes: copy that "
+                         "part of the buffer first")
+    t.sizes[0], t.strides[0] = count, 1
+    finish(t)
+    t.storage = borrow_storage(t.data, count * ITEMSIZE[t.tid], owner, readonly)
+    if readonly:
+        t.bits |= READONLY
+        import warnings
+        warnings.warn("The given buffer is not writable: the tensor shares its memory and refuses in-place writes. Copy the buffer "
+                      "to get a writable tensor.", UserWarning, stacklevel=2)
     return t
 
 

@@ -243,6 +243,12 @@ cdef class Tensor:
             raise TypeError("len() of a 0-d tensor")
         return self.sizes[0]
 
+    def __iter__(self):
+        return _slots["iter"](self)
+
+    def __contains__(self, item):
+        return _slots["contains"](self, item)
+
     def __repr__(self):
         return _slots["repr"](self)
 
