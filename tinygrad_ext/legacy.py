@@ -27,11 +27,16 @@ def _construct(args, kwargs, dtype=None):
     if place is not None and device(place).type != "cpu":
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device(place).type} was passed; use "
                            "empty(..., device=...)")
-    if all(type(a) is int or (hasattr(a, "__index__") and not isinstance(a, (Tensor, bool))) for a in args):
+    if all(_is_size(a) for a in args):
         return _empty(args if args else (0,), dtype)
     if len(args) != 1:
         raise TypeError(f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use tensor()")
     return _of_data(args[0], dtype)
+
+
+def _is_size(a):
+    """An int, NumPy's included, but no array or tensor, which answer __index__ too."""
+    return type(a) is int or (hasattr(a, "__index__") and not hasattr(a, "__len__") and not isinstance(a, bool))
 
 
 def _empty(size, dtype):
