@@ -7,6 +7,7 @@ from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
 
@@ -18,6 +19,7 @@ def publish(package, folder):
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
     registry.register_all(RECORDS)
+    index.bind_ops(registry.ops)
     names = vars(package)
     for path, fn in registry.functions.items():
         if "." not in path:

@@ -467,6 +467,7 @@ cdef int rebase(Tensor t, Node n) except -1:
     return 0
 
 
+@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
 cdef class AccumulateGrad(Node):
     """Adds what arrives to the `.grad` of a leaf."""
 
