@@ -42,5 +42,5 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
 #include "conv_loops.h"
 
-#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t}
+#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

@@ -28,11 +28,10 @@ INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_
 #endif
 }
 
-static void NAME(load)(const tgx_conv *p, const void *source, ptrdiff_t first, ptrdiff_t count, void *buffer) {
-    T *dst = buffer;
+static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *source, T *dst) {
     ptrdiff_t n = p->cols, step = p->step_x, rows = p->phase_rows;
-    for (ptrdiff_t c = 0; c < p->channels; c++) {
-        const T *plane = (const T *)source + c * p->height * p->width;
+    for (ptrdiff_t c = 0; c < part->channels; c++) {
+        const T *plane = source + c * p->height * p->width;
         for (ptrdiff_t u = 0; u < p->taps_x; u++) {
             ptrdiff_t at = p->at_x[u]; /* columns [lo, hi) of the row lie inside src */
             ptrdiff_t lo = at < 0 ? (-at + step - 1) / step : 0, hi = p->width > at ? (p->width - at + step - 1) / step : 0;
@@ -40,7 +39,7 @@ static void NAME(load)(const tgx_conv *p, const void *source, ptrdiff_t first, p
             if (lo > hi) lo = hi;
             for (ptrdiff_t f = 0; f < p->phases; f++)
                 for (ptrdiff_t r = 0; r < rows; r++, dst += n) {
-                    ptrdiff_t y = (first + r) * p->step_y + p->base_y + f;
+                    ptrdiff_t y = (part->row + r) * p->step_y + p->base_y + f;
                     const T *src = plane + y * p->width + at;
                     if (y < 0 || y >= p->height) NAME(row)(dst, plane, 0, 0, n);
                     else if (step == 1) NAME(row)(dst, src, lo, hi, n);
@@ -52,6 +51,11 @@ static void NAME(load)(const tgx_conv *p, const void *source, ptrdiff_t first, p
                 }
         }
     }
+}
+
+static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
+    for (ptrdiff_t i = 0; i < part->images; i++)
+        NAME(load_image)(p, part, (const T *)src + i * part->src_image, (T *)buf + i * p->buffer);
 }
 
 /* Outputs handled together from output o on: a full tile, a quarter, or one. */
@@ -81,66 +85,102 @@ INLINE void NAME(put)(T *out, V v, ptrdiff_t valid) {
         for (ptrdiff_t i = 0; i < valid; i++) out[i] = v[i];
 }
 
-/* `rows` outputs by `vectors` vectors of positions, of which `valid` positions exist. */
-INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, const T *buf, const T *w, const T *bias, int real,
-                       T *out, ptrdiff_t out_plane, ptrdiff_t valid) {
+INLINE V NAME(get)(const T *out, ptrdiff_t valid) {
+    V v = {0};
+    if (valid >= LANES) return READ(out);
+    for (ptrdiff_t i = 0; i < valid; i++) v[i] = out[i];
+    return v;
+}
+
+/* Where a tile lies: its vectors are `gap` elements apart in the buffer and `out_gap` in out, and `valid` positions of
+ * the first exist, `less` fewer of each further one. */
+typedef struct { const T *buf, *w, *bias; T *out; ptrdiff_t gap, out_gap, valid, less; int real; } NAME(place);
+
+/* `rows` outputs, of which `real` exist, by `vectors` vectors of positions. */
+INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
     V sum[OUT_ROWS][OUT_VECTORS];
-    const ptrdiff_t taps = p->taps_x * p->taps_y, *offset = p->offset;
+    const ptrdiff_t taps = p->taps_x * p->taps_y, *offset = p->offset, gap = at->gap;
+    const T *w = at->w, *buf = at->buf;
     for (int r = 0; r < rows; r++)
-        for (int q = 0; q < vectors; q++) sum[r][q] = (V){0} + (bias && r < real ? bias[r] : 0);
-    for (ptrdiff_t c = 0; c < p->channels; c++, buf += p->plane)
+        for (int q = 0; q < vectors; q++) {
+            sum[r][q] = (V){0} + (at->bias && r < at->real ? at->bias[r] : 0);
+            if (part->channel && r < at->real)
+                sum[r][q] = NAME(get)(at->out + r * part->out_plane + q * at->out_gap, at->valid - q * at->less);
+        }
+    for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
         for (ptrdiff_t t = 0; t < taps; t++, w += rows) {
             const T *x = buf + offset[t];
             V in[OUT_VECTORS];
-            for (int q = 0; q < vectors; q++) in[q] = READ(x + q * LANES);
+            for (int q = 0; q < vectors; q++) in[q] = READ(x + q * gap);
             for (int r = 0; r < rows; r++) {
                 V factor = (V){0} + w[r];
                 for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
             }
         }
-    for (int r = 0; r < rows && r < real; r++)
-        for (int q = 0; q < vectors; q++) NAME(put)(out + r * out_plane + q * LANES, sum[r][q], valid - q * LANES);
+    for (int r = 0; r < rows && r < at->real; r++)
+        for (int q = 0; q < vectors; q++)
+            NAME(put)(at->out + r * part->out_plane + q * at->out_gap, sum[r][q], at->valid - q * at->less);
 }
 
-#define TILE(rows, vectors) NAME(tile)(rows, vectors, p, buf, w, bias, real, out, out_plane, valid)
-#define TILES(rows)                           \
-    if (valid > 2 * LANES) TILE(rows, 3);     \
-    else if (valid > LANES) TILE(rows, 2);    \
-    else TILE(rows, 1)
+#define TILES(rows)                                           \
+    if (vectors == 3) NAME(tile)(rows, 3, p, part, at);       \
+    else if (vectors == 2) NAME(tile)(rows, 2, p, part, at);  \
+    else NAME(tile)(rows, 1, p, part, at)
 
-static void NAME(tile_of)(ptrdiff_t some, const tgx_conv *p, const T *buf, const T *w, const T *bias, int real, T *out,
-                          ptrdiff_t out_plane, ptrdiff_t valid) {
-    if (some == 1) { TILES(1); }
-    else if (some == 4) { TILES(4); }
+static void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
+    if (rows == 1) { TILES(1); }
+    else if (rows == 4) { TILES(4); }
     else { TILES(OUT_ROWS); }
 }
 
-static void NAME(apply)(const tgx_conv *p, const void *buffer, ptrdiff_t count, const void *packed, const void *bias, void *out,
-                        ptrdiff_t out_plane) {
-    const ptrdiff_t n = count * p->cols, depth = p->channels * p->taps_x * p->taps_y, width = OUT_VECTORS * LANES;
-    /* the smaller operand is the one walked in the inner loop */
-    const int by_outputs = depth * p->outputs > p->buffer;
-    const ptrdiff_t outer = by_outputs ? p->outputs : n;
-    for (ptrdiff_t a = 0, a_step; a < outer; a += a_step) {
-        a_step = by_outputs ? NAME(together)(p->outputs - a) : width;
-        const T *w = (const T *)packed + (by_outputs ? a * depth : 0);
-        for (ptrdiff_t b = 0, b_step; b < (by_outputs ? n : p->outputs); b += b_step) {
-            ptrdiff_t o = by_outputs ? a : b, at = by_outputs ? b : a, some = NAME(together)(p->outputs - o);
-            b_step = by_outputs ? width : some;
-            int real = (int)(p->outputs - o < some ? p->outputs - o : some);
-            NAME(tile_of)(some, p, (const T *)buffer + at, w, bias ? (const T *)bias + o : 0, real,
-                          (T *)out + o * out_plane + at, out_plane, n - at);
-            if (!by_outputs) w += some * depth;
+/* Vectors of the next tile: full tiles, but no lone vector at the end. */
+INLINE ptrdiff_t NAME(next)(ptrdiff_t left) { return left == OUT_VECTORS + 1 ? 2 : left < OUT_VECTORS ? left : OUT_VECTORS; }
+
+/* All positions of the part for the outputs of one tile row. Where an image fills less than a vector, the vectors of a
+ * tile come from several images. */
+static void NAME(apply_rows)(ptrdiff_t rows, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *start) {
+    const ptrdiff_t n = part->rows * p->cols, vectors = (n + LANES - 1) / LANES;
+    NAME(place) at = *start;
+    if (vectors == 1) {
+        at.gap = p->buffer, at.out_gap = part->out_image, at.valid = n, at.less = 0;
+        for (ptrdiff_t i = 0, some; i < part->images; i += some) {
+            some = NAME(next)(part->images - i);
+            at.buf = start->buf + i * p->buffer, at.out = start->out + i * part->out_image;
+            NAME(any_tile)(rows, some, p, part, &at);
         }
+        return;
+    }
+    at.gap = at.out_gap = at.less = LANES;
+    for (ptrdiff_t i = 0; i < part->images; i++)
+        for (ptrdiff_t q = 0, some; q < vectors; q += some) {
+            some = NAME(next)(vectors - q);
+            at.valid = n - q * LANES;
+            at.buf = start->buf + i * p->buffer + q * LANES, at.out = start->out + i * part->out_image + q * LANES;
+            NAME(any_tile)(rows, some, p, part, &at);
+        }
+}
+
+static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
+                        void *out) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y;
+    NAME(place) at = {0};
+    at.buf = buffer;
+    for (ptrdiff_t o = 0, rows; o < p->outputs; o += rows) {
+        rows = NAME(together)(p->outputs - o);
+        at.w = (const T *)packed + (o * p->channels + part->channel * rows) * taps;
+        at.bias = bias ? (const T *)bias + o : 0;
+        at.out = (T *)out + o * part->out_plane;
+        at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);
+        NAME(apply_rows)(rows, p, part, &at);
     }
 }
 
 /* ---- gradient of the weights ---- */
 
-static void NAME(turn)(const tgx_conv *p, const void *grad, ptrdiff_t grad_plane, ptrdiff_t count, void *turned) {
+static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) {
     const T *g = grad;
     T *to = turned;
-    const ptrdiff_t n = count * p->cols, pad = p->pad_outputs;
+    const ptrdiff_t n = part->rows * p->cols, pad = p->pad_outputs, grad_plane = part->out_plane;
     for (ptrdiff_t first = 0; first < n; first += 16) { /* 16 positions at a time: a line of each output's plane */
         ptrdiff_t last = first + 16 < n ? first + 16 : n;
         for (ptrdiff_t o = 0; o < p->outputs; o++)
@@ -176,8 +216,8 @@ INLINE void NAME(sums)(const int rows, const int vectors, const T *const *x, con
     else if (some >= 2) { some = 2; SUMS(rows, 2); }                               \
     else SUMS(rows, 1)
 
-static void NAME(collect)(const tgx_conv *p, const void *buffer, ptrdiff_t count, const void *turned, void *to) {
-    const ptrdiff_t n = count * p->cols, pad = p->pad_outputs, taps = p->taps_x * p->taps_y, depth = p->channels * taps;
+static void NAME(collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *turned, void *to) {
+    const ptrdiff_t n = part->rows * p->cols, pad = p->pad_outputs, taps = p->taps_x * p->taps_y, depth = part->channels * taps;
     for (ptrdiff_t k = 0, rows; k < depth; k += rows) {
         const T *x[SUM_ROWS];
         rows = depth - k >= SUM_ROWS ? SUM_ROWS : depth - k >= 3 ? 3 : 1;
@@ -192,11 +232,42 @@ static void NAME(collect)(const tgx_conv *p, const void *buffer, ptrdiff_t count
     }
 }
 
+/* `rows` taps against one output, vectors along the positions. */
+INLINE void NAME(dots)(const int rows, const T *const *x, const T *g, ptrdiff_t n, T *sums, ptrdiff_t pad) {
+    V sum[SUM_ROWS];
+    T rest[SUM_ROWS];
+    ptrdiff_t i = 0;
+    for (int r = 0; r < rows; r++) sum[r] = (V){0}, rest[r] = 0;
+    for (; i + LANES <= n; i += LANES) {
+        V in = READ(g + i);
+        for (int r = 0; r < rows; r++) sum[r] = FMA(in, READ(x[r] + i), sum[r]);
+    }
+    for (; i < n; i++)
+        for (int r = 0; r < rows; r++) rest[r] += x[r][i] * g[i];
+    for (int r = 0; r < rows; r++) {
+        for (int q = 0; q < LANES; q++) rest[r] += sum[r][q];
+        sums[r * pad] += rest[r];
+    }
+}
+
+static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *grad, void *to) {
+    const ptrdiff_t n = part->rows * p->cols, pad = p->pad_outputs, taps = p->taps_x * p->taps_y, depth = part->channels * taps;
+    for (ptrdiff_t k = 0, rows; k < depth; k += rows) {
+        const T *x[SUM_ROWS];
+        rows = depth - k >= 3 ? 3 : 1;
+        for (ptrdiff_t r = 0; r < rows; r++) x[r] = (const T *)buffer + (k + r) / taps * p->plane + p->offset[(k + r) % taps];
+        for (ptrdiff_t o = 0; o < p->outputs; o++) {
+            const T *g = (const T *)grad + o * part->out_plane;
+            if (rows == 3) NAME(dots)(3, x, g, n, (T *)to + k * pad + o, pad);
+            else NAME(dots)(1, x, g, n, (T *)to + k * pad + o, pad);
+        }
+    }
+}
+
 #undef V
 #undef LANES
 #undef READ
 #undef WRITE
-#undef TILE
 #undef TILES
 #undef SUMS
 #undef SUMS_OF
