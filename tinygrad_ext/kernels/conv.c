@@ -46,7 +46,7 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     if (rows < 2 * p->phase_rows) rows = 2 * p->phase_rows; /* else most of the buffer is rows shared with the next block */
     rows = at_most(rows, p->rows);
     place_rows(p, parts(p->rows, parts(p->rows, rows))); /* blocks of even size */
-    p->images = p->block < p->rows ? 1 : at_most(images, at_least(1, POSITIONS / (p->rows * p->cols)));
+    p->images = p->block < p->rows ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
     ptrdiff_t room = BUFFER_BYTES / size / p->images / p->plane;
     p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), at_least(room, 8))));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;

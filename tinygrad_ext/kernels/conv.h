@@ -42,11 +42,11 @@ typedef struct {
     void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, void *packed);
     /* A part from the buffer to out, which points to its first row; bias may be NULL. */
     void (*apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias, void *out);
-    /* turned[position][output] = grad[output][position] for one image, outputs padded with zeros to pad_outputs. */
+    /* turned[position][output] = grad[output][position], image after image, outputs padded with zeros to pad_outputs. */
     void (*turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned);
-    /* sums[tap k of channel c][output] += buf . turned, for the part's channels of one image. */
+    /* sums[tap k of channel c][output] += buf . turned, for the part's channels, image after image. */
     void (*collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *turned, void *sums);
-    /* The same from grad itself, for few outputs. */
+    /* The same from grad itself and for one image, for few outputs. */
     void (*collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
 } tgx_conv_kernels;
 

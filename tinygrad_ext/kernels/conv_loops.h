@@ -12,45 +12,68 @@ typedef T NAME(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T
 
 /* ---- laying out ---- */
 
-/* dst[i] = src[i] for i in [lo, hi), else 0, for i in [0, n); may write up to LANES - 1 elements further. */
-INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n) {
+/* Bits [from, to) of LANES, each bound clipped to them. */
+INLINE uint32_t NAME(lanes)(ptrdiff_t from, ptrdiff_t to) {
+    from = from < 0 ? 0 : from > LANES ? LANES : from, to = to < 0 ? 0 : to > LANES ? LANES : to;
+    return ((1u << to) - 1) & ~((1u << from) - 1);
+}
+
+/* dst = src in the lanes of `inside`, else 0, written in the lanes of `room`; nothing else is touched. */
+INLINE void NAME(copy)(T *dst, const T *src, uint32_t inside, uint32_t room) {
 #if defined(__AVX512F__)
-    for (ptrdiff_t i = 0; i < n; i += LANES) {
-        ptrdiff_t from = lo - i < 0 ? 0 : lo - i > LANES ? LANES : lo - i, to = hi - i < 0 ? 0 : hi - i > LANES ? LANES : hi - i;
-        uint32_t mask = ((1u << to) - 1) & ~((1u << from) - 1);
-        if (sizeof(T) == 4) _mm512_storeu_ps(dst + i, _mm512_maskz_loadu_ps((__mmask16)mask, src + i));
-        else _mm512_storeu_pd(dst + i, _mm512_maskz_loadu_pd((__mmask8)mask, src + i));
-    }
+    if (sizeof(T) == 4) _mm512_mask_storeu_ps(dst, (__mmask16)room, _mm512_maskz_loadu_ps((__mmask16)inside, src));
+    else _mm512_mask_storeu_pd(dst, (__mmask8)room, _mm512_maskz_loadu_pd((__mmask8)inside, src));
 #else
-    for (ptrdiff_t i = 0; i < lo; i++) dst[i] = 0;
-    for (ptrdiff_t i = lo; i < hi; i++) dst[i] = src[i];
-    for (ptrdiff_t i = hi > lo ? hi : lo; i < n; i++) dst[i] = 0;
+    for (ptrdiff_t i = 0; room >> i; i++) dst[i] = inside >> i & 1 ? src[i] : 0;
 #endif
 }
 
-static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *source, T *dst) {
-    ptrdiff_t n = p->cols, step = p->step_x, rows = p->phase_rows;
-    for (ptrdiff_t c = 0; c < part->channels; c++) {
-        const T *plane = source + c * p->height * p->width;
-        for (ptrdiff_t u = 0; u < p->taps_x; u++) {
-            ptrdiff_t at = p->at_x[u]; /* columns [lo, hi) of the row lie inside src */
-            ptrdiff_t lo = at < 0 ? (-at + step - 1) / step : 0, hi = p->width > at ? (p->width - at + step - 1) / step : 0;
-            if (hi > n) hi = n;
-            if (lo > hi) lo = hi;
-            for (ptrdiff_t f = 0; f < p->phases; f++)
-                for (ptrdiff_t r = 0; r < rows; r++, dst += n) {
-                    ptrdiff_t y = (part->row + r) * p->step_y + p->base_y + f;
-                    const T *src = plane + y * p->width + at;
-                    if (y < 0 || y >= p->height) NAME(row)(dst, plane, 0, 0, n);
-                    else if (step == 1) NAME(row)(dst, src, lo, hi, n);
-                    else {
-                        for (ptrdiff_t i = 0; i < lo; i++) dst[i] = 0;
-                        for (ptrdiff_t i = lo; i < hi; i++) dst[i] = src[i * step];
-                        for (ptrdiff_t i = hi; i < n; i++) dst[i] = 0;
-                    }
-                }
-        }
+/* dst[i] = src[i step] for i in [lo, hi), else 0, for i in [0, n). */
+INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t step, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+    if (step == 1) {
+        for (; i < n && i < lo; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        for (; i + LANES <= hi; i += LANES) WRITE(dst + i, READ(src + i));
+        for (; i < n; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        return;
     }
+    for (; i < lo; i++) dst[i] = 0;
+    for (; i < hi; i++) dst[i] = src[i * step];
+    for (; i < n; i++) dst[i] = 0;
+}
+
+/* Elements lo <= i < hi of n for which start + i step lies in [0, size). */
+INLINE void NAME(bounds)(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t *lo, ptrdiff_t *hi) {
+    *lo = start < 0 ? (-start + step - 1) / step : 0;
+    *hi = size > start ? (size - start + step - 1) / step : 0;
+    if (*hi > n) *hi = n;
+    if (*lo > *hi) *lo = *hi;
+}
+
+/* For one tap, of every channel the rows first, first + step_y, ... of src, with zeros outside. */
+static void NAME(load_tap)(const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first, ptrdiff_t at, T *dst) {
+    const ptrdiff_t n = p->cols, step = p->step_x, down = p->step_y * p->width;
+    ptrdiff_t lo, hi, top, bottom;
+    NAME(bounds)(at, step, p->width, n, &lo, &hi);
+    NAME(bounds)(first, p->step_y, p->height, p->phase_rows, &top, &bottom);
+    src += (first + top * p->step_y) * p->width + at;
+    const uint32_t inside = NAME(lanes)(lo, hi), room = NAME(lanes)(0, n);
+    for (ptrdiff_t c = 0; c < channels; c++, src += p->height * p->width, dst += p->plane) {
+        const T *from = src;
+        T *to = dst + top * n;
+        for (ptrdiff_t i = 0; i < top * n; i++) dst[i] = 0;
+        if (n <= LANES && step == 1)
+            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(copy)(to, from, inside, room);
+        else
+            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(row)(to, from, step, lo, hi, n);
+        for (ptrdiff_t i = bottom * n; i < p->phase_rows * n; i++) dst[i] = 0;
+    }
+}
+
+static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *src, T *dst) {
+    for (ptrdiff_t u = 0; u < p->taps_x; u++)
+        for (ptrdiff_t f = 0; f < p->phases; f++, dst += p->phase_rows * p->cols)
+            NAME(load_tap)(p, part->channels, src, part->row * p->step_y + p->base_y + f, p->at_x[u], dst);
 }
 
 static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
@@ -103,7 +126,7 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     const T *w = at->w, *buf = at->buf;
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < vectors; q++) {
-            sum[r][q] = (V){0} + (at->bias && r < at->real ? at->bias[r] : 0);
+            sum[r][q] = SPLAT(at->bias && r < at->real ? at->bias[r] : 0);
             if (part->channel && r < at->real)
                 sum[r][q] = NAME(get)(at->out + r * part->out_plane + q * at->out_gap, at->valid - q * at->less);
         }
@@ -113,7 +136,7 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
             V in[OUT_VECTORS];
             for (int q = 0; q < vectors; q++) in[q] = READ(x + q * gap);
             for (int r = 0; r < rows; r++) {
-                V factor = (V){0} + w[r];
+                V factor = SPLAT(w[r]);
                 for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
             }
         }
@@ -177,40 +200,48 @@ static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void
 
 /* ---- gradient of the weights ---- */
 
-static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) {
-    const T *g = grad;
-    T *to = turned;
-    const ptrdiff_t n = part->rows * p->cols, pad = p->pad_outputs, grad_plane = part->out_plane;
+static void NAME(turn_image)(const tgx_conv *p, const tgx_conv_part *part, const T *g, T *to) {
+    const ptrdiff_t n = part->rows * p->cols, pad = p->pad_outputs, plane = part->out_plane;
     for (ptrdiff_t first = 0; first < n; first += 16) { /* 16 positions at a time: a line of each output's plane */
         ptrdiff_t last = first + 16 < n ? first + 16 : n;
         for (ptrdiff_t o = 0; o < p->outputs; o++)
-            for (ptrdiff_t i = first; i < last; i++) to[i * pad + o] = g[o * grad_plane + i];
+            for (ptrdiff_t i = first; i < last; i++) to[i * pad + o] = g[o * plane + i];
         for (ptrdiff_t o = p->outputs; o < pad; o++)
             for (ptrdiff_t i = first; i < last; i++) to[i * pad + o] = 0;
     }
 }
 
+static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) {
+    for (ptrdiff_t i = 0; i < part->images; i++)
+        NAME(turn_image)(p, part, (const T *)grad + i * part->out_image, (T *)turned + i * part->rows * p->cols * p->pad_outputs);
+}
+
 /* `rows` taps by `vectors` vectors of outputs. */
-INLINE void NAME(sums)(const int rows, const int vectors, const T *const *x, const T *g, ptrdiff_t pad, ptrdiff_t n, T *sums) {
+INLINE void NAME(sums)(const int rows, const int vectors, const T *const *x, ptrdiff_t gap, ptrdiff_t images, const T *g,
+                       ptrdiff_t pad, ptrdiff_t n, T *sums) {
     V sum[SUM_ROWS][SUM_VECTORS];
     const T *at[SUM_ROWS];
     for (int r = 0; r < rows; r++) {
         at[r] = x[r];
         for (int q = 0; q < vectors; q++) sum[r][q] = READ(sums + r * pad + q * LANES);
     }
-    for (ptrdiff_t i = 0; i < n; i++, g += pad) {
-        V in[SUM_VECTORS];
-        for (int q = 0; q < vectors; q++) in[q] = READ(g + q * LANES);
-        for (int r = 0; r < rows; r++) {
-            V factor = (V){0} + at[r][i];
-            for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
+    for (ptrdiff_t image = 0; image < images; image++) {
+        for (ptrdiff_t i = 0; i < n; i++, g += pad) {
+            V in[SUM_VECTORS];
+            for (int q = 0; q < vectors; q++) in[q] = READ(g + q * LANES);
+            for (int r = 0; r < rows; r++) {
+                V factor = SPLAT(at[r][i]);
+                for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
+            }
         }
+        for (int r = 0; r < rows; r++) at[r] += gap;
     }
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < vectors; q++) WRITE(sums + r * pad + q * LANES, sum[r][q]);
 }
 
-#define SUMS(rows, vectors) NAME(sums)(rows, vectors, x, (const T *)turned + o, pad, n, (T *)to + k * pad + o)
+#define SUMS(rows, vectors) \
+    NAME(sums)(rows, vectors, x, p->buffer, part->images, (const T *)turned + o, pad, n, (T *)to + k * pad + o)
 #define SUMS_OF(rows)                                                              \
     if (some == 4 && SUM_VECTORS == 4) SUMS(rows, SUM_VECTORS);                    \
     else if (some >= 2) { some = 2; SUMS(rows, 2); }                               \

@@ -305,14 +305,14 @@ cdef Tensor _input_grad(Tensor grad, Tensor w, Geometry *g):
     return out
 
 
-cdef void _collect_image(Job *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) noexcept nogil:
-    """One image's share of the sums, for some channels of one group."""
+cdef void _collect_images(Job *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) noexcept nogil:
+    """Some images' share of the sums, for some channels of one group."""
     cdef const tgx_conv *p = &j.p
     cdef int64_t group = channel // p.channels
     cdef char *src = j.src + (image * j.g.channels + channel) * p.height * p.width * j.size
     cdef char *grad = j.out + (image * j.g.groups + group) * p.outputs * part.out_plane * j.size
     cdef char *sums = j.sums + channel * p.taps_x * p.taps_y * p.pad_outputs * j.size
-    cdef char *turned = buf + p.buffer * j.size
+    cdef char *turned = buf + p.images * p.buffer * j.size
     part.row = 0
     while part.row < p.rows:
         part.rows = min(p.block, p.rows - part.row)
@@ -331,13 +331,18 @@ cdef int _collect_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
     cdef tgx_conv_part part
     cdef int64_t image, channel = lo, left
     cdef char *buf = j.room + tgx_take_slot(&j.slots) * j.room_size
-    part.images, part.src_image, part.out_image, part.channel = 1, 0, 0, 0
-    part.out_plane = j.p.rows * j.p.cols
+    cdef int64_t together = 1 if j.p.outputs <= FEW_OUTPUTS else j.p.images
+    part.channel, part.out_plane = 0, j.p.rows * j.p.cols
+    part.src_image = j.g.channels * j.p.height * j.p.width
+    part.out_image = j.g.outputs * part.out_plane
     while channel < hi:
         left = j.p.channels - channel % j.p.channels        # of this group
         part.channels = min(min(hi - channel, left), j.p.depth)
-        for image in range(j.g.n):
-            _collect_image(j, &part, image, channel, buf)
+        image = 0
+        while image < j.g.n:
+            part.images = min(together, j.g.n - image)
+            _collect_images(j, &part, image, channel, buf)
+            image += together
         channel += part.channels
     return 0
 
@@ -364,6 +369,9 @@ cdef Tensor _weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, 
     cdef Storage tables, sums, room
     if out.place or out.count == 0:
         return out
+    if grad.count == 0:
+        zero(out)
+        return out
     grad, x = contiguous(grad), contiguous(x)
     tables = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, grad)
@@ -371,12 +379,12 @@ cdef Tensor _weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, 
     _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])
     _all_taps(&across, g.kernel[1], -g.pad[1], g.dilation[1])
     _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
-    tgx_conv_plan(&j.p, j.size, 1)
+    tgx_conv_plan(&j.p, j.size, g.n)
     work = g.channels * y.count * across.count * j.p.pad_outputs * j.size
     sums = new_storage(work)
     memset(sums.data, 0, work)
     j.sums = sums.data
-    j.room_size = (j.p.buffer + j.p.block * j.p.cols * j.p.pad_outputs) * j.size
+    j.room_size = j.p.images * (j.p.buffer + j.p.block * j.p.cols * j.p.pad_outputs) * j.size
     room = new_storage(j.room_size * num_threads())
     j.room, j.slots = room.data, 0
     work = g.n * y.count * across.count * j.p.rows * j.p.cols * j.p.outputs + 1
