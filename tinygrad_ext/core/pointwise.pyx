@@ -16,7 +16,7 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, may_overlap, set_geometry, shape_text, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_C128, TGX_F64, TGX_I64, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
+    TGX_BOOL, TGX_C64, TGX_C128, TGX_F64, TGX_I64, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_U8, TGX_ZERO_DIVISION, tgx_loop,
     tgx_scalar,
 )
 
@@ -274,6 +274,9 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
         o = <object>args[op.tensors[i]]
         if not op.fixed_inputs & (1 << i):
             promotion_add(&p, o)
+        elif isinstance(o, Tensor) and (<Tensor>o).tid > TGX_U8:
+            raise RuntimeError(f"{op.title} expected {<object>op.args[op.tensors[i]].name} to be a boolean tensor, but got a tensor "
+                               f"with dtype {dtype_title((<Tensor>o).tid)}. Compare first, as in x > 0.")
         if isinstance(o, Tensor):
             t = <Tensor>o
             if t.place:
