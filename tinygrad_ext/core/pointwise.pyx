@@ -330,9 +330,6 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
         o = <object>args[op.tensors[i]]
         if not op.fixed_inputs & (1 << i):
             promotion_add(&p, o)
-        elif isinstance(o, Tensor) and (<Tensor>o).tid > TGX_U8:
-            raise RuntimeError(f"{op.title} expected {<object>op.args[op.tensors[i]].name} to be a boolean tensor, but got a tensor "
-                               f"with dtype {dtype_title((<Tensor>o).tid)}. Compare first, as in x > 0.")
         if isinstance(o, Tensor):
             t = <Tensor>o
             if t.place:

@@ -1,35 +1,14 @@
-"""Masks: where, nonzero, and reading and writing under a bool mask."""
+"""Masks: nonzero, and reading and writing under a bool mask."""
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
 
-def _choices(make):
-    yield Sample(make.bools(3, 4), make(3, 4), make(3, 4))
-    yield Sample(make.bools(4), make(3, 1), make(4))
-    yield Sample(make.bools(2, 1), make(()), make(3))
-    yield Sample(make.bools(0), make(1), make(0))
-
-
-op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-   scalar="x ? y : z", types="bool int float half complex", inputs={"condition": "bool"}, numbers="self other",
-   variants="function out",
-   grad={"self": lambda grad, condition: _keep(grad, condition), "other": lambda grad, condition: _keep(grad, ~condition)},
-   samples=_choices, reference="numpy.where",
-   doc="self where condition is true, other elsewhere; all three broadcast, and numbers may stand for self and other.")
-
 op("aten::where(Tensor condition) -> Tensor[]",
    compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
    samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.of(True))], reference="numpy.nonzero",
    doc="Indices of the true elements, one vector for each dimension.")
-
-
-def _keep(grad, condition):
-    """grad where the condition holds, zero elsewhere."""
-    from tinygrad_ext import where
-
-    return where(condition, grad, 0)
 
 
 def _where_method(self, condition, other):
@@ -40,7 +19,7 @@ def _where_method(self, condition, other):
 
 op("aten::where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
    compose=_where_method, variants="method", numbers="other",
-   samples=lambda make: [Sample(s.args[1], s.args[0], s.args[2]) for s in _choices(make)],
+   samples=lambda make: [Sample(make(3, 4), make.bools(4), make(3, 1)), Sample(make(()), make.bools(2), make(2))],
    doc="self where condition is true, other elsewhere.")
 
 
