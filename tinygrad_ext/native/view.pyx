@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.tensor cimport (
-    Tensor, check_version_bounds, checked_numel, shape_text, view, wrap_dim_c,
+    Tensor, checked_numel, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 
@@ -88,29 +88,6 @@ cdef object k_reshape(PyObject **a):
         t = contiguous(t)
         view_strides(t, shape, ndim, strides)
     return view(t, shape, strides, ndim, 0)
-
-
-cdef object k_as_strided(PyObject **a):
-    cdef Tensor t = <Tensor><object>a[0]
-    cdef int64_t shape[TGX_MAX_DIMS]
-    cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int i, ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
-    cdef int64_t start, offset
-    cdef Tensor v
-    if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
-        raise RuntimeError("mismatch in length of strides and shape")
-    checked_numel(shape, ndim, "as_strided")
-    for i in range(ndim):
-        if strides[i] < 0:
-            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: "
-                               f"{[strides[k] for k in range(ndim)]}")
-    start = t.storage_offset()
-    offset = as_int(a[3]) if a[3] != <PyObject *>None else start
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    v = view(t, shape, strides, ndim, offset - start)
-    check_version_bounds(v)
-    return v
 
 
 cdef object k_expand(PyObject **a):
@@ -241,7 +218,6 @@ register_kernel("squeeze_dims", k_squeeze_dims)
 register_kernel("unsqueeze", k_unsqueeze)
 register_kernel("reshape", k_reshape)
 register_kernel("view", k_view)
-register_kernel("as_strided", k_as_strided)
 register_kernel("expand", k_expand)
 register_kernel("permute", k_permute)
 register_kernel("transpose", k_transpose)

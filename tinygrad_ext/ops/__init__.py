@@ -2,4 +2,4 @@
 
 FAMILIES = ("pointwise", "compare", "create", "random", "convert", "view", "window", "join", "index", "sort", "reduce", "scan", "linalg", "activation", "normalize", "loss", "conv", "embed")
 # compiled modules whose kernels the records name
-NATIVE = ("create", "view", "window", "join", "index", "sort", "reduce", "scan", "matmul", "softmax", "norm", "loss", "conv", "pool", "embed", "sample")
+NATIVE = ("create", "view", "window", "putback", "join", "index", "sort", "reduce", "scan", "matmul", "softmax", "norm", "loss", "conv", "pool", "embed", "sample")
