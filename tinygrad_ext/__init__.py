@@ -32,6 +32,7 @@ from tinygrad_ext.core.dtype import (
 )
 from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
 from tinygrad_ext.core.pointwise import result_type
+from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 globals().update(_dtype.by_name)
@@ -54,7 +55,7 @@ _LAZY = ("nn", "optim", "utils", "testing", "overrides", "serialization", "linal
          "registry", "config")
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "set_printoptions": "printing", "get_printoptions": "printing",
-    "show_config": "config",
+    "show_config": "config", "get_rng_state": "random", "set_rng_state": "random",
 }
 
 

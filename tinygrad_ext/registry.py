@@ -106,6 +106,8 @@ def make_op(record):
         o.set_python(record.kernel, False)
     elif record.kernel is not None:
         o.set_kernel(record.kernel, bool(record.takes_out))
+    elif isinstance(record.compose, str):
+        o.set_composite(record.compose)
     else:
         o.set_python(record.compose, True)
     names = [r.name for r in schema.returns]

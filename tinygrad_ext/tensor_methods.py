@@ -1,11 +1,12 @@
 """Tensor methods in Python that are no ops."""
 
+from tinygrad_ext import interop
 from tinygrad_ext.core.tensor import Tensor
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in _METHODS.items():
+    for name, fn in {**_METHODS, **interop.METHODS}.items():
         setattr(Tensor, name, fn)
 
 

@@ -92,6 +92,7 @@ cdef class Op:
     cdef int fixed_out              # dtype of the output, or -1: the computing dtype
     cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
     cdef bint out_kernel            # the kernel takes `out` as an extra last argument
+    cdef bint knows_meta            # the kernel itself serves meta tensors
     # autograd
     cdef bint differentiable
     cdef bint is_view

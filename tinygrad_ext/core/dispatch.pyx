@@ -118,6 +118,11 @@ cdef class Op:
         self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
         self.kind, self.out_kernel = KERNEL, takes_out
 
+    def set_composite(self, name):
+        """A compiled function over other ops, by the name it was registered under."""
+        self.set_kernel(name, False)
+        self.kind = COMPOSITE
+
     def set_python(self, fn, bint composite):
         """A Python function: a composite over other ops, or a kernel that autograd sees as one step."""
         self.python = fn
@@ -127,6 +132,7 @@ cdef class Op:
         """What is true of the op whatever its kernel."""
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
+        self.knows_meta = is_view or shape_rule == "kernel"
 
     def set_rules(self, rules, saved, output_mask):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
@@ -227,7 +233,7 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
     if op.kind == POINTWISE:
         return _pointwise(op, args, out)
     if op.kind == KERNEL:
-        if _any_meta(op, args):
+        if not op.knows_meta and _any_meta(op, args):
             return _meta_result(op, args)
         if op.out_kernel:
             args[op.nargs] = out if out != NULL else <PyObject *>None
@@ -241,12 +247,14 @@ cdef object _run_python(Op op, PyObject **args):
     cdef uint32_t flags = st.flags
     cdef uint8_t no_grad = st.no_grad
     if op.kind == PYTHON_KERNEL:
-        if _any_meta(op, args):
+        if not op.knows_meta and _any_meta(op, args):
             return _meta_result(op, args)
         st.no_grad = 1
     st.flags = 0
     st.below += 1
     try:
+        if op.kernel != NULL:
+            return op.kernel(args)
         return PyObject_Vectorcall(op.python, args, op.nargs, NULL)
     finally:
         st.flags = flags
@@ -260,11 +268,11 @@ cdef bint _any_meta(Op op, PyObject **args) noexcept:
     for i in range(op.ntensors):
         o = <object>args[op.tensors[i]]
         if isinstance(o, Tensor):
-            if (<Tensor>o).place != 0 and not op.is_view:
+            if (<Tensor>o).place != 0:
                 return True
         elif isinstance(o, (list, tuple)):
             for t in o:
-                if isinstance(t, Tensor) and (<Tensor>t).place != 0 and not op.is_view:
+                if isinstance(t, Tensor) and (<Tensor>t).place != 0:
                     return True
     return False
 

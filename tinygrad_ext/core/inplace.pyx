@@ -18,10 +18,13 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
     cdef int i
-    if op.kind == POINTWISE or (op.kind == KERNEL and op.out_kernel):
-        result = forward(op, args, <PyObject *>out)
+    if op.kind == POINTWISE:
+        forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:
         return set_view(op, args, out)
+    elif op.kind == KERNEL and op.out_kernel:
+        _check_target(op, out)
+        forward(op, args, <PyObject *>out)
     else:
         result = forward(op, args, NULL)
         if inplace:
@@ -30,17 +33,22 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
                 raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {shape_text(result)}")
         else:
             prepare_out(out, result.sizes, result.rank, result.tid)
-        if out.bits & READONLY:
-            raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
-                               "that does not allow writing. Clone it first.")
-        if may_overlap(out):
-            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                               "memory location. Please clone() the tensor before performing the operation.")
+        _check_target(op, out)
         copy_into(out, result)
     if not (op.is_view and inplace):
         bump(out)
         note_mutation(out)
     return out
+
+
+cdef int _check_target(Op op, Tensor out) except -1:
+    if out.bits & READONLY:
+        raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
+                           "that does not allow writing. Clone it first.")
+    if may_overlap(out):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
+    return 0
 
 
 cdef object set_view(Op op, PyObject **args, Tensor out):

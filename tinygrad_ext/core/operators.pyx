@@ -38,8 +38,13 @@ cdef extern from *:
         unaryfunc nb_negative, nb_positive, nb_absolute, nb_invert
     int tgx_set_in_dict(object type, object name, object value) except -1
     ctypedef object (*richcmpfunc)(object, object, int)
+    ctypedef int (*objobjargproc)(PyObject *, PyObject *, PyObject *) except -1
+    ctypedef struct PyMappingMethods:
+        binaryfunc mp_subscript
+        objobjargproc mp_ass_subscript
     ctypedef struct CType "PyTypeObject":
         PyNumberMethods *tp_as_number
+        PyMappingMethods *tp_as_mapping
         richcmpfunc tp_richcompare
 
 cdef list _forward = [None] * 32
@@ -52,6 +57,8 @@ COMMUTES = ("add", "mul", "and", "or", "xor")
 
 def bind(root, method, inplace):
     """Let an operator call a method; the reflected form comes with `bind_reflected`."""
+    if root in ("getitem", "setitem"):
+        return _bind_subscript(root, method)
     k = ROOTS.index(root)
     if _forward[k] is not None:
         return
@@ -132,6 +139,38 @@ cdef object compare(object a, object b, int which):
     if b is None and which in (2, 3):
         return which == 3
     return binary(_forward[k], None, a, b)
+
+
+# ---- subscripts
+
+cdef OpMethod _getitem, _setitem
+
+
+def _bind_subscript(root, method):
+    global _getitem, _setitem
+    if root == "getitem":
+        _getitem = method
+        for t in (Tensor, Parameter):
+            (<CType *>t).tp_as_mapping.mp_subscript = subscript
+    else:
+        _setitem = method
+        for t in (Tensor, Parameter):
+            (<CType *>t).tp_as_mapping.mp_ass_subscript = assign_subscript
+
+
+cdef object subscript(object a, object index):
+    cdef PyObject *args[2]
+    args[0], args[1] = <PyObject *>a, <PyObject *>index
+    return call_packet(_getitem, args, 2)
+
+
+cdef int assign_subscript(PyObject *a, PyObject *index, PyObject *value) except -1:
+    cdef PyObject *args[3]
+    if value == NULL:
+        raise TypeError("Tensor does not support deleting items")
+    args[0], args[1], args[2] = a, index, value
+    call_packet(_setitem, args, 3)
+    return 0
 
 
 cdef _install(CType *t):

@@ -6,6 +6,7 @@ freelist. Methods are not written here: they come from the op records (see regis
 tinygrad_ext/tensor_methods.py; this file holds what needs the C fields.
 """
 cimport cython
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -114,6 +115,14 @@ cdef class Tensor:
         if dim is None:
             return tuple([self.strides[i] for i in range(self.rank)])
         return self.strides[wrap_dim(dim, self.rank)]
+
+    # ---- buffer protocol
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        _export(self, view, flags)
+
+    def __releasebuffer__(self, Py_buffer *view):
+        free(view.internal)
 
     # ---- autograd links
 
@@ -455,6 +464,45 @@ cdef int set_geometry(Tensor t, Tensor like) except -1:
     t.place = like.place
     t.bits = (t.bits & ~(READONLY | INFERENCE)) | (like.bits & (READONLY | INFERENCE))
     return finish(t)
+
+
+# ---- buffer protocol -----------------------------------------------------------------------------------------------
+
+cdef char **_FORMATS = ["?", "B", "b", "h", "i", "q", "e", "", "f", "d", "Zf", "Zd"]      # in dtype order
+
+
+cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
+    """Lend t's memory. BufferError for what no other library may see or understand."""
+    cdef Py_ssize_t *room
+    cdef int i
+    if needs_grad(t):
+        raise BufferError("a tensor that requires grad does not lend its memory: use tensor.detach()")
+    if t.storage is None:
+        raise BufferError("a meta tensor has no memory to lend")
+    if t.tid == TGX_BF16:
+        raise BufferError("the buffer protocol knows no bfloat16: convert the tensor first, for example with .float()")
+    if flags & PyBUF_WRITABLE and t.bits & READONLY:
+        raise BufferError("the tensor is read-only: its memory was lent by another library that does not allow writing")
+    if not t.bits & CONTIGUOUS and flags & PyBUF_STRIDES != PyBUF_STRIDES:
+        raise BufferError("the tensor's elements do not lie in row-major order; call contiguous() first")
+    room = <Py_ssize_t *>malloc(2 * (t.rank + 1) * sizeof(Py_ssize_t))
+    if room == NULL:
+        raise MemoryError
+    for i in range(t.rank):
+        room[i] = t.sizes[i]
+        room[t.rank + i] = t.strides[i] * ITEMSIZE[t.tid]
+    view.internal = room
+    view.obj = t
+    view.buf = t.data
+    view.itemsize = ITEMSIZE[t.tid]
+    view.len = t.count * view.itemsize
+    view.readonly = (t.bits & READONLY) != 0
+    view.ndim = t.rank
+    view.format = _FORMATS[t.tid] if flags & PyBUF_FORMAT else NULL
+    view.shape = room if flags & PyBUF_ND else NULL
+    view.strides = room + t.rank if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    view.suboffsets = NULL
+    return 0
 
 
 # ---- small helpers of every op -------------------------------------------------------------------------------------

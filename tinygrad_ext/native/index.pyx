@@ -1,1 +1,349 @@
 # cython: language_level=3
+"""Tensor[index] and Tensor[index] = value.
+
+An index of ints, slices, None and Ellipsis is a window on the tensor's memory: one view op. Anything else
+is split in two: the window of those parts, and then the index tensors, which stand for dimensions of the window
+(aten::index, aten::index_put_).
+"""
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.slice cimport PySlice_Check
+from cpython.tuple cimport PyTuple_CheckExact
+from tinygrad_ext.core.construct cimport tensor_of
+from tinygrad_ext.core.copy cimport cast
+from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
+from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.inplace cimport call_inplace
+from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, needs_grad
+from tinygrad_ext.core.types cimport (
+    TGX_BF16, TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8, int64_t,
+)
+
+cdef extern from "Python.h":
+    int PySequence_Check(object o)
+
+cdef enum:
+    SELECT, SLICE, UNSQUEEZE, ALIAS     # the view ops that a window is recorded as, see VIEWS
+    NOT_BASIC
+
+VIEWS = ("aten::_select", "aten::_slice", "aten::_unsqueeze", "aten::_alias")
+cdef tuple _views = ()
+cdef Op _index, _index_put, _copy, _fill, _masked_fill
+
+
+def bind_ops(ops):
+    """Take the ops that indexing is made of from the table of all ops."""
+    global _views, _index, _index_put, _copy, _fill, _masked_fill
+    _views = tuple([ops[name] for name in VIEWS])
+    _copy, _fill = ops["aten::copy"], ops["aten::fill.Scalar"]
+    _index, _index_put = ops.get("aten::index.Tensor"), ops.get("aten::index_put")
+    _masked_fill = ops.get("aten::masked_fill.Tensor")
+
+
+# ---- what kind of index --------------------------------------------------------------------------------------------
+
+cdef inline bint _plain(object o) noexcept:
+    return o is None or PyLong_CheckExact(o)
+
+
+cdef inline int _kind_of_part(object o) except -1:
+    if PyLong_CheckExact(o):
+        return SELECT
+    if PySlice_Check(o):
+        return SLICE if _plain(o.start) and _plain(o.stop) and _plain(o.step) else NOT_BASIC
+    if o is None:
+        return UNSQUEEZE
+    return ALIAS if o is Ellipsis else NOT_BASIC
+
+
+cdef int _kind_of(object index) except -1:
+    """Which view op serves this index: that of its last step, as a chain of PyTorch's views would end."""
+    cdef int last = ALIAS, k
+    if not PyTuple_CheckExact(index):
+        return _kind_of_part(index)
+    for part in <tuple>index:
+        k = _kind_of_part(part)
+        if k == NOT_BASIC:
+            return NOT_BASIC
+        if k != ALIAS and not (k == SLICE and part == _everything):
+            last = k
+    return last
+
+
+cdef object _everything = slice(None)
+
+
+cdef Tensor _window(Tensor t, object index, int kind):
+    cdef PyObject *args[MAX_ARGS + 1]
+    args[0], args[1] = <PyObject *>t, <PyObject *>index
+    return call_op(<Op>_views[kind], args)
+
+
+# ---- splitting a mixed index ---------------------------------------------------------------------------------------
+
+cdef bint _is_tuple_like(object o) except -1:
+    """A short list is read as a tuple when something in it is not a plain number: PyTorch's rule."""
+    if isinstance(o, tuple):
+        return True
+    if not isinstance(o, list) or len(o) >= 32:
+        return False
+    for item in <list>o:
+        if item is None or item is Ellipsis or isinstance(item, (Tensor, slice, list, tuple)) or _is_array(item):
+            return True
+    return False
+
+
+cdef bint _is_array(object o):
+    return PySequence_Check(o) and not isinstance(o, (str, bytes)) and getattr(o, "ndim", 1) > 0
+
+
+cdef object _as_int(object o):
+    """The int of a 0-dim integer tensor, a NumPy integer or another type with __index__; None for the rest."""
+    if isinstance(o, Tensor):
+        return int(o) if (<Tensor>o).rank == 0 and TGX_U8 < (<Tensor>o).tid <= TGX_I64 else None
+    if isinstance(o, (bool, str, bytes)) or type(o).__name__ == "bool" or not hasattr(type(o), "__index__"):
+        return None
+    if getattr(o, "ndim", 0) != 0:
+        return None
+    return int(o.__index__())
+
+
+cdef Tensor _as_index_tensor(object o):
+    """Index tensor of a sequence or array; numbers of a list are cut to integers."""
+    cdef Tensor t
+    if isinstance(o, Tensor):
+        t = <Tensor>o
+        if TGX_I8 == t.tid or t.tid == TGX_I16 or t.tid > TGX_I64:
+            raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {dtype_title(t.tid)}. "
+                             "Convert it with .long().")
+        return t
+    if not PySequence_Check(o) and not hasattr(o, "__array_interface__"):
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                         f"(got {type(o).__name__})")
+    if isinstance(o, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(o).__name__}': an index is an int, a slice, None, Ellipsis, or a "
+                        "tensor or sequence of ints or bools")
+    t = tensor_of(o, -1, 0)
+    return t if t.tid == TGX_BOOL or t.tid == TGX_U8 else cast(t, TGX_I64)
+
+
+cdef Tensor _truth(bint value):
+    """Index of a lone True (its one element) or False (none) along a dimension of size 1."""
+    cdef int64_t n = 1 if value else 0
+    cdef Tensor t = empty(&n, 1, TGX_I64)
+    if value:
+        (<int64_t *>t.data)[0] = 0
+    return t
+
+
+cdef int _lone_bool(object o) except -2:
+    """1 or 0 for a truth value that is no dimension's mask, -1 for anything else."""
+    if isinstance(o, bool):
+        return o is True
+    if isinstance(o, Tensor) and (<Tensor>o).rank == 0 and ((<Tensor>o).tid == TGX_BOOL or (<Tensor>o).tid == TGX_U8):
+        return bool(o)
+    if getattr(o, "ndim", -1) == 0 and type(o).__name__ == "ndarray" and o.dtype.kind == "b":
+        return bool(o)
+    return -1
+
+
+cdef object _clean_slice(object o):
+    """A slice of ints and None; TypeError for bounds that are no integers."""
+    parts = []
+    for v in (o.start, o.stop, o.step):
+        if v is not None and not PyLong_CheckExact(v):
+            if not hasattr(type(v), "__index__") or isinstance(v, Tensor) and (<Tensor>v).count != 1:
+                raise TypeError("slice indices must be integers or None or have an __index__ method, got "
+                                f"{type(v).__name__}")
+            v = int(v.__index__())
+        parts.append(v)
+    return slice(*parts)
+
+
+cdef int _dims_of(object o) except -1:
+    """Dimensions of the tensor that one converted part stands for."""
+    if o is None or o is Ellipsis:
+        return 0
+    if isinstance(o, Tensor):
+        return (<Tensor>o).rank if (<Tensor>o).tid <= TGX_U8 else 1
+    return 1
+
+
+cdef list _converted(object index):
+    """The parts as ints, slices, None, Ellipsis, index tensors, and True/False."""
+    cdef list parts = []
+    for o in (index if _is_tuple_like(index) else (index,)):
+        if o is None or o is Ellipsis or PyLong_CheckExact(o):
+            parts.append(o)
+        elif PySlice_Check(o):
+            parts.append(_clean_slice(o))
+        elif _lone_bool(o) >= 0:
+            parts.append(_lone_bool(o) == 1)
+        else:
+            number = _as_int(o)
+            parts.append(_as_index_tensor(o) if number is None else number)
+    return parts
+
+
+cdef object _split(Tensor t, object index, list tensors):
+    """Cut an index into a window, which is returned, and the index tensor of each dimension of that window."""
+    cdef list parts = _converted(index), clean = []
+    cdef int rest, k
+    cdef bint bools
+    rest = t.rank
+    for o in parts:
+        rest -= 0 if isinstance(o, bool) else _dims_of(o)
+    if rest < 0:
+        raise IndexError(f"too many indices for tensor of dimension {t.rank}")
+    for o in parts:
+        if isinstance(o, bool):
+            clean.append(None)
+            tensors.append(_truth(o))
+        elif isinstance(o, Tensor):
+            tensors.append(o)
+            for k in range(_dims_of(o)):
+                clean.append(_everything)
+        elif o is Ellipsis:
+            clean.append(o)
+            for k in range(rest):
+                tensors.append(None)
+            rest = 0
+        else:
+            clean.append(o)
+            if not PyLong_CheckExact(o):
+                tensors.append(None)
+    while tensors and tensors[len(tensors) - 1] is None:
+        tensors.pop()
+    return tuple(clean)
+
+
+cdef bint _is_whole(object clean) except -1:
+    for o in clean:
+        if o is not Ellipsis and o != _everything:
+            return False
+    return True
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+cdef object c_getitem(PyObject **a):
+    """self[index]."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    cdef object index = <object>a[1]
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef list tensors
+    cdef int kind = _kind_of(index)
+    if kind != NOT_BASIC:
+        return call_op(<Op>_views[kind], a)
+    tensors = []
+    index = _split(t, index, tensors)
+    if not tensors or not _is_whole(index):
+        t = _window(t, index, _kind_of(index))
+    if not tensors:
+        return t
+    args[0], args[1] = <PyObject *>t, <PyObject *>tensors
+    return call_op(_index, args)
+
+
+# ---- writing -------------------------------------------------------------------------------------------------------
+
+_C_NAMES = ["bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t", "c10::Half", "c10::BFloat16", "float", "double"]
+
+
+cdef object _number_for(object value, Tensor t):
+    """Check a number that is to be written into t; NumPy's scalars come as Python's."""
+    cdef int64_t low, high
+    if not isinstance(value, (bool, int, float, complex)):
+        if not hasattr(value, "item") or getattr(value, "ndim", 1) != 0:
+            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype_title(t.tid)}Tensor: give a number or a "
+                            "tensor, such as tinygrad_ext.as_tensor(value)")
+        value = value.item()
+    if isinstance(value, complex) and t.tid < TGX_C64:
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {_C_NAMES[t.tid]} without overflow")
+        value = value.real
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < (1 << 63):
+        raise ValueError(f"Overflow when unpacking long long: {value} does not fit 64 bits")
+    if TGX_BOOL < t.tid < TGX_F16:
+        # PyTorch lets negative numbers wrap into uint8
+        high = (<int64_t>1 << (8 * ITEMSIZE[t.tid] - (0 if t.tid == TGX_U8 else 1))) - 1 if t.tid != TGX_I64 else 0
+        low = -255 if t.tid == TGX_U8 else -high - 1
+        if t.tid == TGX_I64:
+            if isinstance(value, float) and not -9.3e18 < value < 9.2e18:
+                raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {value}")
+        elif not low <= value <= high:
+            raise RuntimeError(f"value cannot be converted to type {_C_NAMES[t.tid]} without overflow: {value}")
+    return value
+
+
+cdef Tensor _without_leading_ones(Tensor value, int rank):
+    """Value with dimensions of size 1 taken off in front until it has at most `rank`."""
+    cdef int n = 0
+    while value.rank - n > rank and value.sizes[n] == 1:
+        n += 1
+    return value if n == 0 else _window(value, (0,) * n, SELECT)
+
+
+cdef int _assign(Tensor target, object value) except -1:
+    cdef PyObject *args[MAX_ARGS + 1]
+    args[0] = <PyObject *>target
+    if isinstance(value, Tensor):
+        value = _without_leading_ones(<Tensor>value, target.rank)
+        args[1], args[2] = <PyObject *>value, <PyObject *>False
+        call_inplace(_copy, args)
+        return 0
+    args[1] = <PyObject *>value
+    call_inplace(_fill, args)
+    return 0
+
+
+cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
+    """target.index_put_(tensors, value); one number into a mask is masked_fill_, which takes any dtype."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    cdef Tensor v
+    if isinstance(value, Tensor):
+        v = <Tensor>value
+        if v.count == 1 and len(tensors) == 1 and (<Tensor>tensors[0]).tid <= TGX_U8 and v.tid != target.tid:
+            value = cast(v, target.tid) if not needs_grad(v) else v.to(target.dtype)
+    else:
+        value = _scalar_for(value, target)
+    args[0], args[1], args[2], args[3] = <PyObject *>target, <PyObject *>tensors, <PyObject *>value, <PyObject *>False
+    call_inplace(_index_put, args)
+    return 0
+
+
+cdef Tensor _scalar_for(object value, Tensor like):
+    cdef PyObject *args[MAX_ARGS + 1]
+    cdef Tensor t = empty(NULL, 0, like.tid)
+    args[0], args[1] = <PyObject *>t, <PyObject *>value
+    call_inplace(_fill, args)
+    return t
+
+
+cdef object c_setitem(PyObject **a):
+    """self[index] = value."""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef object index = <object>a[1], value = <object>a[2]
+    cdef list tensors
+    cdef int kind
+    if not isinstance(value, Tensor):
+        value = _number_for(value, t)
+    if index is False:
+        return None
+    kind = _kind_of(index)
+    if kind != NOT_BASIC:
+        _assign(t if kind == ALIAS else _window(t, index, kind), value)
+        return None
+    tensors = []
+    index = _split(t, index, tensors)
+    if not _is_whole(index):
+        t = _window(t, index, _kind_of(index))
+    if tensors:
+        _assign_indexed(t, tensors, value)
+    else:
+        _assign(t, value)
+    return None
+
+
+register_kernel("getitem", c_getitem)
+register_kernel("setitem", c_setitem)

@@ -1,0 +1,203 @@
+# cython: language_level=3
+"""Conversions: to() and its short forms, numbers and lists out of tensors, complex numbers as pairs.
+
+The forms of to() are composites, since they may return the tensor itself, which no derivative rule could tell
+from a copy. Where something changes they call `_to_copy`, which autograd records.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.copy cimport copy_into
+from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
+from tinygrad_ext.core.dtype cimport ITEMSIZE, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.tensor cimport INFERENCE, READONLY, Tensor, blank, dtype_title, finish, read_scalar, shape_text
+from tinygrad_ext.core.types cimport (
+    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8,
+    TGX_MAX_DIMS, int64_t,
+)
+from tinygrad_ext.native.create cimport like_format
+
+from tinygrad_ext.core.dtype import (
+    channels_last as _channels_last, contiguous_format as _contiguous_format,
+)
+
+cdef Op _to_copy_op = None
+
+
+# ---- to ------------------------------------------------------------------------------------------------------------
+
+cdef object k_to_copy(PyObject **a):
+    """_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format): always fresh memory."""
+    cdef Tensor t = <Tensor><object>a[0], out
+    cdef int dtype = dtype_id(<object>a[1]) if a[1] != <PyObject *>None else t.tid
+    cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.place
+    if t.place != 0 and device == 0:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: make it on "
+                                  "the cpu with empty_like(t, device='cpu')")
+    out = like_format(t, dtype, device, a[6])
+    copy_into(out, t)
+    return out
+
+
+cdef bint _has_format(Tensor t, PyObject *format):
+    f = <object>format
+    if f is _contiguous_format:
+        return t.is_contiguous()
+    if f is _channels_last:
+        return t.is_contiguous(memory_format=f)
+    return True
+
+
+cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):
+    """t itself when it is what is asked for, else a copy that autograd knows of."""
+    global _to_copy_op
+    cdef PyObject *args[8]
+    if dtype == t.tid and device == t.place and not copy and (format == <PyObject *>None or _has_format(t, format)):
+        return t
+    if _to_copy_op is None:
+        from tinygrad_ext.registry import ops
+        _to_copy_op = ops["aten::_to_copy"]
+    d, place = dtype_of(dtype), device_of(device)
+    args[0], args[1], args[2], args[3] = <PyObject *>t, <PyObject *>d, <PyObject *>None, <PyObject *>place
+    args[4], args[5], args[6] = <PyObject *>None, <PyObject *>False, format
+    return call_op(_to_copy_op, args)
+
+
+cdef object k_to_dtype(PyObject **a):
+    """to(self, dtype, non_blocking, copy, memory_format)."""
+    cdef Tensor t = <Tensor><object>a[0]
+    return converted(t, dtype_id(<object>a[1]), t.place, <object>a[3] is True, a[4])
+
+
+cdef object k_to_device(PyObject **a):
+    """to(self, device, dtype, non_blocking, copy, memory_format)."""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else t.place
+    return converted(t, dtype_id(<object>a[2]) if a[2] != <PyObject *>None else t.tid, device, <object>a[4] is True, a[5])
+
+
+cdef object k_to_other(PyObject **a):
+    """to(self, other, non_blocking, copy, memory_format)."""
+    cdef Tensor t = <Tensor><object>a[0], other = <Tensor><object>a[1]
+    return converted(t, other.tid, other.place, <object>a[3] is True, a[4])
+
+
+cdef object k_cpu(PyObject **a):
+    return converted(<Tensor><object>a[0], (<Tensor><object>a[0]).tid, 0, False, a[1])
+
+
+cdef object _to(PyObject **a, int dtype):
+    """Short forms: t.float(memory_format)."""
+    return converted(<Tensor><object>a[0], dtype, (<Tensor><object>a[0]).place, False, a[1])
+
+
+cdef object k_bool(PyObject **a): return _to(a, TGX_BOOL)
+cdef object k_byte(PyObject **a): return _to(a, TGX_U8)
+cdef object k_char(PyObject **a): return _to(a, TGX_I8)
+cdef object k_short(PyObject **a): return _to(a, TGX_I16)
+cdef object k_int(PyObject **a): return _to(a, TGX_I32)
+cdef object k_long(PyObject **a): return _to(a, TGX_I64)
+cdef object k_half(PyObject **a): return _to(a, TGX_F16)
+cdef object k_bfloat16(PyObject **a): return _to(a, TGX_BF16)
+cdef object k_float(PyObject **a): return _to(a, TGX_F32)
+cdef object k_double(PyObject **a): return _to(a, TGX_F64)
+cdef object k_cfloat(PyObject **a): return _to(a, TGX_C64)
+cdef object k_cdouble(PyObject **a): return _to(a, TGX_C128)
+
+
+# ---- numbers and lists ---------------------------------------------------------------------------------------------
+
+cdef object k_item(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    if t.count == 1 and t.place == 0:
+        return read_scalar(t.data, t.tid)
+    return t._only_element()
+
+
+cdef object _list(Tensor t, const char *at, int dim):
+    cdef int64_t i, step = t.strides[dim] * ITEMSIZE[t.tid]
+    if dim == t.rank - 1:
+        return [read_scalar(at + i * step, t.tid) for i in range(t.sizes[dim])]
+    return [_list(t, at + i * step, dim + 1) for i in range(t.sizes[dim])]
+
+
+cdef object k_tolist(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    if t.place != 0:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! tolist() needs a tensor on the cpu")
+    return _list(t, t.data, 0) if t.rank else read_scalar(t.data, t.tid)
+
+
+# ---- complex numbers as pairs --------------------------------------------------------------------------------------
+
+cdef Tensor _reread(Tensor t, const int64_t *shape, const int64_t *strides, int rank, int dtype):
+    """The same memory as elements of another dtype."""
+    cdef Tensor v = blank(rank)
+    cdef int i
+    for i in range(rank):
+        v.sizes[i], v.strides[i] = shape[i], strides[i]
+    v.storage, v.counter, v.data = t.storage, t.counter, t.data
+    v.tid, v.place, v.bits = dtype, t.place, t.bits & (INFERENCE | READONLY)
+    finish(v)
+    return v
+
+
+cdef object k_view_as_real(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i
+    if t.tid < TGX_C64:
+        raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtype_of(t.tid)}")
+    if t.rank == TGX_MAX_DIMS:
+        raise RuntimeError(f"view_as_real: the result would have more than {TGX_MAX_DIMS} dimensions")
+    for i in range(t.rank):
+        shape[i], strides[i] = t.sizes[i], 2 * t.strides[i]
+    shape[t.rank], strides[t.rank] = 2, 1
+    return _reread(t, shape, strides, t.rank + 1, TGX_F32 if t.tid == TGX_C64 else TGX_F64)
+
+
+cdef object k_view_as_complex(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, last = t.rank - 1
+    cdef int64_t offset
+    if t.tid != TGX_F32 and t.tid != TGX_F64:
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+                           f"{dtype_title(t.tid)}. Use float() first.")
+    if t.rank == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if t.sizes[last] != 2:
+        raise RuntimeError(f"Tensor must have a last dimension of size 2, got {shape_text(t)}")
+    if t.strides[last] != 1:
+        raise RuntimeError(f"Tensor must have a last dimension with stride 1, got {t.strides[last]}: call contiguous() first")
+    for i in range(last):
+        if t.strides[i] % 2 and t.sizes[i] > 1:
+            raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got {t.strides[i]} for "
+                               f"dimension {i}: call contiguous() first")
+        strides[i] = t.strides[i] // 2
+    offset = 0 if t.storage is None else <int64_t>(t.data - t.storage.data) // ITEMSIZE[t.tid]
+    if offset % 2:
+        raise RuntimeError(f"Tensor must have a storage_offset divisible by 2, got {offset}: call clone() first")
+    return _reread(t, t.sizes, strides, last, TGX_C64 if t.tid == TGX_F32 else TGX_C128)
+
+
+register_kernel("_to_copy", k_to_copy)
+register_kernel("to_dtype", k_to_dtype)
+register_kernel("to_device", k_to_device)
+register_kernel("to_other", k_to_other)
+register_kernel("cpu", k_cpu)
+register_kernel("to_bool", k_bool)
+register_kernel("to_byte", k_byte)
+register_kernel("to_char", k_char)
+register_kernel("to_short", k_short)
+register_kernel("to_int", k_int)
+register_kernel("to_long", k_long)
+register_kernel("to_half", k_half)
+register_kernel("to_bfloat16", k_bfloat16)
+register_kernel("to_float", k_float)
+register_kernel("to_double", k_double)
+register_kernel("to_cfloat", k_cfloat)
+register_kernel("to_cdouble", k_cdouble)
+register_kernel("item", k_item)
+register_kernel("tolist", k_tolist)
+register_kernel("view_as_real", k_view_as_real)
+register_kernel("view_as_complex", k_view_as_complex)
