@@ -1,23 +1,14 @@
 """Tensor methods in Python that are no ops."""
 
 from tinygrad_ext import interop
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.tensor import Tensor, set_slot
 
 
 def install():
     """Put them on Tensor."""
+    set_slot("iter", lambda t: iter(t.unbind(0)))
     for name, fn in {**_METHODS, **interop.METHODS}.items():
         setattr(Tensor, name, fn)
-
-
-def _is_contiguous(self, memory_format=None):
-    """Whether the elements lie in memory in row-major order without gaps."""
-    expected = 1
-    for size, stride in zip(reversed(self.shape), reversed(self.stride())):
-        if size != 1 and stride != expected:
-            return self.numel() == 0
-        expected *= size
-    return True
 
 
 def _reversed_dims(self):
@@ -42,7 +33,6 @@ def _matrix_transpose(self):
 _METHODS = {
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
-    "is_contiguous": _is_contiguous,
     "is_cuda": property(lambda self: False),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

@@ -18,6 +18,9 @@ from tinygrad_ext.core.types cimport (
 )
 
 
+from tinygrad_ext.core.dtype import channels_last
+
+
 @cython.final
 @cython.no_gc
 cdef class VersionCounter:
@@ -242,6 +245,27 @@ cdef class Tensor:
         if self.rank == 0:
             raise TypeError("len() of a 0-d tensor")
         return self.sizes[0]
+
+    def __iter__(self):
+        if self.rank == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return _slots["iter"](self)
+
+    def is_contiguous(self, memory_format=None):
+        """Whether the elements lie in memory without gaps: row by row, or with channels last if that is asked for."""
+        cdef int i
+        cdef int64_t expected = 1
+        cdef int[4] order = [1, 3, 2, 0]
+        if memory_format is None or memory_format is not channels_last:
+            return (self.bits & CONTIGUOUS) != 0
+        if self.rank != 4:
+            return False
+        for i in order:
+            if self.sizes[i] != 1:
+                if self.strides[i] != expected:
+                    return False
+                expected *= self.sizes[i]
+        return True
 
     def __repr__(self):
         return _slots["repr"](self)

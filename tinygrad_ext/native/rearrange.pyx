@@ -144,7 +144,9 @@ cdef object k_repeat(PyObject **a):
                            f"{n} repeats for a tensor of {t.rank} dimensions")
     for i in range(n):
         k = i - (n - t.rank)
-        wide[i], strides[i] = (1, 0) if k < 0 else (t.sizes[k], t.strides[k])
+        wide[i], strides[i] = 1, 0
+        if k >= 0:
+            wide[i], strides[i] = t.sizes[k], t.strides[k]
         sizes[i], inner[i] = times(outer[i], wide[i], "repeat"), 1
     checked_numel(sizes, n, "repeat")
     out = empty(sizes, n, t.tid)
