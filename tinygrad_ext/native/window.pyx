@@ -243,15 +243,17 @@ cdef extern from "window.h" nogil:
 
 
 cdef object k_as_strided(PyObject **a):
-    """_as_strided(self, size, stride, storage_offset, self_stride, self_offset); the last two are for the derivative"""
+    """as_strided(self, size, stride, storage_offset)"""
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t sizes[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int64_t start = t.storage_offset(), offset = as_int(a[3])
+    cdef int64_t start = t.storage_offset(), offset = start
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and {len(<object>a[2])} strides")
     checked_numel(sizes, ndim, "as_strided")
+    if a[3] != <PyObject *>None:
+        offset = as_int(a[3])
     for i in range(ndim):
         if strides[i] < 0:
             raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(<object>a[2])}")

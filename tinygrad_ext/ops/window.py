@@ -92,7 +92,8 @@ op("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
    doc="All windows of `size` elements of a dimension, `step` apart; the elements of a window are a new last dimension.")
 
 op("aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
-   compose=lambda self, size, stride, storage_offset: _as_strided(self, size, stride, storage_offset), types=_ALL,
+   kernel="as_strided", view=True, types=_ALL,
+   grad={"self": lambda grad, self_geometry, stride, storage_offset: _put_windows_back(grad, self_geometry, stride, storage_offset)},
    samples=lambda make: [Sample(make(6), (2, 3), (3, 1)), Sample(make(6), (3, 2), (1, 2), 1), Sample(make(5), (3, 3), (1, 1)),
                          Sample(make(2, 3), (), (), 4), Sample(make(4), (0, 2), (9, 9))],
    gaps={"layout": "reads the storage, whose layout is what the check varies"},
@@ -103,18 +104,10 @@ op("aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offs
            (lambda: zeros(6).as_strided((2,), (1,), -1), RuntimeError, "invalid storage offset -1")],
    doc="A window on the storage with any sizes and strides (in elements) inside it. Windows may read an element several times.")
 
-op("aten::_as_strided(Tensor(a) self, int[] size, int[] stride, int storage_offset, int[] self_stride, int self_offset) -> Tensor(a)",
-   kernel="as_strided", view=True, variants="method", types=_ALL,
-   grad={"self": lambda grad, self_shape, stride, storage_offset, self_stride, self_offset:
-         grad._rewindow(stride, storage_offset, self_shape, self_stride, self_offset, False)},
-   samples=lambda make: [Sample(make(6), (2, 3), (3, 1), 0, (1,), 0)],
-   gaps={"layout": "reads the storage, whose layout is what the check varies"},
-   doc="as_strided together with self's own strides and offset, which its derivative needs and self may lose by then.")
 
-
-def _as_strided(self, size, stride, storage_offset):
-    offset = self.storage_offset()
-    return self._as_strided(size, stride, offset if storage_offset is None else storage_offset, self.stride(), offset)
+def _put_windows_back(grad, geometry, stride, storage_offset):
+    sizes, strides, offset = geometry
+    return grad._rewindow(stride, offset if storage_offset is None else storage_offset, sizes, strides, offset, False)
 
 
 def _joined(grads, dim):
