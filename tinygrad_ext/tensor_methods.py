@@ -33,6 +33,9 @@ def _matrix_transpose(self):
 _METHODS = {
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
+    "is_complex": lambda self: self.dtype.is_complex,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_signed": lambda self: self.dtype.is_signed,
     "is_cuda": property(lambda self: False),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

@@ -67,7 +67,7 @@ def _equal_lists(make):
 op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
    kernel="cat", takes_out=True, variants="function out", types=_ALL, aliases="concat concatenate", shape=_cat_shape,
    grad={"tensors": _uncat},
-   samples=_lists, reference="numpy.concatenate",
+   samples=_lists, reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
    errors=[(lambda: _cat([zeros(2, 3), zeros(3)]), RuntimeError, "must have same number of dimensions: got 2 and 1"),
            (lambda: _cat([zeros(2, 3), zeros(2, 4)]), RuntimeError, "Expected size 3 but got size 4 for tensor number 1"),
            (lambda: _cat([zeros(2), zeros()]), RuntimeError, "zero-dimensional tensor (at position 1) cannot be concatenated"),
@@ -77,7 +77,7 @@ op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
 op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
    kernel="stack", takes_out=True, variants="function out", types=_ALL, shape=_stack_shape,
    grad={"tensors": lambda grad, dim: grad.unbind(dim)},
-   samples=_equal_lists, reference="numpy.stack",
+   samples=_equal_lists, reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),
    errors=[(lambda: _stack([zeros(2), zeros(3)]), RuntimeError, "to be equal size, but got [2] at entry 0 and [3] at entry 1"),
            (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList")],
    doc="Tensors of one shape along a new dimension.")
@@ -100,7 +100,7 @@ op("aten::meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
    compose=lambda tensors, indexing: _meshgrid(tensors, indexing), variants="function", types=_ALL, tags="varargs",
    samples=lambda make: [Sample([make(2), make(3)], indexing="ij"), Sample([make(2), make(3)], indexing="xy"),
                          Sample([make(2), make(), make(1)], indexing="xy"), Sample([make(0), make(2)], indexing="ij")],
-   reference=lambda tensors, indexing: _numpy_meshgrid(tensors, indexing),
+   reference=lambda tensors, indexing: _numpy("meshgrid", *tensors, indexing=indexing),
    errors=[(lambda: _meshgrid([], "ij"), RuntimeError, "meshgrid expects a non-empty TensorList"),
            (lambda: _meshgrid([zeros(2)], "a"), RuntimeError, 'indexing must be one of "xy" or "ij", but received: a'),
            (lambda: _meshgrid([zeros(2, 2)], "ij"), RuntimeError, "Expected 0D or 1D tensor"),
@@ -154,12 +154,11 @@ def _meshgrid(tensors, indexing):
     shape = [t.numel() for t in axes]
     grids = [t.reshape([t.numel() if k == i else 1 for k in range(len(axes))]).expand(shape) for i, t in enumerate(axes)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
 
-def _numpy_meshgrid(tensors, indexing):
+def _numpy(name, *args, **options):
     import numpy
 
-    return numpy.meshgrid(*tensors, indexing=indexing)
+    return getattr(numpy, name)(*args, **options)

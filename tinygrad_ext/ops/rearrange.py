@@ -70,6 +70,8 @@ op("aten::tile(Tensor self, int[] dims) -> Tensor",
 
 op("aten::repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
    kernel="repeat_counts", variants="function", types="int",
+   gaps={"dtypes": "repeats are int64 or int32, whatever else is asked for",
+         "layout": "other layouts repeat a number, and the sum of the numbers no longer fits output_size"},
    shape=lambda repeats, output_size: meta((_known(output_size),), repeats.dtype),
    samples=lambda make: [Sample(make.of([2, 0, 3]), output_size=5), Sample(make.ints(0, 1, (0,)), output_size=0)],
    reference=lambda repeats, output_size=None: _numpy("repeat", range(len(repeats)), repeats),
@@ -115,7 +117,7 @@ op("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Ten
    samples=lambda make: [Sample(make(3)), Sample(make(2, 3), 1), Sample(make(2, 3), -1, 0, 2), Sample(make(0)), Sample(make(3), 2, 1, 0)],
    errors=[(lambda: zeros(3).diag_embed(0, 1, 1), RuntimeError, "diagonal dimensions cannot be identical 1, 1"),
            (lambda: zeros(3).diag_embed(2**62), RuntimeError, "overflow"),
-           (lambda: zeros().diag_embed(0, 0, -1), IndexError, "out of range")],
+           (lambda: zeros().diag_embed(0, 0, -1), IndexError, "self must have at least one dimension")],
    doc="Square matrices in two new dimensions, zero but for a diagonal that is the last dimension of self.")
 
 op("aten::diag(Tensor self, int diagonal=0) -> Tensor",

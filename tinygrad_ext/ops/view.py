@@ -39,7 +39,8 @@ op("aten::view(Tensor(a) self, int[] size) -> Tensor(a)",
    doc="The same elements in another shape; one size may be -1. RuntimeError when the strides do not allow it.")
 
 op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-   kernel="view_dtype", view=True, variants="method", types=_ALL,
+   kernel="view_dtype", view=True, variants="method", types=_ALL, samples=lambda make: _as_bytes(make),
+   gaps={"layout": "refuses layouts whose last dimension has gaps in memory"},
    errors=[(lambda: zeros(3).view(zeros(0).double().dtype), RuntimeError, "self.size(-1) must be divisible by 2"),
            (lambda: zeros().view(zeros(0).double().dtype), RuntimeError, "self.dim() cannot be 0"),
            (lambda: zeros(4, 2).t().view(zeros(0).double().dtype), RuntimeError, "self.stride(-1) must be 1")],
@@ -197,6 +198,13 @@ op("aten::sum_to_size(Tensor self, int[] size) -> Tensor",
                          Sample(make(4, 2, 3), (2, 1)), Sample(make(0, 3), (1, 3))],
    errors=[(lambda: zeros(2, 3).sum_to_size(2), RuntimeError, "size {[2]} is not expandable to size {[2, 3]}")],
    doc="Sum over the dimensions along which the given shape would be repeated to become self's: the reverse of expand.")
+
+
+def _as_bytes(make):
+    from tinygrad_ext import uint8
+
+    yield Sample(make(2, 4), uint8)
+    yield Sample(make(0), uint8)
 
 
 def _inverse(dims):

@@ -14,7 +14,7 @@ op("aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
    samples=lambda make: [Sample(make(3, 4), 0, 1), Sample(make(3, 4), -1, -2), Sample(make(2, 0), 0, 1), Sample(make(3), 0, 2)],
    reference=lambda x, dim, index: x.take(index, dim),
    errors=[(lambda: zeros(2, 3).select(0, 2), IndexError, "index 2 out of range for tensor of size [2, 3] at dimension 0"),
-           (lambda: zeros(()).select(0, 0), IndexError, "cannot be applied to a 0-dim tensor")],
+           (lambda: zeros().select(0, 0), IndexError, "cannot be applied to a 0-dim tensor")],
    doc="One index of a dimension, which goes away. IndexError when the index lies outside the dimension.")
 
 op("aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
@@ -26,7 +26,7 @@ op("aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
    errors=[(lambda: zeros(4).narrow(0, 2, 3), RuntimeError, "start (2) + length (3) exceeds dimension size (4)"),
            (lambda: zeros(4).narrow(0, 0, -1), RuntimeError, "length must be non-negative"),
            (lambda: zeros(4).narrow(0, 5, 0), IndexError, "start out of range"),
-           (lambda: zeros(()).narrow(0, 0, 0), RuntimeError, "cannot be applied to a 0-dim tensor")],
+           (lambda: zeros().narrow(0, 0, 0), RuntimeError, "cannot be applied to a 0-dim tensor")],
    doc="`length` elements of a dimension, from `start` on; a negative start counts from the end.")
 
 op("aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
