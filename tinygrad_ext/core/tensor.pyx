@@ -18,8 +18,6 @@ from tinygrad_ext.core.types cimport (
 )
 
 
-from tinygrad_ext.core.dtype import channels_last
-
 
 @cython.final
 @cython.no_gc
@@ -118,6 +116,20 @@ cdef class Tensor:
         if dim is None:
             return tuple([self.strides[i] for i in range(self.rank)])
         return self.strides[wrap_dim(dim, self.rank)]
+
+    def is_contiguous(self, memory_format=None):
+        """Whether the elements lie in memory without gaps, in row-major order or in that of memory_format."""
+        cdef int64_t[4] order = [1, 3, 2, 0]
+        cdef int64_t expected = 1
+        if memory_format is None or memory_format.name != "channels_last":
+            return (self.bits & CONTIGUOUS) != 0
+        if self.rank != 4:
+            return False
+        for i in order:
+            if self.sizes[i] != 1 and self.strides[i] != expected:
+                return self.count == 0
+            expected *= self.sizes[i]
+        return True
 
     # ---- buffer protocol
 
@@ -247,25 +259,10 @@ cdef class Tensor:
         return self.sizes[0]
 
     def __iter__(self):
-        if self.rank == 0:
-            raise TypeError("iteration over a 0-d tensor")
         return _slots["iter"](self)
 
-    def is_contiguous(self, memory_format=None):
-        """Whether the elements lie in memory without gaps: row by row, or with channels last if that is asked for."""
-        cdef int i
-        cdef int64_t expected = 1
-        cdef int[4] order = [1, 3, 2, 0]
-        if memory_format is None or memory_format is not channels_last:
-            return (self.bits & CONTIGUOUS) != 0
-        if self.rank != 4:
-            return False
-        for i in order:
-            if self.sizes[i] != 1:
-                if self.strides[i] != expected:
-                    return False
-                expected *= self.sizes[i]
-        return True
+    def __contains__(self, item):
+        return _slots["contains"](self, item)
 
     def __repr__(self):
         return _slots["repr"](self)
