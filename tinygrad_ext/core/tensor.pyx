@@ -18,7 +18,6 @@ from tinygrad_ext.core.types cimport (
 )
 
 
-
 @cython.final
 @cython.no_gc
 cdef class VersionCounter:

@@ -170,7 +170,7 @@ op("aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
 
 op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
    compose=lambda tensors: _broadcast_tensors(tensors), variants="function", types=_ALL, tags="varargs",
-   samples=lambda make: [Sample([make(3, 1), make(4)]), Sample([make(), make(2)]), Sample([make(0, 1), make(3)])],
+   samples=lambda make: [Sample(make(3, 1), make(4)), Sample(make(), make(2)), Sample(make(0, 1), make(3))],
    errors=[(lambda: _broadcast_all(zeros(3), zeros(4)), RuntimeError, "The size of tensor a (3) must match the size of tensor b (4)")],
    doc="The tensors repeated without copying to the shape they broadcast to.")
 
@@ -204,7 +204,7 @@ def _as_bytes(make):
     from tinygrad_ext import uint8
 
     yield Sample(make(2, 4), uint8)
-    yield Sample(make(0), uint8)
+    yield Sample(make(0, 1), uint8)
 
 
 def _inverse(dims):
