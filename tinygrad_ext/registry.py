@@ -21,7 +21,7 @@ _KINDS = {name: i for i, name in enumerate(
      "complex", "Dict", "Any"))}
 _KINDS["SymInt"] = _KINDS["int"]
 _KINDS["number"] = _KINDS["Scalar"]
-_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL = (1 << i for i in range(7))
+_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL, _VARARGS = (1 << i for i in range(8))
 _GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
 _OUTPUT = {None: -1, "real": -2, "bool": 0}        # fixed_out of core/dispatch.pxd
 
@@ -32,7 +32,8 @@ def _arg_rows(schema, record):
     for a in schema.args:
         flags = (_OPTIONAL * bool(a.optional) | _LIST * bool(a.is_list) | _KEYWORD * bool(a.kwarg_only)
                  | _DEFAULT * bool(a.has_default) | _NUMBER * (a.name in numbers) | _WRITE * bool(a.is_write)
-                 | _ELEM_OPTIONAL * bool(a.elem_optional))
+                 | _ELEM_OPTIONAL * bool(a.elem_optional)
+                 | _VARARGS * (bool(a.is_list) and a.type == "Tensor" and "varargs" in (record.tags or "")))
         rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
     return rows
 
