@@ -41,18 +41,20 @@ class Client:
 def forms(op):
     """(callable, makes fresh arguments) of the function, method, in-place and out= form of an op."""
     kinds, name = registry.variants(op.record), op.schema.name
+    function = registry.functions.get(registry.places(op.record)[0] + name)
     if "function" in kinds:
-        yield registry.functions[registry.places(op.record)[0] + name], lambda s: (s.args, s.kwargs)
+        yield function, lambda s: (s.args, s.kwargs)
     if "method" in kinds:
         yield registry.methods[name], lambda s: (s.args, s.kwargs)
     if "inplace" in kinds:
-        yield registry.methods[name + "_"], lambda s: ((s.args[0].detach().clone(), *s.args[1:]), s.kwargs)
+        inplace = registry.methods.get(name + "_") or registry.functions[registry.places(op.record)[0] + name + "_"]
+        yield inplace, lambda s: ((s.args[0].detach().clone(), *s.args[1:]), s.kwargs)
     if "out" in kinds:
         def with_out(s):
             result = sweep.call(op, s.args, s.kwargs)
             out = tg.empty_like(result) if isinstance(result, tg.Tensor) else tuple(map(tg.empty_like, result))
             return s.args, {**s.kwargs, "out": out}
-        yield registry.functions[registry.places(op.record)[0] + name], with_out
+        yield function, with_out
 
 
 def sample(op):
