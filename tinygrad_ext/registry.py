@@ -132,6 +132,11 @@ def variants(record):
     return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
 
 
+def places(record):
+    """Prefixes of the op's functions below the package: "" at its top, "nn.functional."."""
+    return ["" if w == "." else w + "." for w in (record.where or ".").split()]
+
+
 def register(record):
     """Add one record: its op, and all callables that are derived from it. Returns the op."""
     o = make_op(record)
@@ -139,13 +144,12 @@ def register(record):
         raise RuntimeError(f"{o.name} is registered already, by {ops[o.name].record.source}:{ops[o.name].record.line}")
     ops[o.name] = o
     kinds = variants(record)
-    places = ["" if w == "." else w + "." for w in (record.where or ".").split()]
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and "" in places:
+        if "inplace" in kinds and "" in places(record):
             _add_method(name + "_", o, record, True)
-        for place in places if "function" in kinds else ():
+        for place in places(record) if "function" in kinds else ():
             _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
                 _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
