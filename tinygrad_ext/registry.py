@@ -210,3 +210,6 @@ def signature_of(f):
     if "out" in variants(o.record) and not isinstance(f, OpMethod):
         out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(out)
+
+
+callables.set_readers(signature_of=signature_of, function_by_path=function_by_path)

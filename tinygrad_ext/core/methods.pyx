@@ -2,7 +2,7 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot
 from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
@@ -62,8 +62,7 @@ def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=Fa
     if gradient is None and inputs is None and self.count == 1 and TGX_F16 <= self.tid < TGX_C64:
         backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
     else:
-        from tinygrad_ext.autograd.engine import backward as general
-        general(self, gradient, retain_graph, create_graph, inputs=inputs)
+        slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def retain_grad(Tensor self):
