@@ -43,10 +43,18 @@ def _node_name(schema):
     return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
 
 
-def _rule_params(record, schema, fn, tensors):
+def _rule_function(rule):
+    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
+    if not isinstance(rule, str):
+        code = rule.__code__
+        return rule, code.co_varnames[: code.co_argcount]
+    name, _, rest = rule.rstrip(")").partition("(")
+    fn = functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    return fn, tuple(p.strip() for p in rest.split(","))
+
+
+def _rule_params(record, schema, names):
     """Codes of what a rule's parameters ask for; the names are the contract."""
-    code = fn.__code__
-    names = code.co_varnames[: code.co_argcount]
     places = {a.name: i for i, a in enumerate(schema.args)}
     returns = {r.name: j for j, r in enumerate(schema.returns) if r.name}
     out = []
@@ -87,8 +95,9 @@ def _rules(record, schema):
         if rule == "grad":
             rules.append((targets, None, []))
             continue
-        params = _rule_params(record, schema, rule, tensors)
-        rules.append((targets, rule, params))
+        fn, names = _rule_function(rule)
+        params = _rule_params(record, schema, names)
+        rules.append((targets, fn, params))
         for code in params:
             if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
@@ -120,9 +129,26 @@ def make_op(record):
         several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
     o.set_traits(is_view=bool(record.view), has_out="out" in variants(record), shape_rule=record.shape,
                  node_type=_node_name(schema), returns=several)
-    rules, saved = _rules(record, schema)
-    o.set_rules(rules, saved, 0)
+    _set_rules(o)
     return o
+
+
+_unresolved = []  # ops with a rule that names an op which was not registered yet
+
+
+def _set_rules(o):
+    rules, saved = _rules(o.record, o.schema)
+    if any(fn is None and params for _, fn, params in rules):
+        _unresolved.append(o)
+    else:
+        o.set_rules(rules, saved, 0)
+
+
+def _resolve():
+    waiting = _unresolved[:]
+    _unresolved.clear()
+    for o in waiting:
+        _set_rules(o)
 
 
 def variants(record):
@@ -189,6 +215,10 @@ def register_all(records):
     """Register many records, in order."""
     for r in records:
         register(r)
+    _resolve()
+    if _unresolved:
+        o = _unresolved[0]
+        raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
 
 # ---- reading back --------------------------------------------------------------------------------------------------
