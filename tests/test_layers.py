@@ -26,7 +26,7 @@ LAYERS = [
     ("kernels",),
     ("core",),
     ("ops", "native", "registry", "library", "overrides", "plugins", "errors", "hookspecs", "_assemble", "tensor_methods",
-     "interop", "printing", "random", "serialization", "config", "memory"),
+     "interop", "copying", "legacy", "printing", "random", "serialization", "object_tree", "torch_archive", "config"),
     ("autograd",),
     ("graph",),
     ("nn", "optim", "jit", "func", "testing", "cli", "utils", "describe", "stubs", "linalg", "special", "fft", "as_torch",
