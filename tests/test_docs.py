@@ -20,7 +20,7 @@ def snippets(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)             # snippets may save files
+    monkeypatch.chdir(tmp_path)  # snippets may save files
     blocks = snippets(page)
     if not blocks:
         pytest.skip("no Python on this page")

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tinygrad_ext.core.callables import set_handler
 
 import tinygrad_ext as tg
 from tinygrad_ext import describe, registry, stubs
-from tinygrad_ext.core.callables import set_handler
 from tinygrad_ext.testing import compare, sweep
 
 ROOT = Path(__file__).parent.parent
@@ -121,15 +121,22 @@ def test_wrong_arguments_are_refused_by_its_name(fn):
 def test_it_has_a_stub(fn):
     assert stubs.stub(fn) == (
         "def scaled_square(input: Tensor, scale: _float = 0.5, *, out: Tensor | None = None) -> Tensor:\n"
-        '    """Square of each element times a number."""\n    ...')
+        '    """Square of each element times a number."""\n    ...'
+    )
 
 
 def test_it_has_a_section_in_the_reference(op):
     from tools import docs
 
     page = docs.render([op])["tgxdemo.md"]
-    for wanted in (f"## {NAME}", op.record.schema, "Square of each element times a number.", "Owner: tgx-demo 1.0",
-                   "Derivative: yes, by self", "Dtypes: float32, float64, float16, bfloat16"):
+    for wanted in (
+        f"## {NAME}",
+        op.record.schema,
+        "Square of each element times a number.",
+        "Owner: tgx-demo 1.0",
+        "Derivative: yes, by self",
+        "Dtypes: float32, float64, float16, bfloat16",
+    ):
         assert wanted in page
 
 
@@ -156,7 +163,7 @@ def test_the_sweep_covers_it(op):
     assert op in sweep.ops()
     for dtype in sweep.supported(op):
         for sample in sweep.samples(op, dtype):
-            if dtype == "bfloat16":         # NumPy has none
+            if dtype == "bfloat16":  # NumPy has none
                 continue
             want = sweep.reference(op)(compare.to_numpy(sample.args[0]))
             compare.assert_close(sweep.call(op, sample.args, sample.kwargs), want, dtype, op.name)
@@ -164,9 +171,18 @@ def test_the_sweep_covers_it(op):
 
 def test_the_test_run_covers_it(folder):
     """`pytest -k` of its name finds and passes its tests, once the package is imported."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "tgx_demo", "-k", NAME, "tests/test_every_op.py"],
-                          cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tgx_demo", "-k", NAME, "tests/test_every_op.py"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert "passed" in done.stdout, done.stdout
 
