@@ -7,7 +7,8 @@ stays what users see, and they hold the GIL: the stream's position is the only s
 import os
 import warnings
 from libc.math cimport sqrt
-from tinygrad_ext.core.dtype cimport dtype_of, is_float
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_float
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty
 from tinygrad_ext.core.types cimport (
     TGX_BOOL, TGX_U8, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_BAD_VALUE, TGX_NO_MEMORY,
 )
@@ -65,8 +66,8 @@ cdef class Generator:
 
     @property
     def device(self):
-        """Where the generator draws: always ``"cpu"``."""
-        return "cpu"
+        """Where the generator draws: always the CPU."""
+        return device_of(0)
 
     def manual_seed(self, seed):
         """Start the stream of `seed` and return the generator.
@@ -93,6 +94,24 @@ cdef class Generator:
         cdef Generator other = type(self)()
         other.mt = self.mt
         return other
+
+    def get_state(self):
+        """The state as a uint8 tensor of 5056 elements, in the layout of PyTorch's (native byte order)."""
+        cdef int64_t n = TGX_RANDOM_STATE_BYTES
+        cdef Tensor t = empty(&n, 1, TGX_U8)
+        tgx_random_save(&self.mt, t.data)
+        return t
+
+    def set_state(self, new_state):
+        """Continue from a state that `get_state` or PyTorch gave. Raises TypeError and RuntimeError if it is none."""
+        cdef Tensor t
+        if not isinstance(new_state, Tensor) or (<Tensor>new_state).tid != TGX_U8 or not (<Tensor>new_state).bits & CONTIGUOUS:
+            raise TypeError("set_state: new_state: expected a torch.ByteTensor, got "
+                            f"{new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__}; pass what "
+                            "get_state returned")
+        t = <Tensor>new_state
+        self._set_state_bytes(t.data[:t.count] if t.place == 0 else b"")
+        return self
 
     def _get_state_bytes(self):
         """The state as 5056 bytes, in the layout of PyTorch's ``get_state`` (native byte order)."""

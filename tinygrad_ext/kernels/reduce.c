@@ -1,0 +1,198 @@
+/* The walk of a reduction: which elements make up a block, wherever they lie. See reduce.h. */
+#include "reduce.h"
+
+/* ---- plan ---- */
+
+static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff_t st) {
+    if (s == 1) return;
+    if (*n && stride[*n - 1] == s * st) {
+        size[*n - 1] *= s;
+        stride[*n - 1] = st;
+        return;
+    }
+    size[*n] = s;
+    stride[*n] = st;
+    ++*n;
+}
+
+#define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
+
+/* The kept dimension whose neighbours lie behind each other, if going along the reduced ones would be slower. */
+static int unit_dim(const tgx_reduction *p) {
+    if (p->nred == 1 && p->rstride[0] == p->itemsize) return -1;
+    for (int d = 0; d < p->nkept; d++)
+        if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW ? d : -1;
+    return -1;
+}
+
+void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
+                        uint64_t mask, int itemsize) {
+    p->x = x;
+    p->itemsize = itemsize;
+    p->nkept = p->nred = 0;
+    p->count = p->outputs = 1;
+    for (int d = 0; d < ndim; d++) {
+        if (mask >> d & 1) {
+            p->count *= sizes[d];
+            add_dim(p->rsize, p->rstride, &p->nred, sizes[d], strides[d] * itemsize);
+        } else {
+            p->outputs *= sizes[d];
+            add_dim(p->ksize, p->kstride, &p->nkept, sizes[d], strides[d] * itemsize);
+        }
+    }
+    ptrdiff_t step = 1;
+    for (int d = p->nkept - 1; d >= 0; d--) {
+        p->kout[d] = step;
+        step *= p->ksize[d];
+    }
+    if (!p->count) p->nred = 0; /* the neutral state of `block` is the result */
+    p->unit = p->count ? unit_dim(p) : -1;
+    p->ntiles = p->outputs;
+    if (p->unit >= 0 && p->outputs) {
+        int64_t width = p->ksize[p->unit];
+        p->ntiles = p->outputs / width * ((width + TGX_TILE - 1) / TGX_TILE);
+    }
+    p->nspans = (p->count + TGX_BLOCK * TGX_SPAN - 1) / (TGX_BLOCK * TGX_SPAN);
+}
+
+/* ---- one block ---- */
+
+typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w; } tile_place;
+
+/* Where a tile begins in the operand and in the output, and how wide it is. */
+static tile_place place_of(const tgx_reduction *p, int64_t tile) {
+    tile_place at = {p->x, 0, 1, 1};
+    int64_t per = 1, inside = 0, rest = tile;
+    if (p->unit >= 0) {
+        per = (p->ksize[p->unit] + TGX_TILE - 1) / TGX_TILE;
+        inside = tile % per * TGX_TILE;
+        rest = tile / per;
+        int64_t left = p->ksize[p->unit] - inside;
+        at.w = left < TGX_TILE ? (int)left : TGX_TILE;
+        at.ostep = p->kout[p->unit];
+    }
+    for (int d = p->nkept - 1; d >= 0; d--) {
+        int64_t i = inside;
+        if (d != p->unit) {
+            i = rest % p->ksize[d];
+            rest /= p->ksize[d];
+        }
+        at.x += i * p->kstride[d];
+        at.first += i * p->kout[d];
+    }
+    return at;
+}
+
+static void gather(char *to, const char *x, ptrdiff_t stride, int64_t n, int itemsize) {
+#define GATHER(T) for (int64_t i = 0; i < n; i++) memcpy(to + i * sizeof(T), x + i * stride, sizeof(T)); return
+    switch (stride == itemsize ? 0 : itemsize) {
+    case 0: memcpy(to, x, n * itemsize); return;
+    case 1: GATHER(uint8_t);
+    case 2: GATHER(uint16_t);
+    case 4: GATHER(uint32_t);
+    case 8: GATHER(uint64_t);
+    default: GATHER(tgx_c128);
+    }
+}
+
+/* Runs of the innermost reduced dimension that make up logical elements [start, start + n). */
+typedef struct { int64_t index[TGX_MAX_DIMS]; const char *x; } cursor;
+
+static void seek(const tgx_reduction *p, cursor *c, const char *x, int64_t start) {
+    c->x = x;
+    for (int d = p->nred - 1; d >= 0; d--) {
+        c->index[d] = start % p->rsize[d];
+        start /= p->rsize[d];
+        c->x += c->index[d] * p->rstride[d];
+    }
+}
+
+static void advance(const tgx_reduction *p, cursor *c, int64_t n) {
+    int d = p->nred - 1;
+    c->index[d] += n;
+    c->x += n * p->rstride[d];
+    while (d > 0 && c->index[d] == p->rsize[d]) {
+        c->x += p->rstride[d - 1] - p->rsize[d] * p->rstride[d];
+        c->index[d] = 0;
+        c->index[--d]++;
+    }
+}
+
+static void scattered_block(const tgx_reduction *p, const char *x, int64_t start, int64_t n, tgx_acc *acc) {
+    _Alignas(64) char buffer[TGX_BLOCK * sizeof(tgx_c128)];
+    int inner = p->nred - 1;
+    cursor c;
+    seek(p, &c, x, start);
+    for (int64_t done = 0; done < n;) {
+        int64_t run = p->rsize[inner] - c.index[inner];
+        if (run > n - done) run = n - done;
+        gather(buffer + done * p->itemsize, c.x, p->rstride[inner], run, p->itemsize);
+        advance(p, &c, run);
+        done += run;
+    }
+    p->reducer->block(buffer, n, start, p->aux, acc);
+}
+
+static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
+    const char *rows[TGX_BLOCK];
+    cursor c;
+    rows[0] = x;
+    if (p->nred) seek(p, &c, x, start);
+    for (int64_t r = 0; p->nred && r < n; r++) {
+        rows[r] = c.x;
+        advance(p, &c, 1);
+    }
+    p->reducer->rows(rows, n, w, start, p->aux, acc);
+}
+
+static void one_block(const tgx_reduction *p, const tile_place *at, int64_t j, tgx_acc *acc) {
+    int64_t start = j * TGX_BLOCK, n = p->count - start < TGX_BLOCK ? p->count - start : TGX_BLOCK;
+    if (p->unit >= 0) row_block(p, at->x, at->w, start, n, acc);
+    else if (!p->nred) p->reducer->block(at->x, n, start, p->aux, acc);
+    else if (p->nred == 1 && p->rstride[0] == p->itemsize)
+        p->reducer->block(at->x + start * p->itemsize, n, start, p->aux, acc);
+    else scattered_block(p, at->x, start, n, acc);
+}
+
+/* ---- tiles ---- */
+
+/* The blocks of one span, folded; a count of 0 gives the neutral state. */
+static void one_span(const tgx_reduction *p, const tile_place *at, int64_t span, tgx_acc *acc) {
+    tgx_acc part;
+    int64_t j = span * TGX_SPAN, end = j + TGX_SPAN;
+    one_block(p, at, j, acc);
+    for (j++; j < end && j * TGX_BLOCK < p->count; j++) {
+        one_block(p, at, j, &part);
+        p->reducer->merge(acc, &part, at->w);
+    }
+}
+
+static void finish(const tgx_reduction *p, const tile_place *at, const tgx_acc *acc) {
+    p->reducer->finish(acc, at->w, p->count, p->aux,
+                       p->out ? p->out + at->first * p->osize : NULL, at->ostep * p->osize,
+                       p->out2 ? p->out2 + at->first * p->osize2 : NULL, at->ostep * p->osize2);
+}
+
+void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
+    tgx_acc acc, part;
+    for (int64_t tile = lo; tile < hi; tile++) {
+        tile_place at = place_of(p, tile);
+        one_span(p, &at, 0, &acc);
+        for (int64_t s = 1; s < p->nspans; s++) {
+            one_span(p, &at, s, &part);
+            p->reducer->merge(&acc, &part, at.w);
+        }
+        finish(p, &at, &acc);
+    }
+}
+
+void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) {
+    tile_place at = place_of(p, tile);
+    for (int64_t s = lo; s < hi; s++) one_span(p, &at, s, &parts[s]);
+}
+
+void tgx_reduction_fold(const tgx_reduction *p, int64_t tile, tgx_acc *parts) {
+    tile_place at = place_of(p, tile);
+    for (int64_t s = 1; s < p->nspans; s++) p->reducer->merge(&parts[0], &parts[s], at.w);
+    finish(p, &at, &parts[0]);
+}

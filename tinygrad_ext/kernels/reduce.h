@@ -1,0 +1,64 @@
+/* The ABI of reductions, and the walk over strided operands.
+ *
+ * A reducer folds the elements of one logical order into accumulators. The order is fixed by the logical index
+ * alone: it is cut into blocks of TGX_BLOCK, element r of a block goes to lane r % 16, the lanes are folded in
+ * halves, the blocks one after the other to spans of TGX_SPAN blocks, and these one after the other. Both inner loops, `block` (one output, its elements behind each
+ * other) and `rows` (a tile of neighbouring outputs, one row of elements after another), keep this order. So a
+ * result depends neither on strides nor on the number of threads.
+ * Accumulators are wide (double, int64), which makes float32 sums right to the last bit at any length. */
+#ifndef TGX_REDUCE_H
+#define TGX_REDUCE_H
+#include "types.h"
+
+#define TGX_BLOCK 2048
+#define TGX_TILE 128
+#define TGX_SPAN 32
+
+/* State of up to TGX_TILE outputs; each reducer uses the members it needs. */
+typedef struct {
+    double a[TGX_TILE], b[TGX_TILE];
+    int64_t i[TGX_TILE], at[TGX_TILE];
+} tgx_acc;
+
+typedef struct {
+    /* n <= TGX_BLOCK elements behind each other into output 0; start is the logical index of the first. */
+    void (*block)(const char *x, int64_t n, int64_t start, const tgx_scalar *aux, tgx_acc *acc);
+    /* n <= TGX_BLOCK rows of w <= TGX_TILE elements into outputs 0..w-1. */
+    void (*rows)(const char *const *x, int64_t n, int w, int64_t start, const tgx_scalar *aux, tgx_acc *acc);
+    /* Fold the state of a later block into acc. */
+    void (*merge)(tgx_acc *acc, const tgx_acc *later, int w);
+    /* Write w results of `count` elements each; strides in bytes; out or out2 may be NULL where an op allows. */
+    void (*finish)(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux,
+                   char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2);
+} tgx_reducer;
+
+enum tgx_reduction_op {
+    TGX_SUM, TGX_MEAN, TGX_NANSUM, TGX_PROD, TGX_VAR, TGX_MAX, TGX_MIN, TGX_ARGMAX, TGX_ARGMIN, TGX_ANY, TGX_ALL,
+    TGX_COUNT, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_NREDUCTIONS
+};
+
+typedef tgx_reducer tgx_reducer_table[TGX_NREDUCTIONS][TGX_NTYPES];
+
+/* One reduction, planned. Kept and reduced dimensions stand outermost first in logical order, merged where possible. */
+typedef struct {
+    const tgx_reducer *reducer;
+    const tgx_scalar *aux;
+    const char *x;
+    char *out, *out2;
+    int itemsize, osize, osize2;
+    int nkept, nred, unit;                 /* unit: kept dimension walked in tiles, or -1 */
+    int64_t ksize[TGX_MAX_DIMS], rsize[TGX_MAX_DIMS];
+    ptrdiff_t kstride[TGX_MAX_DIMS], rstride[TGX_MAX_DIMS], kout[TGX_MAX_DIMS];
+    int64_t count, outputs;                /* elements per output; outputs */
+    int64_t ntiles, nspans;
+} tgx_reduction;
+
+/* Dimensions with a bit in `mask` are reduced; strides in elements. Fill reducer, aux, out, ... before or after. */
+void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
+                        uint64_t mask, int itemsize);
+/* Whole tiles [lo, hi). */
+void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi);
+/* Spans [lo, hi) of one tile into parts[lo..hi), and their fold into the tile's outputs. */
+void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts);
+void tgx_reduction_fold(const tgx_reduction *p, int64_t tile, tgx_acc *parts);
+#endif

@@ -1,0 +1,71 @@
+/* The reducers, once for each instruction set: a table by op and dtype. */
+#include "reduce.h"
+#include "loops.h"
+
+#define LANES 16
+#define FOLD(lane, OP) for (int h = LANES / 2; h; h /= 2) for (int l = 0; l < h; l++) lane[l] = OP(lane[l], lane[l + h])
+
+#define BLOCK_FN(NAME) static void NAME##_block(const char *p, int64_t n, int64_t start, const tgx_scalar *aux, tgx_acc *acc)
+#define ROWS_FN(NAME) static void NAME##_rows(const char *const *rows, int64_t n, int w, int64_t start, \
+                                              const tgx_scalar *aux, tgx_acc *acc)
+#define MERGE_FN(NAME) static void NAME(tgx_acc *acc, const tgx_acc *later, int w)
+#define FINISH_FN(NAME) static void NAME(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux, \
+                                         char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2)
+
+#include "reduce_sum.h"
+#include "reduce_moment.h"
+#include "reduce_order.h"
+
+#define INTS(M) M(TGX_U8, u8) M(TGX_I8, i8) M(TGX_I16, i16) M(TGX_I32, i32) M(TGX_I64, i64)
+#define R(fold, merge, finish) {fold##_block, fold##_rows, merge, finish}
+
+const tgx_reducer_table ISA(tgx_reducers) = {
+    [TGX_SUM] = {
+#define ROW(D, S) [D] = R(sum_##S, add_i, put_i),
+        INTS(ROW) ROW(TGX_BOOL, b8)
+#undef ROW
+        [TGX_F16] = R(sum_f16, add_a, put_a_f16), [TGX_BF16] = R(sum_bf16, add_a, put_a_bf16),
+        [TGX_F32] = R(sum_f32, add_a, put_a_f32), [TGX_F64] = R(sum_f64, add_a, put_a_f64),
+        [TGX_C64] = R(sum_c64, add_ab, put_ab_c64), [TGX_C128] = R(sum_c128, add_ab, put_ab_c128)},
+    [TGX_MEAN] = {
+        [TGX_F16] = R(sum_f16, add_a, mean_f16), [TGX_BF16] = R(sum_bf16, add_a, mean_bf16),
+        [TGX_F32] = R(sum_f32, add_a, mean_f32), [TGX_F64] = R(sum_f64, add_a, mean_f64),
+        [TGX_C64] = R(sum_c64, add_ab, mean_c64), [TGX_C128] = R(sum_c128, add_ab, mean_c128)},
+    [TGX_NANSUM] = {[TGX_F32] = R(nansum_f32, add_a, put_a_f32), [TGX_F64] = R(nansum_f64, add_a, put_a_f64)},
+    [TGX_PROD] = {
+#define ROW(D, S) [D] = R(prod_##S, mul_i, put_i),
+        INTS(ROW) ROW(TGX_BOOL, b8)
+#undef ROW
+        [TGX_F32] = R(prod_f32, mul_a, put_a_f32), [TGX_F64] = R(prod_f64, mul_a, put_a_f64)},
+    [TGX_VAR] = {[TGX_F32] = R(var_f32, merge_var, put_var_f32), [TGX_F64] = R(var_f64, merge_var, put_var_f64)},
+#define ROW(D, S) [D] = R(max_##S, max_i, put_i_##S),
+    [TGX_MAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
+                 [TGX_F32] = R(max_f32, max_a, put_a_f32), [TGX_F64] = R(max_f64, max_a, put_a_f64)},
+#undef ROW
+#define ROW(D, S) [D] = R(min_##S, min_i, put_i_##S),
+    [TGX_MIN] = {INTS(ROW) ROW(TGX_BOOL, b8)
+                 [TGX_F32] = R(min_f32, min_a, put_a_f32), [TGX_F64] = R(min_f64, min_a, put_a_f64)},
+#undef ROW
+#define ROW(D, S) [D] = R(argmax_##S, argmax_i, put_at_##S),
+    [TGX_ARGMAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
+                    [TGX_F32] = R(argmax_f32, argmax_a, put_at_f32), [TGX_F64] = R(argmax_f64, argmax_a, put_at_f64)},
+#undef ROW
+#define ROW(D, S) [D] = R(argmin_##S, argmin_i, put_at_##S),
+    [TGX_ARGMIN] = {INTS(ROW) ROW(TGX_BOOL, b8)
+                    [TGX_F32] = R(argmin_f32, argmin_a, put_at_f32), [TGX_F64] = R(argmin_f64, argmin_a, put_at_f64)},
+#undef ROW
+#define EVERY(ROW) INTS(ROW) ROW(TGX_BOOL, b8) ROW(TGX_F16, f16) ROW(TGX_BF16, bf16) ROW(TGX_F32, f32) \
+                   ROW(TGX_F64, f64) ROW(TGX_C64, c64) ROW(TGX_C128, c128)
+#define ROW(D, S) [D] = R(any_##S, or_i, put_i_b8),
+    [TGX_ANY] = {EVERY(ROW)},
+#undef ROW
+#define ROW(D, S) [D] = R(all_##S, and_i, put_i_b8),
+    [TGX_ALL] = {EVERY(ROW)},
+#undef ROW
+#define ROW(D, S) [D] = R(count_##S, add_i, put_i),
+    [TGX_COUNT] = {EVERY(ROW)},
+#undef ROW
+    [TGX_NORM1] = {[TGX_F32] = R(norm1_f32, add_a, put_a_f32), [TGX_F64] = R(norm1_f64, add_a, put_a_f64)},
+    [TGX_NORM2] = {[TGX_F32] = R(norm2_f32, add_a, root_f32), [TGX_F64] = R(norm2_f64, add_a, root_f64)},
+    [TGX_NORMP] = {[TGX_F32] = R(normp_f32, add_a, rootp_f32), [TGX_F64] = R(normp_f64, add_a, rootp_f64)},
+};

@@ -1,0 +1,94 @@
+/* Reducers whose result does not depend on the order: largest, smallest, any, all. NaN wins, the first one. */
+#define WIDE 64
+
+#define MOST(m, x) ((x) > (m) || (x) != (x) ? (x) : (m))
+#define LEAST(m, x) ((x) < (m) || (x) != (x) ? (x) : (m))
+#define OR(m, x) ((m) | ((x) != 0))
+#define AND(m, x) ((m) & ((x) != 0))
+
+#define WIDE_FOLD(NAME, S, A, M, START, STEP) \
+BLOCK_FN(NAME) { \
+    const S_##S *x = (const S_##S *)p; \
+    A lane[WIDE], best = START; \
+    int64_t i = 0; \
+    if (n >= WIDE) { \
+        for (int l = 0; l < WIDE; l++) lane[l] = START; \
+        for (; i + WIDE <= n; i += WIDE) { \
+            SIMD for (int l = 0; l < WIDE; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
+        for (int l = 0; l < WIDE; l++) best = STEP(best, lane[l]); } \
+    for (; i < n; i++) best = STEP(best, GET_##S(x[i])); \
+    acc->M[0] = best; } \
+ROWS_FN(NAME) { \
+    A best[TGX_TILE]; \
+    for (int c = 0; c < w; c++) best[c] = START; \
+    for (int64_t r = 0; r < n; r++) { \
+        const S_##S *x = (const S_##S *)rows[r]; \
+        SIMD for (int c = 0; c < w; c++) best[c] = STEP(best[c], GET_##S(x[c])); } \
+    for (int c = 0; c < w; c++) acc->M[c] = best[c]; }
+
+/* Is one of 64 elements the wanted one? `v` may be NaN: then the first NaN is wanted. */
+#define SAME(v, x) ((x) == (v) || ((v) != (v) && (x) != (x)))
+#define FIND(S, T) \
+static int64_t find_##S(const S_##S *x, int64_t n, T v) { \
+    int64_t i = 0; \
+    for (; i + WIDE <= n; i += WIDE) { \
+        int hit = 0; \
+        _Pragma("omp simd reduction(|:hit)") for (int l = 0; l < WIDE; l++) hit |= SAME(v, x[i + l]); \
+        if (hit) break; } \
+    for (; i < n; i++) if (SAME(v, x[i])) return i; \
+    return 0; }
+
+#define BETTER_MOST(m, x) ((x) > (m) || ((x) != (x) && (m) == (m)))
+#define BETTER_LEAST(m, x) ((x) < (m) || ((x) != (x) && (m) == (m)))
+
+#define ARG_FOLD(NAME, FOLDED, S, T, M, BETTER) \
+BLOCK_FN(NAME) { \
+    FOLDED##_block(p, n, start, aux, acc); \
+    acc->at[0] = start + find_##S((const S_##S *)p, n, (T)acc->M[0]); } \
+ROWS_FN(NAME) { \
+    T best[TGX_TILE]; \
+    int32_t at[TGX_TILE]; \
+    const S_##S *x = (const S_##S *)rows[0]; \
+    for (int c = 0; c < w; c++) { best[c] = x[c]; at[c] = 0; } \
+    for (int32_t r = 1; r < n; r++) { \
+        x = (const S_##S *)rows[r]; \
+        SIMD for (int c = 0; c < w; c++) { \
+            int better = BETTER(best[c], x[c]); \
+            best[c] = better ? x[c] : best[c]; at[c] = better ? r : at[c]; } } \
+    for (int c = 0; c < w; c++) { acc->M[c] = best[c]; acc->at[c] = start + at[c]; } }
+
+#define ORDERED(S, T, M, LOW, HIGH) \
+    WIDE_FOLD(max_##S, S, T, M, LOW, MOST) WIDE_FOLD(min_##S, S, T, M, HIGH, LEAST) FIND(S, T) \
+    ARG_FOLD(argmax_##S, max_##S, S, T, M, BETTER_MOST) ARG_FOLD(argmin_##S, min_##S, S, T, M, BETTER_LEAST)
+ORDERED(b8, uint8_t, i, 0, 1)
+ORDERED(u8, uint8_t, i, 0, UINT8_MAX)
+ORDERED(i8, int8_t, i, INT8_MIN, INT8_MAX)
+ORDERED(i16, int16_t, i, INT16_MIN, INT16_MAX)
+ORDERED(i32, int32_t, i, INT32_MIN, INT32_MAX)
+ORDERED(i64, int64_t, i, INT64_MIN, INT64_MAX)
+ORDERED(f32, float, a, -INFINITY, INFINITY)
+ORDERED(f64, double, a, -INFINITY, INFINITY)
+
+#define TRUTHS(S, A) WIDE_FOLD(any_##S, S, A, i, 0, OR) WIDE_FOLD(all_##S, S, A, i, 1, AND)
+TRUTHS(b8, uint8_t) TRUTHS(u8, uint8_t) TRUTHS(i8, uint8_t) TRUTHS(i16, uint16_t) TRUTHS(i32, uint32_t)
+TRUTHS(i64, uint64_t) TRUTHS(f16, uint32_t) TRUTHS(bf16, uint32_t) TRUTHS(f32, uint32_t) TRUTHS(f64, uint64_t)
+TRUTHS(c64, uint64_t) TRUTHS(c128, uint64_t)
+
+/* ---- merging and writing ---- */
+
+#define MERGE_BY(NAME, M, STEP) MERGE_FN(NAME) { for (int c = 0; c < w; c++) acc->M[c] = STEP(acc->M[c], later->M[c]); }
+MERGE_BY(max_a, a, MOST) MERGE_BY(min_a, a, LEAST) MERGE_BY(max_i, i, MOST) MERGE_BY(min_i, i, LEAST)
+MERGE_BY(or_i, i, OR) MERGE_BY(and_i, i, AND)
+
+#define MERGE_ARG(NAME, M, BETTER) MERGE_FN(NAME) { \
+    for (int c = 0; c < w; c++) \
+        if (BETTER(acc->M[c], later->M[c])) { acc->M[c] = later->M[c]; acc->at[c] = later->at[c]; } }
+MERGE_ARG(argmax_a, a, BETTER_MOST) MERGE_ARG(argmin_a, a, BETTER_LEAST)
+MERGE_ARG(argmax_i, i, BETTER_MOST) MERGE_ARG(argmin_i, i, BETTER_LEAST)
+
+/* out: the element, if wanted; out2: its index. */
+#define PUT_AT(S, M) FINISH_FN(put_at_##S) { \
+    for (int c = 0; c < w; c++) { \
+        if (out) *(S_##S *)(out + c * stride) = (S_##S)acc->M[c]; \
+        *(int64_t *)(out2 + c * stride2) = acc->at[c]; } }
+PUT_AT(b8, i) PUT_AT(u8, i) PUT_AT(i8, i) PUT_AT(i16, i) PUT_AT(i32, i) PUT_AT(i64, i) PUT_AT(f32, a) PUT_AT(f64, a)

@@ -1,0 +1,96 @@
+/* Reducers that add or multiply. Lane l of a block takes elements l, l + 16, ...; see reduce.h for the order. */
+
+#define ADD(x, y) ((x) + (y))
+#define MUL(x, y) ((x) * (y))
+
+/* A: accumulator type, M: member of tgx_acc, START: neutral value, STEP(acc, x): take in one element of storage S.
+ * In `rows`, lanes are rows of a table; a first row is stored instead of added to START, which gives the same bits. */
+#define LANED(NAME, S, A, M, START, STEP, OP) \
+BLOCK_FN(NAME) { \
+    const S_##S *x = (const S_##S *)p; \
+    A lane[LANES]; \
+    int64_t i = 0; \
+    for (int l = 0; l < LANES; l++) lane[l] = START; \
+    for (; i + LANES <= n; i += LANES) { \
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
+    for (int l = 0; i + l < n; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); \
+    FOLD(lane, OP); \
+    acc->M[0] = lane[0]; } \
+ROWS_FN(NAME) { \
+    A lane[LANES][TGX_TILE]; \
+    int used = n < LANES ? (int)n : LANES; \
+    for (int l = 0; l < used; l++) { \
+        const S_##S *x = (const S_##S *)rows[l]; \
+        SIMD for (int c = 0; c < w; c++) lane[l][c] = STEP((A)START, GET_##S(x[c])); } \
+    for (int64_t r = LANES; r < n; r++) { \
+        const S_##S *x = (const S_##S *)rows[r]; \
+        A *to = lane[r % LANES]; \
+        SIMD for (int c = 0; c < w; c++) to[c] = STEP(to[c], GET_##S(x[c])); } \
+    for (int h = LANES / 2; h; h /= 2) \
+        for (int l = 0; l < h && l + h < used; l++) { \
+            SIMD for (int c = 0; c < w; c++) lane[l][c] = OP(lane[l][c], lane[l + h][c]); } \
+    SIMD for (int c = 0; c < w; c++) acc->M[c] = lane[0][c]; }
+
+#define STEP_SUM(a, x) ((a) + (x))
+#define STEP_NANSUM(a, x) ((a) + ((x) == (x) ? (x) : 0))
+#define STEP_PROD(a, x) ((a) * (x))
+#define STEP_ABS(a, x) ((a) + fabs((double)(x)))
+#define STEP_SQUARE(a, x) ((a) + (double)(x) * (double)(x))
+#define STEP_POWER(a, x) ((a) + pow(fabs((double)(x)), aux[0].f))
+#define STEP_COUNT(a, x) ((a) + ((x) != 0))
+
+#define INT_FOLDS(S) \
+    LANED(sum_##S, S, uint64_t, i, 0, STEP_SUM, ADD) LANED(prod_##S, S, uint64_t, i, 1, STEP_PROD, MUL) \
+    LANED(count_##S, S, int64_t, i, 0, STEP_COUNT, ADD)
+INT_FOLDS(b8) INT_FOLDS(u8) INT_FOLDS(i8) INT_FOLDS(i16) INT_FOLDS(i32) INT_FOLDS(i64)
+
+LANED(sum_f16, f16, double, a, 0, STEP_SUM, ADD)
+LANED(sum_bf16, bf16, double, a, 0, STEP_SUM, ADD)
+LANED(count_f16, f16, int64_t, i, 0, STEP_COUNT, ADD)
+LANED(count_bf16, bf16, int64_t, i, 0, STEP_COUNT, ADD)
+LANED(count_c64, c64, int64_t, i, 0, STEP_COUNT, ADD)
+LANED(count_c128, c128, int64_t, i, 0, STEP_COUNT, ADD)
+
+#define FLOAT_FOLDS(S) \
+    LANED(sum_##S, S, double, a, 0, STEP_SUM, ADD) LANED(nansum_##S, S, double, a, 0, STEP_NANSUM, ADD) \
+    LANED(prod_##S, S, double, a, 1, STEP_PROD, MUL) LANED(count_##S, S, int64_t, i, 0, STEP_COUNT, ADD) \
+    LANED(norm1_##S, S, double, a, 0, STEP_ABS, ADD) LANED(norm2_##S, S, double, a, 0, STEP_SQUARE, ADD) \
+    LANED(normp_##S, S, double, a, 0, STEP_POWER, ADD)
+FLOAT_FOLDS(f32) FLOAT_FOLDS(f64)
+
+/* Complex numbers as pairs; one element after another is quick enough for them. */
+#define COMPLEX_SUM(S, F) \
+BLOCK_FN(sum_##S) { \
+    const F *x = (const F *)p; \
+    double re = 0, im = 0; \
+    for (int64_t i = 0; i < n; i++) { re += x[2 * i]; im += x[2 * i + 1]; } \
+    acc->a[0] = re; acc->b[0] = im; } \
+ROWS_FN(sum_##S) { \
+    for (int c = 0; c < w; c++) acc->a[c] = acc->b[c] = 0; \
+    for (int64_t r = 0; r < n; r++) { \
+        const F *x = (const F *)rows[r]; \
+        for (int c = 0; c < w; c++) { acc->a[c] += x[2 * c]; acc->b[c] += x[2 * c + 1]; } } }
+COMPLEX_SUM(c64, float) COMPLEX_SUM(c128, double)
+
+/* ---- merging and writing ---- */
+
+MERGE_FN(add_a) { SIMD for (int c = 0; c < w; c++) acc->a[c] += later->a[c]; }
+MERGE_FN(mul_a) { SIMD for (int c = 0; c < w; c++) acc->a[c] *= later->a[c]; }
+MERGE_FN(add_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64_t)acc->i[c] + (uint64_t)later->i[c]); }
+MERGE_FN(mul_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64_t)acc->i[c] * (uint64_t)later->i[c]); }
+MERGE_FN(add_ab) { for (int c = 0; c < w; c++) { acc->a[c] += later->a[c]; acc->b[c] += later->b[c]; } }
+
+#define PUT(NAME, S, VALUE) FINISH_FN(NAME) { \
+    if (stride == sizeof(S_##S)) { SIMD for (int c = 0; c < w; c++) ((S_##S *)out)[c] = PUT_##S(VALUE); } \
+    else for (int c = 0; c < w; c++) *(S_##S *)(out + c * stride) = PUT_##S(VALUE); }
+#define PUT_FLOAT(S) PUT(put_a_##S, S, acc->a[c]) PUT(mean_##S, S, acc->a[c] / count)
+PUT_FLOAT(f16) PUT_FLOAT(bf16)
+PUT_FLOAT(f32) PUT_FLOAT(f64)
+PUT(put_i, i64, acc->i[c])
+PUT(put_i_b8, b8, acc->i[c]) PUT(put_i_u8, u8, acc->i[c]) PUT(put_i_i8, i8, acc->i[c])
+PUT(put_i_i16, i16, acc->i[c]) PUT(put_i_i32, i32, acc->i[c]) PUT(put_i_i64, i64, acc->i[c])
+PUT(put_ab_c64, c64, (float)acc->a[c] + (float)acc->b[c] * I) PUT(put_ab_c128, c128, acc->a[c] + acc->b[c] * I)
+PUT(mean_c64, c64, (float)(acc->a[c] / count) + (float)(acc->b[c] / count) * I)
+PUT(mean_c128, c128, acc->a[c] / count + acc->b[c] / count * I)
+PUT(root_f32, f32, sqrt(acc->a[c])) PUT(root_f64, f64, sqrt(acc->a[c]))
+PUT(rootp_f32, f32, pow(acc->a[c], 1 / aux[0].f)) PUT(rootp_f64, f64, pow(acc->a[c], 1 / aux[0].f))

@@ -1,0 +1,122 @@
+"""What the records of reductions share: gradients brought back to the operand's shape, shape rules, samples."""
+
+from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.shapes import meta, reduced
+
+
+def kept(shape, dim):
+    """`shape` with size 1 in place of the reduced dimensions."""
+    rank = len(shape)
+    dims = () if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    gone = {d % max(rank, 1) for d in dims} or range(rank)
+    return tuple([1 if i in gone else s for i, s in enumerate(shape)])
+
+
+def unfold(t, shape, dim, keepdim):
+    """A reduced tensor with its reduced dimensions back at size 1."""
+    return t if keepdim else t.view(kept(shape, dim))
+
+
+def spread(grad, shape, dim, keepdim):
+    """A gradient of a reduction, repeated to the operand's shape."""
+    return unfold(grad, shape, dim, keepdim).expand(shape)
+
+
+def reduced_count(shape, dim):
+    """How many elements go into one result."""
+    n = 1
+    for s, k in zip(shape, kept(shape, dim)):
+        n *= s if k == 1 else 1
+    return n
+
+
+# ---- shape rules ---------------------------------------------------------------------------------------------------
+
+
+def wide(dtype):
+    """dtype of a sum: int64 for integers and bool."""
+    from tinygrad_ext import int64
+
+    return dtype if dtype.is_floating_point or dtype.is_complex else int64
+
+
+def sum_shape(self, dim=None, keepdim=False, dtype=None):
+    """sum-like: integers widen unless a dtype is given."""
+    return reduced(self, dim, keepdim, dtype=dtype or wide(self.dtype))
+
+
+def truth_shape(self, dim=None, keepdim=False):
+    """any, all: bool, uint8 for uint8; an empty list reduces nothing."""
+    from tinygrad_ext import bool as truth
+    from tinygrad_ext import uint8
+
+    dtype = uint8 if self.dtype == uint8 else truth
+    return meta(self.shape, dtype) if dim in ((), []) else reduced(self, dim, keepdim, dtype=dtype)
+
+
+def index_shape(self, dim=None, keepdim=False):
+    """argmax: int64."""
+    from tinygrad_ext import int64
+
+    return reduced(self, dim, keepdim, dtype=int64)
+
+
+def pair_shape(self, dim, keepdim=False):
+    """(values, indices)."""
+    return reduced(self, dim, keepdim), index_shape(self, dim, keepdim)
+
+
+# ---- samples and references ----------------------------------------------------------------------------------------
+
+
+def whole(make):
+    """No dim: every rank, and no elements."""
+    for shape in ((3, 4), (5,), (), (0, 3), (2, 1, 3), (40, 67)):
+        yield Sample(make(*shape))
+
+
+def filled(make):
+    """No dim, at least one element, no ties."""
+    for shape in ((3, 4), (5,), (), (2, 1, 3), (40, 3)):
+        yield Sample(make.distinct(*shape))
+
+
+def one_dim(make):
+    """A single dim with and without keepdim."""
+    for shape, dim in (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((), 0), ((), -1), ((0, 3), 1), ((5,), 0)):
+        yield Sample(make.distinct(*shape), dim)
+        yield Sample(make.distinct(*shape), dim, keepdim=True)
+    yield Sample(make.distinct(70, 3), dim=0)
+
+
+def some_dims(make):
+    """A dim, lists of dims, none."""
+    yield from one_dim(make)
+    for shape, dim in (((2, 3, 4), (0, 2)), ((2, 3, 4), [-1, 0]), ((2, 3, 4), (0, 1, 2)), ((2, 3), ()), ((2, 1, 20), (0, 1))):
+        yield Sample(make(*shape), dim)
+        yield Sample(make(*shape), dim, True)
+
+
+def sized_dims(make):
+    """Dims that may be empty, for reductions that have a neutral element."""
+    yield from some_dims(make)
+    yield Sample(make(0, 3), 0)
+    yield Sample(make(2, 3), None, True)
+
+
+def numpy_axis(x, dim):
+    """PyTorch's dim as NumPy's axis."""
+    if isinstance(dim, (tuple, list)):
+        return tuple(dim) or None
+    return dim if x.ndim else None
+
+
+def by_numpy(name):
+    """NumPy's reduction of that name, under PyTorch's argument names."""
+
+    def reference(x, dim=None, keepdim=False, dtype=None):
+        import numpy
+
+        return getattr(numpy, name)(x, axis=numpy_axis(x, dim), keepdims=keepdim)
+
+    return reference
