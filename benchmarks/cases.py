@@ -60,6 +60,10 @@ def large(name, call, *shapes, budget=1.0, group="large", numpy=True):
     CASES.append(Case(name, group, budget, build, PLAIN, ("numpy",) if numpy else ()))
 
 
+def _cat(cat, *tensors):
+    return lambda: cat(tensors)
+
+
 # ---- small ops: 8 elements -----------------------------------------------------------------------------------------
 
 small("add", 0.20, lambda m, a, b: lambda: a + b, (8,), (8,))
@@ -70,7 +74,7 @@ small("add with grad", 0.20, lambda m, a, b: lambda: a + b, (8,), (8,), variants
 small("view", 0.25, lambda m, a: lambda: a.view(2, 4), (8,), numpy=False)
 small("t", 0.25, lambda m, a: lambda: a.t(), (2, 4), numpy=False)
 small("matmul 2x8x4", 0.25, lambda m, a, b: lambda: a @ b, (2, 8), (8, 4))
-small("cat", 0.25, lambda m, a, b: lambda f=getattr(m, "cat", None) or m.concatenate: f((a, b)), (8,), (8,))
+small("cat", 0.25, lambda m, a, b: _cat(m.concatenate, a, b), (8,), (8,))
 small("sum(dim)", 0.25, lambda m, a: lambda: a.sum(1), (2, 4))
 small("index [i]", 0.30, lambda m, a: lambda: a[1], (2, 4))
 small("index [i, a:b]", 0.30, lambda m, a: lambda: a[1, 1:3], (2, 4))

@@ -2,12 +2,12 @@
 
 The graph is drawn from the sources: `import` and `cimport` lines of .py, .pyx and .pxd files, those inside functions
 too. A name taken from the package itself (`from tinygrad_ext import zeros`, `tg.zeros`) counts as the layer that
-defines it: a dtype is core, an op is ops.
+defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count as core, whose state they switch.
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
 autograd/slots.py fills at import: the one file that says which op does an engine's job. So in core/ a string that
-equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute asked of a foreign
-object, or as the word a message begins with. autograd/ stands above the ops and calls them as users do.
+equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute asked of a
+foreign object, or as the word a message begins with. autograd/ stands above the ops and calls them as users do.
 """
 
 import builtins
@@ -67,6 +67,7 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The package's root and what puts it together see everything: they are the door, not a layer.
+MODES = "tinygrad_ext.autograd.modes"
 DOORS = {"__init__", "_assemble", "tensor_methods"}
 ARROW = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M
@@ -94,8 +95,8 @@ def layer_of_name(name):
         return name
     if name in registry.functions:
         return "ops"
-    value = getattr(tg, name, None)
-    return layer(getattr(value, "__module__", None) or "") or "core"
+    module = getattr(getattr(tg, name, None), "__module__", None) or ""
+    return "core" if module == MODES else layer(module) or "core"
 
 
 def arrows(path):

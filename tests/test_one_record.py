@@ -1,4 +1,4 @@
-"""One record, in a package of somebody else's, is enough: every form, check, page, stub and benchmark follows from it."""
+"""One record in somebody else's package is enough: every form, check, page, stub and benchmark follows from it."""
 
 import os
 import subprocess
@@ -188,5 +188,5 @@ def test_the_test_run_covers_it(folder):
 
 
 def test_a_second_record_of_the_same_name_is_refused(op):
-    with pytest.raises(RuntimeError, match="is registered already, by .*tgx_demo.py:16"):
+    with pytest.raises(RuntimeError, match=r"is registered already, by .*tgx_demo.py:16"):
         registry.register(op.record)

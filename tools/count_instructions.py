@@ -71,9 +71,7 @@ def main(arguments):
     if "--plain" in arguments:
         print(never, emptied)
     else:
-        print(
-            f"a + b, 8 float32: {never:.1f} instructions with slots never filled, {emptied:.1f} after filling and emptying"
-        )
+        print(f"a + b, 8 float32: {never:.1f} instructions, {emptied:.1f} after the slots were filled and emptied")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,8 @@ NAMES = {
 # function or method name -> type of the result
 RETURNS = {
     "__init__": "None",
+    "reset_parameters": "None",
+    "reset_running_stats": "None",
     "__len__": "_int",
     "__iter__": "_Iterator[_Any]",
     "backward": "None",
@@ -117,7 +119,8 @@ def function(name, fn, indent="", owner=None):
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
-        return f"{indent}def {name}({'self, ' if owner else ''}*args: _Any, **kwargs: _Any) -> {RETURNS.get(name, '_Any')}: ..."
+        returns = RETURNS.get(name, "_Any")
+        return f"{indent}def {name}({'self, ' if owner else ''}*args: _Any, **kwargs: _Any) -> {returns}: ..."
     texts, star = [], False
     for i, p in enumerate(parameters):
         if owner and i == 0:
@@ -152,17 +155,15 @@ def _parameter(p):
 
 
 def cls(c, known):
-    """Lines of a class: its base among `known`, and the public methods it defines itself or takes from an unknown base."""
+    """Lines of a class: its base among `known`, and the public methods that this base does not have."""
     bases = [b.__name__ for b in c.__mro__[1:] if b.__name__ in known][:1]
     if not bases and issubclass(c, Exception):
         bases = [next(b.__name__ for b in c.__mro__[1:] if b.__module__ == "builtins")]
-    inherited = {n for b in c.__mro__[1:] if b.__name__ in bases for n in dir(b)}
+    declared = {k for b in c.__mro__[1:] if b.__name__ in bases for k in b.__mro__}
     lines = []
     for name in sorted(dir(c), key=lambda n: (n != "__init__", n)):
-        found = inspect.getattr_static(c, name)
-        if (name.startswith("_") and name not in DUNDERS) or (name in inherited and name not in vars(c)):
-            continue
-        if getattr(found, "__objclass__", None) is object or (name == "__init__" and c.__init__ is object.__init__):
+        found, definer = inspect.getattr_static(c, name), next((k for k in c.__mro__ if name in vars(k)), type)
+        if (name.startswith("_") and name not in DUNDERS) or definer in declared or definer in (object, type):
             continue
         if isinstance(found, property):
             lines.append(f"    @property\n    def {name}(self) -> _Any: ...")
