@@ -236,6 +236,8 @@ cdef int _refuse(Op op, PyObject **args, int dtype) except -1:
     cdef int i, first = -1
     if "int" in op.refuses and is_integral(dtype):
         raise RuntimeError(op.refuses["int"])
+    if "complex" in op.refuses and is_complex(dtype):
+        raise RuntimeError(op.refuses["complex"])
     for i in range(op.ntensors):
         o = <object>args[op.tensors[i]]
         if "bool" in op.refuses and (isinstance(o, bool) or (isinstance(o, Tensor) and (<Tensor>o).tid == TGX_BOOL)):
@@ -344,9 +346,13 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
         _refuse(op, args, dtype)
     if op.to_float and is_integral(dtype):
         dtype = default_dtype_id
+    if op.bool_to_int and dtype == TGX_BOOL:
+        dtype = TGX_I64
+    out_dtype = _output(op, dtype)
+    if out != NULL and out == args[0]:
+        refuse_cast(out_dtype, (<Tensor><object>out).tid)
     if op.loops[dtype] == NULL:
         _no_loop(op, dtype)
-    out_dtype = _output(op, dtype)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
         return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
@@ -376,7 +382,8 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
     cdef object o
     cdef bint inplace = args[0] == <PyObject *>out
     if inplace:
-        refuse_cast(out_dtype, out.tid)
+        if op.fixed_out == -2 and is_complex(dtype):
+            raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
         if ndim != out.rank or _differs(out, shape):
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
                                f"{[shape[i] for i in range(ndim)]}")

@@ -32,7 +32,7 @@ def _with_inplace(name, arguments, *defaults):
 # ---- rectifiers ----------------------------------------------------------------------------------------------------
 
 op("aten::relu(Tensor self) -> Tensor",
-   scalar={"int float": "x <= 0 ? 0 : x"},
+   scalar={"int float half": "x <= 0 ? 0 : x"},
    grad={"self": lambda grad, result: fused.threshold_backward(grad, result, 0)},
    where=". nn.functional", reference=lambda x: _np().maximum(x, 0),
    refuses={"bool": "Boolean inputs not supported for relu: convert them first, for example with .float()"},
@@ -65,8 +65,9 @@ op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_s
    doc="Derivative of leaky_relu.")
 
 op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-   scalar={"int float": "x < min_val ? min_val : x > max_val ? max_val : x"},
+   scalar={"signed float": "x < min_val ? min_val : x > max_val ? max_val : x"},
    grad={"self": lambda grad, self, min_val, max_val: fused.hardtanh_backward(grad, self, min_val, max_val)},
+   refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
    variants="function inplace", where="nn.functional", reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
    doc="Elements limited to the range from min_val to max_val, with no gradient outside and on its ends.")
 
@@ -267,12 +268,12 @@ op("aten::logsigmoid(Tensor self) -> Tensor",
    doc="log(sigmoid(x)) without overflow.")
 
 op("aten::softsign(Tensor self) -> Tensor",
-   scalar={"float": "x / (1 + fabs(x))"}, grad={"self": lambda grad, self: grad / (1 + self.abs()).square()},
+   scalar={"float": "x / (1 + fabs(x))"}, promote="float", grad={"self": lambda grad, self: grad / (1 + self.abs()).square()},
    variants="function", where="nn.functional", reference=lambda x: x / (1 + abs(x)),
    doc="x / (1 + |x|).")
 
 op("aten::tanhshrink(Tensor self) -> Tensor",
-   scalar={"float": "x - tanh(x)"}, grad={"self": lambda grad, self: grad * self.tanh().square()},
+   scalar={"float": "x - tanh(x)"}, promote="float", grad={"self": lambda grad, self: grad * self.tanh().square()},
    variants="function", where="nn.functional", reference=lambda x: x - _np().tanh(x),
    doc="x - tanh(x).")
 
@@ -299,6 +300,8 @@ op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
 def _glu(self, dim):
     if self.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
+    if not self.dtype.is_floating_point:
+        raise NotImplementedError(f"\"glu\" not implemented for {self.dtype}: convert the argument first, for example with .float()")
     if self.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
     half = self.shape[dim] // 2

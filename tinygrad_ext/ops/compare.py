@@ -85,6 +85,7 @@ op("aten::maximum(Tensor self, Tensor other) -> Tensor",
    grad={"self": lambda grad, self, other: fused.chosen(grad, self, other),
          "other": lambda grad, self, other: fused.chosen(grad, other, self)},
    variants="function method out", samples=_pairs, reference="numpy.maximum",
+   refuses={"complex": "maximum not implemented for complex tensors: they have no order"},
    doc="The larger of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::minimum(Tensor self, Tensor other) -> Tensor",
@@ -92,6 +93,7 @@ op("aten::minimum(Tensor self, Tensor other) -> Tensor",
    grad={"self": lambda grad, self, other: fused.chosen(grad, other, self),
          "other": lambda grad, self, other: fused.chosen(grad, self, other)},
    variants="function method out", samples=_pairs, reference="numpy.minimum",
+   refuses={"complex": "minimum not implemented for complex tensors: they have no order"},
    doc="The smaller of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::chosen(Tensor grad, Tensor larger, Tensor smaller) -> Tensor",

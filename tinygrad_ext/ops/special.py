@@ -48,7 +48,8 @@ op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
 
 op("aten::heaviside(Tensor self, Tensor values) -> Tensor",
    scalar={"bool int": "x == 0 ? y : x > 0", "float": "x == 0 ? y : x > 0"},
-   refuses={"mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them"},
+   refuses={"mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them",
+            "complex": "heaviside is not yet implemented for complex tensors: they have no sign"},
    reference="numpy.heaviside",
    doc="0 for negative elements, 1 for positive ones, `values` for zeros.")
 
