@@ -41,11 +41,15 @@ def _fill_slots(folder):
     node.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     slots.fill()
-    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad"):
+    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad",
+                 "as_subclass"):
         setattr(Tensor, name, getattr(methods, name))
-    from tinygrad_ext import tensor_methods
+    from tinygrad_ext import copying, legacy, overrides, tensor_methods
 
     tensor_methods.install()
+    copying.fill_slots()
+    legacy.fill_slots()
+    overrides.install()
 
 
 def unknown_name(name):

@@ -22,7 +22,7 @@ _KINDS = {name: i for i, name in enumerate(
 _KINDS["SymInt"] = _KINDS["int"]
 _KINDS["number"] = _KINDS["Scalar"]
 _OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL = (1 << i for i in range(7))
-_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE = (i << 8 for i in range(7))
+_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
 _OUTPUT = {None: -1, "real": -2, "bool": 0}        # fixed_out of core/dispatch.pxd
 
 
@@ -68,6 +68,8 @@ def _rule_params(record, schema, fn, tensors):
             out.append(_SHAPE | places[name[:-6]])
         elif name.endswith("_dtype") and name[:-6] in places:
             out.append(_DTYPE | places[name[:-6]])
+        elif name.endswith("_geometry") and name[:-9] in places:
+            out.append(_GEOMETRY | places[name[:-9]])
         else:
             raise TypeError(f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
                             f"{', '.join(places)}, and <argument>_shape")
@@ -87,7 +89,7 @@ def _rules(record, schema):
         params = _rule_params(record, schema, rule, tensors)
         rules.append((targets, rule, params))
         for code in params:
-            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE) and code not in saved:
+            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
     return rules, saved
 
@@ -208,3 +210,6 @@ def signature_of(f):
     if "out" in variants(o.record) and not isinstance(f, OpMethod):
         out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(out)
+
+
+callables.set_readers(signature_of=signature_of, function_by_path=function_by_path)

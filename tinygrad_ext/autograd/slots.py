@@ -1,6 +1,7 @@
 """What the compiled graph needs from the ops above it."""
 
 from tinygrad_ext import registry
+from tinygrad_ext.autograd.engine import backward
 from tinygrad_ext.core import engine, node
 
 
@@ -55,7 +56,7 @@ def fill():
         "add": registry.functions["add"], "add_": registry.methods["add_"], "clone": lambda t: t.clone(),
         "detached_clone": lambda t: t.detach().clone(), "restride": lambda t, *a: t.as_strided(*a),
         "zero_": lambda t: t.zero_(), "copy_": lambda t, v: t.copy_(v), "real": lambda t: t.real,
-        "to_dtype": lambda t, d: t.to(d),
+        "to_dtype": lambda t, d: t.to(d), "backward": backward,
     }
     for name, fn in functions.items():
         node.set_slot(name, fn)

@@ -57,6 +57,7 @@ cdef enum RuleParam:        # what a derivative rule asks for, in the high byte;
     P_NEEDS = 0x400
     P_GRADS = 0x500
     P_DTYPE = 0x600
+    P_GEOMETRY = 0x700      # (sizes, strides, storage offset)
 
 cdef struct Rule:
     int ntargets

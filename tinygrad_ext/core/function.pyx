@@ -160,8 +160,8 @@ cdef class FunctionNode(Node):
             got = tuple([got.get(k) for k in self.names])
         elif not isinstance(got, tuple):
             got = (got,)
-        while len(got) > n and got[-1] is None:
-            got = got[:-1]
+        while len(got) > n and got[len(got) - 1] is None:
+            got = got[:len(got) - 1]
         if len(got) != n:
             told = ", ".join([f"{self._arg(i)}: {'a gradient' if i < len(got) and got[i] is not None else 'none' if i < len(got) else 'missing'}"
                               for i in range(max(n, len(got)))])

@@ -2,7 +2,7 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot
 from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
@@ -62,8 +62,7 @@ def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=Fa
     if gradient is None and inputs is None and self.count == 1 and TGX_F16 <= self.tid < TGX_C64:
         backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
     else:
-        from tinygrad_ext.autograd.engine import backward as general
-        general(self, gradient, retain_graph, create_graph, inputs=inputs)
+        slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def retain_grad(Tensor self):
@@ -74,6 +73,21 @@ def retain_grad(Tensor self):
         return
     (<Node>grad_fn_of(self))._retain(self.output_nr, weakref.ref(self))
     self.bits |= RETAINS_GRAD
+
+
+def as_subclass(Tensor self, cls):
+    """The same tensor as an instance of a subclass: memory, graph and version are shared."""
+    cdef Tensor t
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise RuntimeError(f"cls must be a type that inherits from Tensor, got {cls!r}")
+    t = cls.__new__(cls)
+    set_geometry(t, self)
+    t.bits |= self.bits & (REQUIRES_GRAD | DIFF_VIEW)
+    t.node, t.output_nr, t.base, t.view_version = self.node, self.output_nr, self.base, self.view_version
+    if self.node is None and self.bits & REQUIRES_GRAD:
+        # a leaf's gradients belong to the leaf: the new tensor is one step behind it
+        return as_subclass(self.view_as(self), cls)
+    return t
 
 
 def detach_(Tensor self):

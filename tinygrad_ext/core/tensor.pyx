@@ -116,6 +116,20 @@ cdef class Tensor:
             return tuple([self.strides[i] for i in range(self.rank)])
         return self.strides[wrap_dim(dim, self.rank)]
 
+    def is_contiguous(self, memory_format=None):
+        """Whether the elements lie in memory without gaps, in row-major order or in that of memory_format."""
+        cdef int64_t[4] order = [1, 3, 2, 0]
+        cdef int64_t expected = 1
+        if memory_format is None or memory_format.name != "channels_last":
+            return (self.bits & CONTIGUOUS) != 0
+        if self.rank != 4:
+            return False
+        for i in order:
+            if self.sizes[i] != 1 and self.strides[i] != expected:
+                return self.count == 0
+            expected *= self.sizes[i]
+        return True
+
     # ---- buffer protocol
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -242,6 +256,12 @@ cdef class Tensor:
         if self.rank == 0:
             raise TypeError("len() of a 0-d tensor")
         return self.sizes[0]
+
+    def __iter__(self):
+        return _slots["iter"](self)
+
+    def __contains__(self, item):
+        return _slots["contains"](self, item)
 
     def __repr__(self):
         return _slots["repr"](self)
