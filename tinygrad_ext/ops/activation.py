@@ -34,7 +34,7 @@ def _with_inplace(name, arguments, *defaults):
 op("aten::relu(Tensor self) -> Tensor",
    scalar={"int float half": "x <= 0 ? 0 : x"},
    grad={"self": lambda grad, result: fused.threshold_backward(grad, result, 0)},
-   where=". nn.functional", reference=lambda x: _np().maximum(x, 0),
+   variants="function method inplace function_", where=". nn.functional", reference=lambda x: _np().maximum(x, 0),
    refuses={"bool": "Boolean inputs not supported for relu: convert them first, for example with .float()"},
    doc="The larger of zero and each element.")
 
@@ -48,14 +48,14 @@ op("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) 
 op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
    scalar={"int float": "x <= threshold ? value : x"},
    grad={"self": lambda grad, self, threshold: fused.threshold_backward(grad, self, threshold)},
-   variants="function inplace", where=". nn.functional", samples=lambda make: [Sample(make(3, 4), 1, -2)],
+   variants="function inplace function_", where=". nn.functional", samples=lambda make: [Sample(make(3, 4), 1, -2)],
    reference=lambda x, t, v: _np().where(x <= t, _np().asarray(v).astype(x.dtype), x),
    doc="Elements above the threshold; `value` in place of the others.")
 
 op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
    scalar={"float": "x > 0 ? x : x * negative_slope"},
    grad={"self": lambda grad, self, negative_slope: fused.leaky_relu_backward(grad, self, negative_slope)},
-   variants="function inplace", where="nn.functional", reference=lambda x, slope=0.01: _np().where(x > 0, x, x * slope),
+   variants="function inplace function_", where="nn.functional", reference=lambda x, slope=0.01: _np().where(x > 0, x, x * slope),
    doc="x where positive, else negative_slope * x.")
 
 op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
@@ -68,7 +68,7 @@ op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
    scalar={"signed float": "x < min_val ? min_val : x > max_val ? max_val : x"},
    grad={"self": lambda grad, self, min_val, max_val: fused.hardtanh_backward(grad, self, min_val, max_val)},
    refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
-   variants="function inplace", where="nn.functional", reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
+   variants="function inplace function_", where="nn.functional", reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
    doc="Elements limited to the range from min_val to max_val, with no gradient outside and on its ends.")
 
 op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
@@ -128,7 +128,7 @@ op("aten::elu_backward(Tensor grad_output, Tensor self, Scalar alpha, Scalar sca
 
 def _elu_second(grad, self, alpha, scale, input_scale):
     curve = (self * input_scale).exp() * (alpha * scale * input_scale * input_scale)
-    return grad * fused.where(self <= 0, curve, 0)
+    return grad * fused.where(self < 0, curve, 0)
 
 
 op("aten::elu.functional(Tensor self, Scalar alpha=1.0, bool inplace=False) -> Tensor",
@@ -142,12 +142,12 @@ _ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.05070098735548049341933498
 op("aten::selu(Tensor self) -> Tensor",
    scalar={"float": "x <= 0 ? expm1(x) * 1.7580993408473768 : x * 1.0507009873554805"},
    grad={"self": lambda grad, self: fused.elu_backward(grad, self, _ALPHA, _SCALE, 1)},
-   variants="function inplace", where=". nn.functional",
+   variants="function inplace function_", where=". nn.functional",
    reference=lambda x: _SCALE * _np().where(x <= 0, _ALPHA * _np().expm1(_np().minimum(x, 0)), x),
    doc="elu with the constants of self-normalising networks (Klambauer et al., 2017).")
 
 op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-   compose=lambda self, alpha: fused.elu(self, alpha, 1, 1 / alpha), variants="function inplace", where=". nn.functional",
+   compose=lambda self, alpha: fused.elu(self, alpha, 1, 1 / alpha), variants="function inplace function_", where=". nn.functional",
    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
    doc="x where positive, else alpha * (exp(x / alpha) - 1).")
 
@@ -258,7 +258,7 @@ op("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar
 
 def _softplus_second(grad, x, beta, threshold):
     s = (x * beta).sigmoid()
-    return fused.where(x * beta > threshold, 0, grad * (s * (1 - s) * beta))
+    return fused.where(x * beta >= threshold, 0, grad * (s * (1 - s) * beta))
 
 
 op("aten::logsigmoid(Tensor self) -> Tensor",

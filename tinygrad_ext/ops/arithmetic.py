@@ -1,6 +1,6 @@
 """Sums, products, quotients, and the operators over them."""
 
-from tinygrad_ext.ops.fused import conj, fused
+from tinygrad_ext.ops.fused import conj, fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -118,13 +118,13 @@ op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> T
 
 op("aten::div_trunc(Tensor self, Tensor other) -> Tensor",
    scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
-   grad={"self": lambda grad: grad * 0, "other": lambda grad, other: (grad * other) * 0},
+   grad={"self": zeros, "other": zeros},
    numbers="self other", variants="function", where="_fused", samples=_divisors,
    doc="Quotient rounded to zero.")
 
 op("aten::floor_divide(Tensor self, Tensor other) -> Tensor",
    scalar={"int": "FLOOR_DIV(x, y)", "float half": "floor_div(x, y)"},
-   grad={"self": lambda grad: grad * 0, "other": lambda grad, other: (grad * other) * 0},
+   grad={"self": zeros, "other": zeros},
    operator="floordiv", numbers="self other", samples=_divisors, reference="numpy.floor_divide",
    errors=[(lambda: _tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
    doc="Quotient rounded down.")
@@ -190,13 +190,13 @@ op("aten::positive(Tensor self) -> Tensor",
    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
    doc="The tensor itself.")
 
-op("aten::sign(Tensor self) -> Tensor",
+op("aten::sign(Tensor self) -> Tensor", variants="function method inplace out",
    scalar={"int float": "(x > 0) - (x < 0)", "bool": "x"},
-   grad={"self": lambda grad: grad * 0}, 
+   grad={"self": zeros}, 
    reference=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != bool else x,
    doc="-1, 0 or 1, by each element's sign; 0 for NaN.")
 
-op("aten::sgn(Tensor self) -> Tensor",
+op("aten::sgn(Tensor self) -> Tensor", variants="function method inplace out",
    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
    grad={"self": lambda grad, self: _sgn_grad(grad, self)},
    doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.")
@@ -204,7 +204,7 @@ op("aten::sgn(Tensor self) -> Tensor",
 
 def _sgn_grad(grad, self):
     if not self.dtype.is_complex:
-        return grad * 0
+        return zeros(grad)
     unit, size = self.sgn(), self.abs()
     size = fused.where(size == 0, 1, size)
     return ((grad - (grad * unit.conj()).real * unit) * (unit != 0)) / size

@@ -74,6 +74,7 @@ op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? ne
    scalar={"bool int": "x",
            "float": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
                     ": x == -INFINITY ? (has_neginf ? neginf : -LARGEST) : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self: grad * self.isfinite()}, reference="numpy.nan_to_num",
    doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers).")
 
@@ -151,6 +152,17 @@ def _clamp_tensors(self, min, max):
     return self if max is None else self.clamp_max(max)
 
 
+op("aten::where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
+   compose=lambda self, condition, other: fused.where(condition, self, other), numbers="other", variants="method",
+   samples=lambda make: [Sample(make(3, 4), make.bools(3, 4), make(4))],
+   reference=lambda x, condition, y: __import__("numpy").where(condition, x, y),
+   doc="self where condition is true, else other.")
+
+op("aten::where(Tensor condition) -> Tensor[]",
+   compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
+   samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(0, 2))],
+   doc="Indices of the elements that are not zero, one tensor for each dimension.")
+
 # Both limits as min(max(x, min), max), so that max wins; a NaN limit makes everything NaN.
 op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
    scalar={"int": {"has_min && has_max": "(x < min ? min : x) > max ? max : x < min ? min : x", "has_min": "x < min ? min : x",
@@ -160,12 +172,12 @@ op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
                      "has_min": "x < min ? min : x", "has_max": "x > max ? max : x", "else": "FAIL(TGX_BAD_VALUE)"}},
    promote="scalars", failure="torch.clamp: At least one of 'min' or 'max' must not be None",
    grad={"self": lambda grad, self, min, max: fused.clamp_backward(grad, self, min, max)},
-   aliases="clip", reference=_clip, samples=_limits,
+   aliases="clip", variants="function method inplace out function_", reference=_clip, samples=_limits,
    errors=[(lambda: _tensor([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'")],
    doc="Elements limited to the range from min to max; max wins where min is above it.")
 
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   compose=_clamp_tensors, aliases="clip", variants="function method inplace out", samples=_tensor_limits, reference=_clip,
+   compose=_clamp_tensors, aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
    doc="Elements limited to ranges given element by element.")
 
 op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> Tensor",
@@ -176,24 +188,28 @@ op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> 
 
 op("aten::clamp_min(Tensor self, Scalar min) -> Tensor",
    scalar={"int": "x < min ? min : x", "float": "(x < min) | (min != min) ? min : x"}, promote="scalars",
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, min: fused.clamp_backward(grad, self, min, None)},
    samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.maximum",
    doc="Elements not below min.")
 
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
    scalar={"int": "x < y ? y : x", "float": "(x < y) | (y != y) ? y : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, min: grad * (self >= min), "min": lambda grad, self, min: grad * (self < min)},
    reference="numpy.maximum",
    doc="Elements not below those of min.")
 
 op("aten::clamp_max(Tensor self, Scalar max) -> Tensor",
    scalar={"int": "x > max ? max : x", "float": "(x > max) | (max != max) ? max : x"}, promote="scalars",
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, max: fused.clamp_backward(grad, self, None, max)},
    samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.minimum",
    doc="Elements not above max.")
 
 op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
    scalar={"int": "x > y ? y : x", "float": "(x > y) | (y != y) ? y : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, max: grad * (self <= max), "max": lambda grad, self, max: grad * (self > max)},
    reference="numpy.minimum",
    doc="Elements not above those of max.")

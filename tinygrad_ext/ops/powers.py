@@ -1,6 +1,6 @@
 """Powers and roots."""
 
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -36,7 +36,7 @@ def _tensors(make):
 
 def _scalar_grad(grad, self, exponent):
     if exponent == 0:
-        return grad * 0
+        return zeros(grad)
     if exponent == 2:
         return grad * (self * 2)
     return grad * (exponent * self.pow(exponent - 1))

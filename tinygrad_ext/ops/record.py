@@ -24,7 +24,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 "grad" passes the gradient on, "zero" and "none" give none; a key "a, b" is a joint rule
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when the
                 kernel itself serves them
-    variants    words of: function method inplace out (default: all four for scalar, the first two else)
+    variants    words of: function method inplace out, and function_ for an in-place form that is a public function
+                (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
     numbers     tensor arguments that also take Python numbers
     aliases     further public names
