@@ -176,7 +176,11 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     n.seq = next_seq()
     if inplace:
         set_meta(n, 0, <Tensor>result)
-        rebase(<Tensor>result, n)
+        if op.is_view:                  # t_() and the like move the window, and nothing in memory
+            (<Tensor>result).node, (<Tensor>result).output_nr = n, 0
+            (<Tensor>result).view_version = version_of(<Tensor>result)
+        else:
+            rebase(<Tensor>result, n)
     else:
         _set_history(n, op, result)
     return result

@@ -24,12 +24,13 @@ def ops():
 def supported(op):
     """Names of the dtypes the record declares."""
     record = op.record
+    to_float = "float" in (record.promote or "").split()
     if isinstance(record.scalar, dict) and "else" not in record.scalar:      # by kind, not by condition
         kinds = " ".join(record.scalar).split()
     else:
         default = "int float" if record.scalar is not None else "bool int float"
-        kinds = (record.types or ("float" if record.promote == "float" else default)).split()
-    if record.promote == "float":
+        kinds = (record.types or ("float" if to_float else default)).split()
+    if to_float:
         kinds = ["bool", "int", *kinds]
     return [name for kind in dict.fromkeys(kinds) for name in KINDS[kind]]
 
@@ -52,7 +53,7 @@ def function(op):
     record, name = op.record, op.schema.name
     kinds = registry.variants(record)
     if "function" in kinds:
-        return registry.functions[(record.where + "." if record.where else "") + name]
+        return registry.functions[registry.places(record)[0] + name]
     if "method" in kinds:
         return registry.methods[name]
     method = registry.methods[name + "_"]
@@ -111,7 +112,7 @@ def torch_function(op, torch):
     record, name = op.record, op.schema.name
     kinds = registry.variants(record)
     place = torch
-    for part in (record.where or "").split("."):
+    for part in registry.places(record)[0].split("."):
         place = getattr(place, part, None) if part else place
     if "function" in kinds:
         return getattr(place, name, None)
