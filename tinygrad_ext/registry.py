@@ -49,7 +49,7 @@ def _rule_function(rule):
         code = rule.__code__
         return rule, code.co_varnames[: code.co_argcount]
     name, _, rest = rule.rstrip(")").partition("(")
-    fn = functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    fn = functions.get("_fused." + name) or functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
     return fn, tuple(p.strip() for p in rest.split(","))
 
 

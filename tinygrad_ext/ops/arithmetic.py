@@ -69,16 +69,21 @@ op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 
 op("aten::__rsub__(Tensor self, Tensor other) -> Tensor",
    scalar={"int float half complex": "y - x"},
-   grad={"self": lambda grad: -grad, "other": "grad"},
+   grad={"self": "neg(grad)", "other": "grad"},
    operator="rsub", numbers="other", variants="method", refuses=_NO_BOOL_SUB, reference=lambda x, y: y - x,
    doc="What `other - self` calls when other is no tensor.")
 
 op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
    scalar={"int float half complex": "x * y", "bool": "x & y"},
-   grad={"self": lambda grad, other: grad * conj(other),
-         "other": lambda grad, self: grad * conj(self)},
+   grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
    operator="mul", numbers="self other", aliases="multiply", reference="numpy.multiply",
    doc="Product, element by element, with broadcasting.")
+
+op("aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
+   scalar={"float half": "x * y", "complex": "x * conj(y)"},
+   grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
+   numbers="factor", variants="function", where="_fused",
+   doc="The gradient times the conjugate of the other factor: the derivative of a product.")
 
 # ---- quotient ------------------------------------------------------------------------------------------------------
 
@@ -167,7 +172,7 @@ op("aten::__rmod__(Tensor self, Tensor other) -> Tensor",
 
 op("aten::neg(Tensor self) -> Tensor",
    scalar={"int": "NEGATE(x)", "float half complex": "-x"},
-   grad={"self": lambda grad: -grad},
+   grad={"self": "neg(grad)"},
    operator="neg", aliases="negative", refuses=_NO_BOOL_NEG, reference="numpy.negative",
    errors=[(lambda: -_tensor([True]), RuntimeError, "on a bool tensor is not supported")],
    doc="Each element with the other sign; unsigned integers wrap.")

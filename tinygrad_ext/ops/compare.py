@@ -83,23 +83,23 @@ op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? ne
 
 op("aten::maximum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x > y ? x : y", "float": "(x > y) | (x != x) ? x : y"},
-   grad={"self": lambda grad, self, other: fused.chosen(grad, self, other),
-         "other": lambda grad, self, other: fused.chosen(grad, other, self)},
+   grad={"self": "chosen(grad, self, other)",
+         "other": "chosen(grad, other, self)"},
    variants="function method out", samples=_pairs, reference="numpy.maximum",
    refuses={"complex": "maximum not implemented for complex tensors: they have no order"},
    doc="The larger of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::minimum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x < y ? x : y", "float": "(x < y) | (x != x) ? x : y"},
-   grad={"self": lambda grad, self, other: fused.chosen(grad, other, self),
-         "other": lambda grad, self, other: fused.chosen(grad, self, other)},
+   grad={"self": "chosen(grad, other, self)",
+         "other": "chosen(grad, self, other)"},
    variants="function method out", samples=_pairs, reference="numpy.minimum",
    refuses={"complex": "minimum not implemented for complex tensors: they have no order"},
    doc="The smaller of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::chosen(Tensor grad, Tensor larger, Tensor smaller) -> Tensor",
    scalar={"float": "y == z ? x / 2 : y < z ? 0 : x"},
-   grad={"grad": lambda grad, larger, smaller: fused.chosen(grad, larger, smaller)},
+   grad={"grad": "chosen(grad, larger, smaller)"},
    variants="function", where="_fused",
    doc="The gradient where `larger` is the larger one, half of it where both are equal, else zero.")
 
@@ -152,17 +152,6 @@ def _clamp_tensors(self, min, max):
     return self if max is None else self.clamp_max(max)
 
 
-op("aten::where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
-   compose=lambda self, condition, other: fused.where(condition, self, other), numbers="other", variants="method",
-   samples=lambda make: [Sample(make(3, 4), make.bools(3, 4), make(4))],
-   reference=lambda x, condition, y: __import__("numpy").where(condition, x, y),
-   doc="self where condition is true, else other.")
-
-op("aten::where(Tensor condition) -> Tensor[]",
-   compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
-   samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(0, 2))],
-   doc="Indices of the elements that are not zero, one tensor for each dimension.")
-
 # Both limits as min(max(x, min), max), so that max wins; a NaN limit makes everything NaN.
 op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
    scalar={"int": {"has_min && has_max": "(x < min ? min : x) > max ? max : x < min ? min : x", "has_min": "x < min ? min : x",
@@ -171,7 +160,7 @@ op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
                      "has_min && has_max": "(x < min ? min : x) > max ? max : x < min ? min : x",
                      "has_min": "x < min ? min : x", "has_max": "x > max ? max : x", "else": "FAIL(TGX_BAD_VALUE)"}},
    promote="scalars", failure="torch.clamp: At least one of 'min' or 'max' must not be None",
-   grad={"self": lambda grad, self, min, max: fused.clamp_backward(grad, self, min, max)},
+   grad={"self": "clamp_backward(grad, self, min, max)"},
    aliases="clip", variants="function method inplace out function_", reference=_clip, samples=_limits,
    errors=[(lambda: _tensor([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'")],
    doc="Elements limited to the range from min to max; max wins where min is above it.")
@@ -182,7 +171,7 @@ op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tenso
 
 op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> Tensor",
    scalar={"float": "(has_min && y < min) || (has_max && y > max) ? 0 : x"},
-   grad={"grad": lambda grad, self, min, max: fused.clamp_backward(grad, self, min, max)},
+   grad={"grad": "clamp_backward(grad, self, min, max)"},
    variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), -1, 1)],
    doc="The gradient where self is inside the limits, else zero.")
 
