@@ -13,6 +13,7 @@
 #define TGX_BLOCK 2048
 #define TGX_TILE 128
 #define TGX_SPAN 32
+#define TGX_SHORT 128 /* bytes of one output's elements up to which whole tiles of outputs are gathered */
 
 /* State of up to TGX_TILE outputs; each reducer uses the members it needs. */
 typedef struct {

@@ -1,8 +1,9 @@
 /* Reducers whose result does not depend on the order: largest, smallest, any, all. NaN wins, the first one. */
 #define WIDE 64
 
-#define MOST(m, x) ((x) > (m) || (x) != (x) ? (x) : (m))
-#define LEAST(m, x) ((x) < (m) || (x) != (x) ? (x) : (m))
+/* Without short cuts: these become vector blends. */
+#define MOST(m, x) (((x) > (m)) | ((x) != (x)) ? (x) : (m))
+#define LEAST(m, x) (((x) < (m)) | ((x) != (x)) ? (x) : (m))
 #define OR(m, x) ((m) | ((x) != 0))
 #define AND(m, x) ((m) & ((x) != 0))
 
@@ -15,7 +16,9 @@ BLOCK_FN(NAME) { \
         for (int l = 0; l < WIDE; l++) lane[l] = START; \
         for (; i + WIDE <= n; i += WIDE) { \
             SIMD for (int l = 0; l < WIDE; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
-        for (int l = 0; l < WIDE; l++) best = STEP(best, lane[l]); } \
+        for (int h = WIDE / 2; h; h /= 2) \
+            for (int l = 0; l < h; l++) lane[l] = STEP(lane[l], lane[l + h]); \
+        best = lane[0]; } \
     for (; i < n; i++) best = STEP(best, GET_##S(x[i])); \
     acc->M[0] = best; } \
 ROWS_FN(NAME) { \
@@ -27,7 +30,7 @@ ROWS_FN(NAME) { \
     for (int c = 0; c < w; c++) acc->M[c] = best[c]; }
 
 /* Is one of 64 elements the wanted one? `v` may be NaN: then the first NaN is wanted. */
-#define SAME(v, x) ((x) == (v) || ((v) != (v) && (x) != (x)))
+#define SAME(v, x) (((x) == (v)) | (((v) != (v)) & ((x) != (x))))
 #define FIND(S, T) \
 static int64_t find_##S(const S_##S *x, int64_t n, T v) { \
     int64_t i = 0; \
@@ -38,8 +41,8 @@ static int64_t find_##S(const S_##S *x, int64_t n, T v) { \
     for (; i < n; i++) if (SAME(v, x[i])) return i; \
     return 0; }
 
-#define BETTER_MOST(m, x) ((x) > (m) || ((x) != (x) && (m) == (m)))
-#define BETTER_LEAST(m, x) ((x) < (m) || ((x) != (x) && (m) == (m)))
+#define BETTER_MOST(m, x) (((x) > (m)) | (((x) != (x)) & ((m) == (m))))
+#define BETTER_LEAST(m, x) (((x) < (m)) | (((x) != (x)) & ((m) == (m))))
 
 #define ARG_FOLD(NAME, FOLDED, S, T, M, BETTER) \
 BLOCK_FN(NAME) { \
