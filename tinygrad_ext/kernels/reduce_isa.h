@@ -1,4 +1,6 @@
 /* The reducers, once for each instruction set: a table by op and dtype. */
+/* gcc would merge two rows of the row loops before it vectorises a row, and then gives up on the row */
+#pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
 
