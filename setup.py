@@ -54,6 +54,8 @@ def kernel_sources(place):
         yield f"kernels/{stem}.c"
     if (PACKAGE / "kernels" / f"{stem}_isa.h").exists():
         yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
+    if place == "core/loops":
+        yield from (f"kernels/{c.name}" for c in sorted((PACKAGE / "kernels").glob("loops_*_gen.c")))
     yield from MORE_SOURCES.get(place, [])
 
 

@@ -34,32 +34,20 @@ def _repr(t):
 
 
 def _fill_slots(folder):
-    from tinygrad_ext.autograd import engine, slots
+    from tinygrad_ext.autograd import slots
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
     node.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     slots.fill()
-    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_"):
-        setattr(Tensor, name, _as_method(getattr(methods, name)))
-    Tensor._mark_retains_grad = _as_method(methods.mark_retains_grad)
-    Tensor.backward = engine.tensor_backward
-    Tensor.retain_grad = engine.retain_grad
-    from tinygrad_ext import tensor_methods
+    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad",
+                 "as_subclass"):
+        setattr(Tensor, name, getattr(methods, name))
+    from tinygrad_ext import overrides, tensor_methods
 
     tensor_methods.install()
-
-
-def _as_method(builtin):
-    """A Python function over a compiled one, so that it binds as a method."""
-
-    def method(self, *args, **kwargs):
-        return builtin(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = builtin.__name__, builtin.__doc__
-    method.__qualname__ = "Tensor." + builtin.__name__
-    return method
+    overrides.install()
 
 
 def unknown_name(name):

@@ -306,7 +306,7 @@ def _wrapping(tensor):
     kind = type(tensor)
     if kind is package.Tensor:
         return "", "tensor", ""
-    parameter = package.nn.Parameter
+    parameter = package.Parameter
     header = "Parameter containing:\n" if issubclass(kind, parameter) else ""
     if kind is parameter:
         return header, "tensor", ""

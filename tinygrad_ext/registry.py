@@ -22,8 +22,8 @@ _KINDS = {name: i for i, name in enumerate(
 _KINDS["SymInt"] = _KINDS["int"]
 _KINDS["number"] = _KINDS["Scalar"]
 _OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL = (1 << i for i in range(7))
-_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE = (i << 8 for i in range(7))
-_DTYPE_SLOT = {"bool": 0, "int64": 5}
+_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
+_OUTPUT = {None: -1, "real": -2, "bool": 0}        # fixed_out of core/dispatch.pxd
 
 
 def _arg_rows(schema, record):
@@ -68,6 +68,8 @@ def _rule_params(record, schema, fn, tensors):
             out.append(_SHAPE | places[name[:-6]])
         elif name.endswith("_dtype") and name[:-6] in places:
             out.append(_DTYPE | places[name[:-6]])
+        elif name.endswith("_geometry") and name[:-9] in places:
+            out.append(_GEOMETRY | places[name[:-9]])
         else:
             raise TypeError(f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
                             f"{', '.join(places)}, and <argument>_shape")
@@ -87,7 +89,7 @@ def _rules(record, schema):
         params = _rule_params(record, schema, rule, tensors)
         rules.append((targets, rule, params))
         for code in params:
-            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE) and code not in saved:
+            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
     return rules, saved
 
@@ -101,7 +103,8 @@ def make_op(record):
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
         fixed = sum(1 << i for i, n in enumerate(tensors) if (record.inputs or {}).get(n) == "bool")
         scalars = [i for i, a in enumerate(schema.args) if a.type != "Tensor"]
-        o.set_pointwise(loops.tables[full], scalars, record.promote == "float", _DTYPE_SLOT.get(record.returns, -1), fixed)
+        o.set_pointwise(loops.tables[full], scalars, (record.promote or "").split(), _OUTPUT[record.returns], fixed)
+        o.set_refusals(record.refuses, record.failure, {k: tuple(v.split()) for k, v in (record.choices or {}).items()})
     elif callable(record.kernel):
         o.set_python(record.kernel, False)
     elif record.kernel is not None:
@@ -135,15 +138,15 @@ def register(record):
         raise RuntimeError(f"{o.name} is registered already, by {ops[o.name].record.source}:{ops[o.name].record.line}")
     ops[o.name] = o
     kinds = variants(record)
-    place = record.where + "." if record.where else ""
+    places = ["" if w == "." else w + "." for w in (record.where or ".").split()]
     for name in [o.schema.name, *(record.aliases or "").split()]:
-        if "function" in kinds:
-            _add(functions, place + name, OpFunction, name, o, record, place)
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds:
+        if "inplace" in kinds and "" in places:
             _add_method(name + "_", o, record, True)
-            if "function" in kinds:
+        for place in places if "function" in kinds else ():
+            _add(functions, place + name, OpFunction, name, o, record, place)
+            if "inplace" in kinds:
                 _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
     if record.operator:
         _operators(record.operator, o, "inplace" in kinds)
@@ -171,7 +174,10 @@ def _add_method(name, o, record, inplace):
 def _operators(root, o, inplace):
     from tinygrad_ext.core import operators
 
-    operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
+    if root[0] == "r" and root[1:] in operators.ROOTS:
+        operators.bind_reflected(root[1:], methods[o.schema.name])
+    else:
+        operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
 
 
 def register_all(records):
@@ -204,3 +210,6 @@ def signature_of(f):
     if "out" in variants(o.record) and not isinstance(f, OpMethod):
         out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(out)
+
+
+callables.set_readers(signature_of=signature_of, function_by_path=function_by_path)

@@ -1,10 +1,18 @@
 """Reads the scalar= expressions of the op records and writes the C loops.
 
 The records are read as text (ast), not imported: at build time nothing compiled exists. So `scalar`, `types`,
-`returns`, `inputs` and `promote` of a record must be literals. One row a loop goes to kernels/loops_body_gen.h;
-kernels/loops_isa.h includes it. Every kernels/X_isa.h is compiled three times, for three instruction sets, by small
-generated C files X_base_gen.c, X_avx2_gen.c, X_avx512_gen.c; its public names are written ISA(name).
+`returns`, `inputs`, `promote` and `choices` of a record must be literals. The loops of each family file go to C
+files of their own, kernels/loops_<family>_<isa>_gen.c, so that a changed record compiles one family again; the
+file kernels/loops_tables_gen.c lists the families' tables.
+
+A loop is one C function. An expression without calls of elementary functions gets a body for contiguous operands,
+one for a repeated last operand, and a plain one for any strides. One with such calls is written once, over blocks:
+operands that are not contiguous are first gathered into a buffer, so that they too run in vector code.
+
+Every other kernels/X_isa.h is compiled three times, for three instruction sets, by small generated C files
+X_base_gen.c, X_avx2_gen.c, X_avx512_gen.c; its public names are written ISA(name).
 """
+
 import ast
 import importlib
 import re
@@ -25,19 +33,22 @@ TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it
 }
 MATH = re.compile(r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
                   r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
-                  r"fmax|fmin|logaddexp)\(")
+                  r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
+                  r"polygamma)\(")
+NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"
+INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
+REAL = {"c64": "f32", "c128": "f64"}
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "fmod", "copysign", "fmax", "fmin"}
 
 
-def records(folder):
-    """(schema, keyword literals) of every op() call with scalar= in the record files."""
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(), str(path))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "op" and node.args:
-                fields = {k.arg: k.value for k in node.keywords}
-                if "scalar" in fields:
-                    wanted = ("scalar", "types", "returns", "inputs", "promote")
-                    yield ast.literal_eval(node.args[0]), {k: ast.literal_eval(fields[k]) for k in wanted if k in fields}
+def records(path):
+    """(schema, keyword literals) of every op() call with scalar= in a family file."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "op" and node.args:
+            fields = {k.arg: k.value for k in node.keywords}
+            if "scalar" in fields:
+                wanted = ("scalar", "types", "returns", "inputs", "promote", "choices")
+                yield ast.literal_eval(node.args[0]), {k: ast.literal_eval(fields[k]) for k in wanted if k in fields}
 
 
 def schema_class(folder):
@@ -52,8 +63,7 @@ def typed(expression, tag):
     """The expression with math functions of the computing type: exp( becomes vm_exp_f32(."""
     if tag in ("c64", "c128"):
         suffix = "f" if tag == "c64" else ""
-        return re.sub(r"\b(exp|log|sqrt|sin|cos|tanh|cabs|conj|creal|cimag|carg|cpow)\(",
-                      lambda m: ("" if m[1].startswith("c") and m[1] != "cos" else "c") + m[1] + suffix + "(", expression)
+        return re.sub(r"\b(cabs|conj|creal|cimag)\(", lambda m: m[1] + suffix + "(", expression)
     single = tag in ("f32", "f16", "bf16")
 
     def name(m):
@@ -61,7 +71,7 @@ def typed(expression, tag):
             return m[1] + ("f(" if single else "(")
         return f"vm_{m[1]}_{'f32' if single else 'f64'}("
 
-    expression = MATH.sub(name, expression)
+    expression = MATH.sub(name, expression).replace("LARGEST", "FLT_MAX" if single else "DBL_MAX")
     if single:      # a double literal would widen the whole expression
         expression = re.sub(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])", r"\1f", expression)
     return expression
@@ -72,7 +82,9 @@ def constants(schema, tag):
     out = []
     scalars = [a for a in schema.args if a.type != "Tensor"]
     for i, a in enumerate(scalars):
-        if a.type == "bool" or a.type == "int":
+        if a.type == "float" and tag not in ("f32", "f16", "bf16"):
+            out.append(f"const double {a.name} = aux[{i}].f; (void){a.name};")
+        elif a.type in ("bool", "int", "str"):
             out.append(f"const int64_t {a.name} = aux[{i}].i; (void){a.name};")
         elif tag in ("c64", "c128"):
             out.append(f"const {COMPUTE[tag]} {a.name} = aux[{i}].f + aux[{i}].im * I; (void){a.name};")
@@ -87,30 +99,95 @@ def constants(schema, tag):
 def expressions(fields):
     """kind -> expression, for the dtypes the op is computed in."""
     scalar = fields["scalar"]
-    if isinstance(scalar, str):
+    if isinstance(scalar, str) or "else" in scalar:
         default = "float" if fields.get("promote") == "float" else "int float"
         return dict.fromkeys(fields.get("types", default).split(), scalar)
     return {kind: e for kinds, e in scalar.items() for kind in kinds.split()}
 
 
-def rows(folder):
-    """C text of each loop, and of the table that finds them."""
-    Schema = schema_class(folder)
+# ---- one loop ------------------------------------------------------------------------------------------------------
+
+HEAD = "static int {name}(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {{\n"
+
+
+def can_fail(expression):
+    """Whether it sets the loop's status, which vector code cannot."""
+    return any(word in expression for word in ("FAIL(", "_DIV(", "_MOD("))
+
+
+def simple_loop(name, out, ins, compute, declared, expression):
+    """Contiguous, last operand repeated, any strides."""
+    simd = "" if can_fail(expression) else "SIMD "
+    names = "xyz"[: len(ins)]
+    sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
+    wide = "".join(f"        const S_{t} *{v}p = (const S_{t} *)data[{k + 1}];\n" for k, (v, t) in enumerate(zip(names, ins)))
+    load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
+    text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
+    text += f"    if ({sizes}) {{\n{wide}        {simd}for (ptrdiff_t i = 0; i < count; i++) {{ {load} "
+    text += f"o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
+    if len(ins) == 2:
+        once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
+        text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
+        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n        {simd}for (ptrdiff_t i = 0; i < count; i++) "
+        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
+    load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
+                    for k, (v, t) in enumerate(zip(names, ins)))
+    text += f"    for (ptrdiff_t i = 0; i < count; i++) {{ {load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
+    return text + "    return status;\n}\n"
+
+
+def block_loop(name, out, ins, compute, declared, expression):
+    """Blocks whose operands are contiguous, or gathered."""
+    names = "xyz"[: len(ins)]
+    sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
+    text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} ob[BLOCK]; "
+    text += " ".join(f"S_{t} {v}b[BLOCK];" for v, t in zip(names, ins))
+    text += f"\n    const ptrdiff_t step = ({sizes}) ? count : BLOCK;\n"
+    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n        const ptrdiff_t m = count - at < step ? count - at : step;\n"
+    for k, (v, t) in enumerate(zip(names, ins)):
+        text += f"        const S_{t} *{v}p = GATHER({t}, data[{k + 1}], s[{k + 1}], at, m, {v}b);\n"
+    text += f"        S_{out} *o = s[0] == sizeof(S_{out}) ? (S_{out} *)data[0] + at : ob;\n"
+    load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
+    trig = re.search(r"vm_(sin|cos|tan)_(f32|f64)\(x\)", expression)
+    if trig:
+        near = re.sub(r"vm_(sin|cos|tan)_(f32|f64)\(", r"vm_\1_near_\2(", expression)
+        text += f"        VM_TRIG_LOOP(m, GET_{ins[0]}(xp[i]), {{ {load} o[i] = PUT_{out}({near}); }}, "
+        text += f"{{ {load} o[i] = PUT_{out}({expression}); }})\n"
+    else:
+        simd = "" if can_fail(expression) else "SIMD "
+        text += f"        {simd}for (ptrdiff_t i = 0; i < m; i++) {{ {load} o[i] = PUT_{out}({expression}); }}\n"
+    text += f"        if (o == ob) SCATTER({out}, data[0], s[0], at, m, ob);\n    }}\n    return status;\n}}\n"
+    return text
+
+
+def loop(name, out, ins, tag, declared, expression):
+    """C text of one loop; a dict of cases becomes one loop a case and a function that chooses."""
+    if isinstance(expression, dict):
+        parts, choice = [], ""
+        for k, (condition, e) in enumerate(expression.items()):
+            parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e))
+            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}return {name}_{k}(data, s, count, aux);\n"
+        return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
+    done = typed(expression, tag)
+    make = block_loop if "vm_" in done else simple_loop
+    return make(name, out, ins, COMPUTE[tag], declared, done)
+
+
+def family(path, Schema):
+    """C text of the loops of one family file, and of the table that finds them."""
     loops, table = [], []
-    for text, fields in records(folder):
+    for text, fields in records(path):
         schema = Schema.parse(text)
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
         fixed = fields.get("inputs", {})
-        ident = schema.name + ("_" + schema.overload if schema.overload else "")
+        ident = schema.name + ("_" + schema.overload if schema.overload else "") + "_"
         slots = ["0"] * len(SLOT)
         for kind, expression in expressions(fields).items():
             for tag in KINDS[kind]:
-                name = f"{ident}_{tag}"
-                out = "b8" if fields.get("returns") == "bool" else fields.get("returns", tag)
+                out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
-                loops.append(f"LOOP{len(ins)}({name}, {out}, {', '.join(ins)}, {COMPUTE[tag]}, "
-                             f"{constants(schema, tag)}, {typed(expression, tag)})")
-                slots[SLOT[tag]] = name
+                loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression))
+                slots[SLOT[tag]] = "op_" + ident + tag
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         table.append(f'    {{"{full}", {{{", ".join(slots)}}}}},')
     return loops, table
@@ -124,23 +201,40 @@ def write_if_changed(path, text):
 
 def generate(package):
     """Write all generated C files below `package`."""
-    loops, table = rows(package / "ops")
-    head = "/* Generated from the op records by tools/generate_loops.py. */\n"
-    write_if_changed(package / "kernels" / "loops_body_gen.h",
-                     head + "\n".join(loops) + "\n\nconst tgx_loop_row ISA(tgx_loops)[] = {\n" + "\n".join(table) + "\n    {0, {0}},\n};\n")
+    Schema = schema_class(package / "ops")
+    kernels, names, fresh = package / "kernels", [], set()
+    for path in sorted((package / "ops").rglob("*.py")):
+        loops, table = family(path, Schema)
+        if not table:
+            continue
+        names.append(path.stem)
+        text = "\n".join(loops) + f"\nconst tgx_loop_row ISA(tgx_loops_{path.stem})[] = {{\n" + "\n".join(table) + "\n    {0, {0}},\n};\n"
+        fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", '#include "loops.h"\n\n' + text))
+    for old in set(kernels.glob("loops_*_gen.c")) - fresh - {kernels / "loops_tables_gen.c"}:
+        old.unlink()
+    for body in sorted(kernels.glob("*_isa.h")):
+        compiled_thrice(kernels, body.stem[:-4], f'#include "{body.name}"\n')
+    write_if_changed(kernels / "loops_tables_gen.c", tables(names))
+
+
+def compiled_thrice(kernels, stem, body):
+    """Write a C text for each instruction set; returns the paths."""
+    paths = []
     for suffix, (pragma, condition) in TARGETS.items():
-        for body in sorted((package / "kernels").glob("*_isa.h")):
-            write_if_changed(package / "kernels" / f"{body.stem[:-4]}_{suffix}_gen.c", head + f"""#include <complex.h>
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#define ISA(name) name##_{suffix}
-#if {condition}
-{pragma}
-#endif
-#include "{body.name}"
-""")
+        path = kernels / f"{stem}_{suffix}_gen.c"
+        target = f"#if {condition}\n{pragma}\n#endif\n" if pragma else ""
+        write_if_changed(path, f"{NOTE}{INCLUDES}#define ISA(name) name##_{suffix}\n{target}{body}")
+        paths.append(path)
+    return paths
+
+
+def tables(names):
+    """C text of the list of all families' tables, by instruction set."""
+    text = NOTE + '#include "types.h"\n'
+    for suffix in TARGETS:
+        text += "".join(f"extern const tgx_loop_row tgx_loops_{n}_{suffix}[];\n" for n in names)
+        text += f"const tgx_loop_row *const tgx_loops_{suffix}[] = {{{', '.join(f'tgx_loops_{n}_{suffix}' for n in names)}, 0}};\n"
+    return text
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """backward() and grad(): arguments in, the compiled engine behind."""
 
 import warnings
-import weakref
 
+from tinygrad_ext import registry
 from tinygrad_ext.core.engine import run_backward
 from tinygrad_ext.core.tensor import Tensor
 
@@ -31,8 +31,6 @@ class GradientEdge(tuple):
 
 def _root_grads(outputs, grads, is_batched=False):
     """One gradient for each output: ones for a scalar when none is given."""
-    from tinygrad_ext import ones_like
-
     if grads is None:
         grads = (None,) * len(outputs)
     if len(grads) != len(outputs):
@@ -51,7 +49,7 @@ def _root_grads(outputs, grads, is_batched=False):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             if out.dtype.is_complex:
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            g = ones_like(out)
+            g = registry.functions["full_like"](out.detach(), 1)
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif isinstance(out, Tensor):
@@ -98,7 +96,7 @@ def _retained(inputs):
         return None
     for t in inputs:
         if isinstance(t, Tensor) and not t.is_leaf:
-            retain_grad(t)
+            t.retain_grad()
     return inputs
 
 
@@ -137,21 +135,3 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
         got = [zeros_like(t, requires_grad=True) if g is None else g for g, t in zip(got, wanted)]
     return tuple(got)
-
-
-# ---- Tensor methods ------------------------------------------------------------------------------------------------
-
-
-def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
-    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
-def retain_grad(self):
-    """Let ``.grad`` be filled for this tensor, though it is not a leaf."""
-    if not self.requires_grad:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if self.is_leaf or self.retains_grad:
-        return
-    self.grad_fn._retain(self.output_nr, weakref.ref(self))
-    self._mark_retains_grad()

@@ -1,6 +1,8 @@
 """What the compiled graph needs from the ops above it."""
 
-from tinygrad_ext.core import node
+from tinygrad_ext import registry
+from tinygrad_ext.autograd.engine import backward
+from tinygrad_ext.core import engine, node
 
 
 def _sum_to(grad, shape):
@@ -51,10 +53,11 @@ def fill():
     functions = {
         "zeros": zeros, "sum_to": _sum_to, "copy_strided": _copy_strided, "accumulate_into": _accumulate_into,
         "has_nan": _has_nan, "stack": _stack, "explain_trace": _explain_trace,
-        "add": lambda a, b: a + b, "add_": lambda a, b: a.add_(b), "clone": lambda t: t.clone(),
+        "add": registry.functions["add"], "add_": registry.methods["add_"], "clone": lambda t: t.clone(),
         "detached_clone": lambda t: t.detach().clone(), "restride": lambda t, *a: t.as_strided(*a),
         "zero_": lambda t: t.zero_(), "copy_": lambda t, v: t.copy_(v), "real": lambda t: t.real,
-        "to_dtype": lambda t, d: t.to(d),
+        "to_dtype": lambda t, d: t.to(d), "backward": backward,
     }
     for name, fn in functions.items():
         node.set_slot(name, fn)
+    engine.read_slots()

@@ -31,6 +31,14 @@ cdef object _type_override = None       # overrides.dispatch: asks __torch_funct
 SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
+cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path
+
+
+def set_readers(**functions):
+    """Hand in what the callables need to know of the table they stand in."""
+    _readers.update(functions)
+
+
 def set_type_override(fn):
     """The function that asks the argument types: fn(func, args, kwargs)."""
     global _type_override
@@ -197,8 +205,7 @@ cdef class OpFunction:
 
     @property
     def __signature__(self):
-        from tinygrad_ext.registry import signature_of
-        return signature_of(self)
+        return _readers["signature_of"](self)
 
     def __repr__(self):
         if self.method:
@@ -206,8 +213,7 @@ cdef class OpFunction:
         return f"<built-in function {self.name}>"
 
     def __reduce__(self):
-        from tinygrad_ext.registry import function_by_path
-        return function_by_path, (getattr(self, "__module__"), getattr(self, "__qualname__"))
+        return _readers["function_by_path"], (getattr(self, "__module__"), getattr(self, "__qualname__"))
 
     def __copy__(self):
         return self

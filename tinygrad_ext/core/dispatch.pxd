@@ -57,6 +57,7 @@ cdef enum RuleParam:        # what a derivative rule asks for, in the high byte;
     P_NEEDS = 0x400
     P_GRADS = 0x500
     P_DTYPE = 0x600
+    P_GEOMETRY = 0x700      # (sizes, strides, storage offset)
 
 cdef struct Rule:
     int ntargets
@@ -89,7 +90,11 @@ cdef class Op:
     cdef int nscalars
     cdef int[MAX_ARGS] scalars      # argument numbers in the order of the loop's aux
     cdef bint to_float              # integers are computed as the default float dtype
-    cdef int fixed_out              # dtype of the output, or -1: the computing dtype
+    cdef bint scalars_promote       # scalar arguments take part in promotion
+    cdef int fixed_out              # dtype of the output; -1: the computing dtype; -2: the real one of its precision
+    cdef dict refuses               # texts of the errors for kinds of operands, or None
+    cdef object failure             # text of the error for TGX_BAD_VALUE
+    cdef dict choices               # words of str arguments by name
     cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
     cdef bint out_kernel            # the kernel takes `out` as an extra last argument
     cdef bint knows_meta            # the kernel itself serves meta tensors

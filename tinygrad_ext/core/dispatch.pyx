@@ -99,7 +99,7 @@ cdef class Op:
         """Whether results share memory with the first argument."""
         return self.is_view
 
-    def set_pointwise(self, loops, scalars, bint to_float, int fixed_out, int fixed_inputs):
+    def set_pointwise(self, loops, scalars, promote, int fixed_out, int fixed_inputs):
         """Pointwise op: capsule of its loops by dtype, and the numbers of its scalar arguments."""
         cdef tgx_loop *table = <tgx_loop *>PyCapsule_GetPointer(loops, NULL)
         cdef int i
@@ -109,7 +109,12 @@ cdef class Op:
         self.nscalars = len(scalars)
         for i, at in enumerate(scalars):
             self.scalars[i] = at
-        self.to_float, self.fixed_out, self.fixed_inputs = to_float, fixed_out, fixed_inputs
+        self.to_float, self.scalars_promote = "float" in promote, "scalars" in promote
+        self.fixed_out, self.fixed_inputs = fixed_out, fixed_inputs
+
+    def set_refusals(self, dict refuses, failure, dict choices):
+        """Texts of errors about operands and scalar arguments, and the words of str arguments."""
+        self.refuses, self.failure, self.choices = refuses, failure, choices
 
     def set_kernel(self, name, bint takes_out):
         """Compiled kernel, by the name it was registered under."""

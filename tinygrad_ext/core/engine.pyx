@@ -10,17 +10,26 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
-from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
 from tinygrad_ext.core.node cimport (
-    AccumulateGrad, Edge, Hooks, Meta, Node, gradient_edge, grad_fn_of, slot, zeros_for,
+    AccumulateGrad, CopySlices, Edge, Hooks, Meta, Node, gradient_edge, slot,
 )
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, DIFF_VIEW, REQUIRES_GRAD, Tensor, bump, needs_grad, shape_text
-from tinygrad_ext.core.types cimport TGX_F16, int64_t, uint32_t, uint64_t
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, needs_grad, shape_text, write_scalar
+from tinygrad_ext.core.types cimport uint32_t, uint64_t
 
 cdef enum:
     FEW = 8                     # edges served without malloc
+
+# The functions of the upper layers that the hot path calls, read from the slots once they are filled.
+cdef object _add = None
+cdef object _add_into = None
+
+
+def read_slots():
+    """Keep the hottest slots at hand."""
+    global _add, _add_into
+    _add, _add_into = slot("add"), slot("add_")
 
 cdef struct Entry:              # a node of this pass and the gradients that have arrived
     PyObject *node              # owned
@@ -132,13 +141,13 @@ cdef class Task:
             self.heap[i] = last
         return top
 
-    cdef int give(self, Node n, int nr, object grad) except -1:
-        """Add a gradient to output nr of n."""
+    cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
+        """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
         cdef object checked
         if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
             return 0
-        checked = _validated(n, nr, grad)
+        checked = _validated(n, nr, grad, source, index)
         e = self._entry(n)
         if e.grads[nr] == NULL:
             Py_INCREF(checked)
@@ -218,7 +227,7 @@ cdef class Task:
                     results[i] = NULL
                     if needed[i]:
                         next_node = <Node>n.edges[i].node
-                        self.give(next_node, n.edges[i].nr, grad)
+                        self.give(next_node, n.edges[i].nr, grad, n, i)
                     grad = None
         finally:
             for i in range(n.nedges):
@@ -247,7 +256,7 @@ cdef class Task:
 
 # ---- gradients on their way ----------------------------------------------------------------------------------------
 
-cdef object _validated(Node n, int nr, object grad):
+cdef object _validated(Node n, int nr, object grad, Node source, int index):
     """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
     cdef Tensor g
     cdef Meta *m = &n.metas[nr]
@@ -262,10 +271,13 @@ cdef object _validated(Node n, int nr, object grad):
             if g.sizes[i] != m.sizes[i]:
                 same = False
     if not same:
-        grad = _reduced(n, nr, g)
+        grad = _reduced(n, nr, g, source, index)
         g = <Tensor>grad
     if g.tid != m.tid:
         if is_complex(g.tid) and not is_complex(m.tid):
+            if source is not None and source.op is None and not isinstance(source, CopySlices):
+                raise RuntimeError(f"Function {source.name()} returned a complex gradient at index {index}, but the input is real "
+                                   f"({dtype_of(m.tid)}). Return its real part: grad.real.")
             grad = slot("real")(grad)
             g = <Tensor>grad
         if g.tid != m.tid:
@@ -273,7 +285,7 @@ cdef object _validated(Node n, int nr, object grad):
     return grad
 
 
-cdef object _reduced(Node n, int nr, Tensor g):
+cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
     cdef Meta *m = &n.metas[nr]
     cdef int i, shift = g.rank - m.rank
     cdef bint fits = shift >= 0
@@ -282,7 +294,8 @@ cdef object _reduced(Node n, int nr, Tensor g):
             if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
                 fits = False
     if not fits:
-        raise RuntimeError(f"{n.name()} returned an invalid gradient at index {nr} - got {shape_text(g)} but expected shape "
+        who = f"Function {source.name()}" if source is not None else "The caller of backward"
+        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
                            f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
     return slot("sum_to")(g, make_size(m.sizes, m.rank))
 
@@ -293,8 +306,8 @@ cdef object _sum(object a, object b, bint create_graph):
     # one reference here, one in the caller's `old`
     if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
             and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
-        return slot("add_")(a, b)
-    return slot("add")(a, b)
+        return _add_into(a, b)
+    return _add(a, b)
 
 
 cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
@@ -314,7 +327,7 @@ cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) exce
         else:
             v.grad_ = slot("detached_clone")(g)
     elif create_graph:
-        v.grad_ = slot("add")(v.grad_, g)
+        v.grad_ = _add(v.grad_, g)
     else:
         slot("accumulate_into")(v.grad_, g)
     if n.hooks is not None and n.hooks.accumulated is not None:
@@ -338,7 +351,7 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
             t = reference()
             if t is not None and grads[i] != NULL:
                 old = (<Tensor>t).grad_
-                (<Tensor>t).grad_ = <object>grads[i] if old is None else slot("add")(old, <object>grads[i])
+                (<Tensor>t).grad_ = <object>grads[i] if old is None else _add(old, <object>grads[i])
     if h.pre is not None:
         for _, fn in list(h.pre):
             got = fn(tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)]))
@@ -351,7 +364,7 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
 cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
     if got is None:
         return 0
-    got = _validated(n, i, got)
+    got = _validated(n, i, got, n, i)
     Py_INCREF(got)
     Py_XDECREF(grads[i])
     grads[i] = <PyObject *>got
@@ -454,7 +467,7 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
     state().no_grad = not create_graph
     try:
         for (node, nr), grad in zip(nodes, grads):
-            task.give(<Node>node, nr, grad)
+            task.give(<Node>node, nr, grad, None, 0)
         task.run()
     finally:
         state().no_grad = was_no_grad
@@ -467,6 +480,32 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
                                    "allow_unused=True if this is the desired behavior. "
                                    f"It is input number {k}.")
     return task.captured
+
+
+def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
+    """Run the graph behind a single-element tensor with gradient one, into the leaves' .grad."""
+    cdef Task task = Task.__new__(Task)
+    cdef Edge edge
+    cdef Tensor one
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad
+    gradient_edge(t, &edge)
+    if edge.node == NULL:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    node = <Node>edge.node
+    Py_DECREF(node)
+    one = empty(t.sizes, t.rank, t.tid, t.place)
+    if one.data != NULL:
+        write_scalar(one.data, one.tid, 1.0, 0.0, 1)
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
+    st.no_grad = not create_graph
+    try:
+        task.give(node, edge.nr, one, None, 0)
+        one = None
+        node = None
+        task.run()
+    finally:
+        st.no_grad = was_no_grad
 
 
 cdef object _edge_of(object root, str what):

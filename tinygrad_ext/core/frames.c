@@ -7,6 +7,10 @@
 #include "internal/pycore_frame.h"
 #define TGX_INNER_FRAMES 1
 #endif
+#if PY_VERSION_HEX < 0x030B0000
+#include <frameobject.h>
+#define PyFrame_GetBack(f) ((PyFrameObject *)(Py_XINCREF((f)->f_back), (f)->f_back))
+#endif
 #include "frames.h"
 
 static PyObject *folder = NULL;

@@ -10,15 +10,14 @@ cdef extern from *:
     """
     #include "isa.h"
     #include "types.h"
-    typedef struct { const char *name; tgx_loop loops[TGX_NTYPES]; } tgx_loop_row;
-    extern const tgx_loop_row tgx_loops_base[], tgx_loops_avx2[], tgx_loops_avx512[];
+    extern const tgx_loop_row *const tgx_loops_base[], *const tgx_loops_avx2[], *const tgx_loops_avx512[];
     """
     ctypedef struct tgx_loop_row:
         const char *name
         tgx_loop *loops
-    const tgx_loop_row *tgx_loops_base
-    const tgx_loop_row *tgx_loops_avx2
-    const tgx_loop_row *tgx_loops_avx512
+    const tgx_loop_row **tgx_loops_base
+    const tgx_loop_row **tgx_loops_avx2
+    const tgx_loop_row **tgx_loops_avx512
     int tgx_cpu_level()
 
 LEVELS = ("base", "avx2", "avx512")
@@ -31,17 +30,21 @@ def cpu_level():
 
 
 def _load():
+    cdef const tgx_loop_row **family
     cdef const tgx_loop_row *row
     level = cpu_level()
     if level == "avx512":
-        row = tgx_loops_avx512
+        family = <const tgx_loop_row **>tgx_loops_avx512
     elif level == "avx2":
-        row = tgx_loops_avx2
+        family = <const tgx_loop_row **>tgx_loops_avx2
     else:
-        row = tgx_loops_base
-    while row.name != NULL:
-        tables[row.name.decode()] = PyCapsule_New(<void *>row.loops, NULL, NULL)
-        row += 1
+        family = <const tgx_loop_row **>tgx_loops_base
+    while family[0] != NULL:
+        row = family[0]
+        while row.name != NULL:
+            tables[row.name.decode()] = PyCapsule_New(<void *>row.loops, NULL, NULL)
+            row += 1
+        family += 1
 
 
 _load()

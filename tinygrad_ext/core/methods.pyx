@@ -1,9 +1,11 @@
 # cython: language_level=3
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
-from cpython.object cimport PyObject
-from tinygrad_ext.core.node cimport AccumulateGrad, Hooks, Node, accumulator, grad_fn_of
+import weakref
+
+from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot
 from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
-from tinygrad_ext.core import tensor as _tensor
+from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
+from tinygrad_ext.core.engine import backward_scalar
 
 
 def grad_fn(Tensor t):
@@ -55,9 +57,37 @@ def register_post_accumulate_grad_hook(Tensor self, hook):
     return add_hook(h.accumulated, hook)
 
 
-def mark_retains_grad(Tensor self):
-    """Note that `.grad` of this non-leaf is filled."""
+def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=False, inputs=None):
+    """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
+    if gradient is None and inputs is None and self.count == 1 and TGX_F16 <= self.tid < TGX_C64:
+        backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
+    else:
+        slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def retain_grad(Tensor self):
+    """Let ``.grad`` be filled for this tensor, though it is not a leaf."""
+    if not needs_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self.node is None or self.bits & RETAINS_GRAD:
+        return
+    (<Node>grad_fn_of(self))._retain(self.output_nr, weakref.ref(self))
     self.bits |= RETAINS_GRAD
+
+
+def as_subclass(Tensor self, cls):
+    """The same tensor as an instance of a subclass: memory, graph and version are shared."""
+    cdef Tensor t
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise RuntimeError(f"cls must be a type that inherits from Tensor, got {cls!r}")
+    t = cls.__new__(cls)
+    set_geometry(t, self)
+    t.bits |= self.bits & (REQUIRES_GRAD | DIFF_VIEW)
+    t.node, t.output_nr, t.base, t.view_version = self.node, self.output_nr, self.base, self.view_version
+    if self.node is None and self.bits & REQUIRES_GRAD:
+        # a leaf's gradients belong to the leaf: the new tensor is one step behind it
+        return as_subclass(self.view_as(self), cls)
+    return t
 
 
 def detach_(Tensor self):
@@ -73,8 +103,3 @@ def set_geometry_from(Tensor self, Tensor other):
     """Let self be what `other` is in memory and shape."""
     set_geometry(self, other)
     return self
-
-
-def share_version(Tensor self):
-    """Number of in-place writes to the storage, for tests."""
-    return self._version

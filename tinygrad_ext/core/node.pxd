@@ -64,7 +64,7 @@ cdef class Node:
     cdef object _unpack(self, int code)
 
 cdef class AccumulateGrad(Node):
-    cdef Tensor variable
+    cdef readonly Tensor variable
 
 cdef class CopySlices(Node):
     cdef Node fn

@@ -421,6 +421,12 @@ cdef int check_inplace(Tensor t) except -1:
     if t.bits & INFERENCE and not state().inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
                            "get a normal tensor before doing inplace update.")
+    if t.extra is not None and "made_by" in t.extra:
+        name, count = t.extra["made_by"]
+        raise RuntimeError(f"Output of {name} is a view and is being modified inplace. This view was created inside a custom "
+                           "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
+                           "override the custom backward" + (", and the function returned multiple views" if count > 1 else "")
+                           + ". Return a clone of it.")
     if t.node is None and t.bits & REQUIRES_GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
                            "Wrap the update in no_grad(), or work on a clone.")
@@ -566,6 +572,11 @@ cdef object _version_error(Node n, Tensor t, uint32_t expected):
         f"[torch.{dtype_title(t.tid)}Tensor {shape_text(t)}], which is {origin}, is at version {version_of(t)}; expected "
         f"version {expected} instead.\nSaved for {n.name()} at {_place_text(n.place)}.\nModified at {where}.\n"
         "Do not change the tensor before backward, or change a clone of it.")
+
+
+def version_error(Node n, Tensor t, uint32_t expected):
+    """The error for a saved tensor that was written to."""
+    return _version_error(n, t, expected)
 
 
 cdef int _check_list(Node n, object values, int i) except -1:

@@ -7,7 +7,7 @@ stack as stride-0 operands, and walks them with the iterator.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, clone, copy_into
-from tinygrad_ext.core.dispatch cimport A_BOOL, A_INT, Op, POINTWISE, as_scalar, set_pointwise, state
+from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, POINTWISE, as_scalar, set_pointwise, state
 from tinygrad_ext.core.dtype cimport (
     ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
 )
@@ -16,7 +16,7 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, may_overlap, set_geometry, shape_text, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_C128, TGX_F64, TGX_I64, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
+    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_C128, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
     tgx_scalar,
 )
 
@@ -188,6 +188,8 @@ cdef int raise_loop_error(int code, Op op) except -1:
         raise RuntimeError(f"ZeroDivisionError: {op.title}() divided an integer by zero. Use a floating dtype to get inf.")
     if code == TGX_NEGATIVE_POWER:
         raise RuntimeError("Integers to negative integer powers are not allowed. Convert the base to a floating dtype.")
+    if code == TGX_BAD_VALUE and op.failure is not None:
+        raise RuntimeError(op.failure)
     raise RuntimeError(f"{op.title}() failed with code {code}")
 
 
@@ -208,6 +210,58 @@ cdef inline int _run(Op op, tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) 
     return 0
 
 
+cdef int _choice(Op op, str name, str word) except -1:
+    """Number of a str argument's word."""
+    words = op.choices[name]
+    if word not in words:
+        raise RuntimeError(f"{op.title}(): {name} argument must be either {' or '.join(words)}, got '{word}'")
+    return words.index(word)
+
+
+cdef int _check_scalar(Op op, str name, object o, int dtype) except -1:
+    """A scalar argument must fit the dtype the op is computed in."""
+    if is_integral(dtype) and isinstance(o, (float, complex)) and not op.to_float:
+        raise RuntimeError(f"{op.title}(): For integral input tensors, argument {name} must not be a floating point number. "
+                           f"It is {o!r} and the operands are {dtype_title(dtype)}; give an int, or floating tensors.")
+    if dtype != TGX_BOOL and isinstance(o, bool):
+        raise RuntimeError(f"{op.title}(): Boolean {name} only supported for Boolean results. The operands are "
+                           f"{dtype_title(dtype)}; give a number.")
+    if isinstance(o, complex) and not is_complex(dtype):
+        raise RuntimeError(f"{op.title}(): For non-complex input tensors, argument {name} must not be a complex number.")
+    return 0
+
+
+cdef int _refuse(Op op, PyObject **args, int dtype) except -1:
+    """RuntimeError for operands of a kind that the record names in `refuses`."""
+    cdef int i, first = -1
+    if "int" in op.refuses and is_integral(dtype):
+        raise RuntimeError(op.refuses["int"])
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if "bool" in op.refuses and (isinstance(o, bool) or (isinstance(o, Tensor) and (<Tensor>o).tid == TGX_BOOL)):
+            raise RuntimeError(op.refuses["bool"])
+        if not isinstance(o, Tensor):
+            continue
+        if op.fixed_inputs & (1 << i):
+            if "inputs" in op.refuses and (<Tensor>o).tid > TGX_U8:
+                raise RuntimeError(f"{op.refuses['inputs']}. It is {dtype_of((<Tensor>o).tid)}.")
+        elif first < 0:
+            first = (<Tensor>o).tid
+        elif first != (<Tensor>o).tid and "mixed" in op.refuses:
+            raise RuntimeError(f"{op.refuses['mixed']}: expected dtype {dtype_of(first)}, got {dtype_of((<Tensor>o).tid)} for "
+                               f"{<object>op.args[op.tensors[i]].name}")
+    return 0
+
+
+cdef int _output(Op op, int dtype) noexcept:
+    """dtype of the result of an op computed in `dtype`."""
+    if op.fixed_out >= 0:
+        return op.fixed_out
+    if op.fixed_out == -2 and is_complex(dtype):
+        return TGX_F32 if dtype == TGX_C64 else TGX_F64
+    return dtype
+
+
 cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
     cdef int i
     cdef object o
@@ -216,10 +270,12 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
         if o is (<object>op.args[op.scalars[i]].default) and type(o) is int and (<object>o) == 1:
             aux[i].f, aux[i].im, aux[i].i, aux[i].given = 1.0, 0.0, 1, 1
             continue
+        if type(o) is str:
+            aux[i].i = _choice(op, <object>op.args[op.scalars[i]].name, o)
+            continue
         aux[i] = as_scalar(o)
-        if is_integral(dtype) and isinstance(o, (float, complex)) and not op.to_float and op.fixed_out < 0:
-            raise RuntimeError(f"For integral input tensors, argument {<object>op.args[op.scalars[i]].name} must not be a "
-                               "floating point number.")
+        if op.args[op.scalars[i]].kind == A_SCALAR and not op.scalars_promote and op.fixed_out == -1:
+            _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
     return 0
 
 
@@ -234,7 +290,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
         return _general(op, args, out)
     first = <Tensor><object>args[op.tensors[0]]
     loop = op.loops[first.tid]
-    if loop == NULL or first.place != 0 or not first.bits & CONTIGUOUS or first.count > GRAIN:
+    if loop == NULL or op.scalars_promote or first.place != 0 or not first.bits & CONTIGUOUS or first.count > GRAIN:
         return _general(op, args, out)
     data[1] = first.data
     strides[1] = ITEMSIZE[first.tid]
@@ -251,7 +307,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
         strides[i + 1] = strides[1]
     if op.nscalars:
         _read_scalars(op, args, aux, first.tid)
-    result = empty(first.sizes, first.rank, op.fixed_out if op.fixed_out >= 0 else first.tid)
+    result = empty(first.sizes, first.rank, _output(op, first.tid))
     data[0] = result.data
     strides[0] = ITEMSIZE[result.tid]
     code = loop(data, strides, first.count, aux)
@@ -280,12 +336,17 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
                 device = t.place
             if model is None and t.rank == ndim and t.count == _product(shape, ndim):
                 model = t
+    if op.scalars_promote:
+        for i in range(op.nscalars):
+            promotion_add(&p, <object>args[op.scalars[i]])
     dtype = promotion_result(&p)
+    if op.refuses is not None:
+        _refuse(op, args, dtype)
     if op.to_float and is_integral(dtype):
         dtype = default_dtype_id
     if op.loops[dtype] == NULL:
         _no_loop(op, dtype)
-    out_dtype = op.fixed_out if op.fixed_out >= 0 else dtype
+    out_dtype = _output(op, dtype)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
         return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)

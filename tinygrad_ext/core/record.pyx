@@ -5,7 +5,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport malloc
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.dispatch cimport (
-    Op, P_DTYPE, P_INPUT, P_RESULT, P_SHAPE, any_needs_grad, forward, set_record, state,
+    Op, P_DTYPE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, any_needs_grad, forward, set_record, state,
 )
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.inplace cimport forward_into
@@ -86,6 +86,14 @@ cdef int _save(Node n, int k, object value) except -1:
     return 0
 
 
+cdef Tensor _before(Node n, Tensor t):
+    """A copy of what an in-place op is about to overwrite, with the history it has now."""
+    cdef Tensor copy = clone(t)
+    if n.edges[0].node != NULL:
+        copy.node, copy.output_nr = <object>n.edges[0].node, n.edges[0].nr
+    return copy
+
+
 cdef int _save_inputs(Node n, Op op, PyObject **args, uint64_t mask, bint inplace) except -1:
     cdef int k, code
     cdef object o
@@ -99,10 +107,12 @@ cdef int _save_inputs(Node n, Op op, PyObject **args, uint64_t mask, bint inplac
                 o = tuple([t.shape for t in o])
             else:
                 o = make_size((<Tensor>o).sizes, (<Tensor>o).rank) if isinstance(o, Tensor) else ()
+        elif code & 0xff00 == P_GEOMETRY:
+            o = ((<Tensor>o).shape, (<Tensor>o).stride(), (<Tensor>o).storage_offset())
         elif code & 0xff00 == P_DTYPE:
             o = dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
         elif inplace and code & 0xff == 0:
-            o = clone(<Tensor>o)          # the op is about to overwrite it
+            o = _before(n, <Tensor>o)
         _save(n, k, o)
     return 0
 

@@ -25,6 +25,9 @@ typedef struct { double f; double im; int64_t i; int64_t given; } tgx_scalar;
 
 typedef int (*tgx_loop)(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
 
+/* The loops of one op by dtype number; NULL where it is not defined. */
+typedef struct { const char *name; tgx_loop loops[TGX_NTYPES]; } tgx_loop_row;
+
 typedef float _Complex tgx_c64;
 typedef double _Complex tgx_c128;
 

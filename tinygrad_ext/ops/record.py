@@ -7,13 +7,19 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     scalar      C expression of one element (x, y, z are the tensor arguments in order; scalar arguments by name),
                 or a dict from kinds of dtype to expressions
     types       kinds the expression is compiled for: bool int float half complex (default "int float")
-    promote     "float": integers are computed in the default float dtype
-    returns     "bool": dtype of the output when it is not the computing dtype
+                a dict of conditions on the scalar arguments, the last one "else", makes one loop for each case
+    promote     "float": integers are computed in the default float dtype; "scalars": scalar arguments take part in
+                promotion as numbers do
+    returns     dtype of the output when it is not the computing dtype: "bool"; "real" (of complex numbers)
+    choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
+    refuses     {kind: text of the RuntimeError}: "bool" operands, "int" results, "mixed" dtypes, "inputs" that should be bool
+    failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
     compose     function over other ops, or the name of a compiled one; its derivative follows from theirs
     grad        {argument: rule}; a rule's parameter names say what it needs: grad, result, an argument,
-                <argument>_shape, <argument>_dtype, needs (which arguments want a gradient), grads (several outputs);
+                <argument>_shape, <argument>_dtype, <argument>_geometry (sizes, strides, offset), needs (which
+                arguments want a gradient), grads (several outputs);
                 "grad" passes the gradient on, "zero" and "none" give none; a key "a, b" is a joint rule
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when the
                 kernel itself serves them
@@ -21,7 +27,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     operator    dunder root, such as "add" for a + b
     numbers     tensor arguments that also take Python numbers
     aliases     further public names
-    where       module of the function below tinygrad_ext, such as "nn.functional" (default: the top)
+    where       modules of the function below tinygrad_ext, such as "nn.functional" ("." is the top, the default)
     reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests
     samples     function of a Maker that yields Sample(...), see ops/samples.py
     errors      list of (call, exception, fragment) that must raise
@@ -34,7 +40,7 @@ import sys
 
 RECORDS = []
 
-_FIELDS = ("scalar", "types", "promote", "returns", "inputs", "kernel", "compose", "grad", "shape", "variants", "operator",
+_FIELDS = ("scalar", "types", "promote", "returns", "inputs", "choices", "refuses", "failure", "kernel", "compose", "grad", "shape", "variants", "operator",
            "numbers", "aliases", "where", "reference", "samples", "errors", "domain", "gaps", "doc", "view", "takes_out",
            "tags")
 

@@ -24,7 +24,8 @@ op("aten::view(Tensor(a) self, int[] size) -> Tensor(a)",
 
 op("aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
    kernel="as_strided", view=True,
-   grad={"self": lambda grad, self, size, stride, storage_offset: _unstride(grad, self, size, stride, storage_offset)},
+   grad={"self": lambda grad, self_geometry, size, stride, storage_offset: _unstride(
+       grad, self_geometry, size, stride, storage_offset)},
    doc="A window on the storage with any sizes and strides inside it.")
 
 op("aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
@@ -144,15 +145,15 @@ def _inverse(dims):
     return out
 
 
-def _unstride(grad, self, size, stride, storage_offset):
+def _unstride(grad, geometry, size, stride, storage_offset):
     """Gradient of as_strided: add each element of grad where it was read, index by index of the storage window."""
     from tinygrad_ext import zeros
 
-    offset = self.storage_offset()
-    flat = zeros(_extent(self.shape, self.stride()), dtype=grad.dtype)
+    sizes, strides, offset = geometry
+    flat = zeros(_extent(sizes, strides), dtype=grad.dtype)
     start = (offset if storage_offset is None else storage_offset) - offset
     flat.as_strided(size, stride, start).add_(grad)
-    return flat.as_strided(self.shape, self.stride(), 0)
+    return flat.as_strided(sizes, strides, 0)
 
 
 def _extent(shape, stride):

@@ -24,7 +24,7 @@ def ops():
 def supported(op):
     """Names of the dtypes the record declares."""
     record = op.record
-    if isinstance(record.scalar, dict):
+    if isinstance(record.scalar, dict) and "else" not in record.scalar:      # by kind, not by condition
         kinds = " ".join(record.scalar).split()
     else:
         default = "int float" if record.scalar is not None else "bool int float"

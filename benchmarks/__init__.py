@@ -1,0 +1,1 @@
+"""Times against PyTorch and NumPy, held against budgets: `python -m benchmarks`."""

@@ -1,0 +1,184 @@
+"""The table of cases. A row is what the project promises, the budget being a ratio to PyTorch's time.
+
+A case's `build(lib, draw)` makes its operands and returns the zero-argument callable that is timed. Names of
+libraries in `also` say who besides PyTorch can run it. Small ops are timed for every dtype and layout in
+VARIANTS, and the budget holds for the median of the ratios.
+"""
+
+from collections import namedtuple
+from dataclasses import dataclass, field
+
+Variant = namedtuple("Variant", "dtype strided")
+VARIANTS = [Variant(d, s) for d in ("float32", "float64", "int64") for s in (False, True)]
+FLOATING = [v for v in VARIANTS if v.dtype.startswith("float")]
+DTYPES = [v for v in VARIANTS if not v.strided]
+PLAIN = [Variant("float32", False)]
+M = 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table."""
+
+    name: str
+    group: str
+    budget: float | None
+    build: object
+    variants: list = field(default_factory=lambda: PLAIN)
+    also: tuple = ()
+
+
+CASES = []
+
+
+def case(name, group, budget, variants=PLAIN, also=()):
+    """Decorator: add the function as the builder of a case."""
+    def add(build):
+        CASES.append(Case(name, group, budget, build, variants, also))
+        return build
+    return add
+
+
+def small(name, budget, call, *shapes, variants=VARIANTS, numpy=True, grad=False):
+    """A call on a few small operands: `call(lib.module, *operands)` returns the callable."""
+    def build(lib, draw):
+        operands = [draw(lib, *s, grad=grad and i == 0) for i, s in enumerate(shapes)]
+        return call(lib.module, *operands)
+    CASES.append(Case(name, "small", budget, build, variants, ("numpy",) if numpy else ()))
+
+
+def large(name, call, *shapes, budget=1.0, group="large", numpy=True):
+    """A call on large float32 operands."""
+    def build(lib, draw):
+        return call(lib.module, *[draw(lib, *s) for s in shapes])
+    CASES.append(Case(name, group, budget, build, PLAIN, ("numpy",) if numpy else ()))
+
+
+# ---- small ops: 8 elements -----------------------------------------------------------------------------------------
+
+small("add", 0.20, lambda m, a, b: lambda: a + b, (8,), (8,))
+small("mul", 0.20, lambda m, a, b: lambda: a * b, (8,), (8,))
+small("relu", 0.20, lambda m, a: lambda f=m.relu: f(a), (8,), numpy=False)
+small("sum", 0.20, lambda m, a: lambda: a.sum(), (8,))
+small("add with grad", 0.20, lambda m, a, b: lambda: a + b, (8,), (8,), variants=FLOATING, numpy=False, grad=True)
+small("view", 0.25, lambda m, a: lambda: a.view(2, 4), (8,), numpy=False)
+small("t", 0.25, lambda m, a: lambda: a.t(), (2, 4), numpy=False)
+small("matmul 2x8x4", 0.25, lambda m, a, b: lambda: a @ b, (2, 8), (8, 4))
+small("cat", 0.25, lambda m, a, b: lambda f=getattr(m, "cat", None) or m.concatenate: f((a, b)), (8,), (8,))
+small("sum(dim)", 0.25, lambda m, a: lambda: a.sum(1), (2, 4))
+small("index [i]", 0.30, lambda m, a: lambda: a[1], (2, 4))
+small("index [i, a:b]", 0.30, lambda m, a: lambda: a[1, 1:3], (2, 4))
+small("fwd+bwd (a*b+a).sum()", 0.12,
+      lambda m, a, b: lambda: (a * b + a).sum().backward(), (8,), (8,), variants=FLOATING, numpy=False, grad=True)
+
+
+@case("index [tensor]", "small", 0.30, VARIANTS, ("numpy",))
+def _index_tensor(lib, draw):
+    a, at = draw(lib, 8), draw.ints(lib, 8, 4)
+    return lambda: a[at]
+
+
+@case("zeros", "small", 0.30, DTYPES, ("numpy",))
+def _zeros(lib, draw):
+    zeros, dtype = lib.module.zeros, getattr(lib.module, draw.dtype)
+    return lambda: zeros((2, 4), dtype=dtype)
+
+
+@case("tensor([...])", "small", 0.40, DTYPES)
+def _tensor(lib, draw):
+    tensor, values, dtype = lib.module.tensor, draw.array(8).tolist(), getattr(lib.module, draw.dtype)
+    return lambda: tensor(values, dtype=dtype)
+
+
+# ---- a small network -----------------------------------------------------------------------------------------------
+
+def _mlp(lib, draw):
+    nn = lib.module.nn
+    lib.module.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)), draw(lib, 4, 8), draw(lib, 4, 1)
+
+
+@case("MLP 8-16-1 forward", "network", 0.20)
+def _mlp_forward(lib, draw):
+    model, x, _ = _mlp(lib, draw)
+    return lambda: model(x)
+
+
+def _training_step(lib, draw, optimizer):
+    model, x, y = _mlp(lib, draw)
+    mse = lib.module.nn.functional.mse_loss
+    opt = optimizer(lib.module.optim, model.parameters())
+
+    def step():
+        opt.zero_grad()
+        mse(model(x), y).backward()
+        opt.step()
+    return step
+
+
+@case("MLP 8-16-1 SGD step", "network", 0.15)
+def _sgd(lib, draw):
+    return _training_step(lib, draw, lambda optim, p: optim.SGD(p, lr=1e-3))
+
+
+@case("MLP 8-16-1 Adam step", "network", 0.12)
+def _adam(lib, draw):
+    return _training_step(lib, draw, lambda optim, p: optim.Adam(p, lr=1e-4))
+
+
+# ---- elementary functions and large operands -----------------------------------------------------------------------
+
+large("exp 100k", lambda m, a: lambda: m.exp(a), (100_000,), budget=0.5, group="functions")
+large("tanh 100k", lambda m, a: lambda: m.tanh(a), (100_000,), budget=0.25, group="functions")
+large("sin 100k", lambda m, a: lambda: m.sin(a), (100_000,), budget=0.5, group="functions")
+
+for n, size in ((M, "1M"), (4 * M, "4M")):
+    large(f"add {size}", lambda m, a, b: lambda: a + b, (n,), (n,))
+    large(f"relu {size}", lambda m, a: lambda: m.relu(a), (n,), numpy=False)
+    large(f"sum {size}", lambda m, a: lambda: a.sum(), (n,))
+    large(f"softmax {size}", lambda m, a: lambda: m.softmax(a, 1), (n // 1024, 1024), numpy=False)
+    large(f"layer norm {size}", lambda m, a: lambda: m.nn.functional.layer_norm(a, (1024,)), (n // 1024, 1024), numpy=False)
+    large(f"transposed add {size}", lambda m, a, b: lambda: a + b.T, (n // 1024, 1024), (1024, n // 1024))
+
+
+@case("gather 1M", "large", 1.0)
+def _gather(lib, draw):
+    a, at, gather = draw(lib, 1024, 1024), draw.ints(lib, 1024, 1024, 1024), lib.module.gather
+    return lambda: gather(a, 1, at)
+
+
+# ---- forward + backward at a million elements ----------------------------------------------------------------------
+
+def backward(name, forward, shape=(1024, 1024), also_grad=()):
+    """Forward of `forward(module, x, *others)`, backward with a given gradient."""
+    def build(lib, draw):
+        x = draw(lib, *shape, grad=True)
+        others = [draw(lib, *s, grad=True) for s in also_grad]
+        run = forward(lib.module, x, *others)
+        seed = draw(lib, *run().shape)
+        return lambda: run().backward(seed)
+    CASES.append(Case(f"fwd+bwd {name} 1M", "backward", 1.0, build))
+
+
+backward("sigmoid", lambda m, x: lambda: m.sigmoid(x))
+backward("gelu", lambda m, x: lambda: m.nn.functional.gelu(x))
+backward("softmax", lambda m, x: lambda: m.softmax(x, 1))
+backward("layer_norm", lambda m, x, w, b: lambda: m.nn.functional.layer_norm(x, (1024,), w, b), also_grad=((1024,), (1024,)))
+backward("batch_norm", lambda m, x, w, b: lambda: m.nn.functional.batch_norm(x, None, None, w, b, True),
+         shape=(16, 64, 32, 32), also_grad=((64,), (64,)))
+
+
+@case("fwd+bwd cross_entropy 1M", "backward", 1.0)
+def _cross_entropy(lib, draw):
+    x, target, loss = draw(lib, 1024, 1024, grad=True), draw.ints(lib, 1024, 1024), lib.module.nn.functional.cross_entropy
+    return lambda: loss(x, target).backward()
+
+
+# ---- products ------------------------------------------------------------------------------------------------------
+
+large("GEMM 256", lambda m, a, b: lambda: a @ b, (256, 256), (256, 256), budget=0.6, group="products")
+large("GEMM 1024", lambda m, a, b: lambda: a @ b, (1024, 1024), (1024, 1024), budget=0.55, group="products")
+large("linear 128x784x512", lambda m, x, w, b: lambda f=m.nn.functional.linear: f(x, w, b), (128, 784), (512, 784), (512,),
+      budget=0.6, group="products", numpy=False)
+large("conv 3x3 8x64x56x56", lambda m, x, w: lambda f=m.nn.functional.conv2d: f(x, w, padding=1),
+      (8, 64, 56, 56), (64, 64, 3, 3), budget=2.0, group="products", numpy=False)

@@ -1,0 +1,71 @@
+"""A row for each op of the table, a plugin's included, from the samples its record carries.
+
+The small row times the record's first sample. The large row enlarges the sample's tensors, every size but 0 and 1
+by the same factor, to about a million elements, where op and PyTorch both accept that.
+"""
+
+import numpy as np
+
+from benchmarks.cases import Case, Variant
+
+LARGE = 1 << 20
+
+
+def cases(threshold=LARGE):
+    """Small and large cases of every op that has samples."""
+    from tinygrad_ext.testing import sweep
+
+    found = []
+    for op in sweep.ops():
+        names = sweep.supported(op)
+        dtype = next((d for d in ("float32", "int64") if d in names), names[0])
+        try:
+            samples = sweep.samples(op, dtype)
+        except Exception:       # a sample that needs an op which does not exist yet
+            continue
+        if not samples:
+            continue
+        title = op.name.removeprefix("aten::")
+        found.append(Case(f"{title} small", "ops", None, _builder(op, samples[0], 1), [Variant(dtype, False)]))
+        factor = _factor(samples[0], threshold)
+        if factor > 1:
+            found.append(Case(f"{title} large", "ops large", None, _builder(op, samples[0], factor), [Variant(dtype, False)]))
+    return found
+
+
+def _factor(sample, threshold):
+    """By what to multiply sizes so that the largest tensor has about `threshold` elements; 1 for what cannot grow."""
+    import tinygrad_ext as tg
+
+    tensors = [v for v in [*sample.args, *sample.kwargs.values()] if isinstance(v, tg.Tensor) and v.numel() > 1]
+    if not tensors:
+        return 1
+    largest = max(tensors, key=lambda t: t.numel())
+    growing = sum(s > 1 for s in largest.shape)
+    return max(1, int((threshold / largest.numel()) ** (1 / growing)))
+
+
+def _builder(op, sample, factor):
+    def build(lib, draw):
+        from tinygrad_ext.testing import layouts, sweep
+
+        args = layouts.map_tensors(sample.args, lambda t: _enlarge(t, factor))
+        kwargs = layouts.map_tensors(sample.kwargs, lambda t: _enlarge(t, factor))
+        fn = sweep.function(op)
+        if lib.name == "torch":
+            fn = sweep.torch_function(op, lib.module)
+            if fn is None:
+                raise LookupError("no such function")
+            args, kwargs = sweep.to_torch(args, lib.module), sweep.to_torch(kwargs, lib.module)
+        return lambda: fn(*args, **kwargs)
+    return build
+
+
+def _enlarge(t, factor):
+    """A tensor of the same kind of values, each size but 0 and 1 multiplied."""
+    if factor == 1:
+        return t
+    import tinygrad_ext as tg
+
+    shape = [s * factor if s > 1 else s for s in t.shape]
+    return tg.tensor(np.resize(np.array(t.tolist()), shape), dtype=t.dtype)

@@ -1,0 +1,91 @@
+"""Cases measured in child processes: import time, memory of a training loop, installed size."""
+
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.runner import Row
+
+_IMPORT = """
+import time; start = time.perf_counter()
+import {name}
+print(time.perf_counter() - start)
+"""
+
+_TRAIN = """
+import {name} as torch
+import numpy as np
+def peak():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) * 1024
+torch.set_num_threads(1)
+nn, F, make = torch.nn, torch.nn.functional, np.random.default_rng(0)
+before = peak()
+model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1),
+                      nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
+opt = torch.optim.Adam(model.parameters())
+for _ in range(50):
+    x = torch.tensor(make.random((64, 1, 8, 8), dtype=np.float32))
+    y = torch.tensor(make.integers(0, 10, 64))
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+print(peak() - before)
+"""
+
+
+def _child(code, name):
+    """The number a child process prints, or None when it fails."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code.format(name=name)], env=env, capture_output=True, text=True, check=False)
+    return (float(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip().split("\n")[-1])
+
+
+def import_time(libraries, repeats):
+    """Importing us against importing NumPy, each time in a new process."""
+    row = Row("import", "process", 1.5)
+    times = {"tinygrad_ext": [], "numpy": []}
+    for _ in range(repeats + 1):
+        for name, found in times.items():
+            found.append(_child(_IMPORT, name)[0])
+    row.values = {name: statistics.median(t[1:]) for name, t in times.items()}      # the first one filled disk caches
+    if "torch" in libraries:
+        row.values["torch"] = statistics.median(_child(_IMPORT, "torch")[0] for _ in range(2))
+    row.ratio = row.values["tinygrad_ext"] / row.values["numpy"]
+    row.name = "import (ratio to numpy)"
+    return row
+
+
+def training_memory(libraries, repeats):
+    """Peak memory that 50 steps of a small CNN add to the imported library."""
+    row = Row("peak memory, 50 CNN steps", "process", 1.0, unit="B")
+    for name in ("tinygrad_ext", "torch"):
+        if name in libraries:
+            row.values[name], error = _child(_TRAIN, name)
+            if error and name == "tinygrad_ext":
+                row.missing = error
+    if not row.missing and row.values.get("torch"):
+        row.ratio = row.values["tinygrad_ext"] / row.values["torch"]
+    return row
+
+
+def installed_size(libraries, repeats):
+    """Bytes of what a wheel installs; the budget is 20 MB, as a share of PyTorch's it is 0.03."""
+    row = Row("installed size (ratio to 20 MB)", "process", 1.0, unit="B")
+    row.values["tinygrad_ext"] = _size("tinygrad_ext", {".so", ".py", ".pyi", ".pxd"})
+    if "torch" in libraries:
+        row.values["torch"] = _size("torch", None)
+    row.ratio = row.values["tinygrad_ext"] / 20e6
+    return row
+
+
+def _size(name, suffixes):
+    folder = Path(importlib.util.find_spec(name).origin).parent
+    return sum(f.stat().st_size for f in folder.rglob("*")
+               if f.is_file() and "__pycache__" not in f.parts and (suffixes is None or f.suffix in suffixes))
+
+
+PROBES = {"import": import_time, "peak memory": training_memory, "installed size": installed_size}

@@ -1,0 +1,1 @@
+"""The main job: a small CNN on the UCI handwritten digits, from data to saved and reloaded model."""

@@ -1,0 +1,121 @@
+"""Tensor and node hooks: order, replacement, removal, errors."""
+
+import pytest
+
+import tinygrad_ext as tg
+
+
+def test_order_on_one_path():
+    seen = []
+    a = tg.ones(2, requires_grad=True)
+    b = a * 2
+    b.register_hook(lambda g: seen.append("tensor"))
+    b.grad_fn.register_prehook(lambda grads: seen.append("node pre"))
+    b.grad_fn.register_hook(lambda inputs, outputs: seen.append("node post"))
+    a.register_hook(lambda g: seen.append("leaf"))
+    a.register_post_accumulate_grad_hook(lambda t: seen.append("accumulated"))
+    (b * b).sum().backward()
+    assert seen == ["tensor", "node pre", "node post", "leaf", "accumulated"]
+
+
+def test_tensor_hook_replaces_the_gradient():
+    a = tg.ones(2, requires_grad=True)
+    b = a * 2
+    b.register_hook(lambda g: g * 10)
+    a.register_hook(lambda g: g + 1)
+    b.sum().backward()
+    assert a.grad.tolist() == [21.0, 21.0]
+
+
+def test_hooks_of_one_tensor_run_in_order_of_registration():
+    a = tg.ones(1, requires_grad=True)
+    a.register_hook(lambda g: g + 1)
+    a.register_hook(lambda g: g * 3)
+    a.sum().backward()
+    assert a.grad.item() == 6.0
+
+
+def test_retained_gradient_is_what_the_hooks_leave():
+    a = tg.ones(1, requires_grad=True)
+    b = a * 1
+    b.retain_grad()
+    b.register_hook(lambda g: g * 5)
+    b.sum().backward()
+    assert b.grad.item() == 5.0
+
+
+def test_node_hooks_see_and_replace():
+    a = tg.ones(2, requires_grad=True)
+    b = a * 3
+    seen = []
+    b.grad_fn.register_hook(lambda inputs, outputs: seen.append((len(inputs), outputs[0].tolist())))
+    b.grad_fn.register_prehook(lambda grads: (grads[0] * 2,))
+    b.sum().backward()
+    assert seen == [(2, [2.0, 2.0])]
+    assert a.grad.tolist() == [6.0, 6.0]
+
+
+def test_post_hook_replaces_input_gradients():
+    a = tg.ones(2, requires_grad=True)
+    b = a * 3
+    b.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 0, None))
+    b.sum().backward()
+    assert a.grad.tolist() == [0.0, 0.0]
+
+
+def test_handle_removes_and_is_a_context_manager():
+    a = tg.ones(1, requires_grad=True)
+    handle = a.register_hook(lambda g: g * 100)
+    handle.remove()
+    handle.remove()
+    with a.register_hook(lambda g: g * 7):
+        a.sum().backward()
+    assert a.grad.item() == 7.0
+    a.grad = None
+    a.sum().backward()
+    assert a.grad.item() == 1.0
+
+
+def test_leaf_hook_survives_the_end_of_a_graph():
+    a = tg.ones(1, requires_grad=True)
+    a.register_hook(lambda g: g * 2)
+    for _ in range(3):
+        a.grad = None
+        (a * 1).sum().backward()
+        assert a.grad.item() == 2.0
+
+
+def test_a_hook_that_raises_leaves_the_engine_usable():
+    a = tg.ones(1, requires_grad=True)
+    b = a * 2
+
+    def fail(g):
+        raise KeyError("mine")
+
+    handle = b.register_hook(fail)
+    out = b.sum()
+    with pytest.raises(KeyError, match="mine"):
+        out.backward(retain_graph=True)
+    handle.remove()
+    out.backward()
+    assert a.grad.item() == 2.0
+
+
+@pytest.mark.parametrize("bad, error", [
+    (lambda g: "text", RuntimeError),
+    (lambda g: tg.ones(5), RuntimeError),
+])
+def test_a_hook_may_not_return_garbage(bad, error):
+    a = tg.ones(2, requires_grad=True)
+    a.register_hook(bad)
+    with pytest.raises(error):
+        a.sum().backward()
+
+
+def test_registration_is_refused_where_it_cannot_work():
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        tg.ones(1).register_hook(lambda g: g)
+    with pytest.raises(TypeError, match="callable"):
+        tg.ones(1, requires_grad=True).register_hook(3)
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (tg.ones(1, requires_grad=True) * 1).register_post_accumulate_grad_hook(print)

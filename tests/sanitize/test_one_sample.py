@@ -1,0 +1,28 @@
+"""One sample of every op, forward and backward, in odd layouts: what runs under the sanitizers."""
+
+import warnings
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.testing import compare, layouts, sweep
+
+OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_runs_clean(op):
+    for dtype in ("float32", "int64", "uint8", "bool", "float64"):
+        if dtype not in sweep.supported(op):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for sample in sweep.samples(op, dtype, requires_grad=True)[:3]:
+                result = sweep.call(op, sample.args, sample.kwargs)
+                for layout in layouts.KEEP_SHAPE.values():
+                    changed = layouts.laid_out(sample, layout)
+                    if changed is not None:
+                        sweep.call(op, *changed)
+                roots = [r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad]
+                if roots:
+                    tg.autograd.backward(roots, [tg.ones_like(r) for r in roots])

@@ -1,0 +1,173 @@
+"""Facts about an op, read off its record: what the command line prints and the reference pages contain."""
+
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+LIBRARIES = ("numpy", "scipy")
+_TAGS = {"bool": "b8", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16",
+         "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}
+
+
+def find(name):
+    """The ops a user may mean by 'exp', 'add.Tensor', 'aten::add.Tensor', 'multiply', 'nn.functional.gelu' or 'add_'.
+
+    Raises LookupError, with near misses.
+    """
+    from tinygrad_ext import registry
+
+    found = [o for o in registry.ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
+    for table, key in ((registry.functions, name), (registry.methods, name.removeprefix("Tensor."))):
+        if not found and key in table:
+            found = list(table[key].overloads)
+    if not found:
+        import difflib
+
+        known = {n for o in registry.ops.values() for n in (o.name.partition("::")[2], o.schema.name)}
+        near = difflib.get_close_matches(name, sorted({*known, *registry.functions, *registry.methods}), 3)
+        hint = f" Near: {', '.join(near)}." if near else " `ops list` prints the names there are."
+        raise LookupError(f"no op is called '{name}'.{hint}")
+    return found
+
+
+# ---- single facts --------------------------------------------------------------------------------------------------
+
+def place(op):
+    """(file, line) of the record, the file seen from the folder the package stands in."""
+    path = Path(op.record.source)
+    return (path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE.parent) else str(path)), op.record.line
+
+
+def family(op):
+    """Name of the file of records, which is the name of its reference page; plugins' ops go by their namespace."""
+    return Path(op.record.source).stem if op.record.owner == "tinygrad_ext" else op.name.partition("::")[0]
+
+
+def dtypes(op):
+    """Names of the dtypes an op is computed in."""
+    from tinygrad_ext.testing.sweep import supported
+
+    return supported(op)
+
+
+def derivative(op):
+    """How the op is differentiated, in words."""
+    if op.kernel_kind == "composite" and not op.record.grad:
+        return "through the ops it is written in"
+    with_rule = [n for n, rule in (op.record.grad or {}).items() if rule not in ("zero", "none")]
+    return f"yes, by {', '.join(with_rule)}" if with_rule else "no"
+
+
+def callables(op):
+    """Spellings a user may call: add(), Tensor.add(), Tensor.add_(), out=, a + b."""
+    from tinygrad_ext.registry import variants
+
+    record, kinds = op.record, variants(op.record)
+    top = "tinygrad_ext." + (record.where + "." if record.where else "")
+    found = []
+    for name in [op.schema.name, *(record.aliases or "").split()]:
+        if "function" in kinds:
+            found.append(f"{top}{name}()")
+        if "method" in kinds:
+            found.append(f"Tensor.{name}()")
+        if "inplace" in kinds:
+            found.append(f"Tensor.{name}_()")
+    return found + ["out="] * ("out" in kinds) + [f"operator {record.operator}"] * bool(record.operator)
+
+
+def calls_library(op):
+    """'numpy' or 'scipy' when the op's Python function calls it, else None.
+
+    Follows functions of the same file, not the ops called: an op's neighbours are counted for themselves.
+    """
+    fn = op.record.kernel if callable(op.record.kernel) else op.record.compose
+    return _library_of(fn, set()) if fn is not None else None
+
+
+def _library_of(fn, seen):
+    code = getattr(fn, "__code__", None)
+    if code is None or code in seen:
+        return None
+    seen.add(code)
+    for name in code.co_names:
+        if name.partition(".")[0] in LIBRARIES:
+            return name.partition(".")[0]
+        other = fn.__globals__.get(name)
+        if getattr(other, "__module__", None) == fn.__module__ and (found := _library_of(other, seen)):
+            return found
+    return None
+
+
+def computed_by(op):
+    """Kernel kind and what computes the op: the generated loops, the compiled kernel's file, or the Python function."""
+    record, kind = op.record, op.kernel_kind
+    if record.scalar is not None:
+        ident = op.name.partition("::")[2].replace(".", "_")
+        tags = ",".join(_TAGS[d] for d in dtypes(op) if record.promote != "float" or d.startswith(("float", "bf", "comp")))
+        return f"{kind}, loops {ident}_{{{tags}}} of kernels/loops_body_gen.h from scalar={record.scalar!r}"
+    if isinstance(record.kernel, str):
+        return f"{kind} '{record.kernel}'{_kernel_file(record.kernel)}"
+    fn = record.kernel or record.compose
+    code = getattr(fn, "__code__", None)
+    library = calls_library(op)
+    at = f" at {Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
+    return f"{kind}, Python function {getattr(fn, '__name__', fn)}{at}" + (f", calls {library}" if library else "")
+
+
+def _kernel_file(name):
+    """', native/join.pyx:12' when the sources are at hand."""
+    pattern = re.compile(rf"""register_kernel\(\s*["']{re.escape(name)}["'],\s*(\w+)""")
+    for path in sorted((PACKAGE / "native").glob("*.pyx")):
+        text = path.read_text()
+        if found := pattern.search(text):
+            start = re.search(rf"^cdef object {found[1]}\(", text, re.M)
+            line = text.count("\n", 0, start.start() if start else found.start()) + 1
+            return f", native/{path.name}:{line}"
+    return ""
+
+
+def owner(op):
+    """Distribution that brought the op."""
+    return str(op.record.owner)
+
+
+def checks(op):
+    """The command that runs the op's tests."""
+    return f"pytest -k {op.schema.name}"
+
+
+def page(op):
+    """Reference page and anchor."""
+    anchor = op.name.partition("::")[2].replace(".", "").lower()
+    return f"docs/reference/{family(op)}.md#{anchor}"
+
+
+def facts(op):
+    """Everything above as a dict of plain values."""
+    file, line = place(op)
+    return {
+        "name": op.name, "schema": op.record.schema, "kind": op.kernel_kind, "file": file, "line": line,
+        "computed_by": computed_by(op), "library": calls_library(op), "dtypes": dtypes(op), "derivative": derivative(op),
+        "callables": callables(op), "owner": owner(op), "checks": checks(op), "page": page(op),
+        "gaps": op.record.gaps or {}, "doc": " ".join((op.record.doc or "").split()),
+    }
+
+
+# ---- a section of the reference ------------------------------------------------------------------------------------
+
+def section(op):
+    """Markdown of one op."""
+    f = facts(op)
+    rows = [("Call", ", ".join(f"`{c}`" for c in f["callables"]) or "by other ops only"), ("Computed by", _kind_words(op)),
+            ("Dtypes", ", ".join(f["dtypes"])), ("Derivative", f["derivative"]), ("Owner", f["owner"]),
+            ("Defined in", f"`{f['file']}`")]
+    rows += [(f"Gap: {check}", reason) for check, reason in f["gaps"].items()]
+    table = "\n".join(f"- {title}: {text}" for title, text in rows)
+    return f"## {op.name.partition('::')[2]}\n\n```\n{f['schema']}\n```\n\n{f['doc']}\n\n{table}\n"
+
+
+def _kind_words(op):
+    words = {"pointwise": "generated loops", "kernel": "a compiled kernel", "python": "a Python function, one step for autograd",
+             "composite": "other ops"}[op.kernel_kind]
+    library = calls_library(op)
+    return words + (f", calling {library}" if library else "")

@@ -1,0 +1,94 @@
+/* Functions that expressions of the op records call and that are no elementary functions: integer powers, Python's
+ * division of floats, pieces of activations, polygamma. `vm_NAME_f32` and `vm_NAME_f64` as in vecmath.h. */
+#ifndef TGX_SCALARS_H
+#define TGX_SCALARS_H
+#include "vecmath.h"
+
+/* Integer division. Zero fails; -1 is taken apart because INT_MIN / -1 traps. */
+#define NEGATE(x) ((int64_t)(0 - (uint64_t)(x)))
+#define FLOOR_DIV(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? NEGATE(x) : (x) / (y) - (((x) % (y) != 0) && (((x) < 0) != ((y) < 0)))))
+#define TRUNC_DIV(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? NEGATE(x) : (x) / (y)))
+#define FLOOR_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y) + ((((x) % (y)) != 0 && (((x) % (y)) < 0) != ((y) < 0)) ? (y) : 0)))
+#define TRUNC_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y)))
+
+/* base^exponent modulo 2^64; a negative exponent gives the integer part, 0 unless base is 1 or -1. */
+static inline int64_t vm_ipow(int64_t base, int64_t exponent) {
+    uint64_t result = 1, b = (uint64_t)base;
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+    for (; exponent > 0; exponent >>= 1, b *= b)
+        if (exponent & 1) result *= b;
+    return (int64_t)result;
+}
+
+static __attribute__((const, noinline, unused)) double vm_ten_to(int64_t n) { return pow(10.0, (double)n); }
+
+/* Hurwitz zeta for s >= 2 and a > 0: terms up to a >= 12, then Euler and Maclaurin's formula. */
+static double vm_hurwitz_above(double s, double a) {
+    static const double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510};
+    double sum = 0.0;
+    for (; a < 12.0 + s; a += 1.0) sum += pow(a, -s);
+    double power = pow(a, -s), factor = s / 2.0;
+    sum += power * a / (s - 1.0) + 0.5 * power;
+    power /= a;
+    for (int k = 0; k < 8; k++) {
+        sum += bernoulli[k] * factor * power;
+        power /= a * a;
+        factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / ((2 * k + 3) * (2 * k + 4));
+    }
+    return sum;
+}
+
+/* The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n + 1, x). Left of zero the terms with negative arguments
+ * are the difference of two zetas with positive ones. */
+static __attribute__((unused)) double vm_polygamma_f64(int64_t n, double x) {
+    double s = (double)n + 1.0, zeta;
+    if (n > 170) return NAN;
+    if (x > 0.0) zeta = vm_hurwitz_above(s, x);
+    else if (x == floor(x)) zeta = INFINITY;
+    else if (!(x > -0x1p50)) return NAN;
+    else {
+        double inside = x - floor(x), sign = n & 1 ? 1.0 : -1.0;
+        zeta = vm_hurwitz_above(s, inside) + sign * (vm_hurwitz_above(s, 1.0 - inside) - vm_hurwitz_above(s, 1.0 - x));
+    }
+    return (n & 1 ? 1.0 : -1.0) * tgamma(s) * zeta;
+}
+static inline float vm_polygamma_f32(int64_t n, float x) { return (float)vm_polygamma_f64(n, x); }
+
+/* The rest once for each precision: T the type, B its suffix, F that of C's functions. */
+#define SCALARS(T, B, F) \
+    /* Python's a // b: exact where the remainder is, so that a == (a // b) * b + a % b. */ \
+    static inline T vm_floor_div_##B(T a, T b) { \
+        if (b == 0) return a / b; \
+        T rest = fmod##F(a, b), q = (a - rest) / b; \
+        if (rest != 0 && (b < 0) != (rest < 0)) q -= 1; \
+        if (q == 0) return copysign##F(0, a / b); \
+        T down = floor##F(q); \
+        return q - down > (T)0.5 ? down + 1 : down; \
+    } \
+    static inline T vm_floor_mod_##B(T a, T b) { \
+        T rest = fmod##F(a, b); \
+        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest; \
+    } \
+    VM_INLINE T vm_softplus_##B(T x) { \
+        T size = __builtin_fabs##F(x); \
+        return (x > 0 ? x : 0) + vm_log1p_##B(vm_exp_##B(-size)); \
+    } \
+    VM_INLINE T vm_gelu_inner_##B(T x) { return (T)0.7978845608028654 * (x + (T)0.044715 * x * x * x); } \
+    VM_INLINE T vm_gelu_tanh_##B(T x) { return (T)0.5 * x * ((T)1 + vm_tanh_##B(vm_gelu_inner_##B(x))); } \
+    VM_INLINE T vm_gelu_tanh_slope_##B(T x) { \
+        T t = vm_tanh_##B(vm_gelu_inner_##B(x)); \
+        T slope = (T)0.7978845608028654 * ((T)1 + (T)0.134145 * x * x); \
+        return (T)0.5 * ((T)1 + t) + (T)0.5 * x * ((T)1 - t * t) * slope; \
+    } \
+    VM_INLINE T vm_silu_slope_##B(T g, T x) { \
+        T s = vm_sigmoid_##B(x); \
+        return g * s * ((T)1 + x * ((T)1 - s)); \
+    } \
+    VM_INLINE T vm_mish_slope_##B(T g, T x) { \
+        T t = vm_tanh_##B(vm_softplus_##B(x)); \
+        return g * (t + x * ((T)1 - t * t) * vm_sigmoid_##B(x)); \
+    }
+SCALARS(float, f32, f)
+SCALARS(double, f64, )
+#undef SCALARS
+#endif

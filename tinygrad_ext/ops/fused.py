@@ -1,0 +1,26 @@
+"""What derivative rules of pointwise ops share.
+
+`fused.sigmoid_backward(...)` calls the op of that name: one pass over memory where a rule in plain ops would take
+several. Such ops are registered with where="_fused", so that they are no public names.
+"""
+
+
+class _Fused:
+    """Finds an op's function when it is first used, because rules are written before the functions exist."""
+
+    def __getattr__(self, name):
+        from tinygrad_ext.registry import functions
+
+        found = functions.get("_fused." + name) or functions.get(name) or functions["nn.functional." + name]
+        setattr(self, name, found)
+        return found
+
+
+fused = _Fused()
+
+
+def conj(value):
+    """The conjugate of a complex tensor or number; anything else as it is."""
+    if isinstance(value, (int, float)):
+        return value
+    return value.conj() if isinstance(value, complex) or value.dtype.is_complex else value
