@@ -72,6 +72,13 @@ ORDERED(i64, int64_t, i, INT64_MIN, INT64_MAX)
 ORDERED(f32, float, a, -INFINITY, INFINITY)
 ORDERED(f64, double, a, -INFINITY, INFINITY)
 
+#define ABS_MOST(m, x) MOST(m, fabs(x))
+#define ABS_LEAST(m, x) LEAST(m, fabs(x))
+#define ABS_MOST_f(m, x) MOST(m, fabsf(x))
+#define ABS_LEAST_f(m, x) LEAST(m, fabsf(x))
+WIDE_FOLD(absmax_f32, f32, float, a, 0, ABS_MOST_f) WIDE_FOLD(absmin_f32, f32, float, a, INFINITY, ABS_LEAST_f)
+WIDE_FOLD(absmax_f64, f64, double, a, 0, ABS_MOST) WIDE_FOLD(absmin_f64, f64, double, a, INFINITY, ABS_LEAST)
+
 #define TRUTHS(S, A) WIDE_FOLD(any_##S, S, A, i, 0, OR) WIDE_FOLD(all_##S, S, A, i, 1, AND)
 TRUTHS(b8, uint8_t) TRUTHS(u8, uint8_t) TRUTHS(i8, uint8_t) TRUTHS(i16, uint16_t) TRUTHS(i32, uint32_t)
 TRUTHS(i64, uint64_t) TRUTHS(f16, uint32_t) TRUTHS(bf16, uint32_t) TRUTHS(f32, uint32_t) TRUTHS(f64, uint64_t)

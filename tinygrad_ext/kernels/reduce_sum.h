@@ -130,7 +130,7 @@ MERGE_FN(add_ab) { for (int c = 0; c < w; c++) { acc->a[c] += later->a[c]; acc->
 #define PUT_FLOAT(S) PUT(put_a_##S, S, acc->a[c]) PUT(mean_##S, S, acc->a[c] / count)
 PUT_FLOAT(f16) PUT_FLOAT(bf16)
 PUT_FLOAT(f32) PUT_FLOAT(f64)
-PUT(put_i, i64, acc->i[c])
+PUT(put_i, i64, acc->i[c]) PUT(put_i_f32, f32, acc->i[c]) PUT(put_i_f64, f64, acc->i[c])
 PUT(put_i_b8, b8, acc->i[c]) PUT(put_i_u8, u8, acc->i[c]) PUT(put_i_i8, i8, acc->i[c])
 PUT(put_i_i16, i16, acc->i[c]) PUT(put_i_i32, i32, acc->i[c]) PUT(put_i_i64, i64, acc->i[c])
 PUT(put_ab_c64, c64, (float)acc->a[c] + (float)acc->b[c] * I) PUT(put_ab_c128, c128, acc->a[c] + acc->b[c] * I)
