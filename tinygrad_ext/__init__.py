@@ -38,6 +38,7 @@ from tinygrad_ext.core.tensor import Parameter, Tensor
 globals().update(_dtype.by_name)
 
 from tinygrad_ext import _assemble, autograd  # noqa: E402
+from tinygrad_ext.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer  # noqa: E402
 from tinygrad_ext.autograd.modes import (  # noqa: E402
     enable_grad,
     inference_mode,
@@ -56,6 +57,9 @@ _LAZY = ("nn", "optim", "utils", "testing", "overrides", "serialization", "linal
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "set_printoptions": "printing", "get_printoptions": "printing",
     "show_config": "config", "get_rng_state": "random", "set_rng_state": "random",
+    "memory_stats": "config", "reset_peak_memory_stats": "config", "empty_cache": "config",
+    **dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor",
+                     "BFloat16Tensor", "FloatTensor", "DoubleTensor", "ComplexFloatTensor", "ComplexDoubleTensor"), "legacy"),
 }
 
 

@@ -44,9 +44,11 @@ def _fill_slots(folder):
     for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad",
                  "as_subclass"):
         setattr(Tensor, name, getattr(methods, name))
-    from tinygrad_ext import overrides, tensor_methods
+    from tinygrad_ext import copying, legacy, overrides, tensor_methods
 
     tensor_methods.install()
+    copying.fill_slots()
+    legacy.fill_slots()
     overrides.install()
 
 

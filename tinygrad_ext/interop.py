@@ -1,15 +1,32 @@
 """Tensors and other libraries' arrays: NumPy, DLPack, the buffer protocol."""
 
+import operator
 
-def _numpy(self, *, force=False):
-    """A NumPy array over the tensor's memory.
+from tinygrad_ext.core import construct
+from tinygrad_ext.core import interop as _core
+from tinygrad_ext.core.dtype import device as _device
+from tinygrad_ext.core.tensor import Tensor
 
-    force=True detaches, and copies where sharing is impossible.
+from_numpy = construct.from_numpy
+_numpy_module = None
+
+
+def _numpy():
+    global _numpy_module
+    if _numpy_module is None:
+        import numpy as _numpy_module
+    return _numpy_module
+
+
+# ---- to NumPy ------------------------------------------------------------------------------------------------------
+
+
+def _to_numpy(self, *, force=False):
+    """A NumPy array over the tensor's memory; read-only where the tensor is.
+
+    ``force=True`` detaches first.
     Raises RuntimeError for a tensor that requires grad, TypeError for a dtype NumPy has not.
     """
-    global _asarray
-    if _asarray is None:
-        from numpy import asarray as _asarray
     if self.requires_grad:
         if not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -18,10 +35,7 @@ def _numpy(self, *, force=False):
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example with .float().")
     if self.is_meta:
         raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
-    return _asarray(memoryview(self))
-
-
-_asarray = None
+    return _numpy().asarray(memoryview(self))
 
 
 def _array(self, dtype=None, copy=None):
@@ -34,8 +48,188 @@ def _array(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
+_OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "true_divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow,
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+}
+
+
+def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
+    """What NumPy does when one of its functions, or an array on either side of an operator, meets a tensor.
+
+    With NumPy scalars it is the tensor's own operator, dtype and gradient included. With arrays NumPy computes, by its
+    rules of promotion, and the result becomes a tensor; a tensor that requires grad refuses.
+    """
+    generic = _numpy().generic
+    if method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS and len(inputs) == 2:
+        if all(isinstance(x, (Tensor, generic)) for x in inputs):
+            return _OPERATORS[ufunc.__name__](*[x.item() if isinstance(x, generic) else x for x in inputs])
+    out = kwargs.get("out")
+    if out is not None:
+        kwargs["out"] = tuple(_plain(x) for x in out)
+    result = getattr(ufunc, method)(*[_plain(x) for x in inputs], **kwargs)
+    if out is not None:
+        return out[0] if len(out) == 1 else out
+    return tuple(_wrapped(x) for x in result) if isinstance(result, tuple) else _wrapped(result)
+
+
+def _plain(x):
+    return x.numpy() if isinstance(x, Tensor) else x
+
+
+def _wrapped(x):
+    """NumPy's result as a tensor, or as it is where no dtype of ours fits."""
+    try:
+        return from_numpy(_numpy().asarray(x))
+    except TypeError:
+        return x
+
+
+# ---- DLPack --------------------------------------------------------------------------------------------------------
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A DLPack capsule for another library.
+
+    ``max_version`` of (1, 0) and above gives the versioned protocol, which can say that the memory is read-only.
+    Raises BufferError for tensors that require grad, that hold no data, or for another device than the cpu.
+    """
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_meta:
+        raise BufferError("Can't export a meta tensor: it has no data. Make it on the cpu.")
+    if stream is not None:
+        raise AssertionError(f"stream should be None on cpu, got {stream!r}")
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError(f"Can't export to the device {tuple(dl_device)!r}: this tensor is on the cpu, which is (1, 0)")
+    if copy:
+        self = self.clone()
+    return _core.export_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
+
+
+def _dlpack_device(self):
+    """(type, number) of the device in DLPack's terms; the cpu is (1, 0)."""
+    if self.is_meta:
+        raise BufferError("a meta tensor has no DLPack device: it holds no data. Make it on the cpu.")
+    return (1, 0)
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor over the memory of another library's array.
+
+    Args:
+        ext_tensor: an object with ``__dlpack__``, or a capsule that it returned.
+        device: only the cpu is possible. copy: True for memory of its own, False to refuse a copy.
+
+    Raises BufferError for data that is not on the cpu or whose dtype has no match here. Where the lender says that
+    the memory is read-only, so is the tensor.
+    """
+    if device is not None and _device(device).type != "cpu":
+        raise BufferError(f"from_dlpack: device {device} cannot take the data; use device='cpu'")
+    lend = getattr(ext_tensor, "__dlpack__", None)
+    if lend is None:
+        t = _core.import_dlpack(ext_tensor)
+    else:
+        kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
+        if int(kind) != 1:
+            raise BufferError(f"from_dlpack: the data is on a device of type {int(kind)}; only the cpu (type 1) can be read. "
+                              "Move it to the cpu in the library it comes from.")
+        t = _core.import_dlpack(_capsule(lend, copy))
+    return t.clone() if copy else t
+
+
+def _capsule(lend, copy):
+    """Ask for protocol 1.0; a lender from before that knows none of its arguments."""
+    try:
+        return lend(max_version=(1, 0), **({"copy": False} if copy is False else {}))
+    except TypeError:
+        return lend()
+
+
+# ---- from anything -------------------------------------------------------------------------------------------------
+
+
+def as_tensor(data, dtype=None, device=None):
+    """data as a tensor, sharing memory where that is possible: with arrays and tensors of that dtype."""
+    t = _shared(data)
+    if t is None:
+        return construct.make_tensor(data, dtype, device)
+    return t if dtype is None and device is None else t.to(device=device, dtype=dtype)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """obj as a tensor.
+
+    Args:
+        obj: a tensor, array, NumPy scalar, DLPack object, buffer (read as elements of dtype), or nested sequence.
+        copy: True always copies; False raises ValueError where memory cannot be shared; None shares where it can.
+    """
+    t = _shared(obj)
+    if t is None and hasattr(obj, "__dlpack__"):
+        t = from_dlpack(obj)
+    if t is None and isinstance(obj, (bytes, bytearray, memoryview)):
+        t = frombuffer(obj, dtype=dtype)
+    if t is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor: pass an array or tensor, or leave copy=False out")
+        t = construct.make_tensor(obj, dtype, device)
+    else:
+        same = (dtype is None or t.dtype == dtype) and (device is None or t.device == _device(device))
+        if copy is False and not same:
+            raise ValueError(f"can't alias tensor of dtype '{t.dtype}' and device '{t.device}' into dtype '{dtype}' and device "
+                             f"'{device}': leave copy=False out")
+        moved = t if same else t.to(device=device, dtype=dtype)
+        t = moved.clone() if copy and moved is t else moved
+    if isinstance(obj, Tensor) and not requires_grad:
+        return t.detach() if t.requires_grad else t
+    return (t.detach() if t.grad_fn is not None or t is obj else t).requires_grad_() if requires_grad else t
+
+
+def _shared(data):
+    """A tensor over the memory of a tensor, array or NumPy scalar; None for anything else."""
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, (list, tuple, int, float, complex)):
+        return None
+    numpy = _numpy()
+    if isinstance(data, numpy.generic):
+        data = numpy.asarray(data)
+    return from_numpy(data) if isinstance(data, numpy.ndarray) else None
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """One-dimensional tensor over the memory of a buffer.
+
+    Args:
+        dtype: of the elements (the default dtype for None). count: how many; -1 for all. offset: bytes to skip.
+
+    Raises ValueError where count and offset do not fit the buffer, or where the memory is not aligned to the elements.
+    """
+    from tinygrad_ext import get_default_dtype
+
+    dtype = get_default_dtype() if dtype is None else dtype
+    have, size = memoryview(buffer).nbytes, dtype.itemsize
+    if have == 0 or count == 0:
+        raise ValueError(f"both buffer length ({have}) and count ({count}) must not be 0")
+    if not 0 <= offset < have:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({have} bytes) minus 1")
+    if count < 0 and (have - offset) % size:
+        raise ValueError(f"buffer length ({have} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+    count = (have - offset) // size if count < 0 else count
+    if offset + count * size > have:
+        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater "
+                         f"than actual buffer length ({have} bytes)")
+    t = construct.over_bytes(buffer, dtype, offset, count)
+    return t.requires_grad_() if requires_grad else t
+
+
 METHODS = {
-    "numpy": _numpy,
+    "numpy": _to_numpy,
     "__array__": _array,
     "__array_priority__": 1000,
+    "__array_ufunc__": _array_ufunc,
+    "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device,
 }

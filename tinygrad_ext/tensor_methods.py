@@ -1,23 +1,22 @@
 """Tensor methods in Python that are no ops."""
 
-from tinygrad_ext import interop
+from tinygrad_ext import copying, interop, legacy, registry
+from tinygrad_ext.core.dtype import strided
 from tinygrad_ext.core.tensor import Tensor
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in {**_METHODS, **interop.METHODS}.items():
+    for name, fn in {**_METHODS, **interop.METHODS, **copying.METHODS, **legacy.METHODS}.items():
         setattr(Tensor, name, fn)
 
 
-def _is_contiguous(self, memory_format=None):
-    """Whether the elements lie in memory in row-major order without gaps."""
-    expected = 1
-    for size, stride in zip(reversed(self.shape), reversed(self.stride())):
-        if size != 1 and stride != expected:
-            return self.numel() == 0
-        expected *= size
-    return True
+def _is_nonzero(self):
+    """Whether the only element is not zero."""
+    if self.numel() != 1:
+        raise RuntimeError(f"Boolean value of Tensor with {'no' if self.numel() == 0 else 'more than one'} value"
+                           f"{'s' if self.numel() == 0 else ''} is ambiguous: is_nonzero() needs one element")
+    return bool(self)
 
 
 def _reversed_dims(self):
@@ -39,10 +38,51 @@ def _matrix_transpose(self):
     return self.transpose(-2, -1)
 
 
+def _adjoint(self):
+    """The last two dimensions exchanged, conjugated."""
+    if self.dim() == 1:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor. "
+                           "A vector has no transpose; unsqueeze it first.")
+    return _matrix_transpose(self).conj()
+
+
+def _hermitian(self):
+    """Conjugate transpose of a matrix."""
+    if self.dim() not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For batches of "
+                           "matrices use tensor.mH.")
+    return self.transpose(0, 1).conj() if self.dim() == 2 else self.conj()
+
+
+def _part(name):
+    def get(self):
+        return registry.functions[name](self)
+
+    def put(self, value):
+        get(self).copy_(value)
+
+    return property(get, put, doc=f"The {name} parts, over the same memory.")
+
+
 _METHODS = {
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
-    "is_contiguous": _is_contiguous,
+    "mH": property(_adjoint),
+    "H": property(_hermitian),
+    "real": _part("real"),
+    "imag": _part("imag"),
+    "is_nonzero": _is_nonzero,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_complex": lambda self: self.dtype.is_complex,
+    "is_signed": lambda self: self.dtype.is_signed,
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+    "get_device": lambda self: -1,
+    "ndimension": Tensor.dim,
+    "layout": property(lambda self: strided),
+    "is_cpu": property(lambda self: self.device.type == "cpu"),
+    "is_sparse": property(lambda self: False),
+    "is_quantized": property(lambda self: False),
     "is_cuda": property(lambda self: False),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Tensors from Python data: nested sequences, numbers, buffers, arrays."""
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
-from tinygrad_ext.core.copy cimport cast, clone
+from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
 from tinygrad_ext.core.dispatch cimport as_int, as_scalar
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype, dtype_of
 from tinygrad_ext.core.storage cimport borrow_storage
@@ -22,12 +22,7 @@ cdef int _shape_of(object data, int64_t *shape) except -1:
     while True:
         if isinstance(data, (list, tuple)):
             shape[rank] = len(data)
-        elif isinstance(data, Tensor):
-            for i in range((<Tensor>data).rank):
-                shape[rank] = (<Tensor>data).sizes[i]
-                rank += 1
-            return rank
-        elif isinstance(data, (float, int, complex, str, bytes)) or not _is_sequence(data):
+        elif isinstance(data, (Tensor, float, int, complex, str, bytes)) or not _is_sequence(data):
             return rank
         else:
             shape[rank] = len(data)
@@ -120,29 +115,26 @@ cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim
 cdef int _fill_number(object data, char *at, int dtype) except -1:
     cdef tgx_scalar s
     if isinstance(data, (list, tuple)):
-        raise ValueError(f"expected a number but got a {type(data).__name__}: the nesting is deeper here than at the start")
+        raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as a number: the nesting is deeper here than at the "
+                        "start")
     if isinstance(data, (str, bytes)) or data is None:
         raise TypeError(f"must be real number, not {type(data).__name__}")
-    if isinstance(data, (int, float, complex, Tensor)) or hasattr(data, "item"):
-        s = as_scalar(data)
-    elif hasattr(data, "__index__"):
-        s = as_scalar(data.__index__())
-    elif hasattr(data, "__float__"):
-        s = as_scalar(float(data))
-    else:
-        raise TypeError(f"must be real number, not {type(data).__name__}")
-    if dtype < TGX_F16:
-        if s.im != 0 or isinstance(data, complex):
-            raise TypeError("can't convert complex to int: give a complex dtype")
-        if s.f != s.f:
-            raise ValueError("cannot convert float NaN to integer")
-        if dtype == TGX_BOOL:
-            s.i = s.f != 0 or s.i != 0
-    elif dtype < TGX_C64 and isinstance(data, complex):
-        raise TypeError("can't convert complex to float: give a complex dtype")
-    if dtype == TGX_U8 and not 0 <= s.i <= 255 or dtype == TGX_I8 and not -128 <= s.i <= 127 or (
-            dtype == TGX_I16 and not -32768 <= s.i <= 32767) or dtype == TGX_I32 and not -2147483648 <= s.i <= 2147483647:
-        raise RuntimeError(f"value cannot be converted to type {dtype_title(dtype)} without overflow: {data}")
+    if isinstance(data, Tensor) and (<Tensor>data).count != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars: use stack() to join tensors")
+    if isinstance(data, complex) and dtype < TGX_C64:
+        raise TypeError(f"must be real number, not complex: {dtype_of(dtype)} cannot hold {data}; give a complex dtype")
+    if not isinstance(data, (int, float, complex, Tensor)) and not hasattr(data, "item"):
+        if hasattr(data, "__index__"):
+            data = data.__index__()
+        elif hasattr(data, "__float__"):
+            data = float(data)
+        else:
+            raise TypeError(f"must be real number, not {type(data).__name__}")
+    if isinstance(data, int) and not -0x8000000000000000 <= data <= 0x7fffffffffffffff:
+        if dtype < TGX_F16:
+            raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating dtype")
+        data = float(data)
+    s = checked_scalar(data, dtype)
     write_scalar(at, dtype, s.f, s.im, s.i)
     return 0
 
@@ -305,7 +297,33 @@ def from_numpy(array):
     if (<Tensor>t).bits & READONLY:
         import warnings
         warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place writes. "
-                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=2)
+                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=1)
+    return t
+
+
+def over_bytes(buffer, dt, int64_t offset, int64_t count):
+    """One-dimensional tensor of `count` elements, `offset` bytes into a contiguous buffer that is large enough."""
+    cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
+    cdef Tensor t = blank(1)
+    cdef bint readonly = False
+    try:
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_WRITABLE)
+    except (BufferError, ValueError):
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_SIMPLE)
+        readonly = True
+    t.tid = (<dtype?>dt).id
+    t.data = <char *>owner.view.buf + offset
+    if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
+        raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} bytes: copy that "
+                         "part of the buffer first")
+    t.sizes[0], t.strides[0] = count, 1
+    finish(t)
+    t.storage = borrow_storage(t.data, count * ITEMSIZE[t.tid], owner, readonly)
+    if readonly:
+        t.bits |= READONLY
+        import warnings
+        warnings.warn("The given buffer is not writable: the tensor shares its memory and refuses in-place writes. Copy the buffer "
+                      "to get a writable tensor.", UserWarning, stacklevel=2)
     return t
 
 

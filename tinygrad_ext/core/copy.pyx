@@ -2,10 +2,10 @@
 """Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
 from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
-from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, shape_text, view, write_scalar
-from tinygrad_ext.core.types cimport tgx_loop, tgx_scalar
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F16, TGX_F64, tgx_loop, tgx_scalar
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
@@ -68,11 +68,31 @@ cdef Tensor cast(Tensor t, int dtype):
     return out
 
 
+# Least and greatest value of the integer dtypes, in dtype order; a negative number may wrap in uint8, as in PyTorch.
+cdef int64_t[6] _LEAST = [-0x7fffffffffffffff - 1, -255, -128, -32768, -0x80000000, -0x7fffffffffffffff - 1]
+cdef int64_t[6] _MOST = [0x7fffffffffffffff, 255, 127, 32767, 0x7fffffff, 0x7fffffffffffffff]
+
+
+cdef tgx_scalar checked_scalar(object value, int dtype) except *:
+    """A number for one element of a dtype; RuntimeError when the dtype cannot hold it."""
+    cdef tgx_scalar s = as_scalar(value)
+    if dtype > TGX_F64:
+        return s
+    if s.im != 0:
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value} has an imaginary part; "
+                           "use a complex dtype")
+    if dtype == TGX_BOOL:
+        s.i = s.f != 0
+    elif dtype < TGX_F16 and (not _LEAST[dtype] <= s.i <= _MOST[dtype] or not -9.3e18 < s.f < 9.3e18):
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value}")
+    return s
+
+
 cdef int fill(Tensor t, object value) except -1:
     """Set every element to a number."""
     cdef char[16] buffer
     cdef int64_t stride = 0, one = 1
-    cdef tgx_scalar s = as_scalar(value)
+    cdef tgx_scalar s = checked_scalar(value, t.tid)
     cdef tgx_iter it
     cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
     if t.place != 0:

@@ -8,6 +8,7 @@ The cache keeps at most a quarter of the peak use (64 MiB at least); what is bey
 """
 cimport cython
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void **out, size_t align, size_t size)
@@ -97,6 +98,15 @@ cdef class Storage:
         if self.block:
             _release(self.data, self.block)
 
+    def __reduce__(self):
+        return storage_of_bytes, (self.data[:self.nbytes],)
+
+    def __deepcopy__(self, memo):
+        cdef Storage out = new_storage(self.nbytes)
+        memcpy(out.data, self.data, self.nbytes)
+        memo[id(self)] = out
+        return out
+
 
 cdef Storage new_storage(size_t nbytes):
     cdef Storage s = Storage.__new__(Storage)
@@ -112,6 +122,19 @@ cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readon
     s.owner = owner
     s.readonly = readonly
     return s
+
+
+def storage_of_bytes(const unsigned char[::1] data not None):
+    """A storage with a copy of some bytes."""
+    cdef Storage s = new_storage(data.shape[0])
+    if data.shape[0]:
+        memcpy(s.data, &data[0], data.shape[0])
+    return s
+
+
+def storage_facts(Storage s not None):
+    """Address and bytes of a storage."""
+    return <size_t>s.data, s.nbytes
 
 
 def empty_cache():
@@ -132,7 +155,7 @@ def memory_stats():
     return {"allocated": _in_use, "peak": _peak, "cached": _cached_bytes, "allocations": _allocations}
 
 
-def reset_peak():
+def reset_peak_memory_stats():
     """Start a new peak measurement at the present use."""
     global _peak
     _peak = _in_use

@@ -60,11 +60,16 @@ cdef Tensor shaped(const int64_t *shape, int ndim, int dtype, Options *o, PyObje
     return t
 
 
-cdef int check_writable(Tensor t, str op) except -1:
-    """The refusals of every kernel that writes into a tensor it was given."""
+cdef int _check_readonly(Tensor t, str op) except -1:
     if t.bits & READONLY:
         raise RuntimeError(f"{op}: the tensor to write to is read-only: its memory was lent by another library that does not "
                            "allow writing. Clone it first.")
+    return 0
+
+
+cdef int check_writable(Tensor t, str op) except -1:
+    """The refusals of every kernel that writes into a tensor it was given."""
+    _check_readonly(t, op)
     if may_overlap(t):
         raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            f"location. Please clone() the tensor before performing the operation ({op}).")
@@ -167,7 +172,7 @@ cdef Tensor _formatted(Tensor t, object format):
     if format is _channels_last:
         return _channels_last_empty(t.sizes, t.rank, t.tid, t.place)
     if format is _preserve_format:
-        raise RuntimeError("preserve_format is not supported by empty(): there is no tensor whose order could be kept. "
+        raise RuntimeError("unsupported memory format Preserve: empty() cannot keep an order, there is no tensor whose order could be kept. "
                            "Use contiguous_format, or empty_like().")
     return t
 
@@ -287,6 +292,17 @@ cdef object k_detach(PyObject **a):
 
 # ---- writing in place: the last argument is the target ------------------------------------------------------------
 
+cdef int _refuse_sizes(Tensor t, Tensor src) except -1:
+    """The error of a source that does not broadcast to its target."""
+    cdef int i, k
+    for i in range(src.rank):
+        k = t.rank - src.rank + i
+        if k >= 0 and src.sizes[i] != 1 and src.sizes[i] != t.sizes[k]:
+            raise RuntimeError(f"The size of tensor a ({t.sizes[k]}) must match the size of tensor b ({src.sizes[i]}) at non-singleton "
+                               f"dimension {k}: copy_() got self {shape_text(t)} and src {shape_text(src)}")
+    raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(src)}: copy_()")
+
+
 cdef object k_copy(PyObject **a):
     """copy_(self, src)."""
     cdef Tensor self = <Tensor><object>a[0], src
@@ -299,8 +315,7 @@ cdef object k_copy(PyObject **a):
     if src.place != 0 and out.place == 0:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it on the cpu")
     if not broadcasts(src, out):
-        raise RuntimeError(f"copy_(): The size of src {shape_text(src)} cannot be broadcast to self {shape_text(out)}: "
-                           f"The expanded size of the tensor must match the existing size at non-singleton dimensions")
+        _refuse_sizes(out, src)
     copy_into(out, src)
     return out
 
@@ -309,7 +324,7 @@ cdef object k_fill(PyObject **a):
     """fill(self, value), value a number or a 0-d tensor."""
     cdef Tensor self = <Tensor><object>a[0], value
     cdef Tensor out = empty_like(self, self.tid) if a[2] == <PyObject *>None else <Tensor><object>a[2]
-    check_writable(out, "fill_()")
+    _check_readonly(out, "fill_()")
     if isinstance(<object>a[1], Tensor):
         value = <Tensor><object>a[1]
         if value.rank != 0:
@@ -324,7 +339,7 @@ cdef object k_fill(PyObject **a):
 cdef object k_zero(PyObject **a):
     cdef Tensor self = <Tensor><object>a[0]
     cdef Tensor out = empty_like(self, self.tid) if a[1] == <PyObject *>None else <Tensor><object>a[1]
-    check_writable(out, "zero_()")
+    _check_readonly(out, "zero_()")
     zero(out)
     return out
 

@@ -1,0 +1,35 @@
+"""What this build runs with, and what its memory holds."""
+
+from tinygrad_ext.core.storage import empty_cache, memory_stats, reset_peak_memory_stats
+
+__all__ = ["empty_cache", "memory_stats", "reset_peak_memory_stats", "show_config"]
+
+
+def show_config():
+    """Text that names version, instruction set, BLAS library and kernels, threads, and memory.
+
+    >>> import tinygrad_ext as tg
+    >>> "threads" in tg.show_config()
+    True
+    """
+    return "\n".join(f"{name}: {value}" for name, value in _facts().items()) + "\n"
+
+
+def _facts():
+    import platform
+
+    from tinygrad_ext import __version__, get_num_threads
+    from tinygrad_ext.core.blas import blas_info
+    from tinygrad_ext.core.loops import cpu_level
+
+    blas = blas_info()
+    memory = memory_stats()
+    return {
+        "tinygrad_ext": __version__,
+        "python": f"{platform.python_version()} on {platform.machine()} {platform.system()}",
+        "instruction set": cpu_level(),
+        "BLAS": ", ".join(f"{name} {value}" for name, value in blas.items()),
+        "threads": get_num_threads(),
+        "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak {memory['peak']}, "
+                     f"{memory['cached']} kept",
+    }

@@ -1,0 +1,166 @@
+"""Pickling, copying, and making subclasses of tensors.
+
+All three take a tensor apart into storage and window. The storage is one object for all tensors over it, so what
+shares memory before shares it after: two views in one pickle, or in one deepcopy.
+"""
+
+import copy
+
+from tinygrad_ext.core import interop as _core
+from tinygrad_ext.core import storage as _storage
+from tinygrad_ext.core import tensor as _tensor
+from tinygrad_ext.core.tensor import Parameter, Tensor
+
+
+# ---- pickle --------------------------------------------------------------------------------------------------------
+
+
+def _plain_class(cls):
+    """The class to name in a pickle, and whether the tensor is a Parameter made of it."""
+    return getattr(cls, "_parameter_of", cls), cls is not Parameter and issubclass(cls, Parameter)
+
+
+def reduce_tensor(t):
+    """(function, arguments) from which pickle makes t again; the grad and the graph stay behind, as in PyTorch."""
+    cls, marked = _plain_class(type(t))
+    marked = marked and hasattr(type(t), "_parameter_of")
+    window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
+    return rebuild_tensor, (cls, marked, window, t.__dict__ or None)
+
+
+def rebuild_tensor(cls, marked, window, state):
+    """A tensor of class cls over a storage; a Parameter of that class where marked."""
+    t = _core.window(*window, cls=parameter_class(cls) if marked else cls)
+    if state:
+        t.__dict__.update(state)
+    return t
+
+
+# ---- deepcopy ------------------------------------------------------------------------------------------------------
+
+
+def deepcopy_tensor(t, memo):
+    """A leaf of its own, with its grad and attributes; memory shared with other tensors in the same deepcopy stays so."""
+    if id(t) in memo:
+        return memo[id(t)]
+    if not t.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                           "This one was computed from others that require grad: copy it with detach().clone().")
+    storage = copy.deepcopy(_core.storage_of(t), memo)
+    made = _core.window(storage, t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, cls=type(t))
+    memo[id(t)] = made
+    if t.grad is not None:
+        made.grad = copy.deepcopy(t.grad, memo)
+    if t.__dict__:
+        made.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    return made
+
+
+# ---- subclasses and parameters -------------------------------------------------------------------------------------
+
+_parameter_classes = {}
+
+
+def parameter_class(cls):
+    """The class of Parameter(data) for data of the subclass cls: an instance of both."""
+    if cls is Tensor or issubclass(cls, Parameter):
+        return Parameter if cls is Tensor else cls
+    made = _parameter_classes.get(cls)
+    if made is None:
+        body = {"__init__": Parameter.__init__, "__module__": cls.__module__, "__qualname__": cls.__qualname__,
+                "__doc__": cls.__doc__, "_parameter_of": cls}
+        made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)
+    return made
+
+
+def init_parameter(self, data, requires_grad):
+    """Parameter.__init__: share data's memory outside its graph."""
+    if data is None:
+        from tinygrad_ext import empty
+
+        data = empty(0)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with tensor(data)")
+    if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {data.dtype}: pass "
+                           "requires_grad=False, or convert the data first")
+    _core.share_memory_from(self, data)
+    if type(data) not in (Tensor, Parameter):
+        self.__dict__.update(data.__dict__)
+    self.requires_grad = bool(requires_grad)
+
+
+def _as_subclass(self, cls):
+    """The same tensor as an instance of cls, a subclass of Tensor; gradients flow through."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): cls must be a subclass of Tensor, not {cls!r}")
+    return _core.as_class(self.view(self.shape) if self.requires_grad else self, cls)
+
+
+def _make_subclass(cls, data, require_grad=False):
+    """An instance of cls over data's memory, outside its graph."""
+    made = _core.as_class(data.detach(), cls)
+    return made.requires_grad_() if require_grad else made
+
+
+# ---- storage -------------------------------------------------------------------------------------------------------
+
+
+class UntypedStorage:
+    """The block of memory behind a tensor, as bytes."""
+
+    __slots__ = ("_storage",)
+
+    def __init__(self, storage):
+        self._storage = storage
+
+    def data_ptr(self):
+        """Address of the first byte."""
+        return _storage.storage_facts(self._storage)[0] if self._storage is not None else 0
+
+    def nbytes(self):
+        """Number of bytes."""
+        return _storage.storage_facts(self._storage)[1] if self._storage is not None else 0
+
+    size = __len__ = nbytes
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and self._storage is other._storage
+
+    def __hash__(self):
+        return hash(id(self._storage))
+
+    def __repr__(self):
+        return f"[UntypedStorage of size {self.nbytes()}]"
+
+
+def _resize_(self, *sizes, memory_format=None):
+    """Another shape for this tensor, row-major over its memory; new elements are not set."""
+    sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad: detach() the tensor first")
+    return _core.resize(self, sizes)
+
+
+def _set_(self, *args, **kwargs):
+    raise NotImplementedError("set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new tensor "
+                              "with as_strided().")
+
+
+METHODS = {
+    "as_subclass": _as_subclass,
+    "_make_subclass": staticmethod(_make_subclass),
+    "untyped_storage": lambda self: UntypedStorage(_core.storage_of(self)),
+    "is_shared": lambda self: False,
+    "is_pinned": lambda self: False,
+    "resize_": _resize_,
+    "set_": _set_,
+}
+
+
+def fill_slots():
+    """Hand the functions to the core."""
+    _tensor.set_slot("reduce", reduce_tensor)
+    _tensor.set_slot("deepcopy", deepcopy_tensor)
+    _tensor.set_slot("parameter", init_parameter)
+    _core.set_parameter_class(parameter_class)

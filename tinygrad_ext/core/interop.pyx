@@ -1,0 +1,348 @@
+# cython: language_level=3
+"""DLPack in both directions, and the parts that pickling and copying take a tensor apart into.
+
+An exported capsule owns a reference to the tensor, which the consumer's call of the deleter drops; that may come
+from any thread, so the deleter takes the GIL. An imported one is owned by the storage made over its memory.
+"""
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
+from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
+from tinygrad_ext.core.tensor cimport (
+    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, blank, empty, bump, checked_numel, exact, finish, set_geometry,
+)
+from tinygrad_ext.core.types cimport (
+    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
+    TGX_NTYPES, TGX_U8, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+)
+
+cdef extern from "dlpack.h":
+    enum: DL_CPU, DL_READ_ONLY, DL_IS_COPIED, DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT, DL_COMPLEX, DL_BOOL
+    ctypedef struct DLDevice:
+        int32_t device_type, device_id
+    ctypedef struct DLDataType:
+        uint8_t code, bits
+        uint16_t lanes
+    ctypedef struct DLPackVersion:
+        uint32_t major, minor
+    ctypedef struct DLTensor:
+        void *data
+        DLDevice device
+        int32_t ndim
+        DLDataType dtype
+        int64_t *shape
+        int64_t *strides
+        uint64_t byte_offset
+    ctypedef struct DLManagedTensor:
+        DLTensor dl_tensor
+        void *manager_ctx
+        void (*deleter)(DLManagedTensor *) noexcept
+    ctypedef struct DLManagedTensorVersioned:
+        DLPackVersion version
+        void *manager_ctx
+        void (*deleter)(DLManagedTensorVersioned *) noexcept
+        uint64_t flags
+        DLTensor dl_tensor
+
+# code and bits of each dtype, in dtype order
+cdef uint8_t[12] _CODE = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT, DL_COMPLEX,
+                          DL_COMPLEX]
+cdef dict _CODE_NAMES = {DL_INT: "int", DL_UINT: "uint", DL_FLOAT: "float", 3: "opaque", DL_BFLOAT: "bfloat", DL_COMPLEX: "complex",
+                         DL_BOOL: "bool"}
+
+
+# ---- export --------------------------------------------------------------------------------------------------------
+
+cdef int _describe(DLTensor *d, Tensor t) except -1:
+    """Fill d from t; its shape and strides get memory of their own, freed by `_forget`."""
+    cdef int64_t *room = <int64_t *>malloc((2 * t.rank + 1) * sizeof(int64_t))
+    if room == NULL:
+        raise MemoryError
+    memcpy(room, t.sizes, t.rank * sizeof(int64_t))
+    memcpy(room + t.rank, t.strides, t.rank * sizeof(int64_t))
+    d.data = t.data
+    d.device.device_type, d.device.device_id = DL_CPU, 0
+    d.ndim = t.rank
+    d.dtype.code, d.dtype.bits, d.dtype.lanes = _CODE[t.tid], <uint8_t>(8 * ITEMSIZE[t.tid]), 1
+    d.shape, d.strides, d.byte_offset = room, room + t.rank, 0
+    return 0
+
+
+cdef void _forget(DLTensor *d, void *owner) noexcept with gil:
+    free(d.shape)
+    Py_DECREF(<object>owner)
+
+
+cdef void _delete_old(DLManagedTensor *m) noexcept:
+    _forget(&m.dl_tensor, m.manager_ctx)
+    free(m)
+
+
+cdef void _delete_versioned(DLManagedTensorVersioned *m) noexcept:
+    _forget(&m.dl_tensor, m.manager_ctx)
+    free(m)
+
+
+cdef void _unused_old(PyObject *capsule) noexcept:
+    """A capsule that nobody consumed dies: free what it holds."""
+    cdef DLManagedTensor *m
+    if PyCapsule_IsValid(<object>capsule, "dltensor"):
+        m = <DLManagedTensor *>PyCapsule_GetPointer(<object>capsule, "dltensor")
+        m.deleter(m)
+
+
+cdef void _unused_versioned(PyObject *capsule) noexcept:
+    cdef DLManagedTensorVersioned *m
+    if PyCapsule_IsValid(<object>capsule, "dltensor_versioned"):
+        m = <DLManagedTensorVersioned *>PyCapsule_GetPointer(<object>capsule, "dltensor_versioned")
+        m.deleter(m)
+
+
+ctypedef void (*destructor)(object) noexcept
+
+
+def export_dlpack(Tensor t, bint versioned, bint copied):
+    """A capsule for another library: of protocol 1.0 if versioned, else of the one without versions."""
+    cdef DLManagedTensor *old
+    cdef DLManagedTensorVersioned *new
+    if versioned:
+        new = <DLManagedTensorVersioned *>malloc(sizeof(DLManagedTensorVersioned))
+        if new == NULL:
+            raise MemoryError
+        _describe(&new.dl_tensor, t)
+        new.version.major, new.version.minor = 1, 0
+        new.flags = (DL_READ_ONLY if t.bits & READONLY else 0) | (DL_IS_COPIED if copied else 0)
+        new.manager_ctx, new.deleter = <void *>t, _delete_versioned
+        Py_INCREF(t)
+        return PyCapsule_New(new, "dltensor_versioned", <destructor>_unused_versioned)
+    if t.bits & READONLY:
+        raise BufferError("the tensor is read-only, which a DLPack capsule without version cannot say: ask for one with "
+                          "max_version=(1, 0), or clone() the tensor")
+    old = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
+    if old == NULL:
+        raise MemoryError
+    _describe(&old.dl_tensor, t)
+    old.manager_ctx, old.deleter = <void *>t, _delete_old
+    Py_INCREF(t)
+    return PyCapsule_New(old, "dltensor", <destructor>_unused_old)
+
+
+# ---- import --------------------------------------------------------------------------------------------------------
+
+cdef class DLPackOwner:
+    """Calls a lender's deleter when the storage over its memory dies."""
+
+    cdef DLManagedTensor *old
+    cdef DLManagedTensorVersioned *new
+
+    def __dealloc__(self):
+        if self.old != NULL and self.old.deleter != NULL:
+            self.old.deleter(self.old)
+        if self.new != NULL and self.new.deleter != NULL:
+            self.new.deleter(self.new)
+
+
+cdef int _dtype_of(DLDataType *d) except -1:
+    cdef int i
+    if d.lanes == 1:
+        for i in range(TGX_NTYPES):
+            if _CODE[i] == d.code and 8 * ITEMSIZE[i] == d.bits:
+                return i
+    raise BufferError(f"from_dlpack: elements of type {_CODE_NAMES.get(d.code, 'code ' + str(d.code))}{d.bits}"
+                      f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the library they "
+                      "come from")
+
+
+cdef Tensor _over(DLTensor *d, object owner, bint readonly):
+    """A tensor over the memory that d describes, after every number in it was checked."""
+    cdef Tensor t
+    cdef int i, tid
+    cdef int64_t n = 1, last = 0
+    if d.device.device_type != DL_CPU:
+        raise BufferError(f"from_dlpack: the data is on a device of type {d.device.device_type}; only the cpu (type 1) can be read. "
+                          "Move it to the cpu in the library it comes from.")
+    if not 0 <= d.ndim <= TGX_MAX_DIMS or (d.ndim and d.shape == NULL):
+        raise BufferError(f"from_dlpack: {d.ndim} dimensions are not possible; from 0 to {TGX_MAX_DIMS} are")
+    tid = _dtype_of(&d.dtype)
+    checked_numel(d.shape, d.ndim, "from_dlpack")
+    t = blank(d.ndim)
+    t.tid = tid
+    for i in range(d.ndim - 1, -1, -1):
+        t.sizes[i] = d.shape[i]
+        t.strides[i] = d.strides[i] if d.strides != NULL else n
+        n *= max(d.shape[i], 1)
+        if t.strides[i] < 0 and t.sizes[i] > 1:
+            raise RuntimeError(f"from_dlpack: tensors with negative strides are not supported, got stride {t.strides[i]} in dimension "
+                               f"{i}: copy the array first")
+        last += (t.sizes[i] - 1) * t.strides[i] if t.sizes[i] else 0
+    finish(t)
+    t.data = <char *>d.data + d.byte_offset if d.data != NULL else NULL
+    if t.count and t.data == NULL:
+        raise BufferError("from_dlpack: the capsule describes elements but holds no memory")
+    t.storage = borrow_storage(t.data, (last + 1) * ITEMSIZE[tid] if t.count else 0, owner, readonly)
+    if readonly:
+        t.bits |= READONLY
+    # kernels read whole elements: what lies askew is copied once, byte by byte, by the copy loop of its size
+    if <size_t>t.data % (ITEMSIZE[tid] if tid < TGX_C64 else ITEMSIZE[tid] // 2):
+        raise BufferError("from_dlpack: the memory is not aligned to the element size: copy the array first")
+    return t
+
+
+def import_dlpack(capsule):
+    """A tensor over the memory of a DLPack capsule, of either protocol; the capsule is used up."""
+    cdef DLPackOwner owner = DLPackOwner.__new__(DLPackOwner)
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        owner.new = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+        if owner.new.version.major > 1:
+            raise BufferError(f"from_dlpack: the capsule follows DLPack {owner.new.version.major}.{owner.new.version.minor}, but "
+                              "version 1 is the newest understood: ask for max_version=(1, 0)")
+        return _over(&owner.new.dl_tensor, owner, (owner.new.flags & DL_READ_ONLY) != 0)
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        owner.old = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
+        PyCapsule_SetName(capsule, "used_dltensor")
+        return _over(&owner.old.dl_tensor, owner, False)
+    if type(capsule).__name__ == "PyCapsule":
+        raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+                           "might have already constructed a tensor from it once.")
+    raise TypeError(f"from_dlpack: expected an object with __dlpack__, or a DLPack capsule, not {type(capsule).__name__}")
+
+
+# ---- storages, for pickle and copy ---------------------------------------------------------------------------------
+
+def storage_of(Tensor t):
+    """The storage object behind t; None on meta."""
+    return t.storage
+
+
+cdef Tensor bare(cls):
+    """An instance of Tensor or a subclass, before anything of the subclass ran."""
+    if cls is Tensor:
+        return Tensor.__new__(Tensor)
+    return (<object>Parameter).__new__(cls) if issubclass(cls, Parameter) else (<object>Tensor).__new__(cls)
+
+
+def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor):
+    """A leaf over a storage (on meta when that is None). RuntimeError when the window does not lie inside it."""
+    cdef Tensor t = bare(cls)
+    cdef Tensor plain = blank(len(shape))
+    cdef Storage s
+    cdef int i
+    plain.tid = dtype_id(dt)
+    if len(stride) != len(shape) or offset < 0:
+        raise RuntimeError(f"a tensor cannot have shape {tuple(shape)}, strides {tuple(stride)} and offset {offset}")
+    for i in range(plain.rank):
+        plain.sizes[i], plain.strides[i] = shape[i], stride[i]
+        if plain.strides[i] < 0:
+            raise RuntimeError(f"tensors with negative strides are not supported, got {tuple(stride)}")
+    checked_numel(plain.sizes, plain.rank, "tensor")
+    finish(plain)
+    if storage is None:
+        plain.place = 1
+    else:
+        s = storage
+        if offset > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]) or _reach(plain, offset) > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]):
+            raise RuntimeError(f"sizes {tuple(shape)}, strides {tuple(stride)} and offset {offset} are out of bounds for storage of "
+                               f"size {s.nbytes} bytes")
+        plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
+        if s.readonly:
+            plain.bits |= READONLY
+    set_geometry(t, plain)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+cdef int64_t _reach(Tensor t, int64_t offset) except -1:
+    """One past the last element that t's window touches, counted from the start of its storage."""
+    last = offset + sum([(t.sizes[i] - 1) * t.strides[i] for i in range(t.rank)]) + 1 if t.count else offset
+    return last if last < 0x7fffffffffffffff else 0x7fffffffffffffff
+
+
+def as_class(Tensor t, cls):
+    """The same tensor as an instance of a subclass: memory, version and place in the graph are t's."""
+    cdef Tensor out = bare(cls)
+    set_geometry(out, t)
+    out.node, out.output_nr = t.node, t.output_nr
+    out.base, out.view_version = t.base, t.view_version
+    out.bits = t.bits & ~REQUIRES_GRAD
+    return out
+
+
+def is_readonly(Tensor t):
+    """Whether in-place writes are refused because another library lent the memory."""
+    return (t.bits & READONLY) != 0
+
+
+def share_memory_from(Tensor t, Tensor source):
+    """Let t be the window on memory that source is, keeping t's identity."""
+    set_geometry(t, source)
+    return t
+
+
+def resize(Tensor t, shape):
+    """Change t's shape in place: row-major, over its own storage where that is large enough, else over a larger copy."""
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int i, n = len(shape)
+    cdef int64_t count, room
+    cdef Tensor fresh
+    if n > TGX_MAX_DIMS:
+        raise RuntimeError(f"resize_: tensor has too many (>{TGX_MAX_DIMS}) dims: {n}")
+    for i in range(n):
+        sizes[i] = shape[i]
+    count = checked_numel(sizes, n, "resize_")
+    room = 0 if t.storage is None else <int64_t>(t.storage.nbytes // ITEMSIZE[t.tid]) - t.storage_offset()
+    if t.storage is not None and count > room:
+        if t.storage.owner is not None:
+            raise RuntimeError("resize_: Trying to resize storage that is not resizable: its memory was lent by another library. "
+                               "clone() the tensor first.")
+        fresh = empty(&count, 1, t.tid)
+        memcpy(fresh.data, t.data, min(room, count) * ITEMSIZE[t.tid])
+        fresh = window(fresh.storage, dtype_of(t.tid), shape, row_strides(shape), 0)
+    else:
+        fresh = window(t.storage, dtype_of(t.tid), shape, row_strides(shape), t.storage_offset())
+    set_geometry(t, fresh)
+    bump(t)
+    return t
+
+
+def row_strides(shape):
+    """Strides of a row-major tensor."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]
+
+
+# ---- Parameter of a subclass ---------------------------------------------------------------------------------------
+
+cdef extern from *:
+    ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
+    ctypedef struct CType "PyTypeObject":
+        newfunc tp_new
+
+cdef newfunc _plain_new = (<CType *>Parameter).tp_new
+cdef object _class_for = None
+
+
+def set_parameter_class(fn):
+    """The function that gives the class of Parameter(data) for the class of data, a subclass of Tensor."""
+    global _class_for
+    _class_for = fn
+
+
+cdef PyObject *_new_parameter(PyTypeObject *cls, PyObject *args, PyObject *kwargs) except NULL:
+    """Parameter(data) keeps the class of data: the result is an instance of both."""
+    if <object>cls is Parameter:
+        data = (<tuple>args)[0] if len(<tuple>args) else (<dict>kwargs).get("data") if kwargs != NULL else None
+        if isinstance(data, Tensor) and not exact(data):
+            made = _class_for(type(data))
+            return _plain_new(<PyTypeObject *>made, args, kwargs)
+    return _plain_new(cls, args, kwargs)
+
+
+(<CType *>Parameter).tp_new = _new_parameter

@@ -1,0 +1,165 @@
+"""What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new(...)`; and Python's protocols."""
+
+from tinygrad_ext.core import construct
+from tinygrad_ext.core import dtype as _dtype
+from tinygrad_ext.core import interop as _core
+from tinygrad_ext.core import tensor as _tensor
+from tinygrad_ext.core.dtype import Size, device
+from tinygrad_ext.core.tensor import Tensor
+
+_TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+           "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+           "complex128": "ComplexDouble"}
+
+
+# ---- constructors --------------------------------------------------------------------------------------------------
+
+
+def _construct(args, kwargs, dtype=None):
+    """The tensor of an old-style constructor: sizes as ints or Size, else data."""
+    place = kwargs.pop("device", None)
+    if "size" in kwargs:
+        args = (*args, Size(kwargs.pop("size")))
+    if "data" in kwargs or "other" in kwargs:
+        args = (*args, kwargs.pop("data", None) if "data" in kwargs else kwargs.pop("other"))
+    if kwargs:
+        raise TypeError(f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype and requires_grad")
+    if place is not None and device(place).type != "cpu":
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device(place).type} was passed; use "
+                           "empty(..., device=...)")
+    if all(_is_size(a) for a in args):
+        return _empty(args if args else (0,), dtype)
+    if len(args) != 1:
+        raise TypeError(f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use tensor()")
+    return _of_data(args[0], dtype)
+
+
+def _is_size(a):
+    """An int, NumPy's included, but no array or tensor, which answer __index__ too."""
+    return type(a) is int or (hasattr(a, "__index__") and not hasattr(a, "__len__") and not isinstance(a, bool))
+
+
+def _empty(size, dtype):
+    from tinygrad_ext import empty
+
+    return empty(size, dtype=dtype)
+
+
+def _of_data(data, dtype):
+    if isinstance(data, Size):
+        return _empty(data, dtype)
+    if isinstance(data, Tensor):
+        if dtype is not None and data.dtype != dtype:
+            raise TypeError(f"expected {_name(dtype)} (got {_name(data.dtype)}): convert it with to()")
+        return data.detach()
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'; numbers are expected")
+    if not hasattr(data, "__len__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__}); use tensor() for a number")
+    return construct.make_tensor(data, dtype or _dtype.get_default_dtype(), None)
+
+
+def _init(self, args, kwargs):
+    """Tensor(...): the instance takes over what the constructor made."""
+    _core.share_memory_from(self, _construct(args, dict(kwargs)))
+
+
+def _new(self, *args, **kwargs):
+    """A tensor of self's dtype, of the sizes given or with the data given."""
+    return _construct(args, kwargs, self.dtype)
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """A copy of data in self's dtype and on its device, unless others are named."""
+    t = construct.make_tensor(data, dtype or self.dtype, device or self.device).detach()
+    return t.requires_grad_() if requires_grad else t
+
+
+class _TypedTensor(type):
+    """Metaclass of FloatTensor and its kin: a call makes a Tensor, isinstance asks for the dtype."""
+
+    def __call__(cls, *args, **kwargs):
+        return _construct(args, kwargs, cls.dtype)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+    def __repr__(cls):
+        return f"<class 'tinygrad_ext.{cls.__name__}'>"
+
+
+def _typed(name):
+    dtype = _dtype.by_name[name]
+    title = _TITLES[name] + "Tensor"
+    return _TypedTensor(title, (), {"dtype": dtype, "__doc__": f"Tensors of {name}.", "__module__": "tinygrad_ext"})
+
+
+globals().update({f"{title}Tensor": _typed(name) for name, title in _TITLES.items()})
+_BY_NAME = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items()}
+
+
+# ---- type ----------------------------------------------------------------------------------------------------------
+
+
+def _name(dtype):
+    return f"torch.{_TITLES[dtype.name]}Tensor"
+
+
+def _type(self, dtype=None, non_blocking=False):
+    """Name of the old-style type, such as 'torch.FloatTensor'; with an argument, the tensor in that type or dtype."""
+    if dtype is None:
+        return _name(self.dtype)
+    if isinstance(dtype, str):
+        found = _BY_NAME.get(dtype.rpartition(".")[2])
+        if found is None:
+            raise ValueError(f"invalid type: '{dtype}': the types are {', '.join('torch.' + n for n in _BY_NAME)}")
+        dtype = found
+    elif isinstance(dtype, _TypedTensor):
+        dtype = dtype.dtype
+    elif dtype is Tensor:
+        dtype = _dtype.get_default_dtype()
+    return self.to(dtype)
+
+
+def _cuda(self, device=None, non_blocking=False, memory_format=None):
+    """Refused: there is no GPU in this build."""
+    raise AssertionError("tinygrad_ext is not compiled with CUDA enabled: tensors live on the cpu. Leave .cuda() out, or write "
+                         ".to(device) with a device that is 'cpu' here.")
+
+
+# ---- Python's protocols --------------------------------------------------------------------------------------------
+
+
+def _iter(t):
+    if t.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor: take its number with item()")
+    return iter(t.unbind(0))
+
+
+def _contains(t, item):
+    if not isinstance(item, (Tensor, int, float, complex)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
+    return bool((t == item).any())
+
+
+def _format(self, spec):
+    """A 0-d tensor is formatted as its number; any other takes no format."""
+    if spec and self.dim() == 0 and not self.is_meta:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec) if spec else (str(self.item()) if self.dim() == 0 and type(self) is Tensor else str(self))
+
+
+METHODS = {
+    "new": _new,
+    "new_tensor": _new_tensor,
+    "type": _type,
+    "cuda": _cuda,
+    "__format__": _format,
+}
+
+
+def fill_slots():
+    """Hand the functions to the core."""
+    _tensor.set_slot("new", _init)
+    _tensor.set_slot("iter", _iter)
+    _tensor.set_slot("contains", _contains)
