@@ -97,7 +97,7 @@ def _spreads_along(make):
 
 
 def _spreads_corrected(make):
-    for dim in (0, -1, (0, 1), None, ()):
+    for dim in (0, -1, (0, 1), None):
         yield Sample(make(3, 4), dim, correction=0)
         yield Sample(make(3, 4), dim=dim, correction=1.5, keepdim=True)
     yield Sample(make(70, 3), dim=0, correction=None)
@@ -174,8 +174,8 @@ _ORDERS = (2, 1, 0, 3, 0.5, -1.5, float("inf"), float("-inf"))
 
 def _vector_norms(make):
     for ord in _ORDERS:
-        yield Sample(make.distinct(3, 4), ord)
-        yield Sample(make.distinct(3, 5), ord, dim=-1, keepdim=True)
+        yield Sample(make(3, 4), ord)
+        yield Sample(make(3, 5), ord, dim=-1, keepdim=True)
     for shape, dim in (((2, 3, 4), (0, 2)), ((), None), ((0, 3), None), ((0, 3), 0), ((2, 3), ()), ((), 0)):
         yield Sample(make(*shape), 2, dim)
 
@@ -183,7 +183,7 @@ def _vector_norms(make):
 def _norms(make):
     yield Sample(make(3, 4))
     for p in (*_ORDERS, "fro"):
-        yield Sample(make.distinct(3, 5), p, 0)
+        yield Sample(make(3, 5), p, 0)
     yield Sample(make(3, 4), p=1, dim=(0, 1), keepdim=True)
     yield Sample(make(3, 4), "fro", dim=(0, 1))
 
@@ -250,8 +250,10 @@ def _logsumexp_shape(self, dim, keepdim=False):
 def _logsumexp_reference(x, dim, keepdim=False):
     import numpy
 
-    x = x.astype(x.dtype if x.dtype.kind == "f" else numpy.float32)
-    return numpy.log(numpy.exp(x).sum(axis=numpy_axis(x, dim), keepdims=keepdim))
+    x, axis = x.astype(numpy.float64), numpy_axis(x, dim)
+    top = numpy.nan_to_num(x.max(axis=axis, keepdims=True), posinf=0, neginf=0)
+    value = numpy.log(numpy.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return value if keepdim else value.squeeze(axis)
 
 
 def _exponents(make):
@@ -340,4 +342,5 @@ def _same_and_not(make):
 op("aten::equal(Tensor self, Tensor other) -> bool",
    compose=_equal, types="bool int float half complex", reference="numpy.array_equal",
    samples=lambda make: [*_same_and_not(make), Sample(make(2), make(3)), Sample(make(1), make(3))],
+   gaps={"shape": "a bool needs data"},
    doc="Whether both tensors have the same shape and elements; a NaN equals nothing.")
