@@ -15,6 +15,7 @@ from tinygrad_ext.testing import compare, layouts
 KINDS = {"bool": ["bool"], "int": ["uint8", "int8", "int16", "int32", "int64"], "float": ["float32", "float64"],
          "half": ["float16", "bfloat16"], "complex": ["complex64", "complex128"]}
 ALL_DTYPES = [name for names in KINDS.values() for name in names]
+KINDS["signed"] = ["int8", "int16", "int32", "int64"]
 
 
 def ops():
