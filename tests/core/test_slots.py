@@ -48,7 +48,11 @@ def forms(op):
     if "method" in kinds:
         yield registry.methods[name], lambda s: (s.args, s.kwargs)
     if "inplace" in kinds:
-        inplace = registry.methods.get(name + "_") or registry.functions[registry.places(op.record)[0] + name + "_"]
+        inplace = registry.methods.get(name + "_") or next(
+            registry.functions[place + name + "_"]
+            for place in (*registry.places(op.record), "_fused.")
+            if place + name + "_" in registry.functions
+        )
         yield inplace, lambda s: ((s.args[0].detach().clone(), *s.args[1:]), s.kwargs)
     if "out" in kinds:
 
