@@ -48,11 +48,11 @@ def _analytical(output, x):
     """d output / d x by one backward pass for each output element."""
     import numpy as np
 
-    from tinygrad_ext import zeros_like
+    from tinygrad_ext import zeros
 
     rows = []
     for j in range(output.numel()):
-        seed = zeros_like(output)
+        seed = zeros(output.shape, dtype=output.dtype)      # row-major, so that reshape below makes no copy
         seed.detach().numpy().reshape(-1)[j] = 1
         (g,) = grad(output, x, seed, retain_graph=True, allow_unused=True)
         rows.append(np.zeros(x.numel()) if g is None else g.detach().numpy().reshape(-1))

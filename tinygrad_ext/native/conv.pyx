@@ -1,1 +1,464 @@
 # cython: language_level=3
+"""Kernels of convolution: forward, gradient of the input, gradient of the weights, in one and two dimensions.
+
+All three are maps linear in each operand, so the derivative of each is made of the other two and any order follows.
+A signal is an image of height one. The work is done by kernels/conv_loops.h, block by block of output rows: no matrix
+of windows is made, and the memory beyond the result is one buffer of a few hundred kilobytes for each thread.
+"""
+from cpython.object cimport PyObject
+from libc.string cimport memcpy, memset
+from tinygrad_ext.core.copy cimport contiguous, zero
+from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
+from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.parallel cimport num_threads, parallel_for
+from tinygrad_ext.core.storage cimport Storage, new_storage
+from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
+from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.native.conv_geometry cimport (
+    Geometry, check_operands, check_sizes, new_images, read_operands, read_padding, read_pair, read_planes, read_window,
+)
+
+cdef extern from "conv.h" nogil:
+    ctypedef struct tgx_conv:
+        ptrdiff_t channels, height, width, outputs, rows, cols, step_y, step_x, taps_y, taps_x
+        const ptrdiff_t *at_y
+        const ptrdiff_t *at_x
+        ptrdiff_t block, base_y, phases, phase_rows, plane, buffer, pad_outputs
+        ptrdiff_t *offset
+    ctypedef struct tgx_conv_kernels:
+        void (*load)(const tgx_conv *p, const void *src, ptrdiff_t first, ptrdiff_t count, void *buf) noexcept nogil
+        void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap,
+                     void *packed) noexcept nogil
+        void (*apply)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *packed, const void *bias, void *out,
+                      ptrdiff_t out_plane) noexcept nogil
+        void (*turn)(const tgx_conv *p, const void *grad, ptrdiff_t grad_plane, ptrdiff_t count, void *turned) noexcept nogil
+        void (*collect)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *turned, void *sums) noexcept nogil
+    ctypedef struct tgx_conv_table:
+        tgx_conv_kernels f32
+        tgx_conv_kernels f64
+    void tgx_conv_plan(tgx_conv *p, ptrdiff_t size)
+    const tgx_conv_table *tgx_conv_pick()
+    void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias,
+                           int64_t *out)
+
+cdef extern from *:
+    """
+    #define tgx_take_slot(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)
+    """
+    int tgx_take_slot(int *counter) nogil
+
+cdef enum:
+    MIN_WORK = 1 << 20          # multiplications that pay for a second thread
+    QUIET_WORK = 1 << 15        # ... for letting go of the GIL
+
+
+# ---- jobs ----------------------------------------------------------------------------------------------------------
+
+cdef struct Job:
+    tgx_conv p
+    const tgx_conv_kernels *k
+    Geometry *g
+    int64_t size                # bytes of an element
+    char *src                   # images of p.channels * groups planes
+    char *out                   # or, for the gradient of the weights, the gradient of the output
+    char *packed
+    char *bias
+    char *sums
+    char *room                  # one buffer for each thread
+    int64_t room_size
+    int slots
+    int64_t packed_group        # elements of packed in one group
+    int64_t blocks
+    # where results go when they do not lie side by side
+    bint scatter
+    int64_t first_y, first_x, out_h, out_w
+
+
+cdef const tgx_conv_kernels *_kernels(int tid) noexcept:
+    return &tgx_conv_pick().f32 if tid == TGX_F32 else &tgx_conv_pick().f64
+
+
+cdef void _scatter(const Job *j, const char *block, int64_t row, int64_t count, char *planes) noexcept nogil:
+    """Rows of a block to every stride-th row and column of the result."""
+    cdef int64_t o, y, x, size = j.size
+    cdef char *to
+    for o in range(j.p.outputs):
+        for y in range(count):
+            to = planes + ((o * j.out_h + j.first_y + (row + y) * j.g.stride[0]) * j.out_w + j.first_x) * size
+            for x in range(j.p.cols):
+                memcpy(to, block, size)
+                to += j.g.stride[1] * size
+                block += size
+
+
+cdef int _apply_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
+    """Items are (image, group, block of rows)."""
+    cdef Job *j = <Job *>ctx
+    cdef const tgx_conv *p = &j.p
+    cdef int64_t item, block, group, image, row, count, plane = j.out_h * j.out_w * j.size
+    cdef char *buf = j.room + tgx_take_slot(&j.slots) * j.room_size
+    cdef char *part = buf + p.buffer * j.size
+    cdef char *planes
+    for item in range(lo, hi):
+        block, group, image = item % j.blocks, item // j.blocks % j.g.groups, item // j.blocks // j.g.groups
+        row = block * p.block
+        count = min(p.block, p.rows - row)
+        j.k.load(p, j.src + (image * j.g.groups + group) * p.channels * p.height * p.width * j.size, row, count, buf)
+        planes = j.out + (image * j.g.groups + group) * p.outputs * plane
+        if j.scatter:
+            j.k.apply(p, buf, count, j.packed + group * j.packed_group * j.size, NULL, part, count * p.cols)
+            _scatter(j, part, row, count, planes)
+        else:
+            j.k.apply(p, buf, count, j.packed + group * j.packed_group * j.size,
+                      j.bias + group * p.outputs * j.size if j.bias != NULL else NULL,
+                      planes + row * p.cols * j.size, j.out_h * j.out_w)
+    return 0
+
+
+cdef int _run_apply(Job *j, char *weight, int64_t step_o, int64_t step_c, const ptrdiff_t *tap) except -1:
+    """Plan, pack the weights of every group, and go through the images."""
+    cdef tgx_conv *p = &j.p
+    cdef int64_t group, items, work, kernel = j.g.kernel[0] * j.g.kernel[1]
+    cdef Storage packed, room
+    if p.rows <= 0 or p.cols <= 0 or j.g.n == 0:
+        return 0
+    tgx_conv_plan(p, j.size)
+    j.blocks = (p.rows + p.block - 1) // p.block
+    j.packed_group = p.taps_x * p.taps_y * p.channels * p.pad_outputs
+    packed = new_storage(j.packed_group * j.g.groups * j.size)
+    j.packed = packed.data
+    for group in range(j.g.groups):
+        j.k.pack(p, weight + group * p.outputs * p.channels * kernel * j.size, step_o, step_c, tap,
+                 j.packed + group * j.packed_group * j.size)
+    j.room_size = (p.buffer + (p.outputs * p.block * p.cols if j.scatter else 0)) * j.size
+    room = new_storage(j.room_size * num_threads())
+    j.room, j.slots = room.data, 0
+    items = j.g.n * j.g.groups * j.blocks
+    work = p.block * p.cols * p.taps_x * p.taps_y * p.channels * p.outputs + 1
+    if work * items < QUIET_WORK:
+        _apply_items(j, 0, items)
+    else:
+        with nogil:
+            parallel_for(_apply_items, j, items, MIN_WORK // work + 1)
+    return 0
+
+
+# ---- taps ----------------------------------------------------------------------------------------------------------
+
+cdef struct Taps:               # places of the taps and their numbers, along one dimension
+    ptrdiff_t count
+    ptrdiff_t *at
+    ptrdiff_t *which
+
+
+cdef Storage _room_for_taps(Geometry *g, Taps *y, Taps *x, ptrdiff_t **offset, ptrdiff_t **tap):
+    """Memory for the tables of taps; keep the result as long as they are used."""
+    cdef int64_t kernel = g.kernel[0] * g.kernel[1]
+    cdef Storage s = new_storage((2 * (g.kernel[0] + g.kernel[1]) + 2 * kernel) * sizeof(ptrdiff_t))
+    y.at = <ptrdiff_t *>s.data
+    y.which = y.at + g.kernel[0]
+    x.at = y.which + g.kernel[0]
+    x.which = x.at + g.kernel[1]
+    offset[0] = x.which + g.kernel[1]
+    tap[0] = offset[0] + kernel
+    return s
+
+
+cdef void _all_taps(Taps *t, int64_t n, int64_t first, int64_t dilation) noexcept:
+    cdef int64_t v
+    t.count = n
+    for v in range(n):
+        t.at[v] = first + v * dilation
+        t.which[v] = v
+
+
+cdef void _taps_reaching(Taps *t, int64_t n, int64_t first, int64_t dilation, int64_t stride) noexcept:
+    """Taps v for which an output position (first - v * dilation) / stride exists, and that position."""
+    cdef int64_t v
+    t.count = 0
+    for v in range(n):
+        if (first - v * dilation) % stride == 0:
+            t.at[t.count] = (first - v * dilation) // stride
+            t.which[t.count] = v
+            t.count += 1
+
+
+cdef void _use_taps(tgx_conv *p, Taps *y, Taps *x, ptrdiff_t *offset, ptrdiff_t *tap, int64_t width) noexcept:
+    """Hand the taps to the plan, and number them in the weights' (height, width) order."""
+    cdef int64_t u, v
+    p.taps_y, p.taps_x, p.at_y, p.at_x, p.offset = y.count, x.count, y.at, x.at, offset
+    for u in range(x.count):
+        for v in range(y.count):
+            tap[u * y.count + v] = y.which[v] * width + x.which[u]
+
+
+# ---- the three maps ------------------------------------------------------------------------------------------------
+
+cdef void _begin(Job *j, Geometry *g, Tensor src, Tensor out) noexcept:
+    j.g, j.k, j.size = g, _kernels(src.tid), ITEMSIZE[src.tid]
+    j.src, j.out, j.bias, j.scatter = src.data, out.data, NULL, False
+
+
+cdef void _forward_plan(tgx_conv *p, Geometry *g) noexcept:
+    p.channels, p.height, p.width = g.channels // g.groups, g.size[0], g.size[1]
+    p.outputs, p.rows, p.cols = g.outputs // g.groups, g.out[0], g.out[1]
+    p.step_y, p.step_x = g.stride[0], g.stride[1]
+
+
+cdef Tensor _forward(Tensor x, Tensor w, Tensor bias, Geometry *g):
+    cdef Tensor out = new_images(g, g.outputs, g.out, x)
+    cdef Job j
+    cdef Taps y, across
+    cdef ptrdiff_t *offset
+    cdef ptrdiff_t *tap
+    cdef int64_t kernel = g.kernel[0] * g.kernel[1]
+    cdef Storage tables
+    if x.place or w.place:
+        return out
+    x, w = contiguous(x), contiguous(w)
+    bias = None if bias is None else contiguous(bias)
+    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _begin(&j, g, x, out)
+    _forward_plan(&j.p, g)
+    j.out_h, j.out_w = g.out[0], g.out[1]
+    if bias is not None:
+        j.bias = bias.data
+    _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])
+    _all_taps(&across, g.kernel[1], -g.pad[1], g.dilation[1])
+    _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
+    if x.tid == TGX_I64:
+        _integers(&j, w.data, tap)
+    else:
+        _run_apply(&j, w.data, j.p.channels * kernel, kernel, tap)
+    return out
+
+
+cdef void _integers(Job *j, char *weight, const ptrdiff_t *tap) noexcept:
+    """Convolution of int64: exact, plain loops."""
+    cdef int64_t i, group, kernel = j.p.taps_x * j.p.taps_y
+    for i in range(j.g.n * j.g.groups):
+        group = i % j.g.groups
+        tgx_conv_integers(&j.p, <int64_t *>j.src + i * j.p.channels * j.p.height * j.p.width,
+                          <int64_t *>weight + group * j.p.outputs * j.p.channels * kernel, tap,
+                          <int64_t *>j.bias + group * j.p.outputs if j.bias != NULL else NULL,
+                          <int64_t *>j.out + i * j.p.outputs * j.p.rows * j.p.cols)
+
+
+cdef Tensor _input_grad(Tensor grad, Tensor w, Geometry *g):
+    """Every position of the input gathers from the output positions whose windows hold it. With a stride the
+    positions fall into stride[0] * stride[1] classes, each with taps of its own."""
+    cdef Tensor out = new_images(g, g.channels, g.size, grad)
+    cdef Job j
+    cdef Taps y, across
+    cdef ptrdiff_t *offset
+    cdef ptrdiff_t *tap
+    cdef int64_t a, b, kernel = g.kernel[0] * g.kernel[1]
+    cdef Storage tables
+    if grad.place or w.place:
+        return out
+    grad, w = contiguous(grad), contiguous(w)
+    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _begin(&j, g, grad, out)
+    j.scatter = g.stride[0] > 1 or g.stride[1] > 1
+    if j.scatter or kernel == 0:
+        zero(out)
+    j.out_h, j.out_w = g.size[0], g.size[1]
+    j.p.channels, j.p.height, j.p.width = g.outputs // g.groups, g.out[0], g.out[1]
+    j.p.outputs, j.p.step_y, j.p.step_x = g.channels // g.groups, 1, 1
+    for a in range(min(g.stride[0], g.size[0])):
+        for b in range(min(g.stride[1], g.size[1])):
+            _taps_reaching(&y, g.kernel[0], a + g.pad[0], g.dilation[0], g.stride[0])
+            _taps_reaching(&across, g.kernel[1], b + g.pad[1], g.dilation[1], g.stride[1])
+            if y.count == 0 or across.count == 0:
+                continue
+            j.first_y, j.first_x = a, b
+            j.p.rows = (g.size[0] - a + g.stride[0] - 1) // g.stride[0]
+            j.p.cols = (g.size[1] - b + g.stride[1] - 1) // g.stride[1]
+            _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
+            _run_apply(&j, w.data, kernel, j.p.outputs * kernel, tap)
+    return out
+
+
+cdef int _collect_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
+    """Items are channels of the input, groups one after the other; each sums over all images by itself."""
+    cdef Job *j = <Job *>ctx
+    cdef tgx_conv part = j.p
+    cdef int64_t image, group, row, count, c, plane = j.p.height * j.p.width * j.size, out_plane = j.p.rows * j.p.cols
+    cdef char *buf = j.room + tgx_take_slot(&j.slots) * j.room_size
+    cdef char *turned = buf + j.p.buffer * j.size
+    c = lo
+    while c < hi:
+        group = c // j.p.channels
+        part.channels = min(hi, (group + 1) * j.p.channels) - c
+        for image in range(j.g.n):
+            row = 0
+            while row < part.rows:
+                count = min(part.block, part.rows - row)
+                j.k.load(&part, j.src + (image * j.g.channels + c) * plane, row, count, buf)
+                j.k.turn(&part, j.out + ((image * j.g.groups + group) * part.outputs * out_plane + row * part.cols) * j.size,
+                         out_plane, count, turned)
+                j.k.collect(&part, buf, count, turned, j.sums + c * part.taps_x * part.taps_y * part.pad_outputs * j.size)
+                row += part.block
+        c += part.channels
+    return 0
+
+
+cdef int _spread_sums(Job *j, char *out, const ptrdiff_t *tap) noexcept:
+    """sums[channel][tap][output] to the weights' order."""
+    cdef int64_t c, o, t, taps = j.p.taps_x * j.p.taps_y, size = j.size, group
+    for c in range(j.g.channels):
+        group = c // j.p.channels
+        for t in range(taps):
+            for o in range(j.p.outputs):
+                memcpy(out + (((group * j.p.outputs + o) * j.p.channels + c % j.p.channels) * taps + tap[t]) * size,
+                       j.sums + ((c * taps + t) * j.p.pad_outputs + o) * size, size)
+    return 0
+
+
+cdef Tensor _weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, Geometry *g):
+    cdef Tensor out = empty(sizes, rank, x.tid, x.place or grad.place)
+    cdef Job j
+    cdef Taps y, across
+    cdef ptrdiff_t *offset
+    cdef ptrdiff_t *tap
+    cdef int64_t work
+    cdef Storage tables, sums, room
+    if out.place or out.count == 0:
+        return out
+    grad, x = contiguous(grad), contiguous(x)
+    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _begin(&j, g, x, grad)
+    _forward_plan(&j.p, g)
+    _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])
+    _all_taps(&across, g.kernel[1], -g.pad[1], g.dilation[1])
+    _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
+    tgx_conv_plan(&j.p, j.size)
+    work = g.channels * y.count * across.count * j.p.pad_outputs * j.size
+    sums = new_storage(work)
+    memset(sums.data, 0, work)
+    j.sums = sums.data
+    j.room_size = (j.p.buffer + j.p.block * j.p.cols * j.p.pad_outputs) * j.size
+    room = new_storage(j.room_size * num_threads())
+    j.room, j.slots = room.data, 0
+    work = g.n * y.count * across.count * j.p.rows * j.p.cols * j.p.outputs + 1
+    if work * g.channels < QUIET_WORK:
+        _collect_items(&j, 0, g.channels)
+    else:
+        with nogil:
+            parallel_for(_collect_items, &j, g.channels, MIN_WORK // work + 1)
+    _spread_sums(&j, out.data, tap)
+    return out
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+cdef object _conv(PyObject **a, int dims):
+    """conv(input, weight, bias, stride, padding, dilation, groups)."""
+    cdef Tensor x = <Tensor><object>a[0], w = <Tensor><object>a[1]
+    cdef Tensor bias = None if a[2] == <PyObject *>None else <Tensor><object>a[2]
+    cdef Geometry g
+    check_operands(x, w, bias, dims)
+    read_operands(&g, x, w, a[3], a[5], a[6])
+    check_sizes(&g, x, w, bias)
+    read_padding(&g, a[4])
+    return _forward(x, w, bias, &g)
+
+
+cdef object k_conv1d(PyObject **a):
+    return _conv(a, 1)
+
+
+cdef object k_conv2d(PyObject **a):
+    return _conv(a, 2)
+
+
+cdef int _given_out(Geometry *g, PyObject *padding, const int64_t *image) except -1:
+    """Padding in front, and the output's size, for the maps that get both."""
+    read_pair(padding, g.dims, "padding", g.pad)
+    g.out[0] = image[0] if g.dims == 2 else 1
+    g.out[1] = image[g.dims - 1]
+    return 0
+
+
+cdef int _expect_shape(Tensor t, Geometry *g, int64_t channels, const int64_t *image, str name) except -1:
+    """The tensor must be images of these sizes: the loops trust them."""
+    cdef bint fits = t.rank == g.dims + (2 if g.batched else 1) and t.sizes[t.rank - g.dims - 1] == channels
+    fits = fits and t.sizes[t.rank - 1] == image[1] and (g.dims == 1 or t.sizes[t.rank - 2] == image[0])
+    if not fits or (g.batched and t.sizes[0] != g.n):
+        raise RuntimeError(f"{name} of size {shape_text(t)} does not fit this convolution: expected {channels} channels and planes "
+                           f"of {_shown(image, g.dims)}")
+    return 0
+
+
+cdef int _expect_float(Tensor t) except -1:
+    if t.tid != TGX_F32 and t.tid != TGX_F64:
+        raise NotImplementedError(f"\"convolution_backward\" not implemented for '{dtype_title(t.tid)}': use float32 or float64")
+    return 0
+
+
+cdef list _shown(const int64_t *pair, int dims):
+    return [pair[i] for i in range(2 - dims, 2)]
+
+
+cdef object k_conv_window(PyObject **a):
+    """_conv_window(input, weight, stride, padding, dilation, groups, size): the output's planes have `size`."""
+    cdef Tensor x = <Tensor><object>a[0], w = <Tensor><object>a[1]
+    cdef int64_t[TGX_MAX_DIMS] image
+    cdef Geometry g
+    if w.rank < 3 or w.rank > 4:
+        raise RuntimeError(f"weight must have 3 or 4 dimensions, got size {shape_text(w)}")
+    check_operands(x, w, None, w.rank - 2)
+    read_operands(&g, x, w, a[2], a[4], a[5])
+    check_sizes(&g, x, w, None)
+    as_ints(a[6], image, TGX_MAX_DIMS, g.dims)
+    _given_out(&g, a[3], image)
+    return _forward(x, w, None, &g)
+
+
+cdef object k_conv_input_grad(PyObject **a):
+    """_conv_input_grad(grad, weight, input_size, stride, padding, dilation, groups)."""
+    cdef Tensor grad = <Tensor><object>a[0], w = <Tensor><object>a[1]
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int rank = as_ints(a[2], sizes, TGX_MAX_DIMS, 1)
+    cdef Geometry g
+    if w.rank < 3 or w.rank > 4 or rank < w.rank - 1 or rank > w.rank:
+        raise RuntimeError(f"weight of size {shape_text(w)} does not fit an input of {rank} dimensions")
+    check_operands(grad, w, None, w.rank - 2)
+    _expect_float(grad)
+    read_operands(&g, grad, w, a[3], a[5], a[6])
+    read_planes(&g, sizes, rank)
+    if g.outputs % g.groups or g.channels != w.sizes[1] * g.groups:
+        raise RuntimeError(f"weight of size {shape_text(w)} does not fit {g.channels} channels in {g.groups} groups")
+    _given_out(&g, a[4], grad.sizes + grad.rank - g.dims)
+    _expect_shape(grad, &g, g.outputs, g.out, "grad")
+    return _input_grad(grad, w, &g)
+
+
+cdef object k_conv_weight_grad(PyObject **a):
+    """_conv_weight_grad(grad, input, weight_size, stride, padding, dilation, groups)."""
+    cdef Tensor grad = <Tensor><object>a[0], x = <Tensor><object>a[1]
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int rank = as_ints(a[2], sizes, TGX_MAX_DIMS, 1)
+    cdef Geometry g
+    g.dims = rank - 2
+    if rank < 3 or rank > 4 or x.rank < rank - 1 or x.rank > rank or x.tid != grad.tid:
+        raise RuntimeError(f"input of size {shape_text(x)} and {dtype_title(x.tid)} does not fit a weight of {rank} dimensions and "
+                           f"grad of {dtype_title(grad.tid)}")
+    _expect_float(grad)
+    read_window(&g, a[3], a[5], a[6])
+    read_planes(&g, x.sizes, x.rank)
+    g.outputs = sizes[0]
+    g.kernel[0] = sizes[2] if g.dims == 2 else 1
+    g.kernel[1] = sizes[rank - 1]
+    if g.outputs % g.groups or g.channels != sizes[1] * g.groups:
+        raise RuntimeError(f"weight of size {[sizes[i] for i in range(rank)]} does not fit {g.channels} channels in {g.groups} groups")
+    _given_out(&g, a[4], grad.sizes + grad.rank - g.dims)
+    _expect_shape(grad, &g, g.outputs, g.out, "grad")
+    return _weight_grad(grad, x, sizes, rank, &g)
+
+
+register_kernel("conv1d", k_conv1d)
+register_kernel("conv2d", k_conv2d)
+register_kernel("conv_window", k_conv_window)
+register_kernel("conv_input_grad", k_conv_input_grad)
+register_kernel("conv_weight_grad", k_conv_weight_grad)

@@ -1,0 +1,208 @@
+"""Products of vectors and matrices."""
+
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+NUMBERS = "int float half complex"
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def _adjoint(t):
+    """Transpose of the last two dimensions, conjugated when complex."""
+    t = t.transpose(-2, -1)
+    return t.conj() if t.is_complex() else t
+
+
+def _conj(t):
+    return t.conj() if t.is_complex() else t
+
+
+def _matmul_left(grad, other, self_shape):
+    """Gradient of matmul by its left operand."""
+    n = len(self_shape)
+    if n == 2 and other.dim() == 2:
+        return grad.mm(_adjoint(other))
+    if other.dim() == 1:
+        return grad.unsqueeze(-1) * _conj(other)
+    if n == 1:
+        return _conj(other).matmul(grad.unsqueeze(-1)).squeeze(-1).sum_to_size(self_shape)
+    return grad.matmul(_adjoint(other)).sum_to_size(self_shape)
+
+
+def _matmul_right(grad, self, other_shape):
+    """Gradient of matmul by its right operand."""
+    n = len(other_shape)
+    if n == 2 and self.dim() == 2:
+        return _adjoint(self).mm(grad)
+    if self.dim() == 1:
+        if n == 1:
+            return grad * _conj(self)
+        return (_conj(self).unsqueeze(-1) * grad.unsqueeze(-2)).sum_to_size(other_shape)
+    if n <= 2:      # a single matrix or vector: one product over all rows instead of a sum over batches
+        rows = self.reshape(-1, self.shape[-1])
+        return _adjoint(rows).matmul(grad.reshape(-1, *other_shape[1:]))
+    return _adjoint(self).matmul(grad).sum_to_size(other_shape)
+
+
+def _linear_input(grad, weight):
+    return grad.matmul(weight) if weight.dim() == 2 else grad.unsqueeze(-1) * weight
+
+
+def _linear_weight(grad, input, weight_shape):
+    rows = input.reshape(-1, input.shape[-1])
+    if len(weight_shape) == 1:
+        return grad.reshape(-1).matmul(rows)
+    return grad.reshape(-1, weight_shape[0]).t().mm(rows)
+
+
+def _linear_bias(grad, bias_shape):
+    return grad.sum_to_size(bias_shape)
+
+
+def _times(grad, factor):
+    return grad if factor == 1 else grad * factor
+
+
+# ---- samples -------------------------------------------------------------------------------------------------------
+
+
+def _call(name, *shapes, **kwargs):
+    """Call of the public function on zeros of these shapes, for the error samples."""
+
+    def call():
+        import tinygrad_ext as tg
+
+        place = tg.nn.functional if name == "linear" else tg
+        return getattr(place, name)(*[tg.zeros(s) for s in shapes], **kwargs)
+
+    return call
+
+
+def _of_shapes(*pairs):
+    return lambda make: [Sample(*[make(*s, low=-2, high=2) for s in shapes]) for shapes in pairs]
+
+
+_MATRICES = _of_shapes(((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((5, 4), (4, 1)))
+_BATCHES = _of_shapes(((2, 3, 4), (2, 4, 5)), ((1, 2, 2), (1, 2, 2)), ((0, 2, 3), (0, 3, 2)), ((2, 2, 0), (2, 0, 3)))
+_ALL_RANKS = _of_shapes(
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 2, 3), (3, 4)), ((2, 2, 3), (3,)), ((3,), (2, 3, 4)),
+    ((2, 3), (2, 3, 2)), ((2, 1, 2, 3), (3, 3, 2)), ((0,), (0,)), ((2, 0), (0, 3)), ((0, 2, 3), (3, 2)), ((1, 2, 2), (3, 2, 2)))
+
+
+def _added(*shapes):
+    def samples(make):
+        for s in shapes:
+            yield Sample(*[make(*x, low=-2, high=2) for x in s])
+        yield Sample(*[make(*x, low=-2, high=2) for x in shapes[0]], beta=2, alpha=-1)
+        yield Sample(*[make(*x, low=-2, high=2) for x in shapes[0]], beta=0)
+        yield Sample(*[make(*x, low=-2, high=2) for x in shapes[0]], alpha=0)
+
+    return samples
+
+
+def _added_reference(self, a, b, beta=1, alpha=1):
+    import numpy
+
+    return (alpha * numpy.matmul(a, b) + (beta * self if beta else 0)).astype(a.dtype)
+
+
+def _linear_samples(make):
+    for x, w, b in (((2, 3), (4, 3), (4,)), ((2, 3), (4, 3), None), ((3,), (2, 3), (2,)), ((2, 2, 3), (4, 3), (4,)),
+                    ((0, 3), (2, 3), (2,)), ((2, 3), (3,), ()), ((2, 0), (3, 0), (3,))):
+        tensors = [make(*s) for s in (x, w)]
+        yield Sample(*tensors) if b is None else Sample(*tensors, make(*b))
+
+
+def _linear_reference(input, weight, bias=None):
+    import numpy
+
+    out = numpy.matmul(input, weight.T)
+    return out if bias is None else out + bias
+
+
+# ---- records -------------------------------------------------------------------------------------------------------
+
+op("aten::matmul(Tensor self, Tensor other) -> Tensor",
+   kernel="matmul", takes_out=True, types=NUMBERS, variants="function method out", operator="matmul", shape="kernel",
+   grad={"self": _matmul_left, "other": _matmul_right},
+   samples=_ALL_RANKS, reference="numpy.matmul",
+   errors=[(_call("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
+           (_call("matmul", (), (2,)), RuntimeError, "both arguments to matmul need to be at least 1D, but they are 0D and 1D"),
+           (_call("matmul", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+           (_call("matmul", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+           (_call("matmul", (2, 2, 3), (3, 3, 2)), RuntimeError, "must match the size of tensor b (3) at non-singleton dimension 0")],
+   doc="Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n). The dimensions in front broadcast; a vector is a row "
+       "on the left, a column on the right, and its added dimension leaves the result.")
+
+op("aten::mm(Tensor self, Tensor mat2) -> Tensor",
+   kernel="mm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
+   grad={"self": lambda grad, mat2: grad.mm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).mm(grad)},
+   samples=_MATRICES, reference="numpy.matmul",
+   errors=[(_call("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+           (_call("mm", (3,), (3, 2)), RuntimeError, "self must be a matrix"),
+           (_call("mm", (2, 3), (3,)), RuntimeError, "mat2 must be a matrix")],
+   doc="Product of two matrices, (m, k) by (k, n), without broadcasting.")
+
+op("aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+   kernel="bmm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
+   grad={"self": lambda grad, mat2: grad.bmm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).bmm(grad)},
+   samples=_BATCHES, reference="numpy.matmul",
+   errors=[(_call("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
+           (_call("bmm", (2, 2, 3), (2, 2, 3)), RuntimeError,
+            "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2]")],
+   doc="Products of two batches of matrices, (b, m, k) by (b, k, n), without broadcasting.")
+
+op("aten::mv(Tensor self, Tensor vec) -> Tensor",
+   kernel="mv", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
+   grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
+   samples=_of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))), reference="numpy.matmul",
+   errors=[(_call("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+           (_call("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1")],
+   doc="Product of a matrix (m, k) and a vector (k,).")
+
+op("aten::dot(Tensor self, Tensor tensor) -> Tensor",
+   kernel="dot", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
+   grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
+   samples=_of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))), reference="numpy.dot",
+   errors=[(_call("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+           (_call("dot", (2, 3), (3,)), RuntimeError, "1D tensors expected, but got 2D and 1D tensors")],
+   doc="Sum of the products of two vectors' elements; neither is conjugated.")
+
+op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   kernel="addmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
+   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+         "mat1": lambda grad, mat2, alpha: _times(grad.mm(_adjoint(mat2)), alpha),
+         "mat2": lambda grad, mat1, alpha: _times(_adjoint(mat1).mm(grad), alpha)},
+   samples=_added(((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4)), ((2, 1), (2, 3), (3, 4)), ((), (2, 0), (0, 2)),
+                  ((0, 2), (0, 3), (3, 2))), reference=_added_reference,
+   errors=[(_call("addmm", (5,), (2, 3), (3, 4)), RuntimeError, "must match the existing size"),
+           (_call("addmm", (2, 4), (2, 3), (2, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)")],
+   doc="beta * self + alpha * (mat1 @ mat2); self broadcasts to the product and is not read when beta is 0.")
+
+op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   kernel="addmv", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
+   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+         "mat": lambda grad, vec, alpha: _times(grad, alpha).unsqueeze(-1) * _conj(vec),
+         "vec": lambda grad, mat, alpha: _times(_adjoint(mat).mv(grad), alpha)},
+   samples=_added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))), reference=_added_reference,
+   errors=[(_call("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
+   doc="beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0.")
+
+op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   kernel="baddbmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
+   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+         "batch1": lambda grad, batch2, alpha: _times(grad.bmm(_adjoint(batch2)), alpha),
+         "batch2": lambda grad, batch1, alpha: _times(_adjoint(batch1).bmm(grad), alpha)},
+   samples=_added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
+   reference=_added_reference,
+   errors=[(_call("baddbmm", (2, 2, 2), (2, 2, 3), (2, 2, 2)), RuntimeError, "Expected size for first two dimensions of batch2")],
+   doc="beta * self + alpha * (batch1 @ batch2), for batches of matrices.")
+
+op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+   kernel="linear", types=NUMBERS, variants="function", where="nn.functional", shape="kernel",
+   grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
+   samples=_linear_samples, reference=_linear_reference,
+   errors=[(_call("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")],
+   doc="input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,).")

@@ -1,0 +1,46 @@
+/* The loops of convolution for float and double in one instruction set: conv_loops.h, twice. */
+#include "conv.h"
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+enum { OUT_ROWS = 8, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 4 }; /* 24 of 32 registers hold sums */
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 }; /* 12 of 16 */
+#else
+#define VECTOR_BYTES 16
+enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+/* One rounding for a * b + c where the machine has it: the build forbids the compiler to contract by itself. */
+#define T float
+#define NAME(base) base##_f32
+#if defined(__AVX512F__)
+#define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#elif defined(__AVX2__)
+#define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
+#include "conv_loops.h"
+#undef T
+#undef NAME
+#undef FMA
+
+#define T double
+#define NAME(base) base##_f64
+#if defined(__AVX512F__)
+#define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
+#elif defined(__AVX2__)
+#define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
+#include "conv_loops.h"
+
+#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t}
+const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};
