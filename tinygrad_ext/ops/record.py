@@ -34,6 +34,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     errors      list of (call, exception, fragment) that must raise
     domain      interval for random inputs, one or one for each tensor argument
     gaps        {check: reason} for what is missing
+    tags        words for the tests: random (draws from a generator), unset (elements are not set), values (the result
+                is made of element values, which a meta tensor has not)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 
