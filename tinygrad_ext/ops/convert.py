@@ -82,7 +82,7 @@ op("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)",
    doc="The tensor in the dtype of other.")
 
 op("aten::cpu(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="cpu", tags="values", variants="method", types=_ALL, samples=_likes, doc="The tensor in the computer's main memory.")
+   compose="cpu", tags="data_dependent", variants="method", types=_ALL, samples=_likes, doc="The tensor in the computer's main memory.")
 
 for _name, _dtype in (("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"),
                       ("long", "int64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("float", "float32"),
@@ -93,12 +93,12 @@ for _name, _dtype in (("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("s
 # ---- values --------------------------------------------------------------------------------------------------------
 
 op("aten::item(Tensor self) -> Scalar",
-   kernel="item", shape=_no_data, tags="values", variants="method", types=_ALL, samples=lambda make: [Sample(make()), Sample(make(1, 1))],
+   kernel="item", shape=_no_data, tags="data_dependent", variants="method", types=_ALL, samples=lambda make: [Sample(make()), Sample(make(1, 1))],
    errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
    doc="The only element as a Python number.")
 
 op("aten::tolist(Tensor self) -> Any",
-   kernel="tolist", shape=_no_list, tags="values", variants="method", types=_ALL, samples=_likes,
+   kernel="tolist", shape=_no_list, tags="data_dependent", variants="method", types=_ALL, samples=_likes,
    doc="The elements as nested lists of Python numbers; a number for a 0-d tensor.")
 
 # ---- complex numbers -----------------------------------------------------------------------------------------------
@@ -169,6 +169,8 @@ def _complex(real, imag):
     if real.dtype != imag.dtype:
         raise RuntimeError(f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second argument: "
                            "complex() joins two tensors of one dtype")
+    if real.dtype.name == "float16":
+        raise NotImplementedError("\"complex\" not implemented for 'Half': there is no complex dtype of that precision here; use float()")
     if real.dtype.name not in ("float32", "float64"):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}")
     return view_as_complex(stack(_spread(real, imag), -1))

@@ -179,16 +179,16 @@ op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
    doc="copy_: overwrite self with src, which broadcasts and converts to self's shape and dtype.")
 
 op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
-   kernel="fill", takes_out=True, shape="kernel", variants="function inplace", grad={"self": _no_grad},
+   kernel="fill", takes_out=True, shape="kernel", variants="function function_ inplace", grad={"self": _no_grad},
    samples=lambda make: [Sample(make(2, 3), 2), Sample(make(), 1), Sample(make(0), 3)],
    doc="Every element set to one value.")
 
 op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
-   kernel="fill", takes_out=True, shape="kernel", variants="function inplace",
+   kernel="fill", takes_out=True, shape="kernel", variants="function function_ inplace",
    grad={"self": _no_grad, "value": lambda grad: grad.sum()},
    samples=lambda make: [Sample(make(2, 3), make()), Sample(make(), make())],
    doc="Every element set to the value of a 0-d tensor.")
 
 op("aten::zero(Tensor self) -> Tensor",
-   kernel="zero", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, types=_ALL, samples=_likes,
+   kernel="zero", takes_out=True, shape="kernel", variants="function_ inplace", grad={"self": _no_grad}, types=_ALL, samples=_likes,
    doc="zero_: set every element to zero.")

@@ -139,7 +139,7 @@ op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
    kernel="bernoulli", takes_out=True, shape="kernel", variants="function method out", grad={"self": _no_grad},
    samples=_probabilities, types="float half", tags="random",
    errors=[(lambda: _tg().bernoulli(_tg().tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
-           (lambda: _tg().bernoulli(_tg().tensor([1])), RuntimeError, "floating type")],
+           (lambda: _tg().bernoulli(_tg().tensor([1])), NotImplementedError, "not implemented for 'Long'")],
    doc="0 or 1 by the probabilities of a 1 that self holds.")
 
 op("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
@@ -185,6 +185,8 @@ def _normal_each(mean, std, generator):
 
 
 def _check_std(std):
+    if std.dtype.is_complex:
+        raise RuntimeError(f"normal expects standard deviation to be non-complex, got {std.dtype}")
     if std.numel() and bool((std < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0, got a negative one")
 
