@@ -21,7 +21,7 @@ _KINDS = {name: i for i, name in enumerate(
      "complex", "Dict", "Any"))}
 _KINDS["SymInt"] = _KINDS["int"]
 _KINDS["number"] = _KINDS["Scalar"]
-_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL = (1 << i for i in range(7))
+_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL, _VARARGS = (1 << i for i in range(8))
 _GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
 _OUTPUT = {None: -1, "real": -2, "bool": 0}        # fixed_out of core/dispatch.pxd
 
@@ -32,7 +32,8 @@ def _arg_rows(schema, record):
     for a in schema.args:
         flags = (_OPTIONAL * bool(a.optional) | _LIST * bool(a.is_list) | _KEYWORD * bool(a.kwarg_only)
                  | _DEFAULT * bool(a.has_default) | _NUMBER * (a.name in numbers) | _WRITE * bool(a.is_write)
-                 | _ELEM_OPTIONAL * bool(a.elem_optional))
+                 | _ELEM_OPTIONAL * bool(a.elem_optional)
+                 | _VARARGS * (bool(a.is_list) and a.type == "Tensor" and "varargs" in (record.tags or "")))
         rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
     return rows
 
@@ -42,10 +43,18 @@ def _node_name(schema):
     return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
 
 
-def _rule_params(record, schema, fn, tensors):
+def _rule_function(rule):
+    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
+    if not isinstance(rule, str):
+        code = rule.__code__
+        return rule, code.co_varnames[: code.co_argcount]
+    name, _, rest = rule.rstrip(")").partition("(")
+    fn = functions.get("_fused." + name) or functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    return fn, tuple(p.strip() for p in rest.split(","))
+
+
+def _rule_params(record, schema, names):
     """Codes of what a rule's parameters ask for; the names are the contract."""
-    code = fn.__code__
-    names = code.co_varnames[: code.co_argcount]
     places = {a.name: i for i, a in enumerate(schema.args)}
     returns = {r.name: j for j, r in enumerate(schema.returns) if r.name}
     out = []
@@ -86,8 +95,9 @@ def _rules(record, schema):
         if rule == "grad":
             rules.append((targets, None, []))
             continue
-        params = _rule_params(record, schema, rule, tensors)
-        rules.append((targets, rule, params))
+        fn, names = _rule_function(rule)
+        params = _rule_params(record, schema, names)
+        rules.append((targets, fn, params))
         for code in params:
             if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
@@ -119,16 +129,40 @@ def make_op(record):
         several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
     o.set_traits(is_view=bool(record.view), has_out="out" in variants(record), shape_rule=record.shape,
                  node_type=_node_name(schema), returns=several)
-    rules, saved = _rules(record, schema)
-    o.set_rules(rules, saved, 0)
+    _set_rules(o)
     return o
 
 
+_unresolved = []  # ops with a rule that names an op which was not registered yet
+
+
+def _set_rules(o):
+    rules, saved = _rules(o.record, o.schema)
+    if any(fn is None and params for _, fn, params in rules):
+        _unresolved.append(o)
+    else:
+        o.set_rules(rules, saved, 0)
+
+
+def _resolve():
+    waiting = _unresolved[:]
+    _unresolved.clear()
+    for o in waiting:
+        _set_rules(o)
+
+
 def variants(record):
-    """Words of: function method inplace out."""
+    """Words of: function method inplace out, and function_ for an in-place form that is a public function too."""
     if record.variants is not None:
         return record.variants.split()
-    return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    kinds = ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    alone = record.scalar is not None and record.schema.split("->")[0].count(" ") == 2
+    return kinds + ["function_"] * alone
+
+
+def places(record):
+    """Prefixes of the op's functions below the package: "" at its top, "nn.functional."."""
+    return ["" if w == "." else w + "." for w in (record.where or ".").split()]
 
 
 def register(record):
@@ -138,16 +172,17 @@ def register(record):
         raise RuntimeError(f"{o.name} is registered already, by {ops[o.name].record.source}:{ops[o.name].record.line}")
     ops[o.name] = o
     kinds = variants(record)
-    places = ["" if w == "." else w + "." for w in (record.where or ".").split()]
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and "" in places:
+        if "inplace" in kinds and ("method" in kinds or "function" not in kinds or "function_" in kinds):
             _add_method(name + "_", o, record, True)
-        for place in places if "function" in kinds else ():
-            _add(functions, place + name, OpFunction, name, o, record, place)
+        for place in places(record) if "function" in kinds or "function_" in kinds else ():
+            if "function" in kinds:
+                _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
-                _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
+                where = place if "function_" in kinds else "_fused."
+                _add(functions, where + name + "_", OpFunction, name + "_", o, record, where, inplace=True)
     if record.operator:
         _operators(record.operator, o, "inplace" in kinds)
     return o
@@ -184,6 +219,10 @@ def register_all(records):
     """Register many records, in order."""
     for r in records:
         register(r)
+    _resolve()
+    if _unresolved:
+        o = _unresolved[0]
+        raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
 
 # ---- reading back --------------------------------------------------------------------------------------------------

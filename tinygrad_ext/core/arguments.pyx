@@ -28,9 +28,13 @@ cdef extern from "Python.h":
     int PyIndex_Check(PyObject *o)
     PyObject *PySequence_Fast_GET_ITEM(PyObject *o, Py_ssize_t i)
 
+cdef enum:
+    F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
+
 cdef object _disabled = None        # overrides._disabled_torch_function_impl
 cdef dict _has_function = {}        # type -> whether instances bring a __torch_function__
-cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x"}
+cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
+                          "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections"}
 
 
 def set_disabled_implementation(fn):
@@ -164,12 +168,12 @@ cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint me
     b.overloaded = False
     b.owned = NULL
     if n > op.npositional:
-        # view(2, 4), permute(0, 2, 1), zeros(2, 3): trailing ints are one list
+        # view(2, 4), permute(0, 2, 1), zeros(2, 3): trailing ints are one list; so are the tensors of meshgrid(a, b)
         at = op.npositional - 1
         if at < 0:
             return False
         s = &op.args[at]
-        if not (s.flags & F_LIST and s.kind == A_INT) or (at > 0 and not method and op.ntensors == 0):
+        if not _packs(s) or (at > 0 and not method and op.ntensors == 0):
             return False
         return _bind_varargs(op, given, n, kwnames, method, b, at)
     for i in range(n):
@@ -179,8 +183,8 @@ cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint me
             continue
         got = _accepts(s, given[i])
         if got == 0:
-            if i == op.npositional - 1 and i == n - 1 and s.flags & F_LIST and s.kind == A_INT and s.size <= 0:
-                if _is_int(<object>given[i]):
+            if i == op.npositional - 1 and i == n - 1 and _packs(s) and s.size <= 0:
+                if _accepts_one(s.kind, s.flags, <object>given[i]):
                     return _bind_varargs(op, given, n, kwnames, method, b, <int>i)
             return False
         if got == 2:
@@ -191,12 +195,17 @@ cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint me
     return _bind_keywords(op, given, n, kwnames, method, b)
 
 
+cdef inline bint _packs(ArgSpec *s) noexcept:
+    """Whether trailing positional arguments may be the elements of this one."""
+    return s.flags & F_LIST and (s.kind == A_INT or s.flags & F_VARARGS)
+
+
 cdef bint _bind_varargs(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b, int at) except -1:
     cdef PyObject *packed[MAX_ARGS]
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
     cdef bint fits
     for i in range(at, n):
-        if not _is_int(<object>given[i]):
+        if not _accepts_one(op.args[at].kind, op.args[at].flags, <object>given[i]):
             return False
     if at + 1 + nkw > MAX_ARGS:
         return False

@@ -400,7 +400,8 @@ cdef object grad_fn_of(Tensor t):
     cdef Tensor base, fresh
     if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
         base = <Tensor>t.base
-        if needs_grad(base) and (t.node is not None or base.node is not None):
+        # (the same bytes viewed in another dtype have no derivative)
+        if t.tid == base.tid and needs_grad(base) and (t.node is not None or base.node is not None):
             offset = (t.data - base.data) // ITEMSIZE[t.tid]
             was = state().no_grad
             state().no_grad = 0

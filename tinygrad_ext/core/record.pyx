@@ -137,6 +137,8 @@ cdef int _set_history(Node n, Op op, object result) except -1:
             t.node, t.output_nr = n, 0
         return 0
     for i, t in enumerate(result):
+        if t is None:       # an output that the op's mask left out
+            continue
         set_meta(n, i, t)
         if t.tid >= TGX_F16 and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
             t.node, t.output_nr = n, i
@@ -176,7 +178,11 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     n.seq = next_seq()
     if inplace:
         set_meta(n, 0, <Tensor>result)
-        rebase(<Tensor>result, n)
+        if op.is_view:                  # t_() and the like move the window, and nothing in memory
+            (<Tensor>result).node, (<Tensor>result).output_nr = n, 0
+            (<Tensor>result).view_version = version_of(<Tensor>result)
+        else:
+            rebase(<Tensor>result, n)
     else:
         _set_history(n, op, result)
     return result

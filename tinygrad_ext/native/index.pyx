@@ -14,7 +14,7 @@ from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.inplace cimport call_inplace
-from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, needs_grad
+from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8, int64_t,
 )
@@ -28,16 +28,16 @@ cdef enum:
 
 VIEWS = ("aten::_select", "aten::_slice", "aten::_unsqueeze", "aten::_alias")
 cdef tuple _views = ()
-cdef Op _index, _index_put, _copy, _fill, _masked_fill
+cdef Op _index, _index_put, _copy, _fill, _masked_fill, _masked_fill_number
 
 
 def bind_ops(ops):
     """Take the ops that indexing is made of from the table of all ops."""
-    global _views, _index, _index_put, _copy, _fill, _masked_fill
+    global _views, _index, _index_put, _copy, _fill, _masked_fill, _masked_fill_number
     _views = tuple([ops[name] for name in VIEWS])
     _copy, _fill = ops["aten::copy"], ops["aten::fill.Scalar"]
-    _index, _index_put = ops.get("aten::index.Tensor"), ops.get("aten::index_put")
-    _masked_fill = ops.get("aten::masked_fill.Tensor")
+    _index, _index_put = ops["aten::index.Tensor"], ops["aten::index_put"]
+    _masked_fill, _masked_fill_number = ops["aten::masked_fill.Tensor"], ops["aten::masked_fill.Scalar"]
 
 
 # ---- what kind of index --------------------------------------------------------------------------------------------
@@ -71,6 +71,7 @@ cdef int _kind_of(object index) except -1:
 
 
 cdef object _everything = slice(None)
+cdef object _no = False         # a literal False would be cast as the C number 0
 
 
 cdef Tensor _window(Tensor t, object index, int kind):
@@ -289,7 +290,7 @@ cdef int _assign(Tensor target, object value) except -1:
     args[0] = <PyObject *>target
     if isinstance(value, Tensor):
         value = _without_leading_ones(<Tensor>value, target.rank)
-        args[1], args[2] = <PyObject *>value, <PyObject *>False
+        args[1], args[2] = <PyObject *>value, <PyObject *>_no
         call_inplace(_copy, args)
         return 0
     args[1] = <PyObject *>value
@@ -297,17 +298,37 @@ cdef int _assign(Tensor target, object value) except -1:
     return 0
 
 
+cdef Tensor _lone_mask(Tensor target, list tensors):
+    """The bool mask when it is the only index tensor, shaped to broadcast against target; else None."""
+    cdef Tensor m = <Tensor>tensors[len(tensors) - 1]
+    cdef int behind = target.rank - (len(tensors) - 1) - m.rank, i
+    if m.tid > TGX_U8 or m.rank == 0:
+        return None
+    for t in tensors[:len(tensors) - 1]:
+        if t is not None:
+            return None
+    for i in range(m.rank):
+        if m.sizes[i] != target.sizes[len(tensors) - 1 + i]:
+            return None
+    m = cast(m, TGX_BOOL)
+    return m if behind == 0 else _window(m, (Ellipsis,) + (None,) * behind, UNSQUEEZE)
+
+
 cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
-    """target.index_put_(tensors, value); one number into a mask is masked_fill_, which takes any dtype."""
+    """target.index_put_(tensors, value); one number under one mask is masked_fill_, which takes any dtype."""
     cdef PyObject *args[MAX_ARGS + 1]
-    cdef Tensor v
-    if isinstance(value, Tensor):
-        v = <Tensor>value
-        if v.count == 1 and len(tensors) == 1 and (<Tensor>tensors[0]).tid <= TGX_U8 and v.tid != target.tid:
-            value = cast(v, target.tid) if not needs_grad(v) else v.to(target.dtype)
-    else:
+    cdef Tensor mask, v = <Tensor>value if isinstance(value, Tensor) else None
+    args[0] = <PyObject *>target
+    mask = _lone_mask(target, tensors) if v is None or v.count == 1 else None
+    if mask is not None:
+        if v is not None and v.rank:
+            value = _window(v, (0,) * v.rank, SELECT)
+        args[1], args[2] = <PyObject *>mask, <PyObject *>value
+        call_inplace(_masked_fill if v is not None else _masked_fill_number, args)
+        return 0
+    if v is None:
         value = _scalar_for(value, target)
-    args[0], args[1], args[2], args[3] = <PyObject *>target, <PyObject *>tensors, <PyObject *>value, <PyObject *>False
+    args[1], args[2], args[3] = <PyObject *>tensors, <PyObject *>value, <PyObject *>_no
     call_inplace(_index_put, args)
     return 0
 
@@ -330,6 +351,8 @@ cdef object c_setitem(PyObject **a):
         value = _number_for(value, t)
     if index is False:
         return None
+    if index is True:
+        index = None
     kind = _kind_of(index)
     if kind != NOT_BASIC:
         _assign(t if kind == ALIAS else _window(t, index, kind), value)

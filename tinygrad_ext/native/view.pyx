@@ -3,8 +3,9 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
+from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id
 from tinygrad_ext.core.tensor cimport (
-    Tensor, check_version_bounds, checked_numel, shape_text, view, wrap_dim_c,
+    Tensor, checked_numel, dtype_title, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 
@@ -12,26 +13,32 @@ from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
     """Replace a -1 in shape; RuntimeError when the element counts do not agree."""
     cdef int i, unknown = -1
-    cdef int64_t known = 1
+    cdef int64_t known
     for i in range(ndim):
         if shape[i] == -1:
             if unknown >= 0:
-                raise RuntimeError("only one dimension can be inferred")
+                raise RuntimeError("only one dimension can be inferred: the shape has -1 twice")
             unknown = i
+            shape[i] = 1
         elif shape[i] < 0:
-            raise RuntimeError(f"invalid shape dimension {shape[i]}")
-        else:
-            known *= shape[i]
-    if unknown >= 0:
-        if known == 0 and t.count == 0:
-            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {[shape[k] for k in range(ndim)]} because the "
-                               "unspecified dimension size -1 can be any value and is ambiguous")
-        if known == 0 or t.count % known:
-            raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
-        shape[unknown] = t.count // known
-    elif known != t.count:
-        raise RuntimeError(f"shape '{[shape[k] for k in range(ndim)]}' is invalid for input of size {t.count}")
+            raise RuntimeError(f"invalid shape dimension {shape[i]}: sizes are not negative, but for one -1 to be inferred")
+    known = checked_numel(shape, ndim, "view")      # a product that wraps around could equal the count
+    if unknown < 0:
+        if known != t.count:
+            raise RuntimeError(f"shape '{list_text(shape, ndim)}' is invalid for input of size {t.count}")
+        return 0
+    shape[unknown] = -1
+    if known == 0 and t.count == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list_text(shape, ndim)} because the unspecified "
+                           "dimension size -1 can be any value and is ambiguous")
+    if known == 0 or t.count % known:
+        raise RuntimeError(f"shape '{list_text(shape, ndim)}' is invalid for input of size {t.count}")
+    shape[unknown] = t.count // known
     return 0
+
+
+cdef str list_text(const int64_t *values, int n):
+    return str([values[i] for i in range(n)])
 
 
 cdef bint view_strides(Tensor t, const int64_t *shape, int ndim, int64_t *strides) noexcept:
@@ -77,40 +84,21 @@ cdef object k_view(PyObject **a):
     return view(t, shape, strides, ndim, 0)
 
 
-cdef object k_reshape(PyObject **a):
-    """reshape(self, shape): a view where the strides allow it, else a view of a copy"""
-    cdef Tensor t = <Tensor><object>a[0]
-    cdef int64_t shape[TGX_MAX_DIMS]
+cdef Tensor shaped(Tensor t, const int64_t *shape, int ndim):
+    """t in another shape of as many elements: a view where the strides allow it, else a view of a copy."""
     cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
-    infer_size(t, shape, ndim)
     if not view_strides(t, shape, ndim, strides):
         t = contiguous(t)
         view_strides(t, shape, ndim, strides)
     return view(t, shape, strides, ndim, 0)
 
 
-cdef object k_as_strided(PyObject **a):
+cdef object k_reshape(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
-    cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int i, ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
-    cdef int64_t start, offset
-    cdef Tensor v
-    if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
-        raise RuntimeError("mismatch in length of strides and shape")
-    checked_numel(shape, ndim, "as_strided")
-    for i in range(ndim):
-        if strides[i] < 0:
-            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: "
-                               f"{[strides[k] for k in range(ndim)]}")
-    start = t.storage_offset()
-    offset = as_int(a[3]) if a[3] != <PyObject *>None else start
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    v = view(t, shape, strides, ndim, offset - start)
-    check_version_bounds(v)
-    return v
+    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    infer_size(t, shape, ndim)
+    return shaped(t, shape, ndim)
 
 
 cdef object k_expand(PyObject **a):
@@ -236,12 +224,119 @@ cdef object k_unsqueeze(PyObject **a):
     return view(t, shape, strides, t.rank + 1, 0)
 
 
+cdef object k_flatten(PyObject **a):
+    """flatten(self, start_dim, end_dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int i, n, first = wrap_dim_c(as_int(a[1]), t.rank), last = wrap_dim_c(as_int(a[2]), t.rank)
+    if first > last:
+        raise RuntimeError(f"flatten() has invalid args: start_dim cannot come after end_dim, got {first} and {last}")
+    for i in range(first):
+        shape[i] = t.sizes[i]
+    shape[first], n = 1, first + 1
+    for i in range(first, last + 1 if t.rank else 0):
+        shape[first] *= t.sizes[i]
+    for i in range(last + 1, t.rank):
+        shape[n] = t.sizes[i]
+        n += 1
+    return shaped(t, shape, n)
+
+
+cdef object k_ravel(PyObject **a):
+    cdef Tensor t = <Tensor><object>a[0]
+    return shaped(t, &t.count, 1)
+
+
+cdef object k_movedim(PyObject **a):
+    """movedim(self, source, destination): ints or lists of them"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t source[TGX_MAX_DIMS]
+    cdef int64_t destination[TGX_MAX_DIMS]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int order[TGX_MAX_DIMS]
+    cdef int i, k = 0, n = as_ints(a[1], source, TGX_MAX_DIMS, 1), m = as_ints(a[2], destination, TGX_MAX_DIMS, 1)
+    cdef uint64_t taken, filled
+    if n != m:
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list_text(source, n)} dims) should contain the same "
+                           f"number of dims as destination ({list_text(destination, m)} dims)")
+    taken, filled = distinct(source, n, t.rank, "source"), distinct(destination, m, t.rank, "destination")
+    for i in range(n):
+        order[destination[i]] = source[i]
+    for i in range(t.rank):
+        if not filled & (<uint64_t>1 << i):
+            while taken & (<uint64_t>1 << k):
+                k += 1
+            order[i] = k
+            k += 1
+        shape[i], strides[i] = t.sizes[order[i]], t.strides[order[i]]
+    return view(t, shape, strides, t.rank, 0)
+
+
+cdef uint64_t distinct(int64_t *dims, int n, int rank, str name) except? 0:
+    """Wrap the dims in place; their mask. RuntimeError when one comes twice."""
+    cdef uint64_t mask = 0
+    cdef int i
+    cdef object given = [dims[i] for i in range(n)]
+    for i in range(n):
+        dims[i] = wrap_dim_c(dims[i], rank)
+        if mask & (<uint64_t>1 << dims[i]):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({given})")
+        mask |= <uint64_t>1 << dims[i]
+    return mask
+
+
+# ---- another dtype over the same bytes -----------------------------------------------------------------------------
+
+cdef int check_bytes(Tensor t, str what, int64_t value, int64_t ratio, int dtype) except -1:
+    if value % ratio:
+        raise RuntimeError(f"self.{what} must be divisible by {ratio} to view {dtype_title(t.tid)} as {dtype_title(dtype)} (different "
+                           f"element sizes), but got {value}")
+    return 0
+
+
+cdef object k_view_dtype(PyObject **a):
+    """view(self, dtype)"""
+    cdef Tensor t = <Tensor><object>a[0], v
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int dtype = dtype_id(<object>a[1]), i, last = t.rank - 1
+    cdef int64_t old = ITEMSIZE[t.tid], new = ITEMSIZE[dtype], ratio
+    for i in range(t.rank):
+        shape[i], strides[i] = t.sizes[i], t.strides[i]
+    if old != new:
+        titles = f"to view {dtype_title(t.tid)} as {dtype_title(dtype)} (different element sizes)"
+        if t.rank == 0:
+            raise RuntimeError(f"self.dim() cannot be 0 {titles}")
+        if old > new and t.strides[last] != 1 or old < new and t.strides[last] != 1 and t.sizes[last] % (new // old) == 0:
+            raise RuntimeError(f"self.stride(-1) must be 1 {titles}, but got {t.strides[last]}")
+        if old > new:
+            ratio = old // new
+            for i in range(last):
+                strides[i] *= ratio
+            shape[last] *= ratio
+        else:
+            ratio = new // old
+            check_bytes(t, "size(-1)", t.sizes[last], ratio, dtype)
+            check_bytes(t, "storage_offset()", t.storage_offset(), ratio, dtype)
+            for i in range(last):
+                check_bytes(t, f"stride({i})", t.strides[i], ratio, dtype)
+                strides[i] //= ratio
+            shape[last] //= ratio
+    v = view(t, shape, strides, t.rank, 0)
+    v.tid = dtype
+    return v
+
+
+register_kernel("flatten", k_flatten)
+register_kernel("ravel", k_ravel)
+register_kernel("movedim", k_movedim)
+register_kernel("view_dtype", k_view_dtype)
 register_kernel("squeeze", k_squeeze)
 register_kernel("squeeze_dims", k_squeeze_dims)
 register_kernel("unsqueeze", k_unsqueeze)
 register_kernel("reshape", k_reshape)
 register_kernel("view", k_view)
-register_kernel("as_strided", k_as_strided)
 register_kernel("expand", k_expand)
 register_kernel("permute", k_permute)
 register_kernel("transpose", k_transpose)

@@ -1,9 +1,14 @@
 # cython: language_level=3
-"""Kernels of views that show a part of a tensor, and of their derivatives, which put a gradient back in its place."""
+"""Kernels of views that show parts of a tensor: one index, a range, a diagonal, windows, all pieces of a split.
+
+Their derivatives stand in native/putback.pyx, which shares `part`, `without`, `diagonal` and `windows`.
+"""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport copy_into, zero
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.tensor cimport Tensor, empty, shape_text, view, wrap_dim_c
+from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.tensor cimport Tensor, checked_numel, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
 
 
@@ -94,36 +99,182 @@ cdef object k_slice(PyObject **a):
     return part(t, dim, start, (end - start - 1) // step + 1 if end > start else 0, step)
 
 
-# ---- derivatives ---------------------------------------------------------------------------------------------------
+# ---- several parts -------------------------------------------------------------------------------------------------
 
-cdef Tensor zeros_of(PyObject *sizes, Tensor grad):
-    cdef int64_t shape[TGX_MAX_DIMS]
-    cdef Tensor out = empty(shape, as_ints(sizes, shape, TGX_MAX_DIMS, 1), grad.tid)
-    zero(out)
+cdef int split_dim(Tensor t, PyObject *dim, str name) except -1:
+    if t.rank == 0:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor. A 0-dim tensor has nothing to cut; unsqueeze it first.")
+    return wrap_dim_c(as_int(dim), t.rank)
+
+
+cdef object pieces(Tensor t, int dim, int64_t each, int64_t count):
+    """Tuple of `count` parts of `each` elements; what is left over makes the last ones shorter."""
+    cdef object out = PyTuple_New(count)
+    cdef int64_t i, start = 0, size = t.sizes[dim], length
+    for i in range(count):
+        length = each if size - start > each else size - start
+        p = part(t, dim, start, length, 1)
+        Py_INCREF(p)
+        PyTuple_SET_ITEM(out, i, p)
+        start += length
     return out
 
 
-cdef object k_select_backward(PyObject **a):
-    """_select_backward(grad_output, input_sizes, dim, index)"""
-    cdef Tensor grad = <Tensor><object>a[0], out = zeros_of(a[1], grad)
-    cdef int dim = wrap_dim_c(as_int(a[2]), out.rank)
-    copy_into(without(out, dim, wrap_index(as_int(a[3]), out.sizes[dim], out, dim)), grad)
+cdef object k_split(PyObject **a):
+    """split(self, split_size, dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int dim = split_dim(t, a[2], "split")
+    cdef int64_t each = as_int(a[1]), size = t.sizes[dim]
+    if each < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
+    if each == 0 and size:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+    return pieces(t, dim, each, (size - 1) // each + 1 if size else 1)
+
+
+cdef object k_chunk(PyObject **a):
+    """chunk(self, chunks, dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int dim = split_dim(t, a[2], "chunk")
+    cdef int64_t chunks = as_int(a[1]), size = t.sizes[dim], each
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if size == 0:
+        return pieces(t, dim, 0, chunks)
+    each = (size - 1) // chunks + 1
+    return pieces(t, dim, each, (size - 1) // each + 1)
+
+
+cdef object k_split_sizes(PyObject **a):
+    """split_with_sizes(self, split_sizes, dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int dim = split_dim(t, a[2], "split_with_sizes")
+    cdef int64_t start = 0, size = t.sizes[dim], length
+    cdef object sizes = <object>a[1]
+    cdef list out = []
+    for length in sizes:
+        if length < 0:
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+                               f"split_sizes={list(sizes)}")
+        if length > size - start:
+            start = -1
+            break
+        out.append(part(t, dim, start, length, 1))
+        start += length
+    if start != size:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
+                           f"but got split_sizes={list(sizes)}")
+    return tuple(out)
+
+
+cdef object k_unbind(PyObject **a):
+    """unbind(self, dim)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int dim
+    cdef int64_t i
+    cdef object out
+    if t.rank == 0:
+        raise IndexError(f"Dimension specified as {as_int(a[1])} but tensor has no dimensions")
+    dim = wrap_dim_c(as_int(a[1]), t.rank)
+    out = PyTuple_New(t.sizes[dim])
+    for i in range(t.sizes[dim]):
+        p = without(t, dim, i)
+        Py_INCREF(p)
+        PyTuple_SET_ITEM(out, i, p)
     return out
 
 
-cdef object k_slice_backward(PyObject **a):
-    """_slice_backward(grad_output, input_sizes, dim, start, step)"""
-    cdef Tensor grad = <Tensor><object>a[0], out = zeros_of(a[1], grad)
-    cdef int dim = wrap_dim_c(as_int(a[2]), out.rank)
-    cdef int64_t n = grad.sizes[dim], step = as_int(a[4]), start = clamped(a[3], out.sizes[dim], 0)
-    if step <= 0 or n and (n - 1) > (out.sizes[dim] - 1 - start) // step:
-        raise RuntimeError(f"_slice_backward(): {n} elements from {start} on in steps of {step} do not fit in {shape_text(out)}")
-    copy_into(part(out, dim, start, n, step), grad)
-    return out
+# ---- diagonals and windows -----------------------------------------------------------------------------------------
+
+cdef Tensor diagonal(Tensor t, int64_t offset, int64_t dim1, int64_t dim2):
+    """The elements whose index in dim2 is that in dim1 plus offset, along a new last dimension."""
+    cdef int64_t sizes[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int i, n = 0, d1 = wrap_dim_c(dim1, t.rank), d2 = wrap_dim_c(dim2, t.rank)
+    cdef int64_t length, other, start
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    for i in range(t.rank):
+        if i != d1 and i != d2:
+            sizes[n], strides[n] = t.sizes[i], t.strides[i]
+            n += 1
+    length, other = (t.sizes[d1], t.sizes[d2] - offset) if offset >= 0 else (t.sizes[d1] + offset, t.sizes[d2])
+    length = max(min(length, other), 0)
+    sizes[n], strides[n] = length, t.strides[d1] + t.strides[d2]
+    start = 0 if length == 0 or t.count == 0 else offset * t.strides[d2] if offset >= 0 else -offset * t.strides[d1]
+    return view(t, sizes, strides, n + 1, start)
+
+
+cdef object k_diagonal(PyObject **a):
+    """diagonal(self, offset, dim1, dim2)"""
+    return diagonal(<Tensor><object>a[0], as_int(a[1]), as_int(a[2]), as_int(a[3]))
+
+
+cdef Tensor windows(Tensor t, int64_t dimension, int64_t size, int64_t step):
+    """All windows of `size` elements along a dimension, `step` apart; the window is the last dimension."""
+    cdef int64_t sizes[TGX_MAX_DIMS + 1]
+    cdef int64_t strides[TGX_MAX_DIMS + 1]
+    cdef int i, dim = wrap_dim_c(dimension, t.rank)
+    cdef int64_t room = t.sizes[dim] if t.rank else 1, stride = t.strides[dim] if t.rank else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > room:
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {room} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    for i in range(t.rank):
+        sizes[i], strides[i] = t.sizes[i], t.strides[i]
+    if t.rank:
+        sizes[dim] = (room - size) // step + 1
+        strides[dim] = stride * step if sizes[dim] > 1 else stride
+    sizes[t.rank], strides[t.rank] = size, stride
+    return view(t, sizes, strides, t.rank + 1, 0)
+
+
+cdef object k_unfold(PyObject **a):
+    """unfold(self, dimension, size, step)"""
+    return windows(<Tensor><object>a[0], as_int(a[1]), as_int(a[2]), as_int(a[3]))
+
+
+# ---- any window ----------------------------------------------------------------------------------------------------
+
+cdef extern from "window.h" nogil:
+    bint tgx_window_outside(const int64_t *sizes, const int64_t *strides, int n, int64_t offset, int64_t room)
+
+
+cdef object k_as_strided(PyObject **a):
+    """as_strided(self, size, stride, storage_offset)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t sizes[TGX_MAX_DIMS]
+    cdef int64_t strides[TGX_MAX_DIMS]
+    cdef int64_t start = t.storage_offset(), offset = start
+    cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
+    if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
+        raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and {len(<object>a[2])} strides")
+    checked_numel(sizes, ndim, "as_strided")
+    if a[3] != <PyObject *>None:
+        offset = as_int(a[3])
+    for i in range(ndim):
+        if strides[i] < 0:
+            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(<object>a[2])}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if t.storage is not None and tgx_window_outside(sizes, strides, ndim, offset, t.storage.nbytes // ITEMSIZE[t.tid]):
+        raise RuntimeError(f"setStorage: sizes {list(<object>a[1])}, strides {list(<object>a[2])}, storage offset {offset} are out of "
+                           f"bounds for storage of size {t.storage.nbytes} bytes. as_strided() stays inside the tensor's storage.")
+    for i in range(ndim):
+        if sizes[i] == 0:
+            offset = start              # no element, so nothing may point outside
+    return view(t, sizes, strides, ndim, offset - start)
 
 
 register_kernel("select", k_select)
 register_kernel("narrow", k_narrow)
 register_kernel("slice", k_slice)
-register_kernel("select_backward", k_select_backward)
-register_kernel("slice_backward", k_slice_backward)
+register_kernel("split", k_split)
+register_kernel("chunk", k_chunk)
+register_kernel("split_sizes", k_split_sizes)
+register_kernel("unbind", k_unbind)
+register_kernel("diagonal", k_diagonal)
+register_kernel("unfold", k_unfold)
+register_kernel("as_strided", k_as_strided)

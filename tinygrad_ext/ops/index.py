@@ -1,7 +1,8 @@
-"""Reading and writing parts of a tensor with tensor[index]."""
+"""Reading and writing parts of a tensor: tensor[index], and index tensors."""
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same
 
 
 def _basic(make):
@@ -45,14 +46,100 @@ for _name in ("select", "slice", "unsqueeze", "alias"):
        samples=_basic, reference="operator.getitem", doc="View of the part that ints, slices, None and Ellipsis name.")
 
 
-def _meta_of(grad, size, index):
-    from tinygrad_ext.ops.shapes import meta
-
-    return meta(size, grad.dtype)
-
-
 op("aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
    kernel="basic_index_backward", variants="method",
    grad={"grad": lambda grad, index: grad[index]},
    samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
-   shape=_meta_of, doc="Zeros of a size with grad in the part that index names: the derivative of reading it.")
+   shape=lambda grad, size, index: meta(size, grad.dtype),
+   doc="Zeros of a size with grad in the part that index names: the derivative of reading it.")
+
+
+# ---- index tensors -------------------------------------------------------------------------------------------------
+
+
+def _picks(make):
+    yield Sample(make(3, 4), [make.ints(-3, 3, (5,))])
+    yield Sample(make(3, 4), [None, make.ints(0, 4, (2, 2), _int32())])
+    yield Sample(make(3, 4, 2), [make.ints(0, 3, (2, 1)), None, make.ints(0, 2, (3,))])
+    yield Sample(make(3, 4, 2), [None, make.ints(0, 4, (2,)), make.ints(0, 2, (2,))])
+    yield Sample(make(3, 4), [make.bools(3)])
+    yield Sample(make(3, 4, 2), [make.bools(3, 4)])
+    yield Sample(make(3, 4), [make.ints(0, 3, (0,))])
+
+
+def _int32():
+    from tinygrad_ext import int32
+
+    return int32
+
+
+def _puts(make):
+    yield Sample(make(3, 4), [make.of([0, 2])], make(2, 4))
+    yield Sample(make(3, 4), [None, make.of([1, -1])], make(2))
+    yield Sample(make(3, 4), [make.of([0, 2]), make.of([[1], [3]])], make())
+    yield Sample(make(3, 4), [make.bools(3, 4)], make())
+    yield Sample(make(3, 4), [make.of([0, 0, 2])], make(3, 4), True)
+
+
+def _as_numpy_index(indices):
+    return tuple(slice(None) if i is None else i for i in indices)
+
+
+def _reference_index(self, indices):
+    return self[_as_numpy_index(indices)]
+
+
+def _reference_put(self, indices, values, accumulate=False):
+    import numpy
+
+    out = self.copy()
+    if accumulate:
+        numpy.add.at(out, _as_numpy_index(indices), values)
+    else:
+        out[_as_numpy_index(indices)] = values
+    return out
+
+
+def _picked_shape(self, indices):
+    """Shape of self[indices] for indices that are no masks."""
+    tensors = [i for i in indices if i is not None]
+    if any(not i.dtype.is_signed for i in tensors):
+        raise NotImplementedError("aten::index: how many elements a mask picks depends on its values, and meta tensors have none")
+    dims = [d for d, i in enumerate(indices) if i is not None]
+    rest = [s for d, s in enumerate(self.shape) if d not in dims]
+    at = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+    return meta([*rest[:at], *broadcast_sizes(*[i.shape for i in tensors]), *rest[at:]], self.dtype)
+
+
+op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+   kernel="index", variants="", shape=_picked_shape,
+   grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
+   samples=_picks, reference=_reference_index,
+   doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many dimensions as they "
+       "have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.")
+
+op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+   kernel="index_put", takes_out=True, variants="function method inplace", shape=same,
+   grad={"self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
+         "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape)},
+   samples=_puts, reference=_reference_put,
+   doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated indices as "
+       "often as they come. Without it the last of repeated indices wins. RuntimeError when the dtypes differ.")
+
+op("aten::_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
+   kernel="index_backward", variants="method", shape=lambda grad, size, indices: meta(size, grad.dtype),
+   grad={"grad": lambda grad, indices: _read(grad, indices)},
+   samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
+   doc="Zeros of a size with grad added where the indices read it: the derivative of index.")
+
+def _read(grad, indices):
+    """What index tensors read from a gradient."""
+    return grad[tuple(slice(None) if i is None else i for i in indices)]
+
+
+def _sum_to(grad, shape):
+    """Undo broadcasting, leading ones included."""
+    kept = [s for s in shape]
+    while len(kept) > grad.dim() and kept[0] == 1:
+        kept.pop(0)
+    return grad.sum_to_size(kept).reshape(shape)
