@@ -7,7 +7,7 @@ of windows is made, and the memory beyond the result is one buffer of a few hund
 """
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
-from tinygrad_ext.core.copy cimport contiguous, zero
+from tinygrad_ext.core.copy cimport cast, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
@@ -408,7 +408,10 @@ cdef object _conv(PyObject **a, int dims):
     read_operands(&g, x, w, a[3], a[5], a[6])
     check_sizes(&g, x, w, bias)
     read_padding(&g, a[4])
-    return _forward(x, w, bias, &g)
+    if x.tid > TGX_I64:
+        return _forward(x, w, bias, &g)
+    bias = None if bias is None else cast(bias, TGX_I64)
+    return cast(_forward(cast(x, TGX_I64), cast(w, TGX_I64), bias, &g), x.tid)
 
 
 cdef object k_conv1d(PyObject **a):
@@ -456,6 +459,7 @@ cdef object k_conv_window(PyObject **a):
         raise RuntimeError(f"weight must have 3 or 4 dimensions, got size {shape_text(w)}")
     check_operands(x, w, None, w.rank - 2)
     read_operands(&g, x, w, a[2], a[4], a[5])
+    _expect_float(x)
     check_sizes(&g, x, w, None)
     as_ints(a[6], image, TGX_MAX_DIMS, g.dims)
     _given_out(&g, a[3], image)
