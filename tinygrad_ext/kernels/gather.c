@@ -75,17 +75,28 @@ REDUCE_FLOAT(f32, float)
 REDUCE_FLOAT(f64, double)
 SCATTER(or_b8, uint8_t, a | b)
 SCATTER(and_b8, uint8_t, a & b)
-SCATTER(add_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) + tgx_f16_to_f32(b)))
-SCATTER(add_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) + tgx_bf16_to_f32(b)))
 SCATTER(add_c64, tgx_c64, a + b)
 SCATTER(add_c128, tgx_c128, a + b)
+SCATTER(mul_c64, tgx_c64, a * b)
+SCATTER(mul_c128, tgx_c128, a * b)
+
+/* A half is widened for one step and rounded again. */
+static inline float max_float(float a, float b) { return MAX_FLOAT; }
+static inline float min_float(float a, float b) { return MIN_FLOAT; }
+#define REDUCE_HALF(TAG) \
+    SCATTER(add_##TAG, uint16_t, tgx_f32_to_##TAG(tgx_##TAG##_to_f32(a) + tgx_##TAG##_to_f32(b))) \
+    SCATTER(mul_##TAG, uint16_t, tgx_f32_to_##TAG(tgx_##TAG##_to_f32(a) * tgx_##TAG##_to_f32(b))) \
+    SCATTER(max_##TAG, uint16_t, tgx_f32_to_##TAG(max_float(tgx_##TAG##_to_f32(a), tgx_##TAG##_to_f32(b)))) \
+    SCATTER(min_##TAG, uint16_t, tgx_f32_to_##TAG(min_float(tgx_##TAG##_to_f32(a), tgx_##TAG##_to_f32(b))))
+REDUCE_HALF(f16)
+REDUCE_HALF(bf16)
 
 static const tgx_loop SCATTERS[TGX_SCATTER_KINDS][TGX_NTYPES] = {
     {set1, set1, set1, set2, set4, set8, set2, set2, set4, set8, set8, set16},
     {or_b8, add_u8, add_i8, add_i16, add_i32, add_i64, add_f16, add_bf16, add_f32, add_f64, add_c64, add_c128},
-    {and_b8, mul_u8, mul_i8, mul_i16, mul_i32, mul_i64, 0, 0, mul_f32, mul_f64, 0, 0},
-    {or_b8, max_u8, max_i8, max_i16, max_i32, max_i64, 0, 0, max_f32, max_f64, 0, 0},
-    {and_b8, min_u8, min_i8, min_i16, min_i32, min_i64, 0, 0, min_f32, min_f64, 0, 0},
+    {and_b8, mul_u8, mul_i8, mul_i16, mul_i32, mul_i64, mul_f16, mul_bf16, mul_f32, mul_f64, mul_c64, mul_c128},
+    {or_b8, max_u8, max_i8, max_i16, max_i32, max_i64, max_f16, max_bf16, max_f32, max_f64, 0, 0},
+    {and_b8, min_u8, min_i8, min_i16, min_i32, min_i64, min_f16, min_bf16, min_f32, min_f64, 0, 0},
 };
 
 tgx_loop tgx_scatter_loop(int kind, int dtype) { return SCATTERS[kind][dtype]; }
@@ -104,9 +115,11 @@ MEAN(mean_i16, int16_t, FLOOR(a, c))
 MEAN(mean_i32, int32_t, FLOOR(a, c))
 MEAN(mean_i64, int64_t, FLOOR(a, c))
 MEAN(mean_f32, float, a / (float)c)
+MEAN(mean_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) / (float)c))
+MEAN(mean_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) / (float)c))
 MEAN(mean_f64, double, a / (double)c)
 
 tgx_loop tgx_mean_loop(int dtype) {
-    static const tgx_loop MEANS[TGX_NTYPES] = {0, mean_u8, mean_i8, mean_i16, mean_i32, mean_i64, 0, 0, mean_f32, mean_f64, 0, 0};
+    static const tgx_loop MEANS[TGX_NTYPES] = {0, mean_u8, mean_i8, mean_i16, mean_i32, mean_i64, mean_f16, mean_bf16, mean_f32, mean_f64, 0, 0};
     return MEANS[dtype];
 }

@@ -13,8 +13,9 @@ from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, it
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_F32, TGX_F64, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_NTYPES, TGX_U8, int64_t, tgx_loop, tgx_scalar,
+    TGX_BOOL, TGX_C64, TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, tgx_loop, tgx_scalar,
 )
+from tinygrad_ext.native.advanced cimport delivered, target_of
 
 cdef extern from "gather.h" nogil:
     enum:
@@ -196,10 +197,6 @@ cdef int scatter_into(Tensor table, int dim, Tensor index, Tensor source, int ki
     return 0
 
 
-cdef Tensor _target(PyObject *out, Tensor self):
-    return clone(self) if out == <PyObject *>None else <Tensor><object>out
-
-
 cdef Tensor _source(object src, Tensor self, str title):
     """A source tensor of self's dtype, or a number as a 0-dim tensor."""
     cdef Tensor t
@@ -221,18 +218,23 @@ cdef Tensor _scattered(PyObject **a, object src, int kind, PyObject *into, str t
     cdef Tensor index = _checked_index(<Tensor><object>a[2], self.rank, title, "self")
     if source.rank:
         _check_source(_at_least_1d(self), index, source, dim)
-    out = _target(into, self)
+    out = target_of(into, self)
+    _scattered_into(out, dim, index, source, kind, title)
+    return out
+
+
+cdef int _scattered_into(Tensor out, int dim, Tensor index, Tensor source, int kind, str title) except -1:
+    """scatter_into after operands that share out's memory are copied."""
     if source.storage is out.storage:
         source = clone(source)
     if index.storage is out.storage:
         index = clone(index)
-    scatter_into(_at_least_1d(out), dim, index, source, kind, title)
-    return out
+    return scatter_into(_at_least_1d(out), dim, index, source, kind, title)
 
 
 cdef object k_scatter(PyObject **a):
     """scatter(self, dim, index, src or value)."""
-    return _scattered(a, <object>a[3], TGX_SCATTER_SET, a[4], "scatter")
+    return delivered(_scattered(a, <object>a[3], TGX_SCATTER_SET, a[4], "scatter"), a[4])
 
 
 cdef object k_scatter_with(PyObject **a):
@@ -241,12 +243,12 @@ cdef object k_scatter_with(PyObject **a):
     if how != "add" and how != "multiply":
         raise RuntimeError(f"reduce argument must be either add or multiply, got '{how}'. scatter_reduce() has sum, prod, mean, amax and "
                            "amin.")
-    return _scattered(a, <object>a[3], TGX_SCATTER_ADD if how == "add" else TGX_SCATTER_MUL, a[5], "scatter")
+    return delivered(_scattered(a, <object>a[3], TGX_SCATTER_ADD if how == "add" else TGX_SCATTER_MUL, a[5], "scatter"), a[5])
 
 
 cdef object k_scatter_add(PyObject **a):
     """scatter_add(self, dim, index, src)."""
-    return _scattered(a, <object>a[3], TGX_SCATTER_ADD, a[4], "scatter")
+    return delivered(_scattered(a, <object>a[3], TGX_SCATTER_ADD, a[4], "scatter"), a[4])
 
 
 cdef object k_gather_backward(PyObject **a):
@@ -276,7 +278,7 @@ cdef object _neutral(str how, int tid):
     low = how == "amax"
     if tid == TGX_BOOL:
         return not low
-    if tid >= TGX_F32:
+    if tid >= TGX_F16:
         return float("-inf") if low else float("inf")
     bits = 8 * ITEMSIZE[tid]
     if tid == TGX_U8:
@@ -312,19 +314,22 @@ cdef object k_scatter_reduce(PyObject **a):
     cdef Tensor index
     if how not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {how}")
+    if self.tid >= TGX_C64:
+        raise NotImplementedError(f'"scatter_reduce" not implemented for \'{dtype_title(self.tid)}\': scatter_add takes complex '
+                                  "numbers")
     if not include_self:
         index = _at_least_1d(cast(_checked_index(<Tensor><object>a[2], self.rank, "scatter", "self"), TGX_I64))
         _check_source(_at_least_1d(self), index, _source(<object>a[3], self, "scatter"), dim)
-        out = _target(a[6], self)
+        out = target_of(a[6], self)
         neutral = _source(_neutral(how, self.tid), self, "scatter")
         scatter_into(_at_least_1d(out), dim, index, neutral, TGX_SCATTER_SET, "scatter_reduce")
-        _scattered(a, <object>a[3], _REDUCTIONS[how], <PyObject *>out, "scatter")
+        _scattered_into(out, dim, index, _source(<object>a[3], self, "scatter"), _REDUCTIONS[how], "scatter_reduce")
     else:
         out = _scattered(a, <object>a[3], _REDUCTIONS[how], a[6], "scatter")
     if how == "mean":
         index = _checked_index(<Tensor><object>a[2], self.rank, "scatter", "self")
         _divide(_at_least_1d(out), dim, index, include_self)
-    return out
+    return delivered(out, a[6])
 
 
 register_kernel("gather", k_gather)

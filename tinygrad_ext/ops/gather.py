@@ -69,7 +69,7 @@ def _bad(name, *args):
 _OUTSIDE = "index 5 is out of bounds for dimension 0 with size 2"
 
 op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-   kernel="gather", variants="function method out", shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
+   kernel="gather", types="bool int float half complex", variants="function method out", shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
    grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
    samples=lambda make: [Sample(*a) for a in _indices(make)], reference=_reference_gather,
    errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
@@ -77,7 +77,7 @@ op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) 
        "self apart from `dim`; RuntimeError outside the bounds.")
 
 op("aten::_gather_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
-   kernel="gather_backward", variants="method", shape=lambda grad, size, dim, index: meta(size, grad.dtype),
+   kernel="gather_backward", types="bool int float half complex", variants="method", shape=lambda grad, size, dim, index: meta(size, grad.dtype),
    grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
    samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
    doc="Zeros of a size with grad added where gather read it.")
@@ -96,18 +96,18 @@ def _filled(grad, shape):
 def _distinct(make):
     """self, dim, index without repeated places, src."""
     yield make(3, 4), 0, make.of([[2, 0, 1, 1], [0, 1, 2, 0]]), make(2, 4)
-    yield make(3, 4), -1, make.of([[3, 1]]), make(2, 3)
+    yield make(3, 4), -1, make.of([[3, 1]]), make(1, 2)
     yield make(4), 0, make.ints(0, 4, (0,)), make(0)
     yield make(), 0, make.of(0), make()
 
 
 def _repeated(make):
     yield from _distinct(make)
-    yield make(3, 4), 0, make.of([[0, 0, 1, 1], [0, 1, 1, 1]]), make(3, 4)
+    yield make(3, 4), 0, make.of([[0, 0, 1, 1], [0, 1, 1, 1]]), make(2, 4)
 
 
 op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
    grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0),
          "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
    samples=lambda make: [Sample(*a) for a in _distinct(make)], reference=_reference_scatter,
@@ -115,23 +115,32 @@ op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
    doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.")
 
 op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-   kernel="scatter", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
    grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
    samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)], reference=_reference_scatter,
    doc="self with one value at the places that index names along a dimension.")
 
+_OLD_NAMES = {"add": "sum", "multiply": "prod"}
+
 op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-   kernel="scatter_with", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
    samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")], reference=_reference_scatter,
+   grad={"self, src": lambda grad, self, dim, index, src, reduce, result: _spread(
+       grad, self, dim, index, src, _OLD_NAMES[reduce], True, result)},
+   gaps={"torch": "PyTorch has no derivative for it"},
    doc="self with src added to, or multiplied into, the places that index names.")
 
 op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   kernel="scatter_with", takes_out=True, variants="function method inplace out", shape=same,
-   samples=lambda make: [Sample(s, d, i, 2, reduce="add") for s, d, i, _ in _repeated(make)], reference=_reference_scatter,
+   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
+   samples=lambda make: [Sample(s, d, i, 2, reduce=r) for s, d, i, _ in _repeated(make) for r in ("add", "multiply")],
+   reference=_reference_scatter,
+   grad={"self": lambda grad, dim, index, value, reduce: grad if reduce == "add" else grad.scatter(
+       dim, index, value, reduce="multiply")},
+   gaps={"torch": "PyTorch has no derivative for it"},
    doc="self with one value added to, or multiplied into, the places that index names.")
 
 op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter_add", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter_add", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
    grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
    samples=lambda make: [Sample(*a) for a in _repeated(make)], reference=_reference_add,
    errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],
@@ -215,7 +224,7 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
 
 
 op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-   kernel="scatter_reduce", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter_reduce", types="bool int float half", takes_out=True, variants="function method inplace out", shape=same,
    grad={"self, src": _spread},
    samples=lambda make: [Sample(*a, r, include_self=s) for a in _repeated(make) for r in ("sum", "prod", "mean", "amax", "amin")
                          for s in (True, False) if r != "mean" or make.dtype.name != "bool"],
