@@ -73,15 +73,26 @@ cdef bint same_shape(Tensor a, Tensor b) noexcept:
     return True
 
 
-cdef Tensor spread(Tensor t, Tensor other, int dtype):
+cdef str meeting(Tensor a, Tensor b):
+    """Says where two shapes do not broadcast."""
+    cdef int i, at
+    for i in range(1, min(a.rank, b.rank) + 1):
+        if a.sizes[a.rank - i] != b.sizes[b.rank - i] and a.sizes[a.rank - i] != 1 and b.sizes[b.rank - i] != 1:
+            at = max(a.rank, b.rank) - i
+            return (f"The size of tensor a ({a.sizes[a.rank - i]}) must match the size of tensor b ({b.sizes[b.rank - i]}) at "
+                    f"non-singleton dimension {at}: input has shape {shape_text(a)}, target {shape_text(b)}")
+    return "shapes fit"
+
+
+cdef Tensor spread(Tensor t, Tensor other, int dtype, str op):
     """t contiguous, in `dtype` and in the shape it has together with `other`."""
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int ndim = 0
     cdef Tensor out
     if t.tid == dtype and same_shape(t, other):
         return contiguous(t)
-    broadcast_shape(t, shape, &ndim)
-    broadcast_shape(other, shape, &ndim)
+    if broadcast_shape(t, shape, &ndim) or broadcast_shape(other, shape, &ndim):
+        raise RuntimeError(f"{op}: {meeting(t, other)}")
     out = empty(shape, ndim, dtype)
     copy_into(out, t)
     return out
@@ -134,7 +145,7 @@ cdef object k_mse_loss(PyObject **a):
     cdef double total
     if dtype != TGX_F32 and dtype != TGX_F64:
         raise NotImplementedError(f"\"mse_loss\" not implemented for '{dtype_title(dtype)}': give floating tensors")
-    x, y = spread(x, y, dtype), spread(y, x, dtype)
+    x, y = spread(x, y, dtype, "mse_loss"), spread(y, x, dtype, "mse_loss")
     job.x, job.y, job.n = x.data, y.data, x.count
     double_ = dtype == TGX_F64
     if how == NONE:
@@ -155,11 +166,11 @@ cdef object k_mse_loss_backward(PyObject **a):
     cdef int how = reduction_of(a[3]), dtype = promote(promote(x.tid, y.tid), g.tid)
     if dtype != TGX_F32 and dtype != TGX_F64:
         raise NotImplementedError(f"\"_mse_loss_backward\" not implemented for '{dtype_title(dtype)}': give floating tensors")
-    x, y = spread(x, y, dtype), spread(y, x, dtype)
+    x, y = spread(x, y, dtype, "_mse_loss_backward"), spread(y, x, dtype, "_mse_loss_backward")
     out = empty(x.sizes, x.rank, dtype)
     job.out, job.x, job.y, job.grad, job.scale = out.data, x.data, y.data, NULL, 2
     if how == NONE:
-        g = spread(g, x, dtype)
+        g = spread(g, x, dtype, "_mse_loss_backward")
         if not same_shape(g, x):
             raise RuntimeError(f"_mse_loss_backward: grad_output of shape {shape_text(g)} does not fit {shape_text(x)}")
         job.grad = g.data

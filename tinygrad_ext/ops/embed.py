@@ -114,7 +114,7 @@ def _check_p(p, error=ValueError):
 def _drop(input, p, training, inplace, channels=False):
     if not training or p == 0 or not input.numel():
         return input
-    if inplace and not (input.dtype.is_floating_point or input.dtype.is_complex):
+    if not input.dtype.is_floating_point and not input.dtype.is_complex:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
     noise = input.detach()._dropout_noise(p, channels)
     return input.mul_(noise) if inplace else input * noise
