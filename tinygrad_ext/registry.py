@@ -49,7 +49,7 @@ def _rule_function(rule):
         code = rule.__code__
         return rule, code.co_varnames[: code.co_argcount]
     name, _, rest = rule.rstrip(")").partition("(")
-    fn = functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    fn = functions.get("_fused." + name) or functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
     return fn, tuple(p.strip() for p in rest.split(","))
 
 
@@ -152,10 +152,12 @@ def _resolve():
 
 
 def variants(record):
-    """Words of: function method inplace out."""
+    """Words of: function method inplace out, and function_ for an in-place form that is a public function too."""
     if record.variants is not None:
         return record.variants.split()
-    return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    kinds = ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    alone = record.scalar is not None and record.schema.split("->")[0].count(" ") == 2
+    return kinds + ["function_"] * alone
 
 
 def places(record):
@@ -173,12 +175,13 @@ def register(record):
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and "" in places(record):
+        if "inplace" in kinds and ("method" in kinds or "function" not in kinds):
             _add_method(name + "_", o, record, True)
         for place in places(record) if "function" in kinds else ():
             _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
-                _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
+                where = place if "function_" in kinds else "_fused."
+                _add(functions, where + name + "_", OpFunction, name + "_", o, record, where, inplace=True)
     if record.operator:
         _operators(record.operator, o, "inplace" in kinds)
     return o

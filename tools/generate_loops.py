@@ -20,7 +20,8 @@ import sys
 import types
 from pathlib import Path
 
-KINDS = {"bool": ["b8"], "int": ["u8", "i8", "i16", "i32", "i64"], "float": ["f32", "f64"], "half": ["f16", "bf16"],
+KINDS = {"bool": ["b8"], "int": ["u8", "i8", "i16", "i32", "i64"], "signed": ["i8", "i16", "i32", "i64"],
+         "float": ["f32", "f64"], "half": ["f16", "bf16"],
          "complex": ["c64", "c128"]}
 SLOT = {t: i for i, t in enumerate(["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"])}
 COMPUTE = {"b8": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",

@@ -11,7 +11,7 @@ def _shifts(make):
 
 
 op("aten::logical_not(Tensor self) -> Tensor",
-   scalar={"bool int float": "x == 0"}, returns="bool", reference="numpy.logical_not",
+   scalar={"bool int float": "x == 0"}, returns="bool", variants="function method inplace out", reference="numpy.logical_not",
    doc="Whether each element is zero.")
 
 op("aten::logical_and(Tensor self, Tensor other) -> Tensor",
@@ -27,7 +27,8 @@ op("aten::logical_xor(Tensor self, Tensor other) -> Tensor",
    doc="Whether exactly one of two elements is nonzero.")
 
 op("aten::bitwise_not(Tensor self) -> Tensor",
-   scalar={"int": "~x", "bool": "!x"}, operator="invert", reference="numpy.invert",
+   scalar={"int": "~x", "bool": "!x"}, operator="invert",
+   variants="function method inplace out", reference="numpy.invert",
    doc="All bits turned over; for bool the opposite.")
 
 op("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
