@@ -2,4 +2,4 @@
 
 FAMILIES = ("arithmetic", "compare", "logical", "elementary", "rounding", "powers", "special", "activation", "create", "random", "convert", "view", "window", "putback", "join", "rearrange", "pad", "index", "index_along", "masks", "gather", "sort", "reduce", "scan", "linalg", "softmax", "normalize", "loss", "class_loss", "likelihood", "conv", "embed")
 # compiled modules whose kernels the records name
-NATIVE = ("create", "ranges", "convert", "view", "window", "putback", "join", "rearrange", "basic_index", "masks", "advanced", "index_along", "index", "gather", "sort", "reduce", "scan", "matmul", "softmax", "norm", "loss", "conv", "pool", "embed", "sample")
+NATIVE = ("create", "ranges", "convert", "view", "window", "putback", "join", "rearrange", "basic_index", "masks", "advanced", "index_along", "index", "gather", "sort", "reduce", "scan", "matmul", "softmax", "norm", "loss", "class_loss", "conv", "pool", "embed", "sample")

@@ -1,6 +1,7 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, reduction_of
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -9,7 +10,7 @@ from tinygrad_ext.ops.samples import Sample
 def _nll_loss(self, target, weight, size_average, ignore_index, reduce, reduction):
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
-    return self._nll_loss(target, weight, reduction, ignore_index)
+    return fused._nll_loss(self, target, weight, reduction, ignore_index)
 
 
 def _class_samples(make):
@@ -53,21 +54,19 @@ op("aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, bool? size_a
        "(N, ...) with class numbers; a mean is weighted by weight (C).")
 
 op("aten::_nll_loss(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) -> Tensor",
-   kernel="nll_loss", variants="method", shape=_class_shape,
+   kernel="nll_loss", variants="function", where="_fused", shape=_class_shape,
    samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
    reference=_np_nll,
-   grad={"self": lambda grad, target, weight, self_shape, reduction, ignore_index:
-         grad._nll_loss_backward(target, weight, self_shape, reduction, ignore_index)},
+   grad={"self": "_nll_loss_backward(grad, target, weight, self_shape, reduction, ignore_index)"},
    doc="nll_loss with a reduction only.")
 
 op("aten::_nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int[] sizes, str reduction, "
    "int ignore_index) -> Tensor",
-   kernel="nll_loss_backward", variants="method",
+   kernel="nll_loss_backward", variants="function", where="_fused",
    shape=lambda grad_output, target, weight, sizes, *_: shapes.meta(sizes, grad_output.dtype),
    samples=lambda make: iter([Sample(make(), make.ints(0, 4, (5,)), None, (5, 4), "mean", -100)]),
    # the loss is linear, so the derivative of its derivative is the loss itself
-   grad={"grad_output": lambda grad, target, weight, reduction, ignore_index:
-         grad._nll_loss(target, weight, reduction, ignore_index)},
+   grad={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)"},
    gaps={"reference": "the adjoint of nll_loss, which has one; gradcheck compares the two"},
    doc="Derivative of nll_loss by its input.")
 
@@ -76,7 +75,7 @@ def _cross_entropy(self, target, weight, size_average, ignore_index, reduce, red
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
     if label_smoothing == 0.0 and not target.dtype.is_floating_point and (self.shape != target.shape or not self.dim()):
-        return self._cross_entropy(target, weight, reduction, ignore_index)[0]
+        return fused._cross_entropy(self, target, weight, reduction, ignore_index)[0]
     from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 
     return soft_cross_entropy(self, target, weight, ignore_index, reduction_of(None, None, reduction), label_smoothing)
@@ -91,12 +90,11 @@ op("aten::cross_entropy(Tensor self, Tensor target, Tensor? weight=None, bool? s
 
 op("aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
    "-> (Tensor loss, Tensor lse)",
-   kernel="cross_entropy", variants="method",
+   kernel="cross_entropy", variants="function", where="_fused",
    shape=lambda self, target, *rest: (_class_shape(self, target, *rest), shapes.meta(target.shape, self.dtype)),
    samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
    reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
-   grad={"self": lambda grad_loss, self, lse, target, weight, reduction, ignore_index:
-         grad_loss._cross_entropy_backward(self, lse, target, weight, reduction, ignore_index)},
+   grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
    gaps={"grad": "lse serves the derivative of loss and has none of its own"},
    doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.")
 
@@ -110,25 +108,25 @@ def _np_lse(x):
 def _scale(grad_output, self, target, weight, reduction, ignore_index):
     """(p, scale): the probabilities, and the factor of each row, both differentiable."""
     dim = 1 if self.dim() > 1 else 0
-    scale = grad_output._class_scale(self, target, weight, reduction, ignore_index)
+    scale = fused._class_scale(grad_output, self, target, weight, reduction, ignore_index)
     return dim, self.softmax(dim), scale.reshape(*self.shape[:dim], 1, *self.shape[dim + 1:])
 
 
 def _cross_entropy_twice_self(grad, grad_output, self, target, weight, reduction, ignore_index):
     dim, p, scale = _scale(grad_output, self, target, weight, reduction, ignore_index)
-    return (grad * scale)._softmax_backward_data(p, dim, self.dtype)
+    return fused._softmax_backward_data(grad * scale, p, dim, self.dtype)
 
 
 def _cross_entropy_twice_grad(grad, grad_output, self, target, weight, reduction, ignore_index):
     dim = 1 if self.dim() > 1 else 0
-    each = (grad * self.softmax(dim)).sum(dim) + grad._nll_loss(target, None, "none", ignore_index)
-    each = each * (grad_output * 0 + 1)._class_scale(self, target, weight, reduction, ignore_index)
+    each = (grad * self.softmax(dim)).sum(dim) + fused._nll_loss(grad, target, None, "none", ignore_index)
+    each = each * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index)
     return each if reduction == "none" else each.sum()
 
 
 op("aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, Tensor target, Tensor? weight, "
    "str reduction, int ignore_index) -> Tensor",
-   kernel="cross_entropy_backward", variants="method", shape=lambda g, self, *_: shapes.same(self),
+   kernel="cross_entropy_backward", variants="function", where="_fused", shape=lambda g, self, *_: shapes.same(self),
    samples=lambda make: iter([Sample(make(), make(5, 4), make(5), make.ints(0, 4, (5,)), None, "mean", -100)]),
    grad={"grad_output": _cross_entropy_twice_grad, "self": _cross_entropy_twice_self},
    gaps={"reference": "gradcheck of cross_entropy compares it", "grad": "lse is a function of self here"},
@@ -136,11 +134,11 @@ op("aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, T
 
 op("aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
    "-> Tensor",
-   kernel="class_scale", variants="method",
+   kernel="class_scale", variants="function", where="_fused",
    shape=lambda grad_output, self, target, *_: shapes.meta(target.shape, grad_output.dtype),
    samples=lambda make: iter([Sample(make(), make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
    grad={"grad_output": lambda grad, grad_output, self, target, weight, reduction, ignore_index:
-         _unscale(grad * (grad_output * 0 + 1)._class_scale(self, target, weight, reduction, ignore_index), reduction)},
+         _unscale(grad * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index), reduction)},
    gaps={"reference": "part of the derivative of cross_entropy, which gradcheck compares"},
    doc="Factor of each target in the derivative of a loss of classes: gradient times weight over the total weight.")
 

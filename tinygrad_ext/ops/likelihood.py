@@ -1,5 +1,6 @@
 """Losses between probabilities: binary cross entropy and Kullback-Leibler divergence."""
 
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, pairs, reduced, reduction_of, warn_sizes
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -8,7 +9,7 @@ from tinygrad_ext.ops.samples import Sample
 
 op("aten::_binary_cross_entropy(Tensor self, Tensor target) -> Tensor",
    scalar={"float": "-y * fmax(log(x), -100) - (1 - y) * fmax(log1p(-x), -100)"},
-   variants="method", domain=(0.1, 0.9),
+   variants="function", where="_fused", domain=(0.1, 0.9),
    # the slope is kept finite where the logarithm is cut off
    grad={"self": lambda grad, self, target: grad * (self - target) / ((1 - self) * self).clamp_min(1e-12),
          "target": lambda grad, self: grad * ((-self).log1p().clamp_min(-100) - self.log().clamp_min(-100))},
@@ -40,7 +41,7 @@ def _binary_cross_entropy(self, target, weight, size_average, reduce, reduction)
         raise RuntimeError(f"Found dtype {target.dtype} but expected {self.dtype}: target must have the dtype of input")
     _check_probability(self, "input")
     _check_probability(target, "target")
-    loss = self._binary_cross_entropy(target)
+    loss = fused._binary_cross_entropy(self, target)
     return reduced(loss if weight is None else loss * weight.expand_as(loss), reduction)
 
 
@@ -60,7 +61,7 @@ op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, 
 
 op("aten::_binary_cross_entropy_with_logits(Tensor self, Tensor target) -> Tensor",
    scalar={"float": "(1 - y) * x + log1p(exp(-fabs(x))) + (x < 0 ? -x : 0)"},
-   variants="method", numbers="target",
+   variants="function", where="_fused", numbers="target",
    grad={"self": lambda grad, self, target: grad * (self.sigmoid() - target),
          "target": lambda grad, self: -grad * self},
    samples=lambda make: pairs(make, None),
@@ -79,9 +80,9 @@ def _with_logits(self, target, weight, size_average, reduce, reduction, pos_weig
     if self.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({self.shape})")
     if pos_weight is None:
-        loss = self._binary_cross_entropy_with_logits(target)
+        loss = fused._binary_cross_entropy_with_logits(self, target)
     else:
-        softplus = self._binary_cross_entropy_with_logits(1)        # log(1 + exp(-self))
+        softplus = fused._binary_cross_entropy_with_logits(self, 1)        # log(1 + exp(-self))
         loss = (1 - target) * self + ((pos_weight - 1) * target + 1) * softplus
     return reduced(loss if weight is None else loss * weight, reduction)
 

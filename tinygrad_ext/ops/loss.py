@@ -5,6 +5,7 @@ reduction only.
 """
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -61,14 +62,15 @@ def pairs(make, reductions=("mean", "sum", "none")):
 # ---- squared error -------------------------------------------------------------------------------------------------
 
 
-def _mse_loss(self, target, size_average, reduce, reduction, weight):
+def mse_loss(self, target, size_average, reduce, reduction, weight):
+    """mse_loss with any arguments; the compiled composite comes here for all but the plain call."""
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
     if self.shape != target.shape:
         warn_sizes(self, target)
     if weight is not None:
-        return weighted(self._mse_loss(target, "none"), weight, reduction_of(None, None, reduction))
-    return self._mse_loss(target, reduction)
+        return weighted(fused._mse_loss(self, target, "none"), weight, reduction_of(None, None, reduction))
+    return fused._mse_loss(self, target, reduction)
 
 
 def _mse_reference(x, y, reduction="mean", weight=None):
@@ -82,15 +84,15 @@ def _loss_shape(self, target, reduction):
 
 op("aten::mse_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction=\"mean\", "
    "Tensor? weight=None) -> Tensor",
-   compose=_mse_loss, variants="function", where="nn.functional", samples=pairs, reference=_mse_reference,
+   compose="mse_loss_public", variants="function", where="nn.functional", samples=pairs, reference=_mse_reference,
    doc="Squared difference of input and target; its mean, its sum, or one value per element.")
 
 op("aten::_mse_loss(Tensor self, Tensor target, str reduction) -> Tensor",
-   kernel="mse_loss", variants="method", shape=_loss_shape,
+   kernel="mse_loss", variants="function", where="_fused", shape=_loss_shape,
    samples=lambda make: iter([Sample(make(3, 4), make(3, 4), r) for r in ("mean", "sum", "none")]),
    reference=_mse_reference,
-   grad={"self": lambda grad, self, target, reduction: grad._mse_loss_backward(self, target, reduction),
-         "target": lambda grad, self, target, reduction: grad._mse_loss_backward(target, self, reduction)},
+   grad={"self": "_mse_loss_backward(grad, self, target, reduction)",
+         "target": "_mse_loss_backward(grad, target, self, reduction)"},
    doc="mse_loss with a reduction only.")
 
 
@@ -105,7 +107,7 @@ def _mse_backward_self(grad, grad_output, reduction):
 
 
 op("aten::_mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction) -> Tensor",
-   kernel="mse_loss_backward", variants="method", shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
+   kernel="mse_loss_backward", variants="function", where="_fused", shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
    samples=lambda make: iter([Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
                              + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]),
    reference=lambda g, x, y, reduction: 2 * g * (x - y) / (x.size if reduction == "mean" else 1),
@@ -132,7 +134,7 @@ op("aten::l1_loss(Tensor self, Tensor target, bool? size_average=None, bool? red
 
 op("aten::_smooth_l1(Tensor self, Tensor target, float beta) -> Tensor",
    scalar={"float": "fabs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : fabs(x - y) - 0.5f * beta"},
-   variants="method",
+   variants="function", where="_fused",
    grad={"self": lambda grad, self, target, beta: grad * ((self - target) / beta).clamp(-1, 1),
          "target": lambda grad, self, target, beta: grad * ((target - self) / beta).clamp(-1, 1)},
    samples=lambda make: iter([Sample(make(3, 4), make(3, 4), 0.5), Sample(make(3), make(), 2.0)]),
@@ -152,7 +154,7 @@ def _smooth_l1_loss(self, target, size_average, reduce, reduction, beta):
     warn_sizes(self, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got {beta}")
-    return reduced(self._smooth_l1(target, beta) if beta else (self - target).abs(), reduction)
+    return reduced(fused._smooth_l1(self, target, beta) if beta else (self - target).abs(), reduction)
 
 
 def _smooth_samples(make):
@@ -174,7 +176,7 @@ def _huber_loss(self, target, reduction, delta, weight):
     warn_sizes(self, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got {delta}")
-    loss = self._smooth_l1(target, delta) * delta
+    loss = fused._smooth_l1(self, target, delta) * delta
     return reduced(loss, reduction) if weight is None else weighted(loss, weight, reduction)
 
 
