@@ -59,10 +59,11 @@ def family(op):
 
 
 def dtypes(op):
-    """Names of the dtypes an op is computed in."""
+    """Names of the dtypes an op is computed in; none for an op that only other ops call."""
+    from tinygrad_ext.registry import variants
     from tinygrad_ext.testing.sweep import supported
 
-    return supported(op)
+    return supported(op) if variants(op.record) else []
 
 
 def derivative(op):
@@ -190,7 +191,7 @@ def section(op):
     rows = [
         ("Call", ", ".join(f"`{c}`" for c in f["callables"]) or "by other ops only"),
         ("Computed by", _kind_words(op)),
-        ("Dtypes", ", ".join(f["dtypes"])),
+        ("Dtypes", ", ".join(f["dtypes"]) or "those of its callers"),
         ("Derivative", f["derivative"]),
         ("Owner", f["owner"]),
         ("Defined in", f"`{f['file']}`"),

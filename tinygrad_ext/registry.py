@@ -175,7 +175,7 @@ def register(record):
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and ("method" in kinds or "function" not in kinds):
+        if "inplace" in kinds and ("method" in kinds or "function" not in kinds or record.where is None):
             _add_method(name + "_", o, record, True)
         for place in places(record) if "function" in kinds else ():
             _add(functions, place + name, OpFunction, name, o, record, place)
