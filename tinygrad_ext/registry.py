@@ -202,7 +202,11 @@ def _add(table, key, cls, name, o, record, place="", inplace=False):
 def _add_method(name, o, record, inplace):
     known = name in methods
     m = _add(methods, name, OpMethod, name, o, record, inplace=inplace)
-    if not known:
+    if not known and name.startswith("__"):
+        from tinygrad_ext.core import operators
+
+        operators.show(name, m)
+    elif not known:
         setattr(Tensor, name, m)
 
 

@@ -30,16 +30,12 @@ def supported(op):
     The comparison with PyTorch tries the others too, so that a dtype cannot be lost unseen.
     """
     record = op.record
-    if record.scalar is None and record.types is None:
+    if record.scalar is not None:
+        loops = op.loop_dtypes
+        return [d for d in ALL_DTYPES if d in loops or ("float" in (record.promote or "") and d in KINDS["bool"] + KINDS["int"])]
+    if record.types is None:
         return [d for d in ALL_DTYPES if _runs(op, d)]
-    if isinstance(record.scalar, dict) and "else" not in record.scalar:
-        kinds = " ".join(record.scalar).split()
-    else:
-        default = "int float" if record.scalar is not None and record.promote != "float" else "float"
-        kinds = (record.types or default).split()
-    if record.promote == "float":
-        kinds = ["bool", "int", *kinds]
-    return [name for kind in dict.fromkeys(kinds) for name in KINDS[kind]]
+    return [name for kind in record.types.split() for name in KINDS[kind]]
 
 
 def _runs(op, dtype):
