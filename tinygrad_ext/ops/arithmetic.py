@@ -116,7 +116,7 @@ def _rounded_reference(x, y, rounding_mode):
 
 
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-   compose=_div_mode, numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
+   compose=_div_mode, types="int float", numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
    reference=_rounded_reference,
    errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers when rounded.")
@@ -160,12 +160,12 @@ op("aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
 
 op("aten::__rfloordiv__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.floor_divide(other, self), operator="rfloordiv", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y // x,
    doc="What `other // self` calls when other is no tensor.")
 
 op("aten::__rmod__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.remainder(other, self), operator="rmod", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y % x,
    doc="What `other % self` calls when other is no tensor.")
 
 # ---- one operand ---------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def _positive(self):
 
 
 op("aten::positive(Tensor self) -> Tensor",
-   compose=_positive, operator="pos", reference="numpy.positive",
+   compose=_positive, types="int float half complex", samples=lambda make: [Sample(make(3, 4)), Sample(make(0))], operator="pos", reference="numpy.positive",
    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
    doc="The tensor itself.")
 

@@ -5,6 +5,11 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 
+def _tensors(make):
+    for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((0, 3), (3,)), ((), ())):
+        yield Sample(make.distinct(*a), make.distinct(*b) if a == b else make(*b))
+
+
 def _pairs(make):
     for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((0, 3), (3,)), ((), ())):
         yield Sample(make(*a), make(*b))
@@ -85,7 +90,7 @@ op("aten::maximum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x > y ? x : y", "float": "(x > y) | (x != x) ? x : y"},
    grad={"self": "chosen(grad, self, other)",
          "other": "chosen(grad, other, self)"},
-   variants="function method out", samples=_pairs, reference="numpy.maximum",
+   variants="function method out", samples=_tensors, reference="numpy.maximum",
    refuses={"complex": "maximum not implemented for complex tensors: they have no order"},
    doc="The larger of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
@@ -93,7 +98,7 @@ op("aten::minimum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x < y ? x : y", "float": "(x < y) | (x != x) ? x : y"},
    grad={"self": "chosen(grad, other, self)",
          "other": "chosen(grad, self, other)"},
-   variants="function method out", samples=_pairs, reference="numpy.minimum",
+   variants="function method out", samples=_tensors, reference="numpy.minimum",
    refuses={"complex": "minimum not implemented for complex tensors: they have no order"},
    doc="The smaller of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
@@ -166,7 +171,7 @@ op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
    doc="Elements limited to the range from min to max; max wins where min is above it.")
 
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   compose=_clamp_tensors, aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
+   compose=_clamp_tensors, types="int float", aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
    doc="Elements limited to ranges given element by element.")
 
 op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> Tensor",
