@@ -12,7 +12,9 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 def arguments():
     """The parsed command line."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks", description="Times against PyTorch and NumPy, and budgets.")
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Times against PyTorch and NumPy, and budgets."
+    )
     p.add_argument("--json", metavar="FILE", help="also write all figures to FILE")
     p.add_argument("--filter", metavar="TEXT", default="", help="only cases whose group or name contains TEXT")
     p.add_argument("--threads", type=int, default=1, help="threads of every library (default 1)")
@@ -58,7 +60,13 @@ def _progress(total):
     def step(row):
         done.append(row)
         if sys.stderr.isatty():
-            print(f"\r{len(done)}/{total} {row.name:<40}", end="\n" if len(done) == total else "", file=sys.stderr, flush=True)
+            print(
+                f"\r{len(done)}/{total} {row.name:<40}",
+                end="\n" if len(done) == total else "",
+                file=sys.stderr,
+                flush=True,
+            )
+
     return step
 
 

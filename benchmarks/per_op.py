@@ -21,7 +21,7 @@ def cases(threshold=LARGE):
         dtype = next((d for d in ("float32", "int64") if d in names), names[0])
         try:
             samples = sweep.samples(op, dtype)
-        except Exception:       # a sample that needs an op which does not exist yet
+        except Exception:  # a sample that needs an op which does not exist yet
             continue
         if not samples:
             continue
@@ -29,7 +29,9 @@ def cases(threshold=LARGE):
         found.append(Case(f"{title} small", "ops", None, _builder(op, samples[0], 1), [Variant(dtype, False)]))
         factor = _factor(samples[0], threshold)
         if factor > 1:
-            found.append(Case(f"{title} large", "ops large", None, _builder(op, samples[0], factor), [Variant(dtype, False)]))
+            found.append(
+                Case(f"{title} large", "ops large", None, _builder(op, samples[0], factor), [Variant(dtype, False)])
+            )
     return found
 
 
@@ -58,6 +60,7 @@ def _builder(op, sample, factor):
                 raise LookupError("no such function")
             args, kwargs = sweep.to_torch(args, lib.module), sweep.to_torch(kwargs, lib.module)
         return lambda: fn(*args, **kwargs)
+
     return build
 
 

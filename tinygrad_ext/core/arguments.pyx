@@ -266,7 +266,7 @@ cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
             return False
         if not exact(item) and brings_function(item):
             b.overloaded = True
-    if isinstance(o, (tuple, list)) != (op.nreturns > 1):
+    if isinstance(o, (tuple, list)) != (op.nreturns > 1) or (op.nreturns > 1 and len(o) != op.nreturns):
         return False
     b.out = p
     return True

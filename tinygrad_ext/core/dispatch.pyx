@@ -8,6 +8,7 @@ written in other ops. Handlers in the slots run before, see callables.through_sl
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, Tensor, needs_grad, version_of
 
 cdef extern from *:
@@ -93,6 +94,11 @@ cdef class Op:
     def kernel_kind(self):
         """'pointwise', 'kernel', 'python' or 'composite'."""
         return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
+
+    @property
+    def loop_dtypes(self):
+        """Names of the dtypes that a pointwise op has a loop for."""
+        return [dtype_of(i).name for i in range(<int>TGX_NTYPES) if self.loops[<int>i] != NULL]
 
     @property
     def is_view_op(self):

@@ -1,4 +1,5 @@
 """Index tensors against a table: the plan, and the runs over it. See advanced.pyx."""
+from cpython.object cimport PyObject
 from tinygrad_ext.core.tensor cimport Tensor
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
 
@@ -40,3 +41,7 @@ cdef object aim(Target *t, Tensor table, const int *dims, list indices, bint neg
 cdef int read_into(Target *t, Tensor out) except -1                     # out is contiguous, of the result's shape
 cdef int write_from(Target *t, Tensor values, int move) except -1       # values contiguous or of one element
 cdef Tensor like_result(Target *t, Tensor values)                       # values as write_from wants them
+
+# kernels that change a copy of self: what to write to, and where the result goes (`out` as the kernel got it)
+cdef Tensor target_of(PyObject *out, Tensor self)
+cdef Tensor delivered(Tensor result, PyObject *out)

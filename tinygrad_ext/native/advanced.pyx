@@ -13,7 +13,7 @@ from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
-from tinygrad_ext.core.pointwise cimport broadcast_shape
+from tinygrad_ext.core.pointwise cimport broadcast_shape, prepare_out
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, shape_text, view
 from tinygrad_ext.core.types cimport TGX_I32, TGX_I64, TGX_U8
 from tinygrad_ext.native.masks cimport coordinates, selected
@@ -193,6 +193,20 @@ cdef Tensor like_result(Target *t, Tensor values):
     return out
 
 
+cdef Tensor target_of(PyObject *out, Tensor self):
+    """self for the in-place form, else a copy of it."""
+    return self if out == <PyObject *>self else clone(self)
+
+
+cdef Tensor delivered(Tensor result, PyObject *out):
+    """The result, copied to the tensor of an out= form."""
+    if out == <PyObject *>None or out == <PyObject *>result:
+        return result
+    prepare_out(<Tensor>out, result.sizes, result.rank, result.tid)
+    copy_into(<Tensor>out, result)
+    return <Tensor>out
+
+
 # ---- index, index_put ----------------------------------------------------------------------------------------------
 
 cdef int _check_mask(Tensor table, Tensor mask, int at) except -1:
@@ -289,7 +303,7 @@ cdef object k_index_put(PyObject **a):
     if self.tid != values.tid:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_title(self.tid)} for the "
                            f"destination and {dtype_title(values.tid)} for the source.")
-    out = clone(self) if a[4] == <PyObject *>None else <Tensor><object>a[4]
+    out = target_of(a[4], self)
     _put(out, <object>a[1], values, <object>a[3])
     return out
 

@@ -3,11 +3,11 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport clone, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, as_scalar, register_kernel
-from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c, write_scalar
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_scalar
+from tinygrad_ext.core.tensor cimport Tensor, alias, dtype_title, empty, shape_text, view, wrap_dim_c, write_scalar
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_scalar
 from tinygrad_ext.native.advanced cimport (
-    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Outside, Target, aim, like_result, read_into,
-    write_from,
+    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Outside, Target, aim, delivered, like_result,
+    read_into, target_of, write_from,
 )
 
 
@@ -67,10 +67,6 @@ cdef object k_index_select_backward(PyObject **a):
 
 # ---- writing -------------------------------------------------------------------------------------------------------
 
-cdef Tensor _target(PyObject *out, Tensor self):
-    return clone(self) if out == <PyObject *>None else <Tensor><object>out
-
-
 cdef Tensor _own(Tensor source, Tensor target):
     """Source, copied when it lies in the memory that is written to."""
     return clone(source) if source.storage is target.storage and source.storage is not None else source
@@ -90,6 +86,15 @@ cdef int _check_source(Tensor self, int dim, Tensor index, Tensor source, str ti
     return 0
 
 
+cdef Tensor _scaled(Tensor source, object alpha):
+    """source * alpha in source's dtype."""
+    if type(alpha) is int and alpha == 1:
+        return source
+    if source.tid < TGX_F16 and isinstance(alpha, (float, complex)):
+        raise RuntimeError(f"index_add_(): For integral input tensors, argument alpha must not be a floating point number, got {alpha}")
+    return alias(source) * _filling(alpha, source)
+
+
 cdef object k_index_add(PyObject **a):
     """index_add(self, dim, index, source, alpha)."""
     cdef Tensor self = <Tensor><object>a[0], source = <Tensor><object>a[3], out
@@ -101,15 +106,11 @@ cdef object k_index_add(PyObject **a):
         raise RuntimeError(f"index_add_(): self ({dtype_title(self.tid)}) and source ({dtype_title(source.tid)}) must have the "
                            "same scalar type")
     _check_source(self, dim, index, source, "index_add_")
-    out = _target(a[5], self)
+    out = target_of(a[5], self)
     _aim(&t, _at_least_1d(out), dim, index, False, OUT_RUNTIME, "index_add_", kept)
-    if type(<object>a[4]) is not int or <object>a[4] != 1:
-        source = source * <object>a[4]
-        if source.tid != out.tid:
-            raise RuntimeError(f"index_add_(): For integral input tensors, argument alpha must not be a floating point number, "
-                               f"got {<object>a[4]}")
+    source = _scaled(source, <object>a[4])
     write_from(&t, like_result(&t, _own(source, out)), TGX_ADD)
-    return out
+    return delivered(out, a[5])
 
 
 cdef object k_index_copy(PyObject **a):
@@ -127,7 +128,7 @@ cdef object k_index_copy(PyObject **a):
     if source.rank and self.rank and source.rank != self.rank:
         raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
                          f"dimensionality ({source.rank}), destination dimensionality ({self.rank})")
-    out = _target(a[4], self)
+    out = target_of(a[4], self)
     x, s = _at_least_1d(out), _at_least_1d(source)
     if s.rank != x.rank:
         raise IndexError(f"index_copy_(): source of shape {shape_text(source)} does not fit self of shape {shape_text(self)}")
@@ -139,7 +140,7 @@ cdef object k_index_copy(PyObject **a):
                                f"{shape_text(self)} and source {shape_text(source)}, which differ in dimension {i}.")
     _aim(&t, x, dim, index, False, OUT_COPY, "index_copy_", kept)
     write_from(&t, like_result(&t, _own(s, out)), TGX_WRITE)
-    return out
+    return delivered(out, a[4])
 
 
 cdef object k_index_fill(PyObject **a):
@@ -152,10 +153,10 @@ cdef object k_index_fill(PyObject **a):
     if index.tid != TGX_I64:
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, got {dtype_title(index.tid)}.")
     value = _filling(<object>a[3], self)
-    out = _target(a[4], self)
+    out = target_of(a[4], self)
     _aim(&t, _at_least_1d(out), dim, index, True, OUT_INDEX, "index_fill_", kept)
     write_from(&t, value, TGX_WRITE)
-    return out
+    return delivered(out, a[4])
 
 
 cdef Tensor _filling(object value, Tensor like):
@@ -187,14 +188,15 @@ cdef Tensor _flat(Tensor t):
 
 cdef object k_take(PyObject **a):
     """take(self, index): elements by their number in row-major order."""
-    cdef Tensor self = <Tensor><object>a[0], index = <Tensor><object>a[1], out
+    cdef Tensor self = <Tensor><object>a[0], index = <Tensor><object>a[1], out, flat
     cdef Target t
     cdef list kept = []
     if index.tid != TGX_I64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtype_title(index.tid)}")
     if self.count == 0 and index.count:
         raise IndexError("take(): tried to take from an empty tensor")
-    _aim(&t, _flat(self), 0, index, True, OUT_TAKE, "take", kept)
+    flat = _flat(self)
+    _aim(&t, flat, 0, index, True, OUT_TAKE, "take", kept)
     out = empty(index.sizes, index.rank, self.tid)
     read_into(&t, out)
     return out

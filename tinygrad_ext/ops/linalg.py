@@ -72,10 +72,10 @@ def _call(name, *shapes, **kwargs):
     """Call of the public function on zeros of these shapes, for the error samples."""
 
     def call():
-        import tinygrad_ext as tg
+        from tinygrad_ext import registry, zeros
 
-        place = tg.nn.functional if name == "linear" else tg
-        return getattr(place, name)(*[tg.zeros(s) for s in shapes], **kwargs)
+        place = "nn.functional." if name == "linear" else ""
+        return registry.functions[place + name](*map(zeros, shapes), **kwargs)
 
     return call
 
