@@ -281,7 +281,7 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
             aux[i].i = _choice(op, <object>op.args[op.scalars[i]].name, o)
             continue
         aux[i] = as_scalar(o)
-        if op.args[op.scalars[i]].kind == A_SCALAR and not op.scalars_promote and op.fixed_out == -1:
+        if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
     return 0
 
@@ -403,7 +403,7 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
             t = <Tensor>o
             if t.place:
                 device = t.place
-            if model is None and t.rank == ndim and t.count == _product(shape, ndim):
+            if model is None and t.rank == ndim and not _differs(t, shape):
                 model = t
     if op.scalars_promote:
         for i in range(op.nscalars):
@@ -430,14 +430,6 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
     if device == 0:
         _walk(op, args, result, dtype, aux)
     return result
-
-
-cdef int64_t _product(const int64_t *shape, int ndim) noexcept:
-    cdef int64_t n = 1
-    cdef int i
-    for i in range(ndim):
-        n *= shape[i]
-    return n
 
 
 cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int ndim, int dtype, int out_dtype,

@@ -17,8 +17,11 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
 
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
 
-/* The kept dimension whose neighbours lie behind each other, if going along the reduced ones would be slower. */
+/* The kept dimension along which outputs form tiles, or -1: the one whose neighbours lie behind each other, if going
+ * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
 static int unit_dim(const tgx_reduction *p) {
+    int last = p->nkept - 1;
+    if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
     if (p->nred == 1 && p->rstride[0] == p->itemsize) return -1;
     for (int d = 0; d < p->nkept; d++)
         if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW ? d : -1;
@@ -133,16 +136,36 @@ static void scattered_block(const tgx_reduction *p, const char *x, int64_t start
     p->reducer->block(buffer, n, start, p->aux, acc);
 }
 
-static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
-    const char *rows[TGX_BLOCK];
+static void list_rows(const tgx_reduction *p, const char *x, int64_t start, int64_t n, const char **rows) {
     cursor c;
     rows[0] = x;
-    if (p->nred) seek(p, &c, x, start);
-    for (int64_t r = 0; p->nred && r < n; r++) {
+    if (!p->nred) return;
+    seek(p, &c, x, start);
+    for (int64_t r = 0; r < n; r++) {
         rows[r] = c.x;
         advance(p, &c, 1);
     }
-    p->reducer->rows(rows, n, w, start, p->aux, acc);
+}
+
+/* Short reductions whose outputs do not lie behind each other: bring each row of the tile together. */
+static void gathered_rows(const tgx_reduction *p, int w, int64_t n, const char **rows, char *buffer) {
+    ptrdiff_t row = (ptrdiff_t)w * p->itemsize;
+    for (int64_t r = 0; r < n; r++) {
+        gather(buffer + r * row, rows[r], p->kstride[p->unit], w, p->itemsize);
+        rows[r] = buffer + r * row;
+    }
+}
+
+static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
+    const char *rows[TGX_BLOCK];
+    list_rows(p, x, start, n, rows);
+    if (p->kstride[p->unit] == p->itemsize) {
+        p->reducer->rows(rows, n, w, start, p->aux, acc);
+    } else {
+        _Alignas(64) char buffer[TGX_SHORT * TGX_TILE];
+        gathered_rows(p, w, n, rows, buffer);
+        p->reducer->rows(rows, n, w, start, p->aux, acc);
+    }
 }
 
 static void one_block(const tgx_reduction *p, const tile_place *at, int64_t j, tgx_acc *acc) {

@@ -13,6 +13,7 @@
 #define TGX_BLOCK 2048
 #define TGX_TILE 128
 #define TGX_SPAN 32
+#define TGX_SHORT 128 /* bytes of one output's elements up to which whole tiles of outputs are gathered */
 
 /* State of up to TGX_TILE outputs; each reducer uses the members it needs. */
 typedef struct {
@@ -34,7 +35,7 @@ typedef struct {
 
 enum tgx_reduction_op {
     TGX_SUM, TGX_MEAN, TGX_NANSUM, TGX_PROD, TGX_VAR, TGX_MAX, TGX_MIN, TGX_ARGMAX, TGX_ARGMIN, TGX_ANY, TGX_ALL,
-    TGX_COUNT, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_NREDUCTIONS
+    TGX_COUNT, TGX_NORM0, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_ABSMAX, TGX_ABSMIN, TGX_NREDUCTIONS
 };
 
 typedef tgx_reducer tgx_reducer_table[TGX_NREDUCTIONS][TGX_NTYPES];

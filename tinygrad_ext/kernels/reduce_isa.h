@@ -1,4 +1,6 @@
 /* The reducers, once for each instruction set: a table by op and dtype. */
+/* gcc would merge two rows of the row loops before it vectorises a row, and then gives up on the row */
+#pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
 
@@ -65,6 +67,9 @@ const tgx_reducer_table ISA(tgx_reducers) = {
 #define ROW(D, S) [D] = R(count_##S, add_i, put_i),
     [TGX_COUNT] = {EVERY(ROW)},
 #undef ROW
+    [TGX_NORM0] = {[TGX_F32] = R(count_f32, add_i, put_i_f32), [TGX_F64] = R(count_f64, add_i, put_i_f64)},
+    [TGX_ABSMAX] = {[TGX_F32] = R(absmax_f32, max_a, put_a_f32), [TGX_F64] = R(absmax_f64, max_a, put_a_f64)},
+    [TGX_ABSMIN] = {[TGX_F32] = R(absmin_f32, min_a, put_a_f32), [TGX_F64] = R(absmin_f64, min_a, put_a_f64)},
     [TGX_NORM1] = {[TGX_F32] = R(norm1_f32, add_a, put_a_f32), [TGX_F64] = R(norm1_f64, add_a, put_a_f64)},
     [TGX_NORM2] = {[TGX_F32] = R(norm2_f32, add_a, root_f32), [TGX_F64] = R(norm2_f64, add_a, root_f64)},
     [TGX_NORMP] = {[TGX_F32] = R(normp_f32, add_a, rootp_f32), [TGX_F64] = R(normp_f64, add_a, rootp_f64)},
