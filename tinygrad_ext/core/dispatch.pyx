@@ -115,7 +115,7 @@ cdef class Op:
         self.nscalars = len(scalars)
         for i, at in enumerate(scalars):
             self.scalars[i] = at
-        self.bool_to_int = "int" in promote
+        self.bool_to_int, self.cut_scalars = "int" in promote, "cast" in promote
         self.to_float, self.scalars_promote = "float" in promote, "scalars" in promote
         self.fixed_out, self.fixed_inputs = fixed_out, fixed_inputs
 

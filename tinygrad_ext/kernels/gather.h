@@ -8,8 +8,12 @@
 
 enum tgx_scatter { TGX_SCATTER_SET, TGX_SCATTER_ADD, TGX_SCATTER_MUL, TGX_SCATTER_MAX, TGX_SCATTER_MIN, TGX_SCATTER_KINDS };
 
+typedef struct {
+    tgx_loop check, gather[5], scatter[TGX_SCATTER_KINDS][TGX_NTYPES], mean[TGX_NTYPES];
+} tgx_gather_table;
+
 /* data: index. TGX_INDEX when one is outside. */
-int tgx_check_index(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux);
+tgx_loop tgx_check_index(void);
 /* data: out, table, index. Checks as it goes. */
 tgx_loop tgx_gather_loop(int width);
 /* data: index, table, source; indices are checked before. NULL where the dtype has no such reduction. */

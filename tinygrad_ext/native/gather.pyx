@@ -24,7 +24,7 @@ cdef extern from "gather.h" nogil:
         TGX_SCATTER_MUL
         TGX_SCATTER_MAX
         TGX_SCATTER_MIN
-    int tgx_check_index(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux)
+    tgx_loop tgx_check_index()
     tgx_loop tgx_gather_loop(int width)
     tgx_loop tgx_scatter_loop(int kind, int dtype)
     tgx_loop tgx_mean_loop(int dtype)
@@ -96,7 +96,7 @@ cdef int _check_bounds(Tensor index, int dim, int64_t size) except -1:
     iter_begin(&it, index.sizes, index.rank)
     iter_add(&it, index.data, index.sizes, index.strides, index.rank, 8)
     with nogil:
-        code = iter_run_serial(&it, tgx_check_index, &aux)
+        code = iter_run_serial(&it, tgx_check_index(), &aux)
     if code:
         raise _outside(index, dim, size)
     return 0
