@@ -23,49 +23,15 @@ from tinygrad_ext.core.dtype import by_name as dtypes
 PACKAGE = Path(tg.__file__).parent
 # lowest first; what stands on one line may import each other
 LAYERS = [
-    ("kernels",),
-    ("core",),
-    (
-        "ops",
-        "native",
-        "registry",
-        "library",
-        "overrides",
-        "plugins",
-        "errors",
-        "hookspecs",
-        "_assemble",
-        "tensor_methods",
-        "interop",
-        "copying",
-        "legacy",
-        "printing",
-        "random",
-        "serialization",
-        "object_tree",
-        "torch_archive",
-        "config",
-    ),
-    ("autograd",),
-    ("graph",),
-    (
-        "nn",
-        "optim",
-        "jit",
-        "func",
-        "testing",
-        "cli",
-        "utils",
-        "describe",
-        "stubs",
-        "linalg",
-        "special",
-        "fft",
-        "as_torch",
-        "__main__",
-    ),
+    "kernels",
+    "core",
+    "ops native registry overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
+    "random linalg special fft serialization object_tree torch_archive config",
+    "autograd",
+    "graph",
+    "nn optim jit func utils testing describe stubs cli as_torch __main__",
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package's root and what puts it together see everything: they are the door, not a layer.
 MODES = "tinygrad_ext.autograd.modes"
 DOORS = {"__init__", "_assemble", "tensor_methods"}

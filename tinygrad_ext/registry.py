@@ -175,10 +175,11 @@ def register(record):
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and ("method" in kinds or "function" not in kinds):
+        if "inplace" in kinds and ("method" in kinds or "function" not in kinds or "function_" in kinds):
             _add_method(name + "_", o, record, True)
-        for place in places(record) if "function" in kinds else ():
-            _add(functions, place + name, OpFunction, name, o, record, place)
+        for place in places(record) if "function" in kinds or "function_" in kinds else ():
+            if "function" in kinds:
+                _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
                 where = place if "function_" in kinds else "_fused."
                 _add(functions, where + name + "_", OpFunction, name + "_", o, record, where, inplace=True)
@@ -201,7 +202,11 @@ def _add(table, key, cls, name, o, record, place="", inplace=False):
 def _add_method(name, o, record, inplace):
     known = name in methods
     m = _add(methods, name, OpMethod, name, o, record, inplace=inplace)
-    if not known:
+    if not known and name.startswith("__"):
+        from tinygrad_ext.core import operators
+
+        operators.show(name, m)
+    elif not known:
         setattr(Tensor, name, m)
 
 

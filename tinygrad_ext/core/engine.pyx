@@ -520,4 +520,7 @@ cdef object _edge_of(object root, str what):
         node = <object>edge.node
         Py_DECREF(node)
         return node, edge.nr
-    return root[0], root[1]
+    node, nr = root
+    if not isinstance(node, Node) or not 0 <= nr < (<Node>node).noutputs:
+        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {node!r} and {nr!r}")
+    return node, nr

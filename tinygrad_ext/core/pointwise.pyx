@@ -281,7 +281,7 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
             aux[i].i = _choice(op, <object>op.args[op.scalars[i]].name, o)
             continue
         aux[i] = as_scalar(o)
-        if op.args[op.scalars[i]].kind == A_SCALAR and not op.scalars_promote and op.fixed_out == -1:
+        if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
     return 0
 

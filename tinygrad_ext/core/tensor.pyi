@@ -15,11 +15,31 @@ from typing import TypeVar as _TypeVar
 from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
 from tinygrad_ext.core.random import Generator as _Generator
 
+class _aminmax_result(_NamedTuple):
+    min: Tensor
+    max: Tensor
+
+class _cummax_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _cummin_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _max_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _median_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _min_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _nanmedian_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
@@ -221,6 +241,9 @@ class Tensor:
     def amin(self, dim: _int | _Sequence[_int] = ..., keepdim: _bool = False) -> Tensor:
         """The smallest elements along one or several dimensions; equal ones share the gradient."""
         ...
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> _aminmax_result:
+        """Smallest and largest elements along dim, or of all."""
+        ...
     @_overload
     def any(self) -> Tensor:
         """Whether some element is not zero (NaN is not); False when there are none."""
@@ -397,9 +420,6 @@ class Tensor:
     def ceil_(self) -> Tensor:
         """Smallest integer not below each element."""
         ...
-    def celu_(self, alpha: _Scalar | Tensor = 1.0) -> Tensor:
-        """x where positive, else alpha * (exp(x / alpha) - 1)."""
-        ...
     def cfloat(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as complex64."""
         ...
@@ -507,6 +527,24 @@ class Tensor:
     def cpu(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor in the computer's main memory."""
         ...
+    def cummax(self, dim: _int) -> _cummax_result:
+        """The largest element so far along dim, and its index: the last of equal ones; NaN stays."""
+        ...
+    def cummin(self, dim: _int) -> _cummin_result:
+        """The smallest element so far along dim, and its index: the last of equal ones; NaN stays."""
+        ...
+    def cumprod(self, dim: _int, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Running product along dim, in int64 for integers and in double for float32."""
+        ...
+    def cumprod_(self, dim: _int, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Running product along dim, in int64 for integers and in double for float32."""
+        ...
+    def cumsum(self, dim: _int, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Running sum along dim, in int64 for integers and in double for float32."""
+        ...
+    def cumsum_(self, dim: _int, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Running sum along dim, in int64 for integers and in double for float32."""
+        ...
     def detach(self) -> Tensor:
         """The same memory outside the graph."""
         ...
@@ -558,14 +596,14 @@ class Tensor:
     def double(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as float64."""
         ...
-    def embedding_renorm_(self, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor:
-        """Shorten the rows named by indices to a norm_type-norm of at most max_norm."""
-        ...
     def eq(self, other: Tensor | _Scalar) -> Tensor:
         """self == other, element by element."""
         ...
     def eq_(self, other: Tensor | _Scalar) -> Tensor:
         """self == other, element by element."""
+        ...
+    def equal(self, other: Tensor) -> _bool:
+        """Whether both tensors have the same shape and elements; a NaN equals nothing."""
         ...
     def erf(self) -> Tensor:
         """Error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to each element."""
@@ -609,12 +647,6 @@ class Tensor:
     def exponential_(self, lambd: _float = 1.0, *, generator: _Generator | None = None) -> Tensor:
         """exponential_: numbers with density lambd * exp(-lambd * x)."""
         ...
-    @_overload
-    def fill_(self, value: _Scalar | Tensor) -> Tensor:
-        """Every element set to one value."""
-        ...
-    @_overload
-    def fill_(self, value: Tensor) -> Tensor: ...
     def fix(self) -> Tensor:
         """Each element without its fraction."""
         ...
@@ -771,12 +803,18 @@ class Tensor:
     def le_(self, other: Tensor | _Scalar) -> Tensor:
         """self <= other, element by element."""
         ...
-    def lerp(self, end: Tensor, weight: Tensor | _Scalar) -> Tensor:
-        """self + weight * (end - self), computed from the nearer end."""
+    @_overload
+    def lerp(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor:
+        """self + weight * (end - self) for one weight, computed from the nearer end."""
         ...
-    def lerp_(self, end: Tensor, weight: Tensor | _Scalar) -> Tensor:
-        """self + weight * (end - self), computed from the nearer end."""
+    @_overload
+    def lerp(self, end: Tensor, weight: Tensor) -> Tensor: ...
+    @_overload
+    def lerp_(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor:
+        """self + weight * (end - self) for one weight, computed from the nearer end."""
         ...
+    @_overload
+    def lerp_(self, end: Tensor, weight: Tensor) -> Tensor: ...
     def less(self, other: Tensor | _Scalar) -> Tensor:
         """self < other, element by element."""
         ...
@@ -852,6 +890,9 @@ class Tensor:
     def logical_xor_(self, other: Tensor) -> Tensor:
         """Whether exactly one of two elements is nonzero."""
         ...
+    def logsumexp(self, dim: _int | _Sequence[_int], keepdim: _bool = False) -> Tensor:
+        """log(sum(exp(self))) along dim, without overflow."""
+        ...
     def long(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int64."""
         ...
@@ -903,6 +944,12 @@ class Tensor:
     @_overload
     def mean(self, dim: _int | _Sequence[_int] | None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor: ...
     @_overload
+    def median(self) -> Tensor:
+        """Lower median; NaN when there is one."""
+        ...
+    @_overload
+    def median(self, dim: _int, keepdim: _bool = False) -> _median_result: ...
+    @_overload
     def min(self) -> Tensor:
         """The smallest element; NaN when there is one."""
         ...
@@ -952,6 +999,12 @@ class Tensor:
     def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers)."""
         ...
+    @_overload
+    def nanmedian(self) -> Tensor:
+        """Lower median of what is not NaN."""
+        ...
+    @_overload
+    def nanmedian(self, dim: _int, keepdim: _bool = False) -> _nanmedian_result: ...
     def nansum(self, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor:
         """Sum that takes NaN as zero."""
         ...
@@ -1003,6 +1056,9 @@ class Tensor:
         ...
     @_overload
     def nonzero(self, *, as_tuple: _bool) -> tuple[Tensor, ...]: ...
+    def norm(self, p: _Any = 'fro', dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim."""
+        ...
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: _Generator | None = None) -> Tensor:
         """normal_: numbers of the given mean and standard deviation."""
         ...
@@ -1042,6 +1098,12 @@ class Tensor:
     def prelu(self, weight: Tensor) -> Tensor:
         """x where positive, else weight * x; weight has one slope or one for each channel (dimension 1)."""
         ...
+    @_overload
+    def prod(self, *, dtype: _dtype | _b.type | None = None) -> Tensor:
+        """Product of all elements, 1 when there are none."""
+        ...
+    @_overload
+    def prod(self, dim: _int, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor: ...
     @_overload
     def random_(self, *, generator: _Generator | None = None) -> Tensor:
         """random_: integers from 0 to the greatest that the dtype holds without gaps."""
@@ -1125,9 +1187,6 @@ class Tensor:
     def select(self, dim: _int, index: _int) -> Tensor:
         """One index of a dimension, which goes away."""
         ...
-    def selu_(self) -> Tensor:
-        """elu with the constants of self-normalising networks (Klambauer et al., 2017)."""
-        ...
     def sgn(self) -> Tensor:
         """Sign of each element; for a complex one the number of length 1 in its direction, or zero."""
         ...
@@ -1208,6 +1267,14 @@ class Tensor:
     def squeeze_(self, dim: _Sequence[_int]) -> Tensor: ...
     @_overload
     def squeeze_(self, *dim: _int) -> Tensor: ...
+    @_overload
+    def std(self, unbiased: _bool = True) -> Tensor:
+        """Standard deviation of all elements or along dim."""
+        ...
+    @_overload
+    def std(self, dim: _int | _Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def std(self, dim: _int | _Sequence[_int] | None = None, *, correction: _Scalar | Tensor | None = None, keepdim: _bool = False) -> Tensor: ...
     def sub(self, other: Tensor | _Scalar, *, alpha: _Scalar | Tensor = 1) -> Tensor:
         """self - alpha * other, element by element, with broadcasting."""
         ...
@@ -1264,9 +1331,6 @@ class Tensor:
         ...
     def tanh_(self) -> Tensor:
         """Hyperbolic tangent."""
-        ...
-    def threshold_(self, threshold: _Scalar | Tensor, value: _Scalar | Tensor) -> Tensor:
-        """Elements above the threshold; `value` in place of the others."""
         ...
     @_overload
     def tile(self, dims: _Sequence[_int]) -> Tensor:
@@ -1325,6 +1389,14 @@ class Tensor:
     def unsqueeze_(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at the given place."""
         ...
+    @_overload
+    def var(self, unbiased: _bool = True) -> Tensor:
+        """Variance of all elements or along dim."""
+        ...
+    @_overload
+    def var(self, dim: _int | _Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def var(self, dim: _int | _Sequence[_int] | None = None, *, correction: _Scalar | Tensor | None = None, keepdim: _bool = False) -> Tensor: ...
     @_overload
     def view(self, size: _Sequence[_int]) -> Tensor:
         """The same elements in another shape; one size may be -1."""

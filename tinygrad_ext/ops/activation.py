@@ -17,16 +17,23 @@ def _sigmoid(x):
     return 1 / (1 + _np().exp(-x))
 
 
-def _with_inplace(name, arguments, *defaults):
+def _with_inplace(name, types, arguments, *defaults):
     """The form with `inplace` that nn.functional's functions take as their last argument."""
     def run(self, *values):
         *values, inplace = values
         return getattr(fused, name + "_" if inplace else name)(self, *values)
 
     op(f"aten::{name}.inplace(Tensor self{', ' + arguments if arguments else ''}, bool inplace=False) -> Tensor",
-       compose=run, variants="function", where="nn.functional",
+       compose=run, types=types, variants="function", where="nn.functional",
        samples=lambda make: [Sample(make(3, 4), *defaults, False)],
        doc=f"{name} with a switch for writing over self.")
+
+
+def _limits(make):
+    yield Sample(make(3, 4), 0, 2)
+    yield Sample(make(0, 3), 0, 1)
+    if make.dtype.is_signed:
+        yield Sample(make(3, 4))
 
 
 # ---- rectifiers ----------------------------------------------------------------------------------------------------
@@ -46,7 +53,7 @@ op("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) 
    doc="The gradient where self is above the threshold, else zero.")
 
 op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-   scalar={"int float": "x <= threshold ? value : x"},
+   scalar={"int float": "x <= threshold ? value : x"}, promote="cast",
    grad={"self": "threshold_backward(grad, self, threshold)"},
    variants="function inplace function_", where=". nn.functional", samples=lambda make: [Sample(make(3, 4), 1, -2)],
    reference=lambda x, t, v: _np().where(x <= t, _np().asarray(v).astype(x.dtype), x),
@@ -65,10 +72,15 @@ op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_s
    doc="Derivative of leaky_relu.")
 
 op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-   scalar={"signed float": "x < min_val ? min_val : x > max_val ? max_val : x"},
+   scalar={"int": {"aux[0].i < 0 && min_val > 0": "FAIL(TGX_BAD_VALUE)",      # a negative limit wrapped
+                   "else": "x < min_val ? min_val : x > max_val ? max_val : x"},
+           "float": "x < min_val ? min_val : x > max_val ? max_val : x"},
+   promote="cast", failure="cannot do hardtanh on an unsigned type with negative limits: convert it first, for example with "
+                           ".int()",
    grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
    refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
-   variants="function inplace function_", where="nn.functional", reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
+   variants="function inplace function_", where="nn.functional", samples=_limits,
+   reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
    doc="Elements limited to the range from min_val to max_val, with no gradient outside and on its ends.")
 
 op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
@@ -104,7 +116,7 @@ def _prelu(self, weight):
 
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor",
-   compose=_prelu, where=". nn.functional",
+   compose=_prelu, types="float", where=". nn.functional",
    samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2, 3, 4), make(3)), Sample(make(3, 4), make(1))],
    doc="x where positive, else weight * x; weight has one slope or one for each channel (dimension 1).")
 
@@ -132,6 +144,7 @@ def _elu_second(grad, self, alpha, scale, input_scale):
 
 
 op("aten::elu.functional(Tensor self, Scalar alpha=1.0, bool inplace=False) -> Tensor",
+   types="float",
    compose=lambda self, alpha, inplace: (fused.elu_ if inplace else fused.elu)(self, alpha), variants="function",
    where="nn.functional", samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
    reference=lambda x, a=1: _np().where(x <= 0, a * _np().expm1(_np().minimum(x, 0)), x),
@@ -147,7 +160,7 @@ op("aten::selu(Tensor self) -> Tensor",
    doc="elu with the constants of self-normalising networks (Klambauer et al., 2017).")
 
 op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-   compose=lambda self, alpha: fused.elu(self, alpha, 1, 1 / alpha), variants="function inplace function_", where=". nn.functional",
+   compose=lambda self, alpha: fused.elu(self, alpha, 1, 1 / alpha), types="float", variants="function inplace function_", where=". nn.functional",
    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
    doc="x where positive, else alpha * (exp(x / alpha) - 1).")
 
@@ -309,15 +322,17 @@ def _glu(self, dim):
 
 
 op("aten::glu(Tensor self, int dim=-1) -> Tensor",
-   compose=_glu, variants="function", where="nn.functional",
+   compose=_glu, types="float", variants="function", where="nn.functional",
    samples=lambda make: [Sample(make(3, 4)), Sample(make(4, 3), 0), Sample(make(2, 3, 6), dim=-1)],
    reference=lambda x, dim=-1: _np().split(x, 2, dim)[0] * _sigmoid(_np().split(x, 2, dim)[1]),
    errors=[(lambda: fused.glu(_tensor([1.0, 2.0, 3.0])), RuntimeError, "Halving dimension must be even")],
    doc="First half of dimension dim times the sigmoid of the second half.")
 
-for _name, _arguments, _defaults in (
-        ("relu", "", ()), ("relu6", "", ()), ("selu", "", ()), ("silu", "", ()), ("mish", "", ()), ("hardsigmoid", "", ()),
-        ("hardswish", "", ()), ("leaky_relu", "Scalar negative_slope=0.01", (0.1,)), ("celu", "Scalar alpha=1.0", (2.0,)),
-        ("hardtanh", "Scalar min_val=-1.0, Scalar max_val=1.0", (-2.0, 2.0)),
-        ("threshold", "Scalar threshold, Scalar value", (0.5, 2.0))):
-    _with_inplace(_name, _arguments, *_defaults)
+for _name in ("relu", "relu6"):
+    _with_inplace(_name, "int float", "")
+for _name in ("selu", "silu", "mish", "hardsigmoid", "hardswish"):
+    _with_inplace(_name, "float", "")
+_with_inplace("leaky_relu", "float", "Scalar negative_slope=0.01", 0.1)
+_with_inplace("celu", "float", "Scalar alpha=1.0", 2.0)
+_with_inplace("hardtanh", "int float", "Scalar min_val=-1.0, Scalar max_val=1.0", 0.0, 2.0)
+_with_inplace("threshold", "int float", "Scalar threshold, Scalar value", 0.5, 2.0)

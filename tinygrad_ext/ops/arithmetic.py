@@ -42,7 +42,7 @@ def _tensor(values, **options):
 # ---- sum, difference, product --------------------------------------------------------------------------------------
 
 op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   scalar={"int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"}, "bool": "x | (alpha & y)"},
+   scalar={"int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"}, "bool": "x | ((alpha != 0) & y)"},
    grad={"self": "grad", "other": lambda grad, alpha: _scaled(grad, alpha)},
    operator="add", numbers="self other", samples=_with_alpha,
    reference=lambda x, y, alpha=1: x + y if alpha == 1 else x + alpha * y,
@@ -116,7 +116,7 @@ def _rounded_reference(x, y, rounding_mode):
 
 
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-   compose=_div_mode, numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
+   compose=_div_mode, types="int float", numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
    reference=_rounded_reference,
    errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers when rounded.")
@@ -160,12 +160,12 @@ op("aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
 
 op("aten::__rfloordiv__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.floor_divide(other, self), operator="rfloordiv", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y // x,
    doc="What `other // self` calls when other is no tensor.")
 
 op("aten::__rmod__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.remainder(other, self), operator="rmod", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y % x,
    doc="What `other % self` calls when other is no tensor.")
 
 # ---- one operand ---------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def _positive(self):
 
 
 op("aten::positive(Tensor self) -> Tensor",
-   compose=_positive, operator="pos", reference="numpy.positive",
+   compose=_positive, types="int float half complex", samples=lambda make: [Sample(make(3, 4)), Sample(make(0))], operator="pos", reference="numpy.positive",
    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
    doc="The tensor itself.")
 
@@ -241,14 +241,6 @@ op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1
                    "it of div(rounding_mode='trunc') and add."},
    doc="self + value * tensor1 / tensor2, element by element, for floating tensors.")
 
-op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-   scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
-   refuses={"mixed": "expected dtype of end to be that of self"},
-   grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
-   samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
-   reference=lambda x, y, weight: x + weight * (y - x),
-   doc="self + weight * (end - self) for one weight, computed from the nearer end.")
-
 op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
    scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
    refuses={"mixed": "expected dtype of end and weight to be that of self"},
@@ -258,6 +250,14 @@ op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
    reference=lambda x, y, z: x + z * (y - x),
    errors=[(lambda: _tensor([1.0]).lerp(_tensor([1.0], dtype=_float64()), 0.5), RuntimeError, "expected dtype")],
    doc="self + weight * (end - self), computed from the nearer end.")
+
+op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+   scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
+   refuses={"mixed": "expected dtype of end to be that of self"},
+   grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
+   samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
+   reference=lambda x, y, weight: x + weight * (y - x),
+   doc="self + weight * (end - self) for one weight, computed from the nearer end.")
 
 
 def _float64():

@@ -1,6 +1,7 @@
 """Rows by number, classes as vectors, dropout."""
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -20,21 +21,13 @@ op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scal
    shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
    reference=lambda weight, indices, **_: weight[indices],
    grad={"weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq:
-         _backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
+         fused.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
    doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
        "divides a row's gradient by the number of times it was looked up.")
 
 
-def _backward(grad, *args):
-    import tinygrad_ext as tg
-
-    return tg.embedding_dense_backward(grad, *args)
-
-
 def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq):
-    import tinygrad_ext as tg
-
-    rows = tg.embedding(grad, indices)
+    rows = fused.embedding(grad, indices)
     if padding_idx >= 0:
         rows = rows * (indices != padding_idx).unsqueeze(-1)
     if scale_grad_by_freq:
@@ -53,7 +46,7 @@ op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_w
    doc="Sum of the gradients of each row that embedding looked up.")
 
 op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-   kernel="embedding_renorm", variants="inplace function", shape=lambda self, *_: shapes.same(self),
+   kernel="embedding_renorm", variants="function inplace", where="_fused", shape=lambda self, *_: shapes.same(self),
    gaps={"reference": "works in place on few rows; tests/ops/test_loss.py compares it"},
    doc="Shorten the rows named by indices to a norm_type-norm of at most max_norm.")
 
@@ -70,7 +63,7 @@ def _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fr
         padding_idx %= rows
     if max_norm is not None:
         with tg.no_grad():
-            tg.embedding_renorm_(weight, input, max_norm, norm_type)
+            fused.embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -114,9 +107,9 @@ def _check_p(p, error=ValueError):
 def _drop(input, p, training, inplace, channels=False):
     if not training or p == 0 or not input.numel():
         return input
-    if inplace and not (input.dtype.is_floating_point or input.dtype.is_complex):
+    if not input.dtype.is_floating_point and not input.dtype.is_complex:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
-    noise = input.detach()._dropout_noise(p, channels)
+    noise = fused._dropout_noise(input.detach(), p, channels)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -150,7 +143,7 @@ op("aten::dropout(Tensor input, float p, bool train) -> Tensor",
    doc="nn.functional.dropout with all arguments.")
 
 op("aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
-   kernel="dropout_noise", variants="method",
+   kernel="dropout_noise", variants="function", where="_fused",
    shape=lambda self, p, channels: shapes.meta((*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
    gaps={"reference": "random", "samples": "random"},
    doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each example.")

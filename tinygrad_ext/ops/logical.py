@@ -55,11 +55,11 @@ op("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
    doc="Bits moved down by `other` places; the sign stays.")
 
 op("aten::__rlshift__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.bitwise_left_shift(other, self), operator="rlshift", numbers="other", variants="method",
+   compose=lambda self, other: fused.bitwise_left_shift(other, self), operator="rlshift", types="int", numbers="other", variants="method",
    samples=lambda make: [Sample(make.ints(0, 5, (3, 4), make.dtype), 2)],
    doc="What `other << self` calls when other is no tensor.")
 
 op("aten::__rrshift__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.bitwise_right_shift(other, self), operator="rrshift", numbers="other", variants="method",
+   compose=lambda self, other: fused.bitwise_right_shift(other, self), operator="rrshift", types="int", numbers="other", variants="method",
    samples=lambda make: [Sample(make.ints(0, 5, (3, 4), make.dtype), 64)],
    doc="What `other >> self` calls when other is no tensor.")

@@ -55,7 +55,7 @@ def _base_grad(grad, self, exponent, result):
     from math import log, nan
 
     if self == 0:
-        return grad * fused.where(exponent >= 0, 0, result * -float("inf"))
+        return grad * fused.where(exponent >= 0, 0, -float("inf"))
     return grad * (result * (log(self) if self > 0 else nan))
 
 

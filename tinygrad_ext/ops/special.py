@@ -73,5 +73,6 @@ op("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,
 
 op("aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
    compose=lambda self, other, rtol, atol, equal_nan: bool(self.isclose(other, rtol, atol, equal_nan).all()), samples=_pairs,
+   gaps={"shape": "the answer is a Python bool, which needs the elements"},
    reference=lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: __import__("numpy").allclose(x, y, rtol, atol, equal_nan),
    doc="Whether isclose holds for all elements.")
