@@ -214,7 +214,7 @@ def load(f, map_location=None, *, weights_only=True, **_):
         name = os.fspath(f)
         with open(f, "rb") as opened:
             data = opened.read()
-    if data[:4] == b"PK\x03\x04":
+    if data[:4] == b"PK\x03\x04" and data[8:9] != b"{":        # not the length before a safetensors header
         from tinygrad_ext import torch_archive
 
         found = torch_archive.read(data, name)
@@ -227,7 +227,7 @@ def _read(data, name):
     """The object in the bytes of a safetensors file."""
     import safetensors
 
-    if data[:1] == b"\x80":
+    if data[:1] == b"\x80" and data[8:9] != b"{":
         raise RuntimeError(f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is an old PyTorch "
                            "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)")
     try:
@@ -243,7 +243,7 @@ def _read(data, name):
     try:
         tensors = _tensors(json.loads(meta["tensors"]), json.loads(meta["strides"]), parts, name)
         return Decoder(tensors).decode(json.loads(meta["object"]))
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, AttributeError) as e:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError) as e:
         raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({type(e).__name__}: {e})") from None
 
 

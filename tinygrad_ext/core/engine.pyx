@@ -218,7 +218,6 @@ cdef class Task:
             if state().anomaly == 2 or n.trace is not None:
                 _check_nan(n, results)
             if not self.keep_graph and not n.released:
-                n.released = True
                 n.release()
             for i in range(n.nedges):
                 if results[i] != NULL:
