@@ -5,7 +5,7 @@ what needs hand-written types, from tools/stub_parts/; other functions and class
 (tools/stub_python.py). The files are committed, because type checkers read them without running anything.
 """
 
-import importlib
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -165,11 +165,9 @@ def _module_body(module, head):
     public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     # what else was imported by now must not show: a stub says what every program sees
     submodules = {"autograd", *getattr(module, "_LAZY", ()), *getattr(module, "__all__", ())}
-    for name in sorted(set(public) - known):
-        try:
-            value = getattr(module, name, None)
-        except ImportError:
-            continue
+    planned = {n for n in getattr(module, "_LAZY", ()) if importlib.util.find_spec(f"{module.__name__}.{n}") is None}
+    for name in sorted(set(public) - known - planned):
+        value = getattr(module, name, None)
         if isinstance(value, OpFunction):
             functions.append(value)
             lines.append(stubs.stub(value, name))
@@ -193,6 +191,7 @@ def _module_body(module, head):
     )
 
 
+PLAIN = ("linalg", "nn/functional", "nn/init", "nn/utils/__init__", "optim/lr_scheduler", "utils/data/__init__")
 FILES = {
     "core/dtype.pyi": dtype_stub,
     "core/random.pyi": random_stub,
@@ -204,7 +203,7 @@ FILES = {
     "optim/__init__.pyi": optim_stub,
     **{
         f"{path}.pyi": plain_stub("tinygrad_ext." + path.removesuffix("/__init__").replace("/", "."))
-        for path in ("nn/functional", "nn/init", "nn/utils/__init__", "optim/lr_scheduler", "utils/data/__init__")
+        for path in PLAIN
     },
 }
 

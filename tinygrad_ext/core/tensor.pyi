@@ -27,6 +27,10 @@ class _cummin_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _kthvalue_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _max_result(_NamedTuple):
     values: Tensor
     indices: Tensor
@@ -40,6 +44,14 @@ class _min_result(_NamedTuple):
     indices: Tensor
 
 class _nanmedian_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _sort_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _topk_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
@@ -300,6 +312,12 @@ class Tensor:
     def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Index of the smallest element along dim, or in the flattened tensor: the first of equal ones, the first NaN."""
         ...
+    @_overload
+    def argsort(self, dim: _int = -1, descending: _bool = False) -> Tensor:
+        """Where the elements of each sorted row stood (int64)."""
+        ...
+    @_overload
+    def argsort(self, *, stable: _bool, dim: _int = -1, descending: _bool = False) -> Tensor: ...
     def argwhere(self) -> Tensor:
         """Indices of the elements that are not zero, one row each."""
         ...
@@ -420,6 +438,9 @@ class Tensor:
     def ceil_(self) -> Tensor:
         """Smallest integer not below each element."""
         ...
+    def celu_(self, alpha: _Scalar | Tensor = 1.0) -> Tensor:
+        """x where positive, else alpha * (exp(x / alpha) - 1)."""
+        ...
     def cfloat(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as complex64."""
         ...
@@ -430,53 +451,53 @@ class Tensor:
         """Tuple of at most `chunks` pieces of equal size along a dimension; the last one may be shorter."""
         ...
     @_overload
-    def clamp(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor:
-        """Elements limited to the range from min to max; max wins where min is above it."""
+    def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """Elements limited to ranges given element by element."""
         ...
     @_overload
-    def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
+    def clamp(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor: ...
     @_overload
-    def clamp_(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor:
-        """Elements limited to the range from min to max; max wins where min is above it."""
+    def clamp_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """Elements limited to ranges given element by element."""
         ...
     @_overload
-    def clamp_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
+    def clamp_(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor: ...
     @_overload
-    def clamp_max(self, max: _Scalar | Tensor) -> Tensor:
-        """Elements not above max."""
+    def clamp_max(self, max: Tensor) -> Tensor:
+        """Elements not above those of max."""
         ...
     @_overload
-    def clamp_max(self, max: Tensor) -> Tensor: ...
+    def clamp_max(self, max: _Scalar | Tensor) -> Tensor: ...
     @_overload
-    def clamp_max_(self, max: _Scalar | Tensor) -> Tensor:
-        """Elements not above max."""
+    def clamp_max_(self, max: Tensor) -> Tensor:
+        """Elements not above those of max."""
         ...
     @_overload
-    def clamp_max_(self, max: Tensor) -> Tensor: ...
+    def clamp_max_(self, max: _Scalar | Tensor) -> Tensor: ...
     @_overload
-    def clamp_min(self, min: _Scalar | Tensor) -> Tensor:
-        """Elements not below min."""
+    def clamp_min(self, min: Tensor) -> Tensor:
+        """Elements not below those of min."""
         ...
     @_overload
-    def clamp_min(self, min: Tensor) -> Tensor: ...
+    def clamp_min(self, min: _Scalar | Tensor) -> Tensor: ...
     @_overload
-    def clamp_min_(self, min: _Scalar | Tensor) -> Tensor:
-        """Elements not below min."""
+    def clamp_min_(self, min: Tensor) -> Tensor:
+        """Elements not below those of min."""
         ...
     @_overload
-    def clamp_min_(self, min: Tensor) -> Tensor: ...
+    def clamp_min_(self, min: _Scalar | Tensor) -> Tensor: ...
     @_overload
-    def clip(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor:
-        """Elements limited to the range from min to max; max wins where min is above it."""
+    def clip(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """Elements limited to ranges given element by element."""
         ...
     @_overload
-    def clip(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
+    def clip(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor: ...
     @_overload
-    def clip_(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor:
-        """Elements limited to the range from min to max; max wins where min is above it."""
+    def clip_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """Elements limited to ranges given element by element."""
         ...
     @_overload
-    def clip_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: ...
+    def clip_(self, min: _Scalar | Tensor | None = None, max: _Scalar | Tensor | None = None) -> Tensor: ...
     def clone(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """Copy with memory of its own."""
         ...
@@ -647,6 +668,12 @@ class Tensor:
     def exponential_(self, lambd: _float = 1.0, *, generator: _Generator | None = None) -> Tensor:
         """exponential_: numbers with density lambd * exp(-lambd * x)."""
         ...
+    @_overload
+    def fill_(self, value: _Scalar | Tensor) -> Tensor:
+        """Every element set to one value."""
+        ...
+    @_overload
+    def fill_(self, value: Tensor) -> Tensor: ...
     def fix(self) -> Tensor:
         """Each element without its fraction."""
         ...
@@ -701,6 +728,9 @@ class Tensor:
     def frac_(self) -> Tensor:
         """The fraction of each element, with its sign."""
         ...
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
+        """out[i, j] = self[index[i, j], j] for dim=0, and so on."""
+        ...
     def ge(self, other: Tensor | _Scalar) -> Tensor:
         """self >= other, element by element."""
         ...
@@ -730,6 +760,9 @@ class Tensor:
         ...
     def half(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as float16."""
+        ...
+    def hardtanh_(self, min_val: _Scalar | Tensor = -1, max_val: _Scalar | Tensor = 1) -> Tensor:
+        """Elements limited to the range from min_val to max_val, with no gradient outside and on its ends."""
         ...
     def heaviside(self, values: Tensor) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros."""
@@ -797,24 +830,30 @@ class Tensor:
     def isposinf(self) -> Tensor:
         """Whether each element is positive infinity."""
         ...
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _kthvalue_result:
+        """The k-th smallest element (from 1 on) of each row of a dimension, and where it stands."""
+        ...
     def le(self, other: Tensor | _Scalar) -> Tensor:
         """self <= other, element by element."""
         ...
     def le_(self, other: Tensor | _Scalar) -> Tensor:
         """self <= other, element by element."""
         ...
-    @_overload
-    def lerp(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor:
-        """self + weight * (end - self) for one weight, computed from the nearer end."""
+    def leaky_relu_(self, negative_slope: _Scalar | Tensor = 0.01) -> Tensor:
+        """x where positive, else negative_slope * x."""
         ...
     @_overload
-    def lerp(self, end: Tensor, weight: Tensor) -> Tensor: ...
-    @_overload
-    def lerp_(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor:
-        """self + weight * (end - self) for one weight, computed from the nearer end."""
+    def lerp(self, end: Tensor, weight: Tensor) -> Tensor:
+        """self + weight * (end - self), computed from the nearer end."""
         ...
     @_overload
-    def lerp_(self, end: Tensor, weight: Tensor) -> Tensor: ...
+    def lerp(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor: ...
+    @_overload
+    def lerp_(self, end: Tensor, weight: Tensor) -> Tensor:
+        """self + weight * (end - self), computed from the nearer end."""
+        ...
+    @_overload
+    def lerp_(self, end: Tensor, weight: _Scalar | Tensor) -> Tensor: ...
     def less(self, other: Tensor | _Scalar) -> Tensor:
         """self < other, element by element."""
         ...
@@ -975,6 +1014,9 @@ class Tensor:
         ...
     @_overload
     def movedim(self, source: _int, destination: _int) -> Tensor: ...
+    def msort(self) -> Tensor:
+        """The elements sorted along the first dimension."""
+        ...
     def mul(self, other: Tensor | _Scalar) -> Tensor:
         """Product, element by element, with broadcasting."""
         ...
@@ -1184,8 +1226,43 @@ class Tensor:
     def rsqrt_(self) -> Tensor:
         """1 / sqrt(self)."""
         ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins."""
+        ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, value: _Scalar | Tensor) -> Tensor: ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, src: Tensor, *, reduce: _b.str) -> Tensor: ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, value: _Scalar | Tensor, *, reduce: _b.str) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins."""
+        ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, value: _Scalar | Tensor) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor, *, reduce: _b.str) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, value: _Scalar | Tensor, *, reduce: _b.str) -> Tensor: ...
+    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order."""
+        ...
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order."""
+        ...
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
+        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin."""
+        ...
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
+        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin."""
+        ...
     def select(self, dim: _int, index: _int) -> Tensor:
         """One index of a dimension, which goes away."""
+        ...
+    def selu_(self) -> Tensor:
+        """elu with the constants of self-normalising networks (Klambauer et al., 2017)."""
         ...
     def sgn(self) -> Tensor:
         """Sign of each element; for a complex one the number of length 1 in its direction, or zero."""
@@ -1226,6 +1303,12 @@ class Tensor:
     def softmax(self, dim: _int, dtype: _dtype | _b.type | None = None) -> Tensor:
         """Exponentials over dim divided by their sum, shifted so that none overflows; dtype converts the input first."""
         ...
+    @_overload
+    def sort(self, dim: _int = -1, descending: _bool = False) -> _sort_result:
+        """The elements of each row of a dimension in order, and where they stood (int64)."""
+        ...
+    @_overload
+    def sort(self, *, stable: _bool | None, dim: _int = -1, descending: _bool = False) -> _sort_result: ...
     @_overload
     def split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Tuple of pieces of split_size elements along a dimension; the last one may be shorter."""
@@ -1320,6 +1403,9 @@ class Tensor:
     def take(self, index: Tensor) -> Tensor:
         """Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the end."""
         ...
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
+        """gather whose operands broadcast outside `dim`; without dim over all elements as one vector."""
+        ...
     def tan(self) -> Tensor:
         """Tangent of an angle in radians."""
         ...
@@ -1332,12 +1418,18 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """Hyperbolic tangent."""
         ...
+    def threshold_(self, threshold: _Scalar | Tensor, value: _Scalar | Tensor) -> Tensor:
+        """Elements above the threshold; `value` in place of the others."""
+        ...
     @_overload
     def tile(self, dims: _Sequence[_int]) -> Tensor:
         """Copies of the tensor side by side; the numbers count from the last dimension."""
         ...
     @_overload
     def tile(self, *dims: _int) -> Tensor: ...
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _topk_result:
+        """The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64)."""
+        ...
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
         ...

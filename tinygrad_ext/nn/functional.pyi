@@ -19,6 +19,12 @@ from tinygrad_ext.core.tensor import Tensor
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each)."""
     ...
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
+    """Cross entropy of a yes-or-no probability and its target, both in [0, 1]; a logarithm counts as at least -100."""
+    ...
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean', pos_weight: Tensor | None = None) -> Tensor:
+    """binary_cross_entropy of sigmoid(input), without its overflow."""
+    ...
 @_overload
 def celu(input: Tensor, alpha: _Scalar | Tensor = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
@@ -99,6 +105,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _b.str = 'mean', delta:
     ...
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """batch_norm of each example by itself."""
+    ...
+def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean', log_target: _bool = False) -> Tensor:
+    """Kullback-Leibler divergence, target (log target - input), of log-probabilities input from target, which holds probabilities or, with log_target, their logarithms."""
     ...
 def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean', weight: Tensor | None = None) -> Tensor:
     """Distance of input and target; its mean, its sum, or one value per element."""

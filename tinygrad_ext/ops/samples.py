@@ -62,7 +62,7 @@ class Maker:
         if d.name == "bool":
             return self._random.random() < 0.5
         low = max(low, 0) if not d.is_signed else low
-        return self._random.randint(int(-(-low // 1)), int(high // 1))
+        return self._random.randint(*sorted((int(-(-low // 1)), int(high // 1))))     # (0.1, 0.9) holds none: 0 or 1
 
     def distinct(self, *shape):
         """Like a call, but no two elements are equal: for max, sort, median."""
