@@ -141,7 +141,19 @@ def _set_rules(o):
     if any(fn is None and params for _, fn, params in rules):
         _unresolved.append(o)
     else:
-        o.set_rules(rules, saved, 0)
+        o.set_rules(rules, saved, _read_outputs(rules))
+
+
+def _read_outputs(rules):
+    """Mask of the outputs whose gradients some rule reads, 0 for all: the others carry none."""
+    mask = 0
+    for _, fn, params in rules:
+        for code in params if fn is not None else (_GRAD,):
+            if code == _GRADS:
+                return 0
+            if code & 0xFF00 == _GRAD:
+                mask |= 1 << (code & 0xFF)
+    return mask
 
 
 def _resolve():

@@ -4,6 +4,6 @@
 #include "types.h"
 
 /* Index within the row of its lower median; n >= 1. A NaN is the median, the first one, unless skip_nan: then NaN do
- * not count, and a row of nothing else gives 0. `order` has room for n indices. */
-int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, int64_t *order);
+ * not count, and a row of nothing else gives 0. `room` is for n elements. */
+int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, void *room);
 #endif

@@ -15,7 +15,30 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
     ++*n;
 }
 
+/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. */
+static void sort_reduced(tgx_reduction *p) {
+    int n = p->nred;
+    p->nred = 0;
+    for (int i = 1; i < n; i++)
+        for (int j = i; j && p->rstride[j - 1] < p->rstride[j]; j--) {
+            int64_t s = p->rsize[j];
+            ptrdiff_t st = p->rstride[j];
+            p->rsize[j] = p->rsize[j - 1], p->rstride[j] = p->rstride[j - 1];
+            p->rsize[j - 1] = s, p->rstride[j - 1] = st;
+        }
+    for (int i = 0; i < n; i++) add_dim(p->rsize, p->rstride, &p->nred, p->rsize[i], p->rstride[i]);
+}
+
+int tgx_reduction_scattered(const tgx_reduction *p) {
+    return p->unit < 0 && p->nred > 1 && p->rstride[p->nred - 1] != p->itemsize && p->rsize[p->nred - 1] > 1;
+}
+
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
+
+/* A narrow matrix without gaps, and a reducer that takes many of its rows as one. */
+static int packed(const tgx_reduction *p, int d) {
+    return p->reducer->packs && p->nred == 1 && p->rstride[0] == p->ksize[d] * p->itemsize;
+}
 
 /* The kept dimension along which outputs form tiles, or -1: the one whose neighbours lie behind each other, if going
  * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
@@ -24,7 +47,7 @@ static int unit_dim(const tgx_reduction *p) {
     if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
     if (p->nred == 1 && p->rstride[0] == p->itemsize) return -1;
     for (int d = 0; d < p->nkept; d++)
-        if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW ? d : -1;
+        if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW || packed(p, d) ? d : -1;
     return -1;
 }
 
@@ -43,6 +66,7 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
             add_dim(p->ksize, p->kstride, &p->nkept, sizes[d], strides[d] * itemsize);
         }
     }
+    if (p->reducer->any_order) sort_reduced(p);
     ptrdiff_t step = 1;
     for (int d = p->nkept - 1; d >= 0; d--) {
         p->kout[d] = step;
@@ -66,6 +90,11 @@ typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w; } tile_pl
 static tile_place place_of(const tgx_reduction *p, int64_t tile) {
     tile_place at = {p->x, 0, 1, 1};
     int64_t per = 1, inside = 0, rest = tile;
+    if (p->nkept == 1 && p->unit < 0) { /* the usual case, without divisions */
+        at.x += tile * p->kstride[0];
+        at.first = tile;
+        return at;
+    }
     if (p->unit >= 0) {
         per = (p->ksize[p->unit] + TGX_TILE - 1) / TGX_TILE;
         inside = tile % per * TGX_TILE;
@@ -126,6 +155,10 @@ static void scattered_block(const tgx_reduction *p, const char *x, int64_t start
     int inner = p->nred - 1;
     cursor c;
     seek(p, &c, x, start);
+    if (p->rstride[inner] == p->itemsize && p->rsize[inner] - c.index[inner] >= n) {
+        p->reducer->block(c.x, n, start, p->aux, acc);
+        return;
+    }
     for (int64_t done = 0; done < n;) {
         int64_t run = p->rsize[inner] - c.index[inner];
         if (run > n - done) run = n - done;
@@ -139,7 +172,10 @@ static void scattered_block(const tgx_reduction *p, const char *x, int64_t start
 static void list_rows(const tgx_reduction *p, const char *x, int64_t start, int64_t n, const char **rows) {
     cursor c;
     rows[0] = x;
-    if (!p->nred) return;
+    if (p->nred <= 1) {
+        for (int64_t r = 0; p->nred && r < n; r++) rows[r] = x + (start + r) * p->rstride[0];
+        return;
+    }
     seek(p, &c, x, start);
     for (int64_t r = 0; r < n; r++) {
         rows[r] = c.x;

@@ -2,10 +2,10 @@
  *
  * A reducer folds the elements of one logical order into accumulators. The order is fixed by the logical index
  * alone: it is cut into blocks of TGX_BLOCK, element r of a block goes to lane r % 16, the lanes are folded in
- * halves, the blocks one after the other to spans of TGX_SPAN blocks, and these one after the other. Both inner loops, `block` (one output, its elements behind each
- * other) and `rows` (a tile of neighbouring outputs, one row of elements after another), keep this order. So a
- * result depends neither on strides nor on the number of threads.
- * Accumulators are wide (double, int64), which makes float32 sums right to the last bit at any length. */
+ * halves, the blocks one after the other to spans of TGX_SPAN blocks, and the spans one after the other. Both
+ * inner loops, `block` (one output, its elements behind each other) and `rows` (a tile of neighbouring outputs,
+ * one row of elements after another), keep this order. So a result depends neither on strides nor on threads.
+ * Accumulators are wide (double, int64), so that a float32 sum of any length keeps its digits. */
 #ifndef TGX_REDUCE_H
 #define TGX_REDUCE_H
 #include "types.h"
@@ -31,6 +31,8 @@ typedef struct {
     /* Write w results of `count` elements each; strides in bytes; out or out2 may be NULL where an op allows. */
     void (*finish)(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux,
                    char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2);
+    int packs; /* `rows` is quick for few columns too when the rows lie behind each other */
+    int any_order; /* the order of elements changes no bit */
 } tgx_reducer;
 
 enum tgx_reduction_op {
@@ -54,9 +56,12 @@ typedef struct {
     int64_t ntiles, nspans;
 } tgx_reduction;
 
-/* Dimensions with a bit in `mask` are reduced; strides in elements. Fill reducer, aux, out, ... before or after. */
+/* Dimensions with a bit in `mask` are reduced; strides in elements. Set reducer before; aux, out, ...
+ * before or after. */
 void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                         uint64_t mask, int itemsize);
+/* The elements of a block lie far apart: large operands are better copied into order first. */
+int tgx_reduction_scattered(const tgx_reduction *p);
 /* Whole tiles [lo, hi). */
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi);
 /* Spans [lo, hi) of one tile into parts[lo..hi), and their fold into the tile's outputs. */

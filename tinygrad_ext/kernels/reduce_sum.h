@@ -57,12 +57,14 @@ LANED(sum_f64, f64, double, a, 0, STEP_SUM, ADD)
  * in float cost less than half an ulp of the result's, and the conversion to double is not the bottleneck. */
 #define FOUR(x, l, step) ((x[l] + x[(l) + (step)]) + (x[(l) + 2 * (step)] + x[(l) + 3 * (step)]))
 #define GROUP (4 * LANES)
+#define AHEAD 1024 /* elements to ask for early: beyond what the processor guesses by itself across a page */
 
 BLOCK_FN(sum_f32) {
     const float *x = (const float *)p;
     double lane[LANES] = {0};
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP, x += GROUP) {
+        for (int l = 0; l < GROUP; l += LANES) __builtin_prefetch(x + AHEAD + l);
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES);
     }
     for (; i < n; i++, x++) lane[i % LANES] += *x;
@@ -70,19 +72,63 @@ BLOCK_FN(sum_f32) {
     acc->a[0] = lane[0];
 }
 
-static inline void add_four_rows(const char *const *rows, double *to, int w) {
-    const float *a = (const float *)rows[0], *b = (const float *)rows[LANES], *c = (const float *)rows[2 * LANES],
-                *d = (const float *)rows[3 * LANES];
+/* The same for whole rows. */
+static inline void add_four(const float *a, const float *b, const float *c, const float *d, double *to, int w) {
     SIMD for (int k = 0; k < w; k++) to[k] = to[k] + (double)((a[k] + b[k]) + (c[k] + d[k]));
+}
+
+#define PACKED 32 /* columns up to which 16 rows are taken as one */
+
+/* Rows behind each other: lane l of column c is element l * w + c of 16 rows. */
+static void packed_rows(const float *x, int64_t n, int w, double *sum) {
+    double lane[LANES * PACKED] = {0};
+    int width = LANES * w;
+    int64_t r = 0;
+    for (; r + GROUP <= n; r += GROUP, x += 4 * width)
+        add_four(x, x + width, x + 2 * width, x + 3 * width, lane, width);
+    for (; r < n; r++, x += w)
+        for (int c = 0; c < w; c++) lane[r % LANES * w + c] += x[c];
+    for (int h = width / 2; h >= w; h /= 2) {
+        const double *upper = lane + h;
+        SIMD for (int k = 0; k < h; k++) lane[k] = lane[k] + upper[k];
+    }
+    memcpy(sum, lane, w * sizeof(double));
+}
+
+/* Up to four rows: one element a lane, folded on the spot. A missing row is one of zeros. */
+static void few_rows(const char *const *rows, int n, int w, double *sum) {
+    static const float zeros[TGX_TILE];
+    const float *a = (const float *)rows[0], *b = n > 1 ? (const float *)rows[1] : zeros,
+                *c = n > 2 ? (const float *)rows[2] : zeros, *d = n > 3 ? (const float *)rows[3] : zeros;
+    SIMD for (int k = 0; k < w; k++) sum[k] = ((0.0 + a[k]) + (double)c[k]) + ((0.0 + b[k]) + (double)d[k]);
 }
 
 ROWS_FN(sum_f32) {
     double lane[LANES][TGX_TILE];
+    if (n <= 4) {
+        few_rows(rows, (int)n, w, acc->a);
+        return;
+    }
+    if (w <= PACKED && n > LANES && rows[n - 1] - rows[0] == (n - 1) * w * (ptrdiff_t)sizeof(float)
+        && rows[1] - rows[0] == w * (ptrdiff_t)sizeof(float)) {
+        packed_rows((const float *)rows[0], n, w, acc->a);
+        return;
+    }
     int used = n < LANES ? (int)n : LANES;
     int64_t r = 0;
-    for (int l = 0; l < used; l++) memset(lane[l], 0, w * sizeof(double));
+    if (n < GROUP) { /* the first rows are stored, which gives the bits of adding them to zero */
+        for (; r < used; r++) {
+            const float *x = (const float *)rows[r];
+            SIMD for (int c = 0; c < w; c++) lane[r][c] = 0.0 + x[c];
+        }
+    } else {
+        for (int l = 0; l < LANES; l++) memset(lane[l], 0, w * sizeof(double));
+    }
     for (; r + GROUP <= n; r += GROUP)
-        for (int l = 0; l < LANES; l++) add_four_rows(rows + r + l, lane[l], w);
+        for (int l = 0; l < LANES; l++) {
+            const float *const *at = (const float *const *)rows + r + l;
+            add_four(at[0], at[LANES], at[2 * LANES], at[3 * LANES], lane[l], w);
+        }
     for (; r < n; r++) {
         const float *x = (const float *)rows[r];
         double *to = lane[r % LANES];

@@ -6,7 +6,7 @@ counts nothing.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, contiguous, zero
-from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
+from tinygrad_ext.core.dispatch cimport Op, as_float, as_int, as_ints, call_op, register_kernel
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
 from tinygrad_ext.core.types cimport TGX_F32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t
 from tinygrad_ext.native.loss cimport MEAN, NONE, number, reduction_of
@@ -15,6 +15,8 @@ from tinygrad_ext.native.softmax cimport require_float, row_lse, scaled_softmax
 ctypedef fused real:
     float
     double
+
+cdef Op _cross_entropy = None
 
 
 cdef struct Classes:
@@ -253,8 +255,25 @@ cdef object k_class_scale(PyObject **a):
     return scales_in(&c, g, reduction_of(a[4]), kept[0])
 
 
+cdef object k_cross_entropy_public(PyObject **a):
+    """cross_entropy(self, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)."""
+    global _cross_entropy
+    cdef PyObject *args[5]
+    cdef PyObject *none = <PyObject *>None
+    cdef Tensor x = <Tensor><object>a[0], t = <Tensor><object>a[1]
+    if a[2] != none or a[3] != none or a[5] != none or as_float(a[7]) != 0 or t.tid != TGX_I64 or t.rank >= max(x.rank, 1):
+        from tinygrad_ext.ops.class_loss import cross_entropy
+        return cross_entropy(x, t, <object>a[2], <object>a[3], <object>a[4], <object>a[5], <object>a[6], <object>a[7])
+    if _cross_entropy is None:
+        from tinygrad_ext.registry import ops
+        _cross_entropy = ops["aten::_cross_entropy"]
+    args[0], args[1], args[2], args[3], args[4] = a[0], a[1], none, a[6], a[4]
+    return call_op(_cross_entropy, args)[0]
+
+
 register_kernel("nll_loss", k_nll_loss)
 register_kernel("nll_loss_backward", k_nll_loss_backward)
 register_kernel("cross_entropy", k_cross_entropy)
 register_kernel("cross_entropy_backward", k_cross_entropy_backward)
 register_kernel("class_scale", k_class_scale)
+register_kernel("cross_entropy_public", k_cross_entropy_public)

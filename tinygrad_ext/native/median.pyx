@@ -14,7 +14,7 @@ from tinygrad_ext.core.types cimport (
 from tinygrad_ext.native.reduce cimport reduced
 
 cdef extern from "median.h" nogil:
-    int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, int64_t *order)
+    int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, void *room)
 
 cdef extern from "math.h":
     double NAN
@@ -31,18 +31,18 @@ cdef struct Rows:
 
 cdef int _rows(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
     cdef Rows *job = <Rows *>ctx
-    cdef int64_t *order = <int64_t *>malloc(job.n * sizeof(int64_t))
+    cdef void *room = malloc(job.n * job.itemsize)
     cdef int64_t i, at
     cdef const char *row
-    if order == NULL:
+    if room == NULL:
         return TGX_NO_MEMORY
     for i in range(lo, hi):
         row = job.x + i * job.n * job.itemsize
-        at = tgx_median(row, job.n, job.dtype, job.skip_nan, order)
+        at = tgx_median(row, job.n, job.dtype, job.skip_nan, room)
         memcpy(job.values + i * job.itemsize, row + at * job.itemsize, job.itemsize)
         if job.indices != NULL:
             job.indices[i] = at
-    free(order)
+    free(room)
     return 0
 
 
@@ -56,7 +56,7 @@ cdef int _medians(str title, Tensor rows, int64_t n, Tensor values, Tensor indic
     with nogil:
         code = parallel_for(_rows, &job, values.count, 1 + 4096 // n)
     if code:
-        raise MemoryError(f"{title}(): no memory for the order of {n} elements")
+        raise MemoryError(f"{title}(): no memory for a copy of {n} elements")
     return 0
 
 
@@ -82,9 +82,9 @@ cdef tuple _along(str title, Tensor t, PyObject *dim, bint keepdim, bint skip_na
     cdef int64_t[TGX_MAX_DIMS] strides
     cdef int d = wrap_dim_c(as_int(dim), t.rank), i, k = 0
     cdef Tensor values = reduced(t, <uint64_t>1 << d, keepdim, t.tid), indices = reduced(t, <uint64_t>1 << d, keepdim, TGX_I64)
-    _check_dtype(title, t)
-    if t.rank and t.sizes[d] == 0 and values.count:
+    if t.rank and t.sizes[d] == 0:
         raise IndexError(f"{title}(): Expected reduction dim {d} to have non-zero size: self has shape {shape_text(t)}")
+    _check_dtype(title, t)
     if values.count == 0:
         return values, indices
     for i in range(t.rank):         # the dimension goes last, so that rows lie together

@@ -5,7 +5,7 @@ A reduction's result does not depend on layout or threads, see kernels/reduce.h.
 """
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
-from tinygrad_ext.core.copy cimport cast
+from tinygrad_ext.core.copy cimport cast, contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype_id, is_integral
 from tinygrad_ext.core.iterate cimport GRAIN
@@ -47,6 +47,7 @@ cdef extern from *:
     const tgx_reducer *tgx_reducer_of(int op, int dtype) nogil
     void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                             uint64_t mask, int itemsize) nogil
+    bint tgx_reduction_scattered(const tgx_reduction *p) nogil
     void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) nogil
     void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) nogil
     void tgx_reduction_fold(const tgx_reduction *p, int64_t tile, tgx_acc *parts) nogil
@@ -143,6 +144,8 @@ cdef int reduce_into(str title, int op, Tensor t, uint64_t mask, Tensor out, Ten
     tgx_reduction_plan(&plan, t.data, t.sizes, t.strides, t.rank, mask, ITEMSIZE[t.tid])
     if t.count <= GRAIN:
         tgx_reduction_tiles(&plan, 0, plan.ntiles)
+    elif tgx_reduction_scattered(&plan):
+        reduce_into(title, op, contiguous(t), mask, out, out2, aux)
     else:
         with nogil:
             _run_large(&plan, t.count)
@@ -187,8 +190,8 @@ cdef object k_prod_dim(PyObject **a):
 cdef Tensor _mean(Tensor t, PyObject *dim, bint keepdim, PyObject *dtype):
     cdef int want = t.tid if dtype == <PyObject *>None else dtype_id(<object>dtype)
     if is_integral(want):
-        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype == <PyObject *>None else 'Optional'} dtype "
-                           "must be either a floating point or complex dtype. Got: "
+        what = "Input" if dtype == <PyObject *>None else "Optional"
+        raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: "
                            f"{dtype_title(want)}. Pass dtype=float32, or convert the tensor with .float().")
     cdef uint64_t mask = dim_mask(dim, t)
     t = cast(t, want)
@@ -249,8 +252,8 @@ cdef int refuse_empty(str title, Tensor t, uint64_t mask) except -1:
             if mask == ALL:
                 raise RuntimeError(f"{title}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                                    f"reduction dim with the 'dim' argument. Got a tensor of shape {shape_text(t)}.")
-            raise IndexError(f"{title}(): Expected reduction dim {i} to have non-zero size: self has shape {shape_text(t)}, and "
-                             "no element to choose. Reduce another dimension.")
+            raise IndexError(f"{title}(): Expected reduction dim {i} to have non-zero size: self has shape {shape_text(t)}, "
+                             "and no element to choose. Reduce another dimension.")
     return 0
 
 
@@ -275,6 +278,8 @@ cdef tuple _extreme_at(str title, int op, Tensor t, PyObject *dim, bint keepdim)
 cdef Tensor _arg(str title, int op, Tensor t, PyObject *dim, bint keepdim):
     cdef uint64_t mask = ALL if dim == <PyObject *>None else <uint64_t>1 << wrap_dim_c(as_int(dim), t.rank)
     cdef Tensor out
+    if t.tid == TGX_BOOL:
+        raise RuntimeError(f"{title}(): does not support bool input: convert it with .int()")
     if t.count == 0 and mask == ALL:
         raise IndexError(f"{title}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
                          f"with the 'dim' argument. Got a tensor of shape {shape_text(t)}.")

@@ -7,14 +7,22 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 
+def _no_gradient(op_name, weight):
+    if weight is not None and weight.requires_grad:
+        raise RuntimeError(f"{op_name} is not differentiable with respect to argument 'weight'. This input cannot have requires_grad "
+                           "True: give weight.detach().")
+
+
 def _nll_loss(self, target, weight, size_average, ignore_index, reduce, reduction):
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
+    if weight is not None:
+        _no_gradient("nll_loss", weight)
     return fused._nll_loss(self, target, weight, reduction, ignore_index)
 
 
 def _class_samples(make):
-    w = (make(4, low=0.1, high=1.0),)
+    w = (make(4, low=0.1, high=1.0).detach(),)
     for reduction in ("mean", "sum", "none"):
         yield Sample(make(5, 4), make.ints(0, 4, (5,)), reduction=reduction)
         yield Sample(make(5, 4), make.ints(0, 4, (5,)), *w, reduction=reduction, ignore_index=2)
@@ -71,9 +79,12 @@ op("aten::_nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, 
    doc="Derivative of nll_loss by its input.")
 
 
-def _cross_entropy(self, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
+def cross_entropy(self, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
+    """cross_entropy with any arguments; the compiled composite comes here for all but the plain call."""
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
+    if weight is not None:
+        _no_gradient("cross_entropy", weight)
     if label_smoothing == 0.0 and not target.dtype.is_floating_point and (self.shape != target.shape or not self.dim()):
         return fused._cross_entropy(self, target, weight, reduction, ignore_index)[0]
     from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
@@ -83,7 +94,7 @@ def _cross_entropy(self, target, weight, size_average, ignore_index, reduce, red
 
 op("aten::cross_entropy(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, "
    "int ignore_index=-100, bool? reduce=None, str reduction=\"mean\", float label_smoothing=0.0) -> Tensor",
-   compose=_cross_entropy, variants="function", where="nn.functional", samples=_class_samples,
+   compose="cross_entropy_public", variants="function", where="nn.functional", samples=_class_samples,
    reference=_np_cross_entropy,
    doc="nll_loss of log_softmax over the classes of input (N, C, ...). target holds class numbers (N, ...), or a "
        "probability of each class in input's shape. label_smoothing moves that share of the target to all classes evenly.")
@@ -95,7 +106,6 @@ op("aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reducti
    samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
    reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
    grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
-   gaps={"grad": "lse serves the derivative of loss and has none of its own"},
    doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.")
 
 
@@ -129,7 +139,9 @@ op("aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, T
    kernel="cross_entropy_backward", variants="function", where="_fused", shape=lambda g, self, *_: shapes.same(self),
    samples=lambda make: iter([Sample(make(), make(5, 4), make(5), make.ints(0, 4, (5,)), None, "mean", -100)]),
    grad={"grad_output": _cross_entropy_twice_grad, "self": _cross_entropy_twice_self},
-   gaps={"reference": "gradcheck of cross_entropy compares it", "grad": "lse is a function of self here"},
+   gaps={"reference": "gradcheck of cross_entropy compares it",
+         "gradcheck": "takes lse for a function of self, which it is in use",
+         "gradgradcheck": "takes lse for a function of self, which it is in use"},
    doc="Derivative of cross_entropy by its input: (softmax - one hot target) times the factor of each row.")
 
 op("aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "

@@ -64,7 +64,6 @@ def _batch_samples(make):
     yield Sample(make(2, 3, 5), None, None, make(3), make(3), True, 0.1, 1e-3)
     yield Sample(make(2, 3, 2, 2), None, None, training=True)
     yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3))
-    yield Sample(make(0, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach())
 
 
 def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
@@ -128,8 +127,7 @@ op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? 
    shape=lambda input, *_: (shapes.same(input), *_channels(input)),
    samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
    grad={"input, weight, bias": _batch_norm_grad},
-   gaps={"reference": "batch_norm, which is its first result, has one",
-         "grad": "the statistics it returns serve the derivative and have none of their own"},
+   gaps={"reference": "batch_norm, which is its first result, has one"},
    doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.")
 
 op("aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
@@ -138,7 +136,11 @@ op("aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, 
    shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
        m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)),
    grad={"grad_output, self, weight": batch_norm_twice},
-   gaps={"reference": "gradcheck of batch_norm compares it", "samples": "its inputs depend on each other"},
+   samples=lambda make: iter([Sample(make(4, 3), make(4, 3), make(3), make(3).detach(), make(3, low=1, high=2).detach(),
+                                     training, 1e-5, (True, True, True)) for training in (True, False)]),
+   gaps={"reference": "gradcheck of batch_norm compares it",
+         "gradcheck": "takes mean and invstd for functions of self, which they are in use",
+         "gradgradcheck": "takes mean and invstd for functions of self, which they are in use"},
    doc="Derivatives of batch_norm by input, weight and bias, None for those not in output_mask.")
 
 # ---- relatives -----------------------------------------------------------------------------------------------------

@@ -15,14 +15,13 @@ _OUT = "function method out"
 _ALL_DTYPES = "bool int float half complex"
 
 
-def _call(name, *shape, **kwargs):
+def _call(name, *shape, of="float32", **kwargs):
     """A call of an op on zeros that is meant to raise."""
 
     def call():
         import tinygrad_ext as tg
 
-        dtype = kwargs.pop("of", None)
-        return getattr(tg, name)(tg.zeros(*shape, dtype=dtype), **kwargs)
+        return getattr(tg, name)(tg.zeros(*shape, dtype=getattr(tg, of)), **kwargs)
 
     return call
 
@@ -168,7 +167,8 @@ for _name, _doc in (("any", "Whether some element is not zero (NaN is not); Fals
 
 op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
    kernel="count_nonzero", types=_ALL_DTYPES, shape=lambda self, dim: index_shape(self, dim),
-   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0), Sample(make(3, 4), dim=-1), Sample(make()), Sample(make(0, 2))],
+   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0), Sample(make(3, 4), dim=-1), Sample(make()),
+                         Sample(make(0, 2))],
    reference=by_numpy("count_nonzero"), doc="Number of elements that are not zero, in all or along dim.")
 
 op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
@@ -219,7 +219,8 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
     op(f"aten::{_name}(Tensor self) -> Tensor",
        kernel=_name, variants=_OUT, shape=lambda self: reduced(self), grad={"self": _share},
        samples=filled, reference=by_numpy(_name),
-       errors=[(_call(_name, (0, 3)), RuntimeError, f"{_name}(): Expected reduction dim to be specified for input.numel() == 0")],
+       errors=[(_call(_name, (0, 3)), RuntimeError,
+                f"{_name}(): Expected reduction dim to be specified for input.numel() == 0")],
        doc=f"The {_word} element; NaN when there is one. The gradient goes in equal parts to equal elements.")
     op(f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor",
        compose=(lambda self, other: self.maximum(other)) if _name == "max" else (lambda self, other: self.minimum(other)),
@@ -236,8 +237,9 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
        samples=_not_empty, reference=by_numpy(_name),
        doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.")
     op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-       kernel="arg" + _name, variants=_OUT, shape=index_shape,
+       kernel="arg" + _name, types="int float", variants=_OUT, shape=index_shape,
        samples=lambda make: [*filled(make), *one_dim(make), Sample(make.distinct(2, 3), keepdim=True)],
        reference=by_numpy("arg" + _name),
-       errors=[(_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0")],
+       errors=[(_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0"),
+               (_call("arg" + _name, (3,), of="bool"), RuntimeError, "does not support bool input")],
        doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, the first NaN.")
