@@ -144,10 +144,10 @@ op("aten::triu(Tensor self, int diagonal=0) -> Tensor",
    doc="The upper triangle of the matrices in the last two dimensions, from `diagonal` above the main one on; the rest is zero.")
 
 
-def _call(name, *args):
+def _call(name, *args, **options):
     import tinygrad_ext
 
-    return getattr(tinygrad_ext, name)(*args)
+    return getattr(tinygrad_ext, name)(*args, **options)
 
 
 def _numpy(name, *args):
@@ -216,7 +216,7 @@ def _repeat_by_counts(self, repeats, dim, output_size):
     if repeats.numel() != self.size(dim):
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{repeats.numel()} and input.size({dim}) = {self.size(dim)}")
-    return self.index_select(dim, _call("repeat_interleave", repeats))
+    return self.index_select(dim, _call("repeat_interleave", repeats, output_size=output_size))
 
 
 def _repeat_each(self, repeats, dim, output_size):

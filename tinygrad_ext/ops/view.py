@@ -204,7 +204,7 @@ def _as_bytes(make):
     from tinygrad_ext import uint8
 
     yield Sample(make(2, 4), uint8)
-    yield Sample(make(0, 1), uint8)
+    yield Sample(make(1, 1), uint8)
 
 
 def _inverse(dims):
@@ -224,7 +224,9 @@ def _moved(x, source, destination):
 def _unflatten(self, dim, sizes):
     shape = list(self.shape)
     at = dim + len(shape) if dim < 0 else dim
-    size = self.size(dim) if shape else 1
+    size = self.size(dim)
+    if not shape:
+        raise RuntimeError("unflatten got an unexpected error: a 0-dim tensor has no dimension to take apart; unsqueeze it first")
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty; give the sizes that the dimension is taken apart into")
     known, unknown = 1, 0
