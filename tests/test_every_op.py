@@ -67,16 +67,17 @@ def test_gives_the_same_bits_in_every_layout(op):
 
 
 @every_op
-def test_refuses_other_dtypes_by_name(op):
-    if op.kernel_kind == "composite" or not any(a.type == "Tensor" for a in op.schema.args):
-        pytest.skip("inner ops or the factory decide")
+def test_other_dtypes_work_or_are_refused_by_name(op):
     gap(op, "dtypes")
     title = op.name.split("::")[1].split(".")[0]
-    for dtype in set(sweep.ALL_DTYPES) - set(sweep.supported(op)):
-        for sample in sweep.samples(op, dtype)[:1]:
-            with pytest.raises((NotImplementedError, RuntimeError, TypeError, IndexError)) as refusal:
+    for dtype in sorted(set(sweep.ALL_DTYPES) - set(sweep.supported(op))):
+        for sample in sweep.samples(op, dtype)[:2]:
+            try:
                 sweep.call(op, sample.args, sample.kwargs)
-            assert len(str(refusal.value)) > 20, f"{title} in {dtype}: {refusal.value}"
+            except (NotImplementedError, RuntimeError, TypeError) as refusal:
+                text = str(refusal)
+                assert not isinstance(refusal, NotImplementedError) or "not implemented for" in text or title in text, (
+                    f"{op.name} in {dtype}: {refusal!r}")
 
 
 @every_op

@@ -60,14 +60,13 @@ def derivative(op):
 
 def callables(op):
     """Spellings a user may call: add(), Tensor.add(), Tensor.add_(), out=, a + b."""
-    from tinygrad_ext.registry import variants
+    from tinygrad_ext.registry import places, variants
 
     record, kinds = op.record, variants(op.record)
-    top = "tinygrad_ext." + (record.where + "." if record.where else "")
     found = []
     for name in [op.schema.name, *(record.aliases or "").split()]:
         if "function" in kinds:
-            found.append(f"{top}{name}()")
+            found += [f"tinygrad_ext.{place}{name}()" for place in places(record)]
         if "method" in kinds:
             found.append(f"Tensor.{name}()")
         if "inplace" in kinds:
@@ -80,8 +79,7 @@ def calls_library(op):
 
     Follows functions of the same file, not the ops called: an op's neighbours are counted for themselves.
     """
-    fn = op.record.kernel if callable(op.record.kernel) else op.record.compose
-    return _library_of(fn, set()) if fn is not None else None
+    return _library_of(op.record.kernel or op.record.compose, set())
 
 
 def _library_of(fn, seen):
@@ -103,10 +101,12 @@ def computed_by(op):
     record, kind = op.record, op.kernel_kind
     if record.scalar is not None:
         ident = op.name.partition("::")[2].replace(".", "_")
-        tags = ",".join(_TAGS[d] for d in dtypes(op) if record.promote != "float" or d.startswith(("float", "bf", "comp")))
+        computed = [d for d in dtypes(op) if "float" not in (record.promote or "") or d.startswith(("float", "bf", "comp"))]
+        tags = ",".join(_TAGS[d] for d in computed)
         return f"{kind}, loops {ident}_{{{tags}}} of kernels/loops_body_gen.h from scalar={record.scalar!r}"
-    if isinstance(record.kernel, str):
-        return f"{kind} '{record.kernel}'{_kernel_file(record.kernel)}"
+    name = record.kernel or record.compose
+    if isinstance(name, str):
+        return f"{kind} '{name}'{_kernel_file(name)}"
     fn = record.kernel or record.compose
     code = getattr(fn, "__code__", None)
     library = calls_library(op)

@@ -43,10 +43,18 @@ def _node_name(schema):
     return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
 
 
-def _rule_params(record, schema, fn, tensors):
+def _rule_function(rule):
+    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
+    if not isinstance(rule, str):
+        code = rule.__code__
+        return rule, code.co_varnames[: code.co_argcount]
+    name, _, rest = rule.rstrip(")").partition("(")
+    fn = functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    return fn, tuple(p.strip() for p in rest.split(","))
+
+
+def _rule_params(record, schema, names):
     """Codes of what a rule's parameters ask for; the names are the contract."""
-    code = fn.__code__
-    names = code.co_varnames[: code.co_argcount]
     places = {a.name: i for i, a in enumerate(schema.args)}
     returns = {r.name: j for j, r in enumerate(schema.returns) if r.name}
     out = []
@@ -87,8 +95,9 @@ def _rules(record, schema):
         if rule == "grad":
             rules.append((targets, None, []))
             continue
-        params = _rule_params(record, schema, rule, tensors)
-        rules.append((targets, rule, params))
+        fn, names = _rule_function(rule)
+        params = _rule_params(record, schema, names)
+        rules.append((targets, fn, params))
         for code in params:
             if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
@@ -120,9 +129,26 @@ def make_op(record):
         several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
     o.set_traits(is_view=bool(record.view), has_out="out" in variants(record), shape_rule=record.shape,
                  node_type=_node_name(schema), returns=several)
-    rules, saved = _rules(record, schema)
-    o.set_rules(rules, saved, 0)
+    _set_rules(o)
     return o
+
+
+_unresolved = []  # ops with a rule that names an op which was not registered yet
+
+
+def _set_rules(o):
+    rules, saved = _rules(o.record, o.schema)
+    if any(fn is None and params for _, fn, params in rules):
+        _unresolved.append(o)
+    else:
+        o.set_rules(rules, saved, 0)
+
+
+def _resolve():
+    waiting = _unresolved[:]
+    _unresolved.clear()
+    for o in waiting:
+        _set_rules(o)
 
 
 def variants(record):
@@ -132,6 +158,11 @@ def variants(record):
     return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
 
 
+def places(record):
+    """Prefixes of the op's functions below the package: "" at its top, "nn.functional."."""
+    return ["" if w == "." else w + "." for w in (record.where or ".").split()]
+
+
 def register(record):
     """Add one record: its op, and all callables that are derived from it. Returns the op."""
     o = make_op(record)
@@ -139,13 +170,12 @@ def register(record):
         raise RuntimeError(f"{o.name} is registered already, by {ops[o.name].record.source}:{ops[o.name].record.line}")
     ops[o.name] = o
     kinds = variants(record)
-    places = ["" if w == "." else w + "." for w in (record.where or ".").split()]
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and "" in places:
+        if "inplace" in kinds and "" in places(record):
             _add_method(name + "_", o, record, True)
-        for place in places if "function" in kinds else ():
+        for place in places(record) if "function" in kinds else ():
             _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
                 _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
@@ -185,6 +215,10 @@ def register_all(records):
     """Register many records, in order."""
     for r in records:
         register(r)
+    _resolve()
+    if _unresolved:
+        o = _unresolved[0]
+        raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
 
 # ---- reading back --------------------------------------------------------------------------------------------------

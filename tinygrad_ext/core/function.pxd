@@ -1,7 +1,6 @@
 from tinygrad_ext.core.node cimport Node
 
 cdef class FunctionNode(Node):
-    cdef dict __dict__
     cdef tuple to_save                      # what save_for_backward was given, until the forward is over
     cdef tuple for_forward                  # what save_for_forward was given
     cdef tuple dirty

@@ -137,6 +137,8 @@ cdef int _set_history(Node n, Op op, object result) except -1:
             t.node, t.output_nr = n, 0
         return 0
     for i, t in enumerate(result):
+        if t is None:       # an output that the op's mask left out
+            continue
         set_meta(n, i, t)
         if t.tid >= TGX_F16 and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
             t.node, t.output_nr = n, i

@@ -36,7 +36,8 @@ cdef class Tensor:
     cdef VersionCounter counter     # own counter of a `.data` alias, else None: the storage's
     cdef dict extra                 # hooks, name, view functions; None for nearly all
     cdef int64_t[2 * INLINE_DIMS] dims
-    cdef dict __dict__
+    cdef object attributes          # the instance's __dict__; NULL until something is put there
+    cdef bytes room                 # sizes and strides of more than INLINE_DIMS dimensions
     cdef object __weakref__
 
 cdef class Parameter(Tensor):

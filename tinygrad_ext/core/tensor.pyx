@@ -18,6 +18,16 @@ from tinygrad_ext.core.types cimport (
 )
 
 
+cdef extern from "Python.h":
+    char *PyBytes_AS_STRING(object b)
+
+cdef extern from "instance_dict.h":
+    Py_ssize_t TGX_DICT_OFFSET
+    void TGX_START_NULL(object self)
+    int tgx_give_dict(object type, Py_ssize_t offset) except -1
+    void tgx_own_clear(object type, Py_ssize_t offset)
+
+
 @cython.final
 @cython.no_gc
 cdef class VersionCounter:
@@ -42,17 +52,14 @@ def get_slot(name):
 cdef class Tensor:
     """An n-dimensional array of one dtype that can record how it was computed."""
 
-    def __cinit__(self, *args, **kwargs):
+    def __cinit__(self):
         self.sizes = self.dims
         self.strides = self.dims + INLINE_DIMS
+        TGX_START_NULL(self)
 
     def __init__(self, *args, **kwargs):
         if self.storage is None and self.rank == 0 and self.count == 0:
             _slots["new"](self, args, kwargs)
-
-    def __dealloc__(self):
-        if self.sizes != self.dims:
-            free(self.sizes)
 
     # ---- geometry
 
@@ -302,6 +309,11 @@ cdef class Parameter(Tensor):
         _slots["parameter"](self, data, requires_grad)
 
 
+for _type in (Tensor, Parameter):
+    tgx_give_dict(_type, TGX_DICT_OFFSET)
+    tgx_own_clear(_type, TGX_DICT_OFFSET)
+
+
 # ---- making tensors ------------------------------------------------------------------------------------------------
 
 cdef Tensor blank(int ndim):
@@ -312,21 +324,16 @@ cdef Tensor blank(int ndim):
 
 cdef int _reserve(Tensor t, int ndim) except -1:
     """Room for `ndim` dimensions."""
-    cdef int64_t *room
     if ndim > INLINE_DIMS:
         if ndim > TGX_MAX_DIMS:
             raise RuntimeError(f"tensor has too many (>{TGX_MAX_DIMS}) dims: {ndim}")
-        room = <int64_t *>malloc(2 * ndim * sizeof(int64_t))
-        if room == NULL:
-            raise MemoryError
-        if t.sizes != t.dims:
-            free(t.sizes)
-        t.sizes = room
-        t.strides = room + ndim
+        t.room = bytes(2 * ndim * sizeof(int64_t))
+        t.sizes = <int64_t *>PyBytes_AS_STRING(t.room)
+        t.strides = t.sizes + ndim
     elif t.sizes != t.dims:
-        free(t.sizes)
         t.sizes = t.dims
         t.strides = t.dims + INLINE_DIMS
+        t.room = None
     t.rank = ndim
     return 0
 
@@ -474,6 +481,8 @@ cdef Tensor alias(Tensor t):
 
 cdef int set_geometry(Tensor t, Tensor like) except -1:
     """Let t be what `like` is (memory, shape, dtype), keeping t's identity and autograd links."""
+    if t is like:
+        return 0
     _reserve(t, like.rank)
     memcpy(t.sizes, like.sizes, like.rank * sizeof(int64_t))
     memcpy(t.strides, like.strides, like.rank * sizeof(int64_t))

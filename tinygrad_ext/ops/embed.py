@@ -1,0 +1,186 @@
+"""Rows by number, classes as vectors, dropout."""
+
+from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+# ---- embedding -----------------------------------------------------------------------------------------------------
+
+
+def _embedding_samples(make):
+    yield Sample(make(5, 3), make.ints(0, 5, (4,)))
+    yield Sample(make(5, 3), make.ints(2, 5, (2, 3)), padding_idx=1)
+    yield Sample(make(5, 3), make.ints(0, 5, ()))
+    yield Sample(make(5, 3), make.ints(0, 5, (0,)))
+
+
+op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+   "-> Tensor",
+   kernel="embedding", variants="function", samples=_embedding_samples,
+   shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
+   reference=lambda weight, indices, **_: weight[indices],
+   grad={"weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq:
+         _backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
+   doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
+       "divides a row's gradient by the number of times it was looked up.")
+
+
+def _backward(grad, *args):
+    import tinygrad_ext as tg
+
+    return tg.embedding_dense_backward(grad, *args)
+
+
+def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq):
+    import tinygrad_ext as tg
+
+    rows = tg.embedding(grad, indices)
+    if padding_idx >= 0:
+        rows = rows * (indices != padding_idx).unsqueeze(-1)
+    if scale_grad_by_freq:
+        often = (indices.reshape(-1, 1) == indices.reshape(1, -1)).sum(1).reshape(indices.shape)
+        rows = rows / often.unsqueeze(-1)
+    return rows
+
+
+op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+   "bool scale_grad_by_freq) -> Tensor",
+   kernel="embedding_backward", variants="function",
+   samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
+   shape=lambda grad_output, indices, n, *_: shapes.meta((n, grad_output.shape[-1]), grad_output.dtype),
+   grad={"grad_output": _backward_twice},
+   gaps={"reference": "gradcheck of embedding compares it"},
+   doc="Sum of the gradients of each row that embedding looked up.")
+
+op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+   kernel="embedding_renorm", variants="inplace function", shape=lambda self, *_: shapes.same(self),
+   gaps={"reference": "works in place on few rows; tests/ops/test_loss.py compares it"},
+   doc="Shorten the rows named by indices to a norm_type-norm of at most max_norm.")
+
+
+def _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+    import tinygrad_ext as tg
+
+    rows = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError(f"Padding_idx must be within num_embeddings: got {padding_idx} for {rows} rows")
+        padding_idx %= rows
+    if max_norm is not None:
+        with tg.no_grad():
+            tg.embedding_renorm_(weight, input, max_norm, norm_type)
+    return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _functional_samples(make):
+    for sample in _embedding_samples(make):
+        weight, indices = sample.args
+        yield Sample(indices, weight, **sample.kwargs)
+
+
+op("aten::embedding.functional(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+   "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+   compose=_embedding, variants="function", where="nn.functional", samples=_functional_samples,
+   reference=lambda indices, weight, **_: weight[indices],
+   doc="Rows of weight (rows, size) by the numbers in input. max_norm first shortens the rows in use, in place.")
+
+# ---- classes as vectors --------------------------------------------------------------------------------------------
+
+
+def _np_one_hot(x, num_classes=-1):
+    import numpy as np
+
+    return np.eye(x.max() + 1 if num_classes == -1 else num_classes, dtype=np.int64)[x]
+
+
+op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
+   kernel="one_hot", variants="function", where="nn.functional",
+   samples=lambda make: iter([Sample(make.ints(0, 4, (2, 3))), Sample(make.ints(0, 4, (5,)), 6),
+                              Sample(make.ints(0, 4, (0,)), 3), Sample(make.ints(0, 4, ()), num_classes=4)]),
+   shape=lambda self, num_classes: shapes.meta((*self.shape, num_classes), self.dtype),
+   reference=_np_one_hot,
+   doc="Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one.")
+
+# ---- dropout -------------------------------------------------------------------------------------------------------
+
+
+def _check_p(p, error=ValueError):
+    if not 0.0 <= p <= 1.0:
+        raise error(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _drop(input, p, training, inplace, channels=False):
+    if not training or p == 0 or not input.numel():
+        return input
+    if inplace and not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
+    noise = input.detach()._dropout_noise(p, channels)
+    return input.mul_(noise) if inplace else input * noise
+
+
+def _dropout(input, p, training, inplace):
+    if not 0.0 <= p <= 1.0:
+        _check_p(p)
+    return _drop(input, p, training, inplace)
+
+
+def _dropout_top(input, p, train):
+    _check_p(p, RuntimeError)
+    return _drop(input, p, train, False)
+
+
+def _dropout_samples(make):
+    yield Sample(make(3, 4), p=0.0)
+    yield Sample(make(3, 4), p=1.0)
+    yield Sample(make(3, 4), training=False)
+    yield Sample(make(0, 2))
+
+
+op("aten::dropout.functional(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+   compose=_dropout, variants="function", where="nn.functional", samples=_dropout_samples,
+   reference=lambda x, p=0.5, training=True: x * (0.0 if p == 1.0 else 1.0),
+   doc="While training, set each element to zero with probability p and divide the others by 1 - p.")
+
+op("aten::dropout(Tensor input, float p, bool train) -> Tensor",
+   compose=_dropout_top, variants="function",
+   samples=lambda make: iter([Sample(make(3, 4), 0.0, True), Sample(make(3, 4), 0.5, False)]),
+   reference=lambda x, p, train: x,
+   doc="nn.functional.dropout with all arguments.")
+
+op("aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
+   kernel="dropout_noise", variants="method",
+   shape=lambda self, p, channels: shapes.meta((*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
+   gaps={"reference": "random", "samples": "random"},
+   doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each example.")
+
+
+def _channel_dropout(name, ranks, input, p, training, inplace):
+    """Dropout of whole channels; an input without the batch dimension counts as one example."""
+    _check_p(p)
+    if input.dim() not in ranks:
+        raise RuntimeError(f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. It drops whole "
+                           "channels; dropout drops single elements.")
+    if input.dim() == ranks[0]:
+        return _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
+    return _drop(input, p, training, inplace, True)
+
+
+op("aten::dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+   compose=lambda *args: _channel_dropout("dropout1d", (2, 3), *args), variants="function", where="nn.functional",
+   samples=lambda make: iter([Sample(make(2, 3, 4), p=0.0), Sample(make(2, 3), training=False)]),
+   reference=lambda x, **_: x,
+   doc="Dropout of whole channels of (N, C, L) or (C, L).")
+
+op("aten::dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+   compose=lambda *args: _channel_dropout("dropout2d", (3, 4), *args), variants="function", where="nn.functional",
+   samples=lambda make: iter([Sample(make(2, 3, 4, 2), p=0.0), Sample(make(2, 3, 4, 2), training=False)]),
+   reference=lambda x, **_: x,
+   doc="Dropout of whole channels of (N, C, H, W) or (C, H, W).")
+
+op("aten::dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+   compose=lambda *args: _channel_dropout("dropout3d", (4, 5), *args), variants="function", where="nn.functional",
+   samples=lambda make: iter([Sample(make(2, 3, 1, 2, 2), p=0.0)]),
+   reference=lambda x, **_: x,
+   doc="Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).")

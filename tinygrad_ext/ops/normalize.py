@@ -1,0 +1,280 @@
+"""Layer norm, batch norm and their relatives."""
+
+from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+# ---- layer norm ----------------------------------------------------------------------------------------------------
+
+
+def _layer_samples(make):
+    yield Sample(make(3, 4), (4,), make(4), make(4))
+    yield Sample(make(2, 3, 4), (3, 4), make(3, 4))
+    yield Sample(make(2, 5), (5,))
+    yield Sample(make(2, 5), (5,), eps=0.1)
+    yield Sample(make(0, 4), (4,), make(4), make(4))
+
+
+def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    import numpy as np
+
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    y = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _layer_norm_grad(grad, input, normalized_shape, weight, eps, needs):
+    return grad._layer_norm_backward(input, normalized_shape, weight, eps, needs)
+
+
+_LAYER_NORM = {
+    "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
+    "shape": lambda input, *_: shapes.same(input), "grad": {"input, weight, bias": _layer_norm_grad},
+    "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 and "
+           "variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
+}  # fmt: skip
+
+op("aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+   "bool cudnn_enable=True) -> Tensor", **_LAYER_NORM)
+op("aten::layer_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+   "float eps=1e-05) -> Tensor", where="nn.functional", **_LAYER_NORM)
+
+
+def _three(make):
+    yield Sample(make(3, 4), make(3, 4), (4,), make(4), 1e-5, (True, True, True))
+    yield Sample(make(2, 3, 4), make(2, 3, 4), (3, 4), None, 1e-5, (True, False, False))
+
+
+def _layer_backward_shape(grad_output, self, normalized_shape, weight, eps, output_mask):
+    sizes = (self.shape, tuple(normalized_shape), tuple(normalized_shape))
+    return tuple(shapes.meta(s, self.dtype) if wanted else None for s, wanted in zip(sizes, output_mask))
+
+
+op("aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
+   "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+   kernel="layer_norm_backward", variants="method", shape=_layer_backward_shape, samples=_three,
+   grad={"grad_output, self, weight": layer_norm_twice},
+   gaps={"reference": "gradcheck of layer_norm compares it"},
+   doc="Derivatives of layer_norm by input, weight and bias, None for those not in output_mask.")
+
+# ---- batch norm ----------------------------------------------------------------------------------------------------
+
+
+def _batch_samples(make):
+    yield Sample(make(4, 3), None, None, make(3), make(3), True)
+    yield Sample(make(2, 3, 5), None, None, make(3), make(3), True, 0.1, 1e-3)
+    yield Sample(make(2, 3, 2, 2), None, None, training=True)
+    yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3))
+    yield Sample(make(0, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach())
+
+
+def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    import numpy as np
+
+    axes = (0, *range(2, x.ndim))
+
+    def spread(v):
+        return v.reshape(1, -1, *[1] * (x.ndim - 2))
+
+    mean = x.mean(axes) if training else running_mean
+    var = x.var(axes) if training else running_var
+    y = (x - spread(mean)) / np.sqrt(spread(var) + eps)
+    y = y if weight is None else y * spread(weight)
+    return y if bias is None else y + spread(bias)
+
+
+def _refuse_single(input):
+    count = input.numel() // input.shape[1] if input.dim() > 1 and input.shape[1] else 0
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+
+
+def _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    import tinygrad_ext as tg
+
+    if training:
+        _refuse_single(input)
+    return tg.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+op("aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+   "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+   compose=_batch_norm, variants="function", where="nn.functional", samples=_batch_samples, reference=_np_batch_norm,
+   doc="Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each). "
+       "training takes mean and variance from the batch and moves running_mean and running_var towards them by momentum, "
+       "in place; otherwise these two are used.")
+
+
+def _batch_norm_top(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    import tinygrad_ext as tg
+
+    return tg.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+   "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+   compose=_batch_norm_top, variants="function",
+   samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5, False)]),
+   reference=lambda x, w, b, rm, rv, training, momentum, eps, _: _np_batch_norm(x, rm, rv, w, b, training, momentum, eps),
+   doc="nn.functional.batch_norm with the arguments in another order.")
+
+
+def _channels(input):
+    return (shapes.meta(input.shape[1:2], input.dtype) for _ in range(2))
+
+
+def _batch_norm_grad(grad_out, input, weight, save_mean, save_invstd, training, eps, needs):
+    return grad_out._batch_norm_backward(input, weight, save_mean, save_invstd, training, eps, needs[:3])
+
+
+op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+   "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+   kernel="batch_norm", variants="function",
+   shape=lambda input, *_: (shapes.same(input), *_channels(input)),
+   samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
+   grad={"input, weight, bias": _batch_norm_grad},
+   gaps={"reference": "batch_norm, which is its first result, has one",
+         "grad": "the statistics it returns serve the derivative and have none of their own"},
+   doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.")
+
+op("aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
+   "bool training, float eps, bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+   kernel="batch_norm_backward", variants="method",
+   shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
+       m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)),
+   grad={"grad_output, self, weight": batch_norm_twice},
+   gaps={"reference": "gradcheck of batch_norm compares it", "samples": "its inputs depend on each other"},
+   doc="Derivatives of batch_norm by input, weight and bias, None for those not in output_mask.")
+
+# ---- relatives -----------------------------------------------------------------------------------------------------
+
+
+def _by_channel(t, rank):
+    return t.reshape(1, -1, *[1] * (rank - 2))
+
+
+def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
+    import tinygrad_ext as tg
+
+    shape = input.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups <= 0 or shape[1] % num_groups:
+        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(shape)} and num_groups={num_groups}")
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and tuple(t.shape) != (shape[1],):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                               f"shape {list(t.shape)} and input of shape {list(shape)}")
+    each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
+    out = tg.layer_norm(input.reshape(shape[0] * num_groups, each), (each,), None, None, eps).reshape(shape)
+    out = out if weight is None else out * _by_channel(weight, len(shape))
+    return out if bias is None else out + _by_channel(bias, len(shape))
+
+
+def _group_samples(make):
+    yield Sample(make(2, 6, 3), 3, make(6), make(6))
+    yield Sample(make(2, 4), 2)
+
+
+def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    y = _np_layer_norm(x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps)
+    y = y.reshape(x.shape)
+    y = y if weight is None else y * weight.reshape(1, -1, *[1] * (x.ndim - 2))
+    return y if bias is None else y + bias.reshape(1, -1, *[1] * (x.ndim - 2))
+
+
+_GROUP_NORM = {
+    "compose": _group_norm, "variants": "function", "samples": _group_samples, "reference": _np_group_norm,
+    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 for "
+           "each example, then multiply by weight and add bias (C each).",
+}  # fmt: skip
+
+op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+   "bool cudnn_enabled=True) -> Tensor", **_GROUP_NORM)
+op("aten::group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+   "float eps=1e-05) -> Tensor", where="nn.functional", **_GROUP_NORM)
+
+
+def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
+    import tinygrad_ext as tg
+
+    n, c, *space = input.shape
+    if use_input_stats and input.numel() == n * c:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    w, b, mean, var = (t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var))
+    out = tg.native_batch_norm(input.reshape(1, n * c, *space), w, b, mean, var, use_input_stats, momentum, eps)[0]
+    if use_input_stats:
+        with tg.no_grad():
+            for running, moved in ((running_mean, mean), (running_var, var)):
+                if running is not None:
+                    running.copy_(moved.reshape(n, c).mean(0))
+    return out.reshape(input.shape)
+
+
+op("aten::instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+   "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+   compose=_instance_norm, variants="function", where="nn.functional",
+   samples=lambda make: iter([Sample(make(2, 3, 4)), Sample(make(2, 3, 4), None, None, make(3), make(3))]),
+   reference=lambda x, rm=None, rv=None, w=None, b=None: _np_group_norm(x, x.shape[1], w, b),
+   doc="batch_norm of each example by itself.")
+
+
+def _rms_norm(input, normalized_shape, weight, eps):
+    from tinygrad_ext import finfo
+
+    n = len(normalized_shape)
+    if tuple(input.shape[input.dim() - n:]) != tuple(normalized_shape) or n == 0:
+        text = ", ".join(map(str, normalized_shape))
+        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of size"
+                           f"{list(input.shape)}")
+    eps = finfo(input.dtype).eps if eps is None else eps
+    out = input * ((input * input).mean(tuple(range(-n, 0)), keepdim=True) + eps).rsqrt()
+    return out if weight is None else out * weight
+
+
+def _np_rms_norm(x, normalized_shape, weight=None, eps=None):
+    import numpy as np
+
+    axes = tuple(range(-len(normalized_shape), 0))
+    y = x / np.sqrt((x * x).mean(axes, keepdims=True) + (np.finfo(x.dtype).eps if eps is None else eps))
+    return y if weight is None else y * weight
+
+
+_RMS_NORM = {
+    "compose": _rms_norm, "variants": "function", "reference": _np_rms_norm,
+    "samples": lambda make: iter([Sample(make(3, 4), (4,), make(4)), Sample(make(2, 3, 4), (3, 4), eps=0.1)]),
+    "doc": "Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by weight.",
+}  # fmt: skip
+
+op("aten::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", **_RMS_NORM)
+op("aten::rms_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+   where="nn.functional", **_RMS_NORM)
+
+
+def _normalize(input, p, dim, eps):
+    return input / input.norm(p, dim, True).clamp_min(eps)
+
+
+op("aten::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor",
+   compose=_normalize, variants="function out", where="nn.functional",
+   samples=lambda make: iter([Sample(make(3, 4)), Sample(make(3, 4), p=1.0, dim=0), Sample(make(2, 3, 2), dim=-1)]),
+   reference=lambda x, p=2.0, dim=1, eps=1e-12: x / (abs(x) ** p).sum(dim, keepdims=True).clip(eps) ** (1 / p),
+   doc="Divide input by its p-norm over dim, which counts as at least eps.")
+
+
+def _cosine_similarity(x1, x2, dim, eps):
+    return (x1 * x2).sum(dim) / (x1.norm(2, dim).clamp_min(eps) * x2.norm(2, dim).clamp_min(eps))
+
+
+def _np_cosine(a, b, dim=1, eps=1e-8):
+    return (a * b).sum(dim) / ((a * a).sum(dim) ** 0.5 * (b * b).sum(dim) ** 0.5).clip(eps)
+
+
+op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+   compose=_cosine_similarity, variants="function",
+   samples=lambda make: iter([Sample(make(3, 4), make(3, 4)), Sample(make(3, 4), make(3, 4), dim=0)]),
+   reference=_np_cosine,
+   doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.")

@@ -20,7 +20,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     grad        {argument: rule}; a rule's parameter names say what it needs: grad, result, an argument,
                 <argument>_shape, <argument>_dtype, <argument>_geometry (sizes, strides, offset), needs (which
                 arguments want a gradient), grads (several outputs);
-                "grad" passes the gradient on, "zero" and "none" give none; a key "a, b" is a joint rule
+                "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
+                give none; a key "a, b" is a joint rule
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when the
                 kernel itself serves them
     variants    words of: function method inplace out (default: all four for scalar, the first two else)

@@ -9,6 +9,7 @@
 made with `make(...)` follow the dtype under test; those from `make.ints`, `make.bools`, `make.of` keep theirs.
 """
 
+import itertools
 import random
 
 
@@ -35,17 +36,21 @@ class Maker:
     """Makes random tensors of one dtype inside a domain, the same ones for the same seed.
 
     Arguments:
-        dtype: dtype of `make(...)`. domain: (low, high) for its values. requires_grad: of its floating tensors.
+        dtype: dtype of `make(...)`. domain: (low, high) for its values, or one such pair for each tensor of a sample,
+        taken in turn. requires_grad: of its floating tensors.
     """
 
     def __init__(self, dtype, domain=None, requires_grad=False, seed=0):
-        self.dtype, self.domain, self.requires_grad = dtype, domain or (-4, 4), requires_grad
+        self.dtype, self.requires_grad = dtype, requires_grad
+        domain = domain or (-4, 4)
+        self._domains = itertools.cycle(domain if isinstance(domain[0], tuple) else (domain,))
         self._random = random.Random(seed)
 
     def __call__(self, *shape, low=None, high=None):
         """Tensor of the dtype under test, uniform in the domain (or in [low, high])."""
-        low = self.domain[0] if low is None else low
-        high = self.domain[1] if high is None else high
+        least, most = next(self._domains)
+        low, high = least if low is None else low, most if high is None else high
+        shape = shape[0] if shape and isinstance(shape[0], (tuple, list)) else shape
         return self._wrap([self._value(low, high) for _ in range(_count(shape))], shape, self.dtype, self.requires_grad)
 
     def _value(self, low, high):

@@ -1,0 +1,55 @@
+/* An instance dict that is made when it is first written to.
+ *
+ * Cython's `cdef dict __dict__` makes a dict for every object, which doubles the cost of a small tensor. Here the
+ * type gets a tp_dictoffset instead, pointing at an object member that starts as NULL. */
+#ifndef TGX_INSTANCE_DICT_H
+#define TGX_INSTANCE_DICT_H
+#include <Python.h>
+
+/* The struct that Cython makes of the class; a macro, because it is declared after this header. */
+#define TGX_TENSOR struct __pyx_obj_12tinygrad_ext_4core_6tensor_Tensor
+#define TGX_DICT_OFFSET ((Py_ssize_t)offsetof(TGX_TENSOR, attributes))
+/* tp_new has put None there. */
+#define TGX_START_NULL(self) do { \
+        PyObject **place_ = &((TGX_TENSOR *)(self))->attributes; \
+        Py_DECREF(*place_); \
+        *place_ = NULL; \
+    } while (0)
+
+static int tgx_give_dict(PyObject *type, Py_ssize_t offset) {
+    static PyGetSetDef def = {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL};
+    PyTypeObject *t = (PyTypeObject *)type;
+    PyObject *descriptor = PyDescr_NewGetSet(t, &def);
+    int code;
+    if (descriptor == NULL) return -1;
+    t->tp_dictoffset = offset;
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict(t);
+    code = PyDict_SetItemString(dict, "__dict__", descriptor);
+    Py_DECREF(dict);
+#else
+    code = PyDict_SetItemString(t->tp_dict, "__dict__", descriptor);
+#endif
+    Py_DECREF(descriptor);
+    PyType_Modified(t);
+    return code;
+}
+
+/* A cleared dict must be NULL again, not the None that Cython's tp_clear leaves. */
+static Py_ssize_t tgx_dict_place;
+static inquiry tgx_plain_clear;
+static int tgx_clear_with_dict(PyObject *o) {
+    PyObject **place = (PyObject **)((char *)o + tgx_dict_place);
+    int code = tgx_plain_clear(o);
+    if (*place == Py_None) {
+        *place = NULL;
+        Py_DECREF(Py_None);
+    }
+    return code;
+}
+static void tgx_own_clear(PyObject *type, Py_ssize_t offset) {
+    tgx_dict_place = offset;
+    if (tgx_plain_clear == NULL) tgx_plain_clear = ((PyTypeObject *)type)->tp_clear;
+    ((PyTypeObject *)type)->tp_clear = tgx_clear_with_dict;
+}
+#endif

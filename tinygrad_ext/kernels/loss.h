@@ -1,0 +1,22 @@
+/* Squared distance of two dense arrays: elements, sum, derivative. */
+#ifndef TGX_LOSS_H
+#define TGX_LOSS_H
+#include <stddef.h>
+
+/* Elements of one partial sum; partial sums are added in order, so threads do not change the total. */
+#define TGX_LOSS_CHUNK 32768
+
+typedef struct {
+    char *out;
+    const char *x, *y;
+    const char *grad;       /* derivative: one factor for each element, or NULL */
+    double scale;           /* derivative: factor of all elements */
+    double *partial;        /* sum: one for each chunk */
+    ptrdiff_t n;
+} tgx_loss_job;
+
+typedef int (*tgx_loss_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);      /* elements lo to hi; sum: chunks */
+typedef struct { tgx_loss_fn square[2], sum[2], slope[2]; } tgx_loss_table;     /* float, double */
+
+extern const tgx_loss_table tgx_loss_base, tgx_loss_avx2, tgx_loss_avx512;
+#endif

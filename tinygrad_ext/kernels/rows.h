@@ -1,0 +1,51 @@
+/* Sums, maxima and moments of rows, once for each floating type: define T, NAME(x) and the limit T_MIN, then include.
+ *
+ * A long row is summed in blocks of ROW_BLOCK elements: inside a block in T, over the vector's lanes, between blocks in
+ * double. The order of additions follows from the row's length alone, so neither its place in memory nor the number
+ * of threads changes a bit. */
+#ifndef ROW_BLOCK
+#define ROW_BLOCK 1024
+#define SIMD _Pragma("omp simd")
+#define ROW_INLINE static inline __attribute__((unused))
+#endif
+
+ROW_INLINE T NAME(block_sum)(const T *x, ptrdiff_t n) {
+    T s = 0;
+    _Pragma("omp simd reduction(+:s)")
+    for (ptrdiff_t i = 0; i < n; i++) s += x[i];
+    return s;
+}
+
+/* Largest element, NaN apart. The lanes are compared by hand: gcc does not turn a float maximum into vector code
+ * as long as NaN counts. */
+ROW_INLINE T NAME(row_max)(const T *x, ptrdiff_t n) {
+    enum { LANES = 128 / sizeof(T) };
+    T lanes[LANES], m = T_MIN;
+    ptrdiff_t i = 0;
+    for (int k = 0; k < LANES; k++) lanes[k] = T_MIN;
+    for (; i + LANES <= n; i += LANES)
+        SIMD for (int k = 0; k < LANES; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+    for (int k = 0; k < LANES; k++) m = lanes[k] > m ? lanes[k] : m;
+    for (; i < n; i++) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+/* Mean and sum of squared distances from it, by Chan's rule for joining blocks. */
+ROW_INLINE void NAME(moments_add)(const T *x, ptrdiff_t n, double *count, double *mean, double *m2) {
+    for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
+        const T *b = x + at;
+        ptrdiff_t len = n - at < ROW_BLOCK ? n - at : ROW_BLOCK;
+        T block_mean = NAME(block_sum)(b, len) / (T)len, squares = 0, rest = 0;
+        _Pragma("omp simd reduction(+:squares, rest)")
+        for (ptrdiff_t i = 0; i < len; i++) {
+            T d = b[i] - block_mean;
+            squares += d * d;
+            rest += d;
+        }
+        double exact = (double)block_mean + (double)rest / len;      /* the rounded mean's own error */
+        double delta = exact - *mean, total = *count + len;
+        *m2 += (double)squares - (double)rest * rest / len + delta * delta * *count * len / total;
+        *mean += delta * len / total;
+        *count = total;
+    }
+}

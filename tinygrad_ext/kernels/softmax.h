@@ -1,0 +1,21 @@
+/* Softmax, log-softmax and their derivatives over the middle dimension of (outer, n, inner), all dense. */
+#ifndef TGX_SOFTMAX_H
+#define TGX_SOFTMAX_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* Columns that are worked on together when inner > 1; a unit of work is then one such block, else one row. */
+#define TGX_SOFTMAX_COLUMNS 64
+
+typedef struct {
+    char *out;
+    const char *a, *b, *c;  /* forward, lse: input; backward: gradient and output; scaled: input, lse, scale */
+    int64_t n, inner;
+    int log;
+} tgx_softmax_job;
+
+typedef int (*tgx_softmax_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
+typedef struct { tgx_softmax_fn forward[2], backward[2], lse[2], scaled[2]; } tgx_softmax_table;   /* float, double */
+
+extern const tgx_softmax_table tgx_softmax_base, tgx_softmax_avx2, tgx_softmax_avx512;
+#endif

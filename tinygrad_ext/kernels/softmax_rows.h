@@ -1,0 +1,198 @@
+/* Included by softmax_isa.h with T float and double.
+ *
+ * Rows (inner == 1) and columns (inner > 1) have bodies of their own: a row is reduced over the lanes of a vector,
+ * columns lie side by side in one and are reduced one row after the other. Either way a row or block of columns is
+ * read from memory once and found in the cache afterwards. */
+
+/* sum exp(x - m), the exponentials kept in out if it is not NULL. */
+static double NAME(exp_sum)(const T *x, T *out, ptrdiff_t n, T m) {
+    T buffer[ROW_BLOCK];
+    double total = 0;
+    for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
+        ptrdiff_t len = n - at < ROW_BLOCK ? n - at : ROW_BLOCK;
+        T *to = out ? out + at : buffer;
+        SIMD for (ptrdiff_t i = 0; i < len; i++) to[i] = NAME(vm_exp)(x[at + i] - m);
+        total += NAME(block_sum)(to, len);
+    }
+    return total;
+}
+
+static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too) {
+    T m = NAME(row_max)(x, n);
+    double sum = NAME(exp_sum)(x, log_too ? NULL : out, n, m);
+    if (log_too) {
+        T shift = (T)log(sum);
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - m) - shift;
+    } else {
+        T scale = (T)(1.0 / sum);
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = out[i] * scale;
+    }
+}
+
+static void NAME(row_backward)(const T *g, const T *y, T *out, ptrdiff_t n, int log_too) {
+    double total = 0;
+    for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
+        ptrdiff_t len = n - at < ROW_BLOCK ? n - at : ROW_BLOCK;
+        T s = 0;
+        if (log_too) s = NAME(block_sum)(g + at, len);
+        else {
+            _Pragma("omp simd reduction(+:s)")
+            for (ptrdiff_t i = at; i < at + len; i++) s += g[i] * y[i];
+        }
+        total += s;
+    }
+    T s = (T)total;
+    if (log_too) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = g[i] - NAME(vm_exp)(y[i]) * s;
+    } else {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] - s) * y[i];
+    }
+}
+
+/* Maximum, and sum of exponentials, of w columns; the exponentials kept in out if it is not NULL. */
+static void NAME(columns_sum)(const T *x, T *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t w, T *m, double *sum) {
+    T part[TGX_SOFTMAX_COLUMNS];
+    for (ptrdiff_t j = 0; j < w; j++) m[j] = T_MIN, sum[j] = 0;
+    for (ptrdiff_t c = 0; c < n; c++)
+        SIMD for (ptrdiff_t j = 0; j < w; j++) m[j] = x[c * inner + j] > m[j] ? x[c * inner + j] : m[j];
+    for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
+        ptrdiff_t end = n - at < ROW_BLOCK ? n : at + ROW_BLOCK;
+        for (ptrdiff_t j = 0; j < w; j++) part[j] = 0;
+        for (ptrdiff_t c = at; c < end; c++) {
+            if (out) {
+                SIMD for (ptrdiff_t j = 0; j < w; j++) {
+                    T e = NAME(vm_exp)(x[c * inner + j] - m[j]);
+                    out[c * inner + j] = e;
+                    part[j] += e;
+                }
+            } else {
+                SIMD for (ptrdiff_t j = 0; j < w; j++) part[j] += NAME(vm_exp)(x[c * inner + j] - m[j]);
+            }
+        }
+        for (ptrdiff_t j = 0; j < w; j++) sum[j] += part[j];
+    }
+}
+
+static void NAME(columns)(const T *x, T *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t w, int log_too) {
+    T m[TGX_SOFTMAX_COLUMNS], k[TGX_SOFTMAX_COLUMNS];
+    double sum[TGX_SOFTMAX_COLUMNS];
+    NAME(columns_sum)(x, log_too ? NULL : out, n, inner, w, m, sum);
+    for (ptrdiff_t j = 0; j < w; j++) k[j] = (T)(log_too ? log(sum[j]) : 1.0 / sum[j]);
+    for (ptrdiff_t c = 0; c < n; c++) {
+        const T *from = x + c * inner;
+        T *to = out + c * inner;
+        if (log_too) {
+            SIMD for (ptrdiff_t j = 0; j < w; j++) to[j] = (from[j] - m[j]) - k[j];
+        } else {
+            SIMD for (ptrdiff_t j = 0; j < w; j++) to[j] = to[j] * k[j];
+        }
+    }
+}
+
+static void NAME(columns_backward)(const T *g, const T *y, T *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t w, int log_too) {
+    T part[TGX_SOFTMAX_COLUMNS];
+    double total[TGX_SOFTMAX_COLUMNS] = {0};
+    for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
+        ptrdiff_t end = n - at < ROW_BLOCK ? n : at + ROW_BLOCK;
+        for (ptrdiff_t j = 0; j < w; j++) part[j] = 0;
+        for (ptrdiff_t c = at; c < end; c++) {
+            const T *gc = g + c * inner, *yc = y + c * inner;
+            if (log_too) {
+                SIMD for (ptrdiff_t j = 0; j < w; j++) part[j] += gc[j];
+            } else {
+                SIMD for (ptrdiff_t j = 0; j < w; j++) part[j] += gc[j] * yc[j];
+            }
+        }
+        for (ptrdiff_t j = 0; j < w; j++) total[j] += part[j];
+    }
+    for (ptrdiff_t j = 0; j < w; j++) part[j] = (T)total[j];
+    for (ptrdiff_t c = 0; c < n; c++) {
+        const T *gc = g + c * inner, *yc = y + c * inner;
+        T *to = out + c * inner;
+        if (log_too) {
+            SIMD for (ptrdiff_t j = 0; j < w; j++) to[j] = gc[j] - NAME(vm_exp)(yc[j]) * part[j];
+        } else {
+            SIMD for (ptrdiff_t j = 0; j < w; j++) to[j] = (gc[j] - part[j]) * yc[j];
+        }
+    }
+}
+
+/* Where unit u of a job begins, and how many columns it has. */
+ROW_INLINE ptrdiff_t NAME(place)(const tgx_softmax_job *job, ptrdiff_t u, ptrdiff_t *outer, ptrdiff_t *first) {
+    ptrdiff_t blocks = (job->inner + TGX_SOFTMAX_COLUMNS - 1) / TGX_SOFTMAX_COLUMNS;
+    *outer = u / blocks;
+    *first = u % blocks * TGX_SOFTMAX_COLUMNS;
+    return job->inner - *first < TGX_SOFTMAX_COLUMNS ? job->inner - *first : TGX_SOFTMAX_COLUMNS;
+}
+
+static int NAME(forward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_softmax_job *job = ctx;
+    const T *x = (const T *)job->a;
+    T *out = (T *)job->out;
+    ptrdiff_t n = job->n, outer, first;
+    for (ptrdiff_t u = lo; u < hi; u++) {
+        if (job->inner == 1) {
+            NAME(row)(x + u * n, out + u * n, n, job->log);
+            continue;
+        }
+        ptrdiff_t w = NAME(place)(job, u, &outer, &first), at = outer * n * job->inner + first;
+        NAME(columns)(x + at, out + at, n, job->inner, w, job->log);
+    }
+    return 0;
+}
+
+static int NAME(backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_softmax_job *job = ctx;
+    const T *g = (const T *)job->a, *y = (const T *)job->b;
+    T *out = (T *)job->out;
+    ptrdiff_t n = job->n, outer, first;
+    for (ptrdiff_t u = lo; u < hi; u++) {
+        if (job->inner == 1) {
+            NAME(row_backward)(g + u * n, y + u * n, out + u * n, n, job->log);
+            continue;
+        }
+        ptrdiff_t w = NAME(place)(job, u, &outer, &first), at = outer * n * job->inner + first;
+        NAME(columns_backward)(g + at, y + at, out + at, n, job->inner, w, job->log);
+    }
+    return 0;
+}
+
+/* log(sum(exp(x))) of each row or column: out is (outer, inner). */
+static int NAME(lse)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_softmax_job *job = ctx;
+    const T *x = (const T *)job->a;
+    T *out = (T *)job->out, m[TGX_SOFTMAX_COLUMNS];
+    double sum[TGX_SOFTMAX_COLUMNS];
+    ptrdiff_t n = job->n, outer, first;
+    for (ptrdiff_t u = lo; u < hi; u++) {
+        if (job->inner == 1) {
+            m[0] = NAME(row_max)(x + u * n, n);
+            out[u] = (T)(m[0] + log(NAME(exp_sum)(x + u * n, NULL, n, m[0])));
+            continue;
+        }
+        ptrdiff_t w = NAME(place)(job, u, &outer, &first);
+        NAME(columns_sum)(x + outer * n * job->inner + first, NULL, n, job->inner, w, m, sum);
+        for (ptrdiff_t j = 0; j < w; j++) out[outer * job->inner + first + j] = (T)(m[j] + log(sum[j]));
+    }
+    return 0;
+}
+
+/* scale * exp(x - lse), lse and scale (outer, inner): the derivative of cross entropy but for the targets' own part. */
+static int NAME(scaled)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_softmax_job *job = ctx;
+    const T *x = (const T *)job->a, *lse = (const T *)job->b, *scale = (const T *)job->c;
+    T *out = (T *)job->out;
+    ptrdiff_t n = job->n, outer, first;
+    for (ptrdiff_t u = lo; u < hi; u++) {
+        if (job->inner == 1) {
+            T shift = lse[u], k = scale[u];
+            SIMD for (ptrdiff_t i = u * n; i < u * n + n; i++) out[i] = NAME(vm_exp)(x[i] - shift) * k;
+            continue;
+        }
+        ptrdiff_t w = NAME(place)(job, u, &outer, &first);
+        const T *shift = lse + outer * job->inner + first, *k = scale + outer * job->inner + first;
+        for (ptrdiff_t c = 0, at = outer * n * job->inner + first; c < n; c++, at += job->inner)
+            SIMD for (ptrdiff_t j = 0; j < w; j++) out[at + j] = NAME(vm_exp)(x[at + j] - shift[j]) * k[j];
+    }
+    return 0;
+}

@@ -1,0 +1,33 @@
+"""Layers, activations and losses as functions.
+
+The names come from the op records: everything a record puts under ``nn.functional``, and the functions at the top of
+the package that PyTorch lists here too.
+"""
+
+from ..registry import functions
+
+_PLACE = "nn.functional."
+_FROM_TOP = (
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "logsigmoid",
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu", "relu_", "rrelu_", "selu_", "sigmoid",
+    "softmax", "log_softmax", "tanh", "threshold_",
+)  # fmt: skip
+
+
+def _gather():
+    found = {name: functions[name] for name in _FROM_TOP if name in functions}
+    found.update({path[len(_PLACE):]: f for path, f in functions.items() if path.startswith(_PLACE)})
+    return found
+
+
+globals().update(_gather())
+__all__ = sorted(_gather())
+
+
+def __getattr__(name):
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, 1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise AttributeError(f"module 'tinygrad_ext.nn.functional' has no attribute '{name}'.{hint}")
