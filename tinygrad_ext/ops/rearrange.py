@@ -128,7 +128,7 @@ op("aten::diag(Tensor self, int diagonal=0) -> Tensor",
    doc="A vector on the diagonal of a matrix of zeros, or a copy of a matrix' diagonal.")
 
 op("aten::tril(Tensor self, int diagonal=0) -> Tensor",
-   kernel="tril", shape=same, variants="function method inplace out", types=_ALL,
+   kernel="tril", takes_out=True, shape=same, variants="function method inplace out", types=_ALL,
    grad={"self": lambda grad, diagonal: grad.tril(diagonal)},
    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 1), Sample(make(2, 3, 2), -1), Sample(make(0, 2)), Sample(make(2, 2), -9)],
    reference="numpy.tril",
@@ -136,7 +136,7 @@ op("aten::tril(Tensor self, int diagonal=0) -> Tensor",
    doc="The lower triangle of the matrices in the last two dimensions, up to `diagonal` above the main one; the rest is zero.")
 
 op("aten::triu(Tensor self, int diagonal=0) -> Tensor",
-   kernel="triu", shape=same, variants="function method inplace out", types=_ALL,
+   kernel="triu", takes_out=True, shape=same, variants="function method inplace out", types=_ALL,
    grad={"self": lambda grad, diagonal: grad.triu(diagonal)},
    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 1), Sample(make(2, 3, 2), -1), Sample(make(0, 2)), Sample(make(2, 2), 9)],
    reference="numpy.triu",
