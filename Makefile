@@ -22,7 +22,7 @@ build: $(VENV)/.build
 lint: $(VENV)/.lint build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint tinygrad_ext
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint tinygrad_ext
 	$(BIN)/mypy
 
 format: $(VENV)/.lint

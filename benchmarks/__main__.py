@@ -12,7 +12,9 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 def arguments():
     """The parsed command line."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks", description="Times against PyTorch and NumPy, and budgets.")
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Times against PyTorch and NumPy, and budgets."
+    )
     p.add_argument("--json", metavar="FILE", help="also write all figures to FILE")
     p.add_argument("--filter", metavar="TEXT", default="", help="only cases whose group or name contains TEXT")
     p.add_argument("--threads", type=int, default=1, help="threads of every library (default 1)")
@@ -41,6 +43,7 @@ def main():
     chosen = [c for c in (per_op.cases() if options.ops else CASES) if options.filter in f"{c.group} {c.name}"]
     rounds, seconds = (5, 0.02) if options.quick else (15, 0.2)
     rows = runner.run(chosen, found, time.time_ns() & 0xFFFFFFFF, rounds, seconds, _progress(len(chosen)))
+    rows = [r for r in rows if r.group != per_op.GROWN or not r.missing]
     for name, probe in () if options.ops else process.PROBES.items():
         if options.filter in f"process {name}":
             with machine.Watch() as watch:
@@ -58,7 +61,13 @@ def _progress(total):
     def step(row):
         done.append(row)
         if sys.stderr.isatty():
-            print(f"\r{len(done)}/{total} {row.name:<40}", end="\n" if len(done) == total else "", file=sys.stderr, flush=True)
+            print(
+                f"\r{len(done)}/{total} {row.name:<40}",
+                end="\n" if len(done) == total else "",
+                file=sys.stderr,
+                flush=True,
+            )
+
     return step
 
 

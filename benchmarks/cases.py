@@ -33,25 +33,35 @@ CASES = []
 
 def case(name, group, budget, variants=PLAIN, also=()):
     """Decorator: add the function as the builder of a case."""
+
     def add(build):
         CASES.append(Case(name, group, budget, build, variants, also))
         return build
+
     return add
 
 
 def small(name, budget, call, *shapes, variants=VARIANTS, numpy=True, grad=False):
     """A call on a few small operands: `call(lib.module, *operands)` returns the callable."""
+
     def build(lib, draw):
         operands = [draw(lib, *s, grad=grad and i == 0) for i, s in enumerate(shapes)]
         return call(lib.module, *operands)
+
     CASES.append(Case(name, "small", budget, build, variants, ("numpy",) if numpy else ()))
 
 
 def large(name, call, *shapes, budget=1.0, group="large", numpy=True):
     """A call on large float32 operands."""
+
     def build(lib, draw):
         return call(lib.module, *[draw(lib, *s) for s in shapes])
+
     CASES.append(Case(name, group, budget, build, PLAIN, ("numpy",) if numpy else ()))
+
+
+def _cat(cat, *tensors):
+    return lambda: cat(tensors)
 
 
 # ---- small ops: 8 elements -----------------------------------------------------------------------------------------
@@ -64,12 +74,20 @@ small("add with grad", 0.20, lambda m, a, b: lambda: a + b, (8,), (8,), variants
 small("view", 0.25, lambda m, a: lambda: a.view(2, 4), (8,), numpy=False)
 small("t", 0.25, lambda m, a: lambda: a.t(), (2, 4), numpy=False)
 small("matmul 2x8x4", 0.25, lambda m, a, b: lambda: a @ b, (2, 8), (8, 4))
-small("cat", 0.25, lambda m, a, b: lambda f=getattr(m, "cat", None) or m.concatenate: f((a, b)), (8,), (8,))
+small("cat", 0.25, lambda m, a, b: _cat(m.concatenate, a, b), (8,), (8,))
 small("sum(dim)", 0.25, lambda m, a: lambda: a.sum(1), (2, 4))
 small("index [i]", 0.30, lambda m, a: lambda: a[1], (2, 4))
 small("index [i, a:b]", 0.30, lambda m, a: lambda: a[1, 1:3], (2, 4))
-small("fwd+bwd (a*b+a).sum()", 0.12,
-      lambda m, a, b: lambda: (a * b + a).sum().backward(), (8,), (8,), variants=FLOATING, numpy=False, grad=True)
+small(
+    "fwd+bwd (a*b+a).sum()",
+    0.12,
+    lambda m, a, b: lambda: (a * b + a).sum().backward(),
+    (8,),
+    (8,),
+    variants=FLOATING,
+    numpy=False,
+    grad=True,
+)
 
 
 @case("index [tensor]", "small", 0.30, VARIANTS, ("numpy",))
@@ -92,6 +110,7 @@ def _tensor(lib, draw):
 
 # ---- a small network -----------------------------------------------------------------------------------------------
 
+
 def _mlp(lib, draw):
     nn = lib.module.nn
     lib.module.manual_seed(0)
@@ -113,6 +132,7 @@ def _training_step(lib, draw, optimizer):
         opt.zero_grad()
         mse(model(x), y).backward()
         opt.step()
+
     return step
 
 
@@ -137,7 +157,12 @@ for n, size in ((M, "1M"), (4 * M, "4M")):
     large(f"relu {size}", lambda m, a: lambda: m.relu(a), (n,), numpy=False)
     large(f"sum {size}", lambda m, a: lambda: a.sum(), (n,))
     large(f"softmax {size}", lambda m, a: lambda: m.softmax(a, 1), (n // 1024, 1024), numpy=False)
-    large(f"layer norm {size}", lambda m, a: lambda: m.nn.functional.layer_norm(a, (1024,)), (n // 1024, 1024), numpy=False)
+    large(
+        f"layer norm {size}",
+        lambda m, a: lambda: m.nn.functional.layer_norm(a, (1024,)),
+        (n // 1024, 1024),
+        numpy=False,
+    )
     large(f"transposed add {size}", lambda m, a, b: lambda: a + b.T, (n // 1024, 1024), (1024, n // 1024))
 
 
@@ -149,28 +174,41 @@ def _gather(lib, draw):
 
 # ---- forward + backward at a million elements ----------------------------------------------------------------------
 
+
 def backward(name, forward, shape=(1024, 1024), also_grad=()):
     """Forward of `forward(module, x, *others)`, backward with a given gradient."""
+
     def build(lib, draw):
         x = draw(lib, *shape, grad=True)
         others = [draw(lib, *s, grad=True) for s in also_grad]
         run = forward(lib.module, x, *others)
         seed = draw(lib, *run().shape)
         return lambda: run().backward(seed)
+
     CASES.append(Case(f"fwd+bwd {name} 1M", "backward", 1.0, build))
 
 
 backward("sigmoid", lambda m, x: lambda: m.sigmoid(x))
 backward("gelu", lambda m, x: lambda: m.nn.functional.gelu(x))
 backward("softmax", lambda m, x: lambda: m.softmax(x, 1))
-backward("layer_norm", lambda m, x, w, b: lambda: m.nn.functional.layer_norm(x, (1024,), w, b), also_grad=((1024,), (1024,)))
-backward("batch_norm", lambda m, x, w, b: lambda: m.nn.functional.batch_norm(x, None, None, w, b, True),
-         shape=(16, 64, 32, 32), also_grad=((64,), (64,)))
+backward(
+    "layer_norm", lambda m, x, w, b: lambda: m.nn.functional.layer_norm(x, (1024,), w, b), also_grad=((1024,), (1024,))
+)
+backward(
+    "batch_norm",
+    lambda m, x, w, b: lambda: m.nn.functional.batch_norm(x, None, None, w, b, True),
+    shape=(16, 64, 32, 32),
+    also_grad=((64,), (64,)),
+)
 
 
 @case("fwd+bwd cross_entropy 1M", "backward", 1.0)
 def _cross_entropy(lib, draw):
-    x, target, loss = draw(lib, 1024, 1024, grad=True), draw.ints(lib, 1024, 1024), lib.module.nn.functional.cross_entropy
+    x, target, loss = (
+        draw(lib, 1024, 1024, grad=True),
+        draw.ints(lib, 1024, 1024),
+        lib.module.nn.functional.cross_entropy,
+    )
     return lambda: loss(x, target).backward()
 
 
@@ -178,7 +216,22 @@ def _cross_entropy(lib, draw):
 
 large("GEMM 256", lambda m, a, b: lambda: a @ b, (256, 256), (256, 256), budget=0.6, group="products")
 large("GEMM 1024", lambda m, a, b: lambda: a @ b, (1024, 1024), (1024, 1024), budget=0.55, group="products")
-large("linear 128x784x512", lambda m, x, w, b: lambda f=m.nn.functional.linear: f(x, w, b), (128, 784), (512, 784), (512,),
-      budget=0.6, group="products", numpy=False)
-large("conv 3x3 8x64x56x56", lambda m, x, w: lambda f=m.nn.functional.conv2d: f(x, w, padding=1),
-      (8, 64, 56, 56), (64, 64, 3, 3), budget=2.0, group="products", numpy=False)
+large(
+    "linear 128x784x512",
+    lambda m, x, w, b: lambda f=m.nn.functional.linear: f(x, w, b),
+    (128, 784),
+    (512, 784),
+    (512,),
+    budget=0.6,
+    group="products",
+    numpy=False,
+)
+large(
+    "conv 3x3 8x64x56x56",
+    lambda m, x, w: lambda f=m.nn.functional.conv2d: f(x, w, padding=1),
+    (8, 64, 56, 56),
+    (64, 64, 3, 3),
+    budget=2.0,
+    group="products",
+    numpy=False,
+)

@@ -29,7 +29,7 @@ def load(threads):
             module = importlib.import_module(name)
         except ImportError:
             continue
-        if name != "numpy":         # NumPy's threads are an environment variable, see __main__.py
+        if name != "numpy":  # NumPy's threads are an environment variable, see __main__.py
             module.set_num_threads(threads)
         found.append(Library(name, module))
     return found

@@ -5,7 +5,7 @@ import platform
 import time
 
 TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-TOO_MUCH = 0.10     # share of one core that others may use before figures are doubtful
+TOO_MUCH = 0.10  # share of one core that others may use before figures are doubtful
 
 
 def _busy():
@@ -35,7 +35,7 @@ class Watch:
     def __exit__(self, *_):
         wall, busy, own = self._start
         wall = time.perf_counter() - wall
-        if busy is not None and wall > 0.05:        # below that the kernel's ticks are too coarse
+        if busy is not None and wall > 0.05:  # below that the kernel's ticks are too coarse
             self.foreign = max(0.0, (_busy() - busy - (_own() - own)) / wall)
 
 
@@ -64,7 +64,10 @@ def describe(libraries, threads):
 
     return {
         "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
-        "blas": blas_info(), "loops": cpu_level(), "threads": threads, "load": load_average(),
+        "blas": blas_info(),
+        "loops": cpu_level(),
+        "threads": threads,
+        "load": load_average(),
         "python": platform.python_version(),
         "versions": {lib.name: lib.module.__version__ for lib in libraries},
     }

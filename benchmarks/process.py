@@ -40,7 +40,9 @@ print(peak() - before)
 def _child(code, name):
     """The number a child process prints, or None when it fails."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code.format(name=name)], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(name=name)], env=env, capture_output=True, text=True, check=False
+    )
     return (float(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip().split("\n")[-1])
 
 
@@ -51,7 +53,7 @@ def import_time(libraries, repeats):
     for _ in range(repeats + 1):
         for name, found in times.items():
             found.append(_child(_IMPORT, name)[0])
-    row.values = {name: statistics.median(t[1:]) for name, t in times.items()}      # the first one filled disk caches
+    row.values = {name: statistics.median(t[1:]) for name, t in times.items()}  # the first one filled disk caches
     if "torch" in libraries:
         row.values["torch"] = statistics.median(_child(_IMPORT, "torch")[0] for _ in range(2))
     row.ratio = row.values["tinygrad_ext"] / row.values["numpy"]
@@ -84,8 +86,11 @@ def installed_size(libraries, repeats):
 
 def _size(name, suffixes):
     folder = Path(importlib.util.find_spec(name).origin).parent
-    return sum(f.stat().st_size for f in folder.rglob("*")
-               if f.is_file() and "__pycache__" not in f.parts and (suffixes is None or f.suffix in suffixes))
+    return sum(
+        f.stat().st_size
+        for f in folder.rglob("*")
+        if f.is_file() and "__pycache__" not in f.parts and (suffixes is None or f.suffix in suffixes)
+    )
 
 
 PROBES = {"import": import_time, "peak memory": training_memory, "installed size": installed_size}

@@ -2,7 +2,10 @@
 
 import json
 
-UNITS = {"s": (("s", 1), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)), "B": (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1))}
+UNITS = {
+    "s": (("s", 1), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)),
+    "B": (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)),
+}
 COLUMNS = ("case", "ours", "PyTorch", "NumPy", "ratio", "budget", "")
 LIBRARIES = ("tinygrad_ext", "torch", "numpy")
 
@@ -17,11 +20,15 @@ def quantity(value, unit="s"):
 
 def cells(row):
     """The strings of one line of the table."""
-    share = f" (others used {row.foreign:.0%} of a core)" if row.foreign > 0.1 else ""
+    share = f" (others: {row.foreign:.0%} of a core)" if row.foreign > 0.1 else ""
     note = f"missing: {row.missing}" if row.missing else row.mark
-    return (row.name, *(quantity(row.values.get(name), row.unit) for name in LIBRARIES),
-            "" if row.ratio is None else f"{row.ratio:.2f}", "" if row.budget is None else f"{row.budget:.2f}",
-            (note if len(note) < 60 else note[:57] + "...") + share)
+    return (
+        row.name,
+        *(quantity(row.values.get(name), row.unit) for name in LIBRARIES),
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        "" if row.budget is None else f"{row.budget:.2f}",
+        (note if len(note) < 60 else note[:57] + "...") + share,
+    )
 
 
 def head(info):
@@ -39,15 +46,19 @@ def verdict(rows, info, too_much):
     """Lines below the table."""
     compared = [r for r in rows if r.mark in ("ok", "over")]
     over = [r.name for r in compared if r.mark == "over"]
-    lines = [f"{len(compared) - len(over)} of {len(compared)} rows within budget"
-             + (f"; over: {', '.join(over)}" if over else "")]
+    lines = [
+        f"{len(compared) - len(over)} of {len(compared)} rows within budget"
+        + (f"; over: {', '.join(over)}" if over else "")
+    ]
     missing = sum(bool(r.missing) for r in rows)
     if missing:
         lines.append(f"{missing} rows did not run, because a part is missing")
     disturbed = sum(r.foreign > too_much for r in rows)
     if disturbed or (info["load"] or 0) > info["threads"] + 0.5:
-        lines.append(f"DOUBTFUL: other processes used the machine during {disturbed} of {len(rows)} rows "
-                     f"(load {info['load']} at the start). Repeat on an idle machine.")
+        lines.append(
+            f"DOUBTFUL: other processes used the machine during {disturbed} of {len(rows)} rows "
+            f"(load {info['load']} at the start). Repeat on an idle machine."
+        )
     return lines
 
 
@@ -82,7 +93,13 @@ def _show_rich(console, rows, info, too_much):
         console.print(Text(line))
     table = Table(box=None, header_style="bold")
     for k, title in enumerate(COLUMNS):
-        table.add_column(title, justify="left" if k in (0, len(COLUMNS) - 1) else "right", no_wrap=True)
+        last = k == len(COLUMNS) - 1
+        table.add_column(
+            title,
+            justify="left" if k == 0 or last else "right",
+            no_wrap=True,
+            min_width=None if last else max(len(cells(r)[k]) for r in rows),
+        )
     group = None
     for row in rows:
         if row.group != group:
@@ -98,11 +115,26 @@ def _show_rich(console, rows, info, too_much):
 
 def write_json(path, rows, info):
     """Everything that was measured, for comparing runs."""
-    data = {"info": info, "rows": [{
-        "name": r.name, "group": r.group, "unit": r.unit, "values": r.values, "ratio": r.ratio, "budget": r.budget,
-        "mark": r.mark, "missing": r.missing, "foreign": round(r.foreign, 3),
-        "variants": [{"dtype": v.dtype, "strided": v.strided, "values": values, "ratio": ratio}
-                     for v, values, ratio in r.variants],
-    } for r in rows]}
+    data = {
+        "info": info,
+        "rows": [
+            {
+                "name": r.name,
+                "group": r.group,
+                "unit": r.unit,
+                "values": r.values,
+                "ratio": r.ratio,
+                "budget": r.budget,
+                "mark": r.mark,
+                "missing": r.missing,
+                "foreign": round(r.foreign, 3),
+                "variants": [
+                    {"dtype": v.dtype, "strided": v.strided, "values": values, "ratio": ratio}
+                    for v, values, ratio in r.variants
+                ],
+            }
+            for r in rows
+        ],
+    }
     with open(path, "w") as f:
         json.dump(data, f, indent=1)

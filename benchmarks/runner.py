@@ -21,11 +21,11 @@ class Row:
     name: str
     group: str
     budget: float | None
-    values: dict = field(default_factory=dict)      # library -> value
+    values: dict = field(default_factory=dict)  # library -> value
     ratio: float | None = None
-    variants: list = field(default_factory=list)    # (variant, values, ratio)
-    missing: str = ""                               # why our side cannot run it
-    foreign: float = 0.0                            # share of a core that others used meanwhile
+    variants: list = field(default_factory=list)  # (variant, values, ratio)
+    missing: str = ""  # why our side cannot run it
+    foreign: float = 0.0  # share of a core that others used meanwhile
     unit: str = "s"
 
     @property
@@ -42,7 +42,7 @@ def run(cases, libraries, seed, rounds, seconds, progress=lambda row: None):
     """Rows of all cases, each measured for `seconds` a library and variant, split into rounds."""
     rows = []
     gc.collect()
-    gc.freeze()             # the libraries' own objects are not what the collector should walk in a timed loop
+    gc.freeze()  # the libraries' own objects are not what the collector should walk in a timed loop
     for c in cases:
         with Watch() as watch:
             row = _run_case(c, libraries, seed, rounds, seconds)
@@ -62,7 +62,7 @@ def _run_case(c, libraries, seed, rounds, seconds):
             try:
                 calls[lib.name] = c.build(lib, Draw(seed, variant.dtype, variant.strided))
                 calls[lib.name]()
-            except Exception as error:      # a part that does not exist yet must not end the run
+            except Exception as error:  # a part that does not exist yet must not end the run
                 calls.pop(lib.name, None)
                 if lib.name == "tinygrad_ext":
                     row.missing = f"{type(error).__name__}: {error}".split("\n")[0]
@@ -70,8 +70,9 @@ def _run_case(c, libraries, seed, rounds, seconds):
             return row
         values = medians(calls, rounds, seconds)
         row.variants.append((variant, values, _ratio(values)))
-    row.values = {name: statistics.median(v[name] for _, v, _ in row.variants if name in v)
-                  for name in row.variants[0][1]}
+    row.values = {
+        name: statistics.median(v[name] for _, v, _ in row.variants if name in v) for name in row.variants[0][1]
+    }
     ratios = [r for _, _, r in row.variants if r is not None]
     row.ratio = statistics.median(ratios) if ratios else None
     return row

@@ -24,8 +24,14 @@ def test_where_names_file_line_kernel_derivative_owner_checks_and_page(capsys):
     code, out = run(capsys, "ops", "where", "exp")
     record = tg.exp.overloads[0].record
     assert code == 0
-    for wanted in (f"tinygrad_ext/ops/elementary.py:{record.line}", "pointwise, loops exp_{f32,f64}", "yes, by self",
-                   "owner       tinygrad_ext", "pytest -k exp", "docs/reference/elementary.md#exp"):
+    for wanted in (
+        f"tinygrad_ext/ops/elementary.py:{record.line}",
+        "pointwise, loops exp_{f32,f64}",
+        "yes, by self",
+        "owner       tinygrad_ext",
+        "pytest -k exp",
+        "docs/reference/elementary.md#exp",
+    ):
         assert wanted in out.out
 
 
@@ -91,6 +97,8 @@ def _helper(x):
 
 
 def test_the_package_does_not_load_its_command_line():
-    code = ("import sys, tinygrad_ext; bad = {'rich', 'click', 'argparse', 'tinygrad_ext.cli', 'tinygrad_ext.describe', "
-            "'tinygrad_ext.stubs', 'tinygrad_ext.testing'} & set(sys.modules); assert not bad, bad")
+    code = (
+        "import sys, tinygrad_ext; bad = {'rich', 'click', 'argparse', 'tinygrad_ext.cli', 'tinygrad_ext.describe', "
+        "'tinygrad_ext.stubs', 'tinygrad_ext.testing'} & set(sys.modules); assert not bad, bad"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,10 @@
 """The reference pages are fresh, and every Python snippet of the hand-written pages runs."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,13 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if docs.FOLDER not in p.parents)]
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.M | re.S)
 
+RUN = """
+import json, sys
+names = {"__name__": "__page__", "__file__": sys.argv[1]}
+for line, code in json.load(sys.stdin):
+    exec(compile("\\n" * (line - 1) + code, sys.argv[1], "exec"), names)
+"""
+
 
 def snippets(page):
     """(line number, code) of a page's blocks that are meant to run."""
@@ -19,14 +30,22 @@ def snippets(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)             # snippets may save files
+def test_snippets_of_a_page_run_in_order(page, tmp_path):
     blocks = snippets(page)
     if not blocks:
         pytest.skip("no Python on this page")
-    names = {"__name__": "__page__"}
-    for line, code in blocks:
-        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+    # a process of its own, and a folder: snippets register ops and save files
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN, str(page)],
+        input=json.dumps(blocks),
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -4,9 +4,12 @@
 number of gaps is fixed here and may only fall.
 """
 
+import functools
 import importlib.util
 import warnings
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -129,6 +132,31 @@ def test_derivatives(op, order):
         sweep.derivatives_check(op, sample, order)
 
 
+@functools.lru_cache(maxsize=1)
+def golden():
+    """op name -> {(dtype, sample, result): array}: PyTorch 2.13's results, see tests/golden/make_ops.py."""
+    found = {}
+    with np.load(Path(__file__).parent / "golden" / "ops.npz") as stored:
+        for key in stored.files:
+            name, dtype, i, j = key.split("|")
+            found.setdefault(name, {})[dtype, int(i), int(j)] = stored[key]
+    return found
+
+
+@every_op
+def test_equals_golden_values(op):
+    gap(op, "torch")
+    wanted = golden().get(op.name)
+    if wanted is None:
+        pytest.skip("PyTorch has no such op, or it gives no tensor")
+    for dtype in {d for d, _, _ in wanted}:
+        for i, sample in enumerate(samples(op, dtype)):
+            results = [wanted[k] for k in sorted(wanted) if k[:2] == (dtype, i)]
+            if results:
+                got = [r for r in compare.flatten(sweep.call(op, sample.args, sample.kwargs)) if r is not None]
+                compare.assert_close(got, results, dtype, f"{op.name} {sample} in {dtype}", check_dtype=False)
+
+
 @every_op
 @pytest.mark.skipif(not HAVE_TORCH, reason="PyTorch is not installed: pip install torch==2.13.0 to compare")
 def test_equals_pytorch(op):
@@ -137,8 +165,8 @@ def test_equals_pytorch(op):
     gap(op, "torch")
     if sweep.torch_function(op, torch) is None:
         pytest.skip(f"PyTorch has no {op.name}")
-    for dtype in sweep.supported(op):
-        for sample in samples(op, dtype, requires_grad=True):
+    for dtype in sweep.ALL_DTYPES:
+        for sample in sweep.samples(op, dtype, requires_grad=True):
             sweep.against_torch(op, sample, dtype, torch)
 
 

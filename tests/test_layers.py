@@ -2,12 +2,12 @@
 
 The graph is drawn from the sources: `import` and `cimport` lines of .py, .pyx and .pxd files, those inside functions
 too. A name taken from the package itself (`from tinygrad_ext import zeros`, `tg.zeros`) counts as the layer that
-defines it: a dtype is core, an op is ops.
+defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count as core, whose state they switch.
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
 autograd/slots.py fills at import: the one file that says which op does an engine's job. So in core/ a string that
-equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute asked of a foreign
-object, or as the word a message begins with. autograd/ stands above the ops and calls them as users do.
+equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute asked of a
+foreign object, or as the word a message begins with. autograd/ stands above the ops and calls them as users do.
 """
 
 import builtins
@@ -23,19 +23,21 @@ from tinygrad_ext.core.dtype import by_name as dtypes
 PACKAGE = Path(tg.__file__).parent
 # lowest first; what stands on one line may import each other
 LAYERS = [
-    ("kernels",),
-    ("core",),
-    ("ops", "native", "registry", "library", "overrides", "plugins", "errors", "hookspecs", "_assemble", "tensor_methods",
-     "interop", "printing", "random", "serialization", "config", "memory"),
-    ("autograd",),
-    ("graph",),
-    ("nn", "optim", "jit", "func", "testing", "cli", "utils", "describe", "stubs", "linalg", "special", "fft", "as_torch",
-     "__main__"),
+    "kernels",
+    "core",
+    "ops native registry overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
+    "random linalg special fft serialization object_tree torch_archive config",
+    "autograd",
+    "graph",
+    "nn optim jit func utils testing describe stubs cli as_torch __main__",
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package's root and what puts it together see everything: they are the door, not a layer.
+MODES = "tinygrad_ext.autograd.modes"
 DOORS = {"__init__", "_assemble", "tensor_methods"}
-ARROW = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M)
+ARROW = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M
+)
 
 
 def sources():
@@ -59,8 +61,8 @@ def layer_of_name(name):
         return name
     if name in registry.functions:
         return "ops"
-    value = getattr(tg, name, None)
-    return layer(getattr(value, "__module__", None) or "") or "core"
+    module = getattr(getattr(tg, name, None), "__module__", None) or ""
+    return "core" if module == MODES else layer(module) or "core"
 
 
 def arrows(path):
@@ -81,8 +83,10 @@ def arrows(path):
                 if module == "tinygrad_ext":
                     roots.add(alias or module)
     for root in roots:
-        found += [(text.count("\n", 0, m.start()) + 1, layer_of_name(m[1]))
-                  for m in re.finditer(rf"(?<![\w.]){root}\.([A-Za-z]\w*)", text)]
+        found += [
+            (text.count("\n", 0, m.start()) + 1, layer_of_name(m[1]))
+            for m in re.finditer(rf"(?<![\w.]){root}\.([A-Za-z]\w*)", text)
+        ]
     return [(line, target) for line, target in found if target is not None]
 
 
@@ -109,17 +113,26 @@ def test_no_import_points_up():
         here = place(path)
         if here in DOORS:
             continue
-        up += [f"{path.relative_to(PACKAGE)}:{line}: {here} imports {target}" for line, target in arrows(path)
-               if LEVEL[target] > LEVEL[here]]
+        up += [
+            f"{path.relative_to(PACKAGE)}:{line}: {here} imports {target}"
+            for line, target in arrows(path)
+            if LEVEL[target] > LEVEL[here]
+        ]
     assert not up, "\n".join(up)
 
 
-@pytest.mark.parametrize("code, expected", [
-    ("from tinygrad_ext.nn import Module", "nn"), ("import tinygrad_ext.optim", "optim"),
-    ("def f():\n    from tinygrad_ext import nn", "nn"), ("import tinygrad_ext as tg\nx = tg.zeros(2)", "ops"),
-    ("from ..autograd import engine", "autograd"), ("from tinygrad_ext.ops.record cimport (\n    a,\n    b)", "ops"),
-    ("from tinygrad_ext import float32", "core"),
-])
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("from tinygrad_ext.nn import Module", "nn"),
+        ("import tinygrad_ext.optim", "optim"),
+        ("def f():\n    from tinygrad_ext import nn", "nn"),
+        ("import tinygrad_ext as tg\nx = tg.zeros(2)", "ops"),
+        ("from ..autograd import engine", "autograd"),
+        ("from tinygrad_ext.ops.record cimport (\n    a,\n    b)", "ops"),
+        ("from tinygrad_ext import float32", "core"),
+    ],
+)
 def test_an_arrow_is_seen(code, expected, tmp_path):
     path = tmp_path / "tinygrad_ext" / "core" / "probe.py"
     path.parent.mkdir(parents=True)

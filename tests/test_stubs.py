@@ -12,12 +12,19 @@ from tinygrad_ext import registry, stubs
 from tools import stubs as tool
 
 ROOT = Path(__file__).parent.parent
-needs_mypy = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed: pip install mypy")
+needs_mypy = pytest.mark.skipif(
+    importlib.util.find_spec("mypy") is None, reason="mypy is not installed: pip install mypy"
+)
 
 
 def mypy(*arguments):
-    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", "build/mypy", *arguments], cwd=ROOT,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", "build/mypy", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout + done.stderr
 
 

@@ -5,8 +5,20 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent
 LIBRARIES = ("numpy", "scipy")
-_TAGS = {"bool": "b8", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16",
-         "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}
+_TAGS = {
+    "bool": "b8",
+    "uint8": "u8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "c64",
+    "complex128": "c128",
+}
 
 
 def find(name):
@@ -32,10 +44,13 @@ def find(name):
 
 # ---- single facts --------------------------------------------------------------------------------------------------
 
+
 def place(op):
     """(file, line) of the record, the file seen from the folder the package stands in."""
     path = Path(op.record.source)
-    return (path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE.parent) else str(path)), op.record.line
+    return (
+        path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE.parent) else str(path)
+    ), op.record.line
 
 
 def family(op):
@@ -44,10 +59,11 @@ def family(op):
 
 
 def dtypes(op):
-    """Names of the dtypes an op is computed in."""
+    """Names of the dtypes an op is computed in; none for an op that only other ops call."""
+    from tinygrad_ext.registry import variants
     from tinygrad_ext.testing.sweep import supported
 
-    return supported(op)
+    return supported(op) if variants(op.record) else []
 
 
 def derivative(op):
@@ -101,7 +117,9 @@ def computed_by(op):
     record, kind = op.record, op.kernel_kind
     if record.scalar is not None:
         ident = op.name.partition("::")[2].replace(".", "_")
-        computed = [d for d in dtypes(op) if "float" not in (record.promote or "") or d.startswith(("float", "bf", "comp"))]
+        computed = [
+            d for d in dtypes(op) if "float" not in (record.promote or "") or d.startswith(("float", "bf", "comp"))
+        ]
         tags = ",".join(_TAGS[d] for d in computed)
         return f"{kind}, loops {ident}_{{{tags}}} of kernels/loops_body_gen.h from scalar={record.scalar!r}"
     name = record.kernel or record.compose
@@ -146,28 +164,49 @@ def facts(op):
     """Everything above as a dict of plain values."""
     file, line = place(op)
     return {
-        "name": op.name, "schema": op.record.schema, "kind": op.kernel_kind, "file": file, "line": line,
-        "computed_by": computed_by(op), "library": calls_library(op), "dtypes": dtypes(op), "derivative": derivative(op),
-        "callables": callables(op), "owner": owner(op), "checks": checks(op), "page": page(op),
-        "gaps": op.record.gaps or {}, "doc": " ".join((op.record.doc or "").split()),
+        "name": op.name,
+        "schema": op.record.schema,
+        "kind": op.kernel_kind,
+        "file": file,
+        "line": line,
+        "computed_by": computed_by(op),
+        "library": calls_library(op),
+        "dtypes": dtypes(op),
+        "derivative": derivative(op),
+        "callables": callables(op),
+        "owner": owner(op),
+        "checks": checks(op),
+        "page": page(op),
+        "gaps": op.record.gaps or {},
+        "doc": " ".join((op.record.doc or "").split()),
     }
 
 
 # ---- a section of the reference ------------------------------------------------------------------------------------
 
+
 def section(op):
     """Markdown of one op."""
     f = facts(op)
-    rows = [("Call", ", ".join(f"`{c}`" for c in f["callables"]) or "by other ops only"), ("Computed by", _kind_words(op)),
-            ("Dtypes", ", ".join(f["dtypes"])), ("Derivative", f["derivative"]), ("Owner", f["owner"]),
-            ("Defined in", f"`{f['file']}`")]
+    rows = [
+        ("Call", ", ".join(f"`{c}`" for c in f["callables"]) or "by other ops only"),
+        ("Computed by", _kind_words(op)),
+        ("Dtypes", ", ".join(f["dtypes"]) or "those of its callers"),
+        ("Derivative", f["derivative"]),
+        ("Owner", f["owner"]),
+        ("Defined in", f"`{f['file']}`"),
+    ]
     rows += [(f"Gap: {check}", reason) for check, reason in f["gaps"].items()]
     table = "\n".join(f"- {title}: {text}" for title, text in rows)
     return f"## {op.name.partition('::')[2]}\n\n```\n{f['schema']}\n```\n\n{f['doc']}\n\n{table}\n"
 
 
 def _kind_words(op):
-    words = {"pointwise": "generated loops", "kernel": "a compiled kernel", "python": "a Python function, one step for autograd",
-             "composite": "other ops"}[op.kernel_kind]
+    words = {
+        "pointwise": "generated loops",
+        "kernel": "a compiled kernel",
+        "python": "a Python function, one step for autograd",
+        "composite": "other ops",
+    }[op.kernel_kind]
     library = calls_library(op)
     return words + (f", calling {library}" if library else "")

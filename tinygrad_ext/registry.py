@@ -49,7 +49,7 @@ def _rule_function(rule):
         code = rule.__code__
         return rule, code.co_varnames[: code.co_argcount]
     name, _, rest = rule.rstrip(")").partition("(")
-    fn = functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    fn = functions.get("_fused." + name) or functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
     return fn, tuple(p.strip() for p in rest.split(","))
 
 
@@ -141,7 +141,19 @@ def _set_rules(o):
     if any(fn is None and params for _, fn, params in rules):
         _unresolved.append(o)
     else:
-        o.set_rules(rules, saved, 0)
+        o.set_rules(rules, saved, _read_outputs(rules))
+
+
+def _read_outputs(rules):
+    """Mask of the outputs whose gradients some rule reads, 0 for all: the others carry none."""
+    mask = 0
+    for _, fn, params in rules:
+        for code in params if fn is not None else (_GRAD,):
+            if code == _GRADS:
+                return 0
+            if code & 0xFF00 == _GRAD:
+                mask |= 1 << (code & 0xFF)
+    return mask
 
 
 def _resolve():
@@ -152,10 +164,12 @@ def _resolve():
 
 
 def variants(record):
-    """Words of: function method inplace out."""
+    """Words of: function method inplace out, and function_ for an in-place form that is a public function too."""
     if record.variants is not None:
         return record.variants.split()
-    return ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    kinds = ["function", "method", "inplace", "out"] if record.scalar is not None else ["function", "method"]
+    alone = record.scalar is not None and record.schema.split("->")[0].count(" ") == 2
+    return kinds + ["function_"] * alone
 
 
 def places(record):
@@ -173,12 +187,14 @@ def register(record):
     for name in [o.schema.name, *(record.aliases or "").split()]:
         if "method" in kinds:
             _add_method(name, o, record, False)
-        if "inplace" in kinds and "" in places(record):
+        if "inplace" in kinds and ("method" in kinds or "function" not in kinds or "function_" in kinds):
             _add_method(name + "_", o, record, True)
-        for place in places(record) if "function" in kinds else ():
-            _add(functions, place + name, OpFunction, name, o, record, place)
+        for place in places(record) if "function" in kinds or "function_" in kinds else ():
+            if "function" in kinds:
+                _add(functions, place + name, OpFunction, name, o, record, place)
             if "inplace" in kinds:
-                _add(functions, place + name + "_", OpFunction, name + "_", o, record, place, inplace=True)
+                where = place if "function_" in kinds else "_fused."
+                _add(functions, where + name + "_", OpFunction, name + "_", o, record, where, inplace=True)
     if record.operator:
         _operators(record.operator, o, "inplace" in kinds)
     return o
@@ -198,7 +214,11 @@ def _add(table, key, cls, name, o, record, place="", inplace=False):
 def _add_method(name, o, record, inplace):
     known = name in methods
     m = _add(methods, name, OpMethod, name, o, record, inplace=inplace)
-    if not known:
+    if not known and name.startswith("__"):
+        from tinygrad_ext.core import operators
+
+        operators.show(name, m)
+    elif not known:
         setattr(Tensor, name, m)
 
 

@@ -20,16 +20,30 @@ _Number: _TypeAlias = _b.int | _b.float | _b.bool
 _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 """
 
-_PLAIN = {"Tensor": "Tensor", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool", "str": "_b.str",
-          "Scalar": "_Scalar", "number": "_Scalar", "complex": "_complex", "ScalarType": "_dtype | _b.type", "Layout": "_layout",
-          "Device": "_device | _b.str", "MemoryFormat": "_memory_format", "Generator": "_Generator", "Any": "_Any"}
+_PLAIN = {
+    "Tensor": "Tensor",
+    "int": "_int",
+    "SymInt": "_int",
+    "float": "_float",
+    "bool": "_bool",
+    "str": "_b.str",
+    "Scalar": "_Scalar",
+    "number": "_Scalar",
+    "complex": "_complex",
+    "ScalarType": "_dtype | _b.type",
+    "Layout": "_layout",
+    "Device": "_device | _b.str",
+    "MemoryFormat": "_memory_format",
+    "Generator": "_Generator",
+    "Any": "_Any",
+}
 
 
 def argument_type(arg, numbers=()):
     """Type of what a caller may pass for an argument of a schema."""
     plain = _PLAIN.get(arg.type, "_Any")
     if arg.type == "Scalar":
-        plain = "_Scalar | Tensor"       # a 0-d tensor is a number too
+        plain = "_Scalar | Tensor"  # a 0-d tensor is a number too
     if arg.name in numbers:
         plain += " | _Scalar"
     if arg.elem_optional:
@@ -46,7 +60,9 @@ def return_type(schema):
     if not returns:
         return "None"
     if len(returns) > 1:
-        return f"_{schema.name}_result" if all(r.name for r in returns) else f"tuple[{', '.join(map(_returned, returns))}]"
+        return (
+            f"_{schema.name}_result" if all(r.name for r in returns) else f"tuple[{', '.join(map(_returned, returns))}]"
+        )
     return _returned(returns[0])
 
 
@@ -65,7 +81,7 @@ def result_class(schema):
 
 def _default(arg):
     value = arg.default
-    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) and value == value else "..."
+    return repr(value) if value is None or (isinstance(value, (bool, int, float, str)) and value == value) else "..."
 
 
 def _parameters(op, method, inplace, has_out):
@@ -100,7 +116,7 @@ def _unpacked(op, method, texts):
     if len(positional) == 2 and op.schema.args[0].type != "Tensor":
         return None
     k = len(positional) - 1
-    rest = [t for t in texts[k + 1:] if t != "*"]
+    rest = [t for t in texts[k + 1 :] if t != "*"]
     return [*texts[:k], f"*{last.name}: _int", *rest]
 
 

@@ -39,8 +39,14 @@ def _page(family, ops):
 
 
 def _index(families):
-    lines = [NOTE, "# Ops", "", f"{sum(map(len, families.values()))} ops in {len(families)} families. `python -m tinygrad_ext ops where NAME`",
-             "prints where the parts of an op stand.", ""]
+    lines = [
+        NOTE,
+        "# Ops",
+        "",
+        f"{sum(map(len, families.values()))} ops in {len(families)} families. `python -m tinygrad_ext ops where NAME`",
+        "prints where the parts of an op stand.",
+        "",
+    ]
     for family, ops in sorted(families.items()):
         lines += [f"## [{_title(family, ops)}]({family}.md)", "", "| op | what it does |", "|---|---|"]
         for op in sorted(ops, key=lambda o: o.name):
@@ -55,7 +61,9 @@ def stale():
     """Names of pages that differ from what the records say, and of pages nobody writes any more."""
     pages = render()
     there = {p.name for p in FOLDER.glob("*.md")}
-    return sorted({n for n, text in pages.items() if n not in there or (FOLDER / n).read_text() != text} | (there - set(pages)))
+    return sorted(
+        {n for n, text in pages.items() if n not in there or (FOLDER / n).read_text() != text} | (there - set(pages))
+    )
 
 
 def main(arguments):

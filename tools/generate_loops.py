@@ -136,6 +136,21 @@ def simple_loop(name, out, ins, compute, declared, expression):
     return text + "    return status;\n}\n"
 
 
+def complex_loop(name, out, ins, compute, declared, expression):
+    """One function for an element, never inlined, for any strides.
+
+    gcc contracts a vectorised complex product into fused steps whatever -ffp-contract says, so a product in the body of
+    a loop and one in its tail would round differently.
+    """
+    names = "xyz"[: len(ins)]
+    operands = ", ".join(f"const {compute} {v}" for v in names)
+    given = ", ".join(f"*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}])" for k, t in enumerate(ins))
+    text = f"static __attribute__((noinline)) S_{out} {name}_at({operands}, const tgx_scalar *aux) "
+    text += f"{{ {declared} return PUT_{out}({expression}); }}\n"
+    text += HEAD.format(name=name) + "    for (ptrdiff_t i = 0; i < count; i++)\n"
+    return text + f"        *(S_{out} *)(data[0] + i * s[0]) = {name}_at({given}, aux);\n    return 0;\n}}\n"
+
+
 def block_loop(name, out, ins, compute, declared, expression):
     """Blocks whose operands are contiguous, or gathered."""
     names = "xyz"[: len(ins)]
@@ -169,7 +184,7 @@ def loop(name, out, ins, tag, declared, expression):
             choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}return {name}_{k}(data, s, count, aux);\n"
         return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
     done = typed(expression, tag)
-    make = block_loop if "vm_" in done else simple_loop
+    make = complex_loop if tag in REAL else block_loop if "vm_" in done else simple_loop
     return make(name, out, ins, COMPUTE[tag], declared, done)
 
 

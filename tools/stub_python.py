@@ -8,29 +8,108 @@ import keyword
 
 # parameter name -> type, for names that mean the same everywhere
 NAMES = {
-    **dict.fromkeys(("in_features", "out_features", "in_channels", "out_channels", "num_features", "num_embeddings",
-                     "embedding_dim", "groups", "num_groups", "num_channels", "batch_size", "num_workers", "dim",
-                     "upscale_factor", "in1_features", "in2_features", "last_epoch"), "_int"),
-    **dict.fromkeys(("kernel_size", "stride", "dilation", "output_padding", "output_size", "normalized_shape"),
-                    "_int | _Sequence[_int | None] | None"),
+    **dict.fromkeys(
+        (
+            "in_features",
+            "out_features",
+            "in_channels",
+            "out_channels",
+            "num_features",
+            "num_embeddings",
+            "embedding_dim",
+            "groups",
+            "num_groups",
+            "num_channels",
+            "batch_size",
+            "num_workers",
+            "dim",
+            "upscale_factor",
+            "in1_features",
+            "in2_features",
+            "last_epoch",
+        ),
+        "_int",
+    ),
+    **dict.fromkeys(
+        ("kernel_size", "stride", "dilation", "output_padding", "output_size", "normalized_shape"),
+        "_int | _Sequence[_int | None] | None",
+    ),
     **dict.fromkeys(("tensor", "input", "target", "weight", "vec"), "Tensor"),
-    **dict.fromkeys(("eps", "momentum", "p", "weight_decay", "gain", "std", "mean", "val", "alpha", "beta", "negative_slope",
-                     "max_norm", "norm_type", "clip_value", "gamma", "dampening", "threshold"), "_float"),
-    "padding": "_int | _Sequence[_int] | _b.str", "lr": "_float | Tensor", "betas": "tuple[_float, _float]",
-    "params": "_Iterable[_Any]", "parameters": "Tensor | _Iterable[Tensor]", "closure": "_Callable[[], _Any] | None",
-    "generator": "_Any", "device": "_device | _b.str | None", "dtype": "_dtype | None", "bias": "_bool",
-    "dim_or_none": "_int | None", "reduction": "_b.str",
+    **dict.fromkeys(
+        (
+            "eps",
+            "momentum",
+            "p",
+            "weight_decay",
+            "gain",
+            "std",
+            "mean",
+            "val",
+            "alpha",
+            "beta",
+            "negative_slope",
+            "max_norm",
+            "norm_type",
+            "clip_value",
+            "gamma",
+            "dampening",
+            "threshold",
+        ),
+        "_float",
+    ),
+    "padding": "_int | _Sequence[_int] | _b.str",
+    "lr": "_float | Tensor",
+    "betas": "tuple[_float, _float]",
+    "params": "_Iterable[_Any]",
+    "parameters": "Tensor | _Iterable[Tensor]",
+    "closure": "_Callable[[], _Any] | None",
+    "generator": "_Any",
+    "device": "_device | _b.str | None",
+    "dtype": "_dtype | None",
+    "bias": "_bool",
+    "dim_or_none": "_int | None",
+    "reduction": "_b.str",
 }
 # function or method name -> type of the result
 RETURNS = {
-    "__init__": "None", "__len__": "_int", "__iter__": "_Iterator[_Any]", "backward": "None",
-    "grad": "tuple[Tensor, ...]", "gradcheck": "_bool", "gradgradcheck": "_bool", "is_tensor": "_bool",
-    "is_floating_point": "_bool", "is_complex": "_bool", "numel": "_int", "save": "None", "manual_seed": "_Generator",
-    "seed": "_int", "initial_seed": "_int", "set_rng_state": "None", "get_rng_state": "Tensor", "set_num_threads": "None",
-    "get_num_threads": "_int", "set_printoptions": "None", "result_type": "_dtype", "calculate_gain": "_float",
-    "clip_grad_norm_": "Tensor", "get_total_norm": "Tensor", "parameters_to_vector": "Tensor", "clip_grad_value_": "None",
-    "vector_to_parameters": "None", "extra_repr": "_b.str", "show_config": "None", "equal": "_bool", "allclose": "_bool",
-    "from_numpy": "Tensor", "as_tensor": "Tensor", "asarray": "Tensor", "frombuffer": "Tensor", "from_dlpack": "Tensor",
+    "__init__": "None",
+    "reset_parameters": "None",
+    "reset_running_stats": "None",
+    "__len__": "_int",
+    "__iter__": "_Iterator[_Any]",
+    "backward": "None",
+    "grad": "tuple[Tensor, ...]",
+    "gradcheck": "_bool",
+    "gradgradcheck": "_bool",
+    "is_tensor": "_bool",
+    "is_floating_point": "_bool",
+    "is_complex": "_bool",
+    "numel": "_int",
+    "save": "None",
+    "manual_seed": "_Generator",
+    "seed": "_int",
+    "initial_seed": "_int",
+    "set_rng_state": "None",
+    "get_rng_state": "Tensor",
+    "set_num_threads": "None",
+    "get_num_threads": "_int",
+    "set_printoptions": "None",
+    "result_type": "_dtype",
+    "calculate_gain": "_float",
+    "clip_grad_norm_": "Tensor",
+    "get_total_norm": "Tensor",
+    "parameters_to_vector": "Tensor",
+    "clip_grad_value_": "None",
+    "vector_to_parameters": "None",
+    "extra_repr": "_b.str",
+    "show_config": "None",
+    "equal": "_bool",
+    "allclose": "_bool",
+    "from_numpy": "Tensor",
+    "as_tensor": "Tensor",
+    "asarray": "Tensor",
+    "frombuffer": "Tensor",
+    "from_dlpack": "Tensor",
 }
 DUNDERS = ("__init__", "__len__", "__iter__", "__getitem__", "__call__", "__enter__", "__exit__", "__contains__")
 
@@ -40,7 +119,8 @@ def function(name, fn, indent="", owner=None):
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
-        return f"{indent}def {name}({'self, ' if owner else ''}*args: _Any, **kwargs: _Any) -> {RETURNS.get(name, '_Any')}: ..."
+        returns = RETURNS.get(name, "_Any")
+        return f"{indent}def {name}({'self, ' if owner else ''}*args: _Any, **kwargs: _Any) -> {returns}: ..."
     texts, star = [], False
     for i, p in enumerate(parameters):
         if owner and i == 0:
@@ -51,7 +131,9 @@ def function(name, fn, indent="", owner=None):
             star = True
         star = star or p.kind is p.VAR_POSITIONAL
         texts.append(_parameter(p))
-    returns = RETURNS.get(name) or ("Tensor" if name.endswith("_") and not name.endswith("__") and not owner else "_Any")
+    returns = RETURNS.get(name) or (
+        "Tensor" if name.endswith("_") and not name.endswith("__") and not owner else "_Any"
+    )
     return f"{indent}def {name}({', '.join(texts)}) -> {returns}: ..."
 
 
@@ -63,7 +145,9 @@ def _parameter(p):
     name = p.name + "_" * keyword.iskeyword(p.name)
     if p.default is p.empty:
         return f"{name}: {NAMES.get(p.name, '_Any')}"
-    kind = NAMES.get(p.name) or {bool: "_bool", int: "_float", float: "_float", str: "_b.str"}.get(type(p.default), "_Any")
+    kind = NAMES.get(p.name) or {bool: "_bool", int: "_float", float: "_float", str: "_b.str"}.get(
+        type(p.default), "_Any"
+    )
     if p.default is None and "None" not in kind and kind != "_Any":
         kind += " | None"
     shown = repr(p.default) if type(p.default) in (bool, int, float, str, type(None)) else "..."
@@ -71,17 +155,15 @@ def _parameter(p):
 
 
 def cls(c, known):
-    """Lines of a class: its base among `known`, and the public methods it defines itself or takes from an unknown base."""
+    """Lines of a class: its base among `known`, and the public methods that this base does not have."""
     bases = [b.__name__ for b in c.__mro__[1:] if b.__name__ in known][:1]
     if not bases and issubclass(c, Exception):
         bases = [next(b.__name__ for b in c.__mro__[1:] if b.__module__ == "builtins")]
-    inherited = {n for b in c.__mro__[1:] if b.__name__ in bases for n in dir(b)}
+    declared = {k for b in c.__mro__[1:] if b.__name__ in bases for k in b.__mro__}
     lines = []
     for name in sorted(dir(c), key=lambda n: (n != "__init__", n)):
-        found = inspect.getattr_static(c, name)
-        if name.startswith("_") and name not in DUNDERS or name in inherited and name not in vars(c):
-            continue
-        if getattr(found, "__objclass__", None) is object or name == "__init__" and c.__init__ is object.__init__:
+        found, definer = inspect.getattr_static(c, name), next((k for k in c.__mro__ if name in vars(k)), type)
+        if (name.startswith("_") and name not in DUNDERS) or definer in declared or definer in (object, type):
             continue
         if isinstance(found, property):
             lines.append(f"    @property\n    def {name}(self) -> _Any: ...")
@@ -91,7 +173,7 @@ def cls(c, known):
             lines.append(f"    @staticmethod\n{function(name, found.__func__, '    ')}")
         elif callable(found):
             if name == "forward" and bases:
-                continue            # Module declares it; every layer narrows its parameters
+                continue  # Module declares it; every layer narrows its parameters
             lines.append(function(name, found, "    ", c))
     head = f"class {c.__name__}({', '.join(bases)}):" if bases else f"class {c.__name__}:"
     return head + ("\n" + "\n".join(lines) if lines else " ...")

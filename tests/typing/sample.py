@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-import tinygrad_ext as torch
 import tinygrad_ext.nn.functional as F
+
+import tinygrad_ext as torch
 from tinygrad_ext import Tensor, nn, optim
 from tinygrad_ext.utils.data import DataLoader, TensorDataset
 

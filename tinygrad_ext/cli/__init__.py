@@ -20,6 +20,6 @@ def main(arguments=None):
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 2
-    except BrokenPipeError:         # `| head` went away
+    except BrokenPipeError:  # `| head` went away
         sys.stderr.close()
         return 0

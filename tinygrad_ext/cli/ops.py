@@ -13,8 +13,10 @@ def add_parser(commands):
     listing.add_argument("--kind", choices=KINDS, help="only ops of one kind of kernel")
     listing.add_argument("--json", action="store_true", help="all facts, as JSON")
     listing.set_defaults(run=list_ops)
-    for name, run, text in (("where", where, "file, kernel, derivative, owner, checks and page of an op"),
-                            ("show", show, "schema, callables, dtypes, stub and doc of an op")):
+    for name, run, text in (
+        ("where", where, "file, kernel, derivative, owner, checks and page of an op"),
+        ("show", show, "schema, callables, dtypes, stub and doc of an op"),
+    ):
         p = actions.add_parser(name, help=text)
         p.add_argument("name", help="exp, add.Tensor, aten::add.Tensor, nn.functional.gelu, ...")
         p.set_defaults(run=run)
@@ -29,12 +31,17 @@ def list_ops(options):
     if options.json:
         print(json.dumps([describe.facts(o) for o in ops], indent=1))
         return
-    rows = [(o.name, o.kernel_kind, describe.calls_library(o) or "", describe.family(o), describe.owner(o)) for o in ops]
+    rows = [
+        (o.name, o.kernel_kind, describe.calls_library(o) or "", describe.family(o), describe.owner(o)) for o in ops
+    ]
     table(("op", "kernel", "calls", "family", "owner"), rows)
     counts = {kind: sum(r[1] == kind for r in rows) for kind in KINDS}
     library = sum(bool(r[2]) for r in rows)
-    print(f"\n{len(rows)} ops: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
-          + f"; {library} call NumPy or SciPy")
+    print(
+        f"\n{len(rows)} ops: "
+        + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+        + f"; {library} call NumPy or SciPy"
+    )
 
 
 def where(options):
@@ -44,8 +51,17 @@ def where(options):
 
     for op in describe.find(options.name):
         f = describe.facts(op)
-        facts(op.name, [("record", f"{f['file']}:{f['line']}"), ("kernel", f["computed_by"]), ("derivative", f["derivative"]),
-                        ("owner", f["owner"]), ("checks", f["checks"]), ("page", f["page"])])
+        facts(
+            op.name,
+            [
+                ("record", f"{f['file']}:{f['line']}"),
+                ("kernel", f["computed_by"]),
+                ("derivative", f["derivative"]),
+                ("owner", f["owner"]),
+                ("checks", f["checks"]),
+                ("page", f["page"]),
+            ],
+        )
 
 
 def show(options):
@@ -56,8 +72,15 @@ def show(options):
     ops = describe.find(options.name)
     for op in ops:
         f = describe.facts(op)
-        rows = [("schema", f["schema"]), ("doc", f["doc"]), ("call", ", ".join(f["callables"])), ("dtypes", ", ".join(f["dtypes"])),
-                ("derivative", f["derivative"]), ("kernel", f["kind"]), ("owner", f["owner"])]
+        rows = [
+            ("schema", f["schema"]),
+            ("doc", f["doc"]),
+            ("call", ", ".join(f["callables"])),
+            ("dtypes", ", ".join(f["dtypes"])),
+            ("derivative", f["derivative"]),
+            ("kernel", f["kind"]),
+            ("owner", f["owner"]),
+        ]
         rows += [("gap", f"{check}: {reason}") for check, reason in f["gaps"].items()]
         facts(op.name, rows)
     for line in dict.fromkeys(line for op in ops for line in stubs.op_lines(op)):

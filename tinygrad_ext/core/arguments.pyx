@@ -266,7 +266,7 @@ cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
             return False
         if not exact(item) and brings_function(item):
             b.overloaded = True
-    if isinstance(o, (tuple, list)) != (op.nreturns > 1):
+    if isinstance(o, (tuple, list)) != (op.nreturns > 1) or (op.nreturns > 1 and len(o) != op.nreturns):
         return False
     b.out = p
     return True
@@ -330,6 +330,9 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                 if not _is_int(v):
                     return TypeError(f"{op.title}(): argument '{_python_name(op, op.npositional - 1, method)}' (position "
                                      f"{op.npositional - skip}) must be tuple of ints, not {type(v).__name__}")
+            positional = [*positional[:op.npositional - 1], tuple(rest)]       # zeros(2, 3): the ints are one list
+            values[op.npositional - 1] = tuple(rest)
+    if len(positional) > op.npositional:
         most, got = op.npositional - skip, len(positional) - skip
         return TypeError(f"{op.title}() takes {most} positional argument{'s' if most != 1 else ''} but {got} "
                          f"{'were' if got != 1 else 'was'} given. Its arguments are {_signature_text(op, method)}.")
@@ -355,7 +358,7 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
     for at in sorted(values):
         s = &op.args[at]
         v = values[at]
-        if _accepts(s, <PyObject *>v):
+        if _accepts(s, <PyObject *>v) or (s.flags & F_LIST and s.kind == A_INT and _is_int(v)):
             continue
         where = f"argument '{_python_name(op, at, method)}'"
         if not s.flags & F_KEYWORD:

@@ -48,7 +48,7 @@ cdef int _kind_of(object data, int seen) except -2:
     if isinstance(data, bool):
         k = TGX_BOOL
     elif isinstance(data, float):
-        k = default_dtype_id
+        k = default_dtype_id if type(data) is float or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
     elif isinstance(data, int):
         k = TGX_I64
     elif isinstance(data, complex):
@@ -105,10 +105,15 @@ cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim
     if not _is_sequence(data) or isinstance(data, (str, bytes)):
         raise TypeError(f"expected a sequence of length {shape[dim]} at dim {dim}, got {type(data).__name__}")
     n = len(data)
+    if n == shape[dim]:
+        n = 0
+        for item in data:       # counted, since a length may lie and a list may change while its numbers are read
+            n += 1
+            if n > shape[dim]:
+                break
+            at = _fill(item, at, dtype, shape, dim + 1, rank)
     if n != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
-    for item in data:
-        at = _fill(item, at, dtype, shape, dim + 1, rank)
     return at
 
 

@@ -90,6 +90,8 @@ cdef class Op:
     cdef int nscalars
     cdef int[MAX_ARGS] scalars      # argument numbers in the order of the loop's aux
     cdef bint to_float              # integers are computed as the default float dtype
+    cdef bint bool_to_int           # bool is computed as int64
+    cdef bint cut_scalars           # scalar arguments lose their fraction where the computing dtype has none
     cdef bint scalars_promote       # scalar arguments take part in promotion
     cdef int fixed_out              # dtype of the output; -1: the computing dtype; -2: the real one of its precision
     cdef dict refuses               # texts of the errors for kinds of operands, or None

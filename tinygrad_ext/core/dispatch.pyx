@@ -8,6 +8,7 @@ written in other ops. Handlers in the slots run before, see callables.through_sl
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of
 
 cdef extern from *:
@@ -95,6 +96,11 @@ cdef class Op:
         return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
 
     @property
+    def loop_dtypes(self):
+        """Names of the dtypes that a pointwise op has a loop for."""
+        return [dtype_of(i).name for i in range(<int>TGX_NTYPES) if self.loops[<int>i] != NULL]
+
+    @property
     def is_view_op(self):
         """Whether results share memory with the first argument."""
         return self.is_view
@@ -109,6 +115,7 @@ cdef class Op:
         self.nscalars = len(scalars)
         for i, at in enumerate(scalars):
             self.scalars[i] = at
+        self.bool_to_int, self.cut_scalars = "int" in promote, "cast" in promote
         self.to_float, self.scalars_promote = "float" in promote, "scalars" in promote
         self.fixed_out, self.fixed_inputs = fixed_out, fixed_inputs
 
@@ -196,7 +203,7 @@ cdef object call_op(Op op, PyObject **args):
         _link_views(op, <object>args[op.tensors[0]], result)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
-    if tgx_thread_state.inference and op.kind != COMPOSITE:
+    if tgx_thread_state.inference and op.kind != COMPOSITE and <PyObject *>result != args[op.tensors[0]]:
         _mark_inference(result)
     return result
 

@@ -152,8 +152,6 @@ def can_cast(from_, to):
     cdef int a = dtype_id(from_), b = dtype_id(to)
     if _kind(b) == 0:
         return _kind(a) == 0
-    if _kind(a) == 1 and _kind(b) == 1 and b == TGX_U8:
-        return a == TGX_U8
     return _kind(a) <= _kind(b)
 
 

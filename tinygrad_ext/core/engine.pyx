@@ -218,7 +218,6 @@ cdef class Task:
             if state().anomaly == 2 or n.trace is not None:
                 _check_nan(n, results)
             if not self.keep_graph and not n.released:
-                n.released = True
                 n.release()
             for i in range(n.nedges):
                 if results[i] != NULL:
@@ -520,4 +519,7 @@ cdef object _edge_of(object root, str what):
         node = <object>edge.node
         Py_DECREF(node)
         return node, edge.nr
-    return root[0], root[1]
+    node, nr = root
+    if not isinstance(node, Node) or not 0 <= nr < (<Node>node).noutputs:
+        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {node!r} and {nr!r}")
+    return node, nr

@@ -47,6 +47,11 @@ cdef extern from "dlpack.h":
         uint64_t flags
         DLTensor dl_tensor
 
+cdef extern from *:
+    ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
+    ctypedef struct CType "PyTypeObject":
+        newfunc tp_new
+
 # code and bits of each dtype, in dtype order
 cdef uint8_t[12] _CODE = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT, DL_COMPLEX,
                           DL_COMPLEX]
@@ -219,10 +224,15 @@ def storage_of(Tensor t):
 
 
 cdef Tensor bare(cls):
-    """An instance of Tensor or a subclass, before anything of the subclass ran."""
-    if cls is Tensor:
-        return Tensor.__new__(Tensor)
-    return (<object>Parameter).__new__(cls) if issubclass(cls, Parameter) else (<object>Tensor).__new__(cls)
+    """An instance of Tensor or a subclass, before anything of the subclass ran. Parameter adds no fields."""
+    return _made_by((<CType *>Tensor).tp_new, cls)
+
+
+cdef object _made_by(newfunc new, cls):
+    cdef PyObject *fresh = new(<PyTypeObject *>cls, <PyObject *>(), NULL)
+    made = <object>fresh
+    Py_DECREF(made)
+    return made
 
 
 def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor):
@@ -319,11 +329,6 @@ def row_strides(shape):
 
 
 # ---- Parameter of a subclass ---------------------------------------------------------------------------------------
-
-cdef extern from *:
-    ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
-    ctypedef struct CType "PyTypeObject":
-        newfunc tp_new
 
 cdef newfunc _plain_new = (<CType *>Parameter).tp_new
 cdef object _class_for = None

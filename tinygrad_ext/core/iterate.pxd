@@ -17,3 +17,4 @@ cdef enum:
 cdef void iter_begin(tgx_iter *it, const int64_t *shape, int ndim) noexcept nogil
 cdef void iter_add(tgx_iter *it, char *data, const int64_t *shape, const int64_t *strides, int ndim, int itemsize) noexcept nogil
 cdef int iter_run(tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) noexcept nogil
+cdef int iter_run_serial(tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) noexcept nogil     # in the caller's thread

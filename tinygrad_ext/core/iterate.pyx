@@ -43,3 +43,9 @@ cdef int iter_run(tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) noexcept n
     job.dim = tgx_iter_widest(it)
     per_step = it.numel // it.shape[job.dim]
     return parallel_for(_slice, &job, it.shape[job.dim], 1 + GRAIN // per_step)
+
+
+cdef int iter_run_serial(tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) noexcept nogil:
+    """Plan and run without cutting; 0 or the loop's error code."""
+    tgx_iter_plan(it)
+    return tgx_iter_run(it, loop, aux)

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport (
     P_DTYPE, P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, Rule, state,
 )
-from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype_of, make_size
+from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, alias, needs_grad, shape_text, version_of, dtype_title,
 )
@@ -74,6 +74,16 @@ cdef class Hooks:
 
 # ---- Node ----------------------------------------------------------------------------------------------------------
 
+cdef bint _is_plain(object v) noexcept:
+    """A number, shape or dtype, which costs nothing to keep."""
+    if isinstance(v, (tuple, list)):
+        for item in v:
+            if not _is_plain(item):
+                return False
+        return True
+    return v is None or isinstance(v, (int, float, complex, str, dtype))
+
+
 @cython.freelist(512)
 @cython.trashcan(True)
 cdef class Node:
@@ -88,7 +98,8 @@ cdef class Node:
 
     def __dealloc__(self):
         cdef int i
-        Node.release(self)      # not the subclass's: its fields are gone by now
+        for i in range(self.nsaved):
+            Py_XDECREF(self.saved[i])
         for i in range(self.nedges):
             Py_XDECREF(self.edges[i].node)
         self.nedges = 0
@@ -106,13 +117,15 @@ cdef class Node:
         Py_XDECREF(self.place.code)
 
     cdef void release(self) noexcept:
-        """Let go of what was saved for backward."""
+        """Let go of the tensors saved for backward. A node that saved none can be run again, as in PyTorch."""
         cdef int i
         cdef PyObject *o
         for i in range(self.nsaved):
             o = self.saved[i]
-            self.saved[i] = NULL
-            Py_XDECREF(o)
+            if o != NULL and not _is_plain(<object>o):
+                self.released = True
+                self.saved[i] = NULL
+                Py_XDECREF(o)
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         """Gradients of the inputs from those of the outputs: results[e] for edge e, where needed[e]."""
@@ -509,7 +522,7 @@ cdef class CopySlices(Node):
     cdef void release(self) noexcept:
         if self.fn is not None:
             self.fn.release()
-            self.fn.released = True
+            self.released = self.fn.released
 
     def name(self):
         return "CopySlices"

@@ -77,6 +77,11 @@ def bind_reflected(root, method):
     setattr_type(f"__r{root}__", method)
 
 
+def show(name, method):
+    """Put a dunder method where it can be seen; setattr would also put Python's slow slot over ours."""
+    setattr_type(name, method)
+
+
 cdef int setattr_type(str name, object method) except -1:
     """Show a method under its dunder name without disturbing the C slots."""
     tgx_set_in_dict(Tensor, name, method)

@@ -5,6 +5,8 @@ The short way serves operands of one dtype and one contiguous shape and touches 
 result. The general way converts operands whose dtype differs from the computing dtype, puts numbers on the
 stack as stride-0 operands, and walks them with the iterator.
 """
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, clone, copy_into
 from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, POINTWISE, as_scalar, set_pointwise, state
@@ -19,6 +21,9 @@ from tinygrad_ext.core.types cimport (
     TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_C128, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
     tgx_scalar,
 )
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
 
 
 # ---- promotion -----------------------------------------------------------------------------------------------------
@@ -236,6 +241,8 @@ cdef int _refuse(Op op, PyObject **args, int dtype) except -1:
     cdef int i, first = -1
     if "int" in op.refuses and is_integral(dtype):
         raise RuntimeError(op.refuses["int"])
+    if "complex" in op.refuses and is_complex(dtype):
+        raise RuntimeError(op.refuses["complex"])
     for i in range(op.ntensors):
         o = <object>args[op.tensors[i]]
         if "bool" in op.refuses and (isinstance(o, bool) or (isinstance(o, Tensor) and (<Tensor>o).tid == TGX_BOOL)):
@@ -274,46 +281,108 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
             aux[i].i = _choice(op, <object>op.args[op.scalars[i]].name, o)
             continue
         aux[i] = as_scalar(o)
-        if op.args[op.scalars[i]].kind == A_SCALAR and not op.scalars_promote and op.fixed_out == -1:
+        if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
     return 0
 
 
+cdef inline bint _same_shape(Tensor a, Tensor b) noexcept:
+    cdef int i
+    if a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i]:
+            return False
+    return True
+
+
+cdef inline bint _number(PyObject *o, int dtype, char *slot) noexcept:
+    """Put a Python number into a slot as an element of `dtype`; false when promotion has to look at it."""
+    cdef int64_t i
+    cdef int overflow = 0
+    if PyFloat_CheckExact(<object>o):
+        if dtype != TGX_F32 and dtype != TGX_F64:
+            return False
+        write_scalar(slot, dtype, PyFloat_AS_DOUBLE(<object>o), 0, 0)
+        return True
+    if not PyLong_CheckExact(<object>o) or dtype == TGX_BOOL or dtype >= TGX_C64:
+        return False
+    i = PyLong_AsLongLongAndOverflow(<object>o, &overflow)
+    if overflow:
+        return False
+    write_scalar(slot, dtype, <double>i, 0, i)
+    return True
+
+
 cdef object pointwise(Op op, PyObject **args, PyObject *out):
+    """The short way: operands of one dtype and shape on the cpu, and Python numbers of that dtype."""
     cdef char *data[TGX_MAX_OPERANDS]
     cdef ptrdiff_t[TGX_MAX_OPERANDS] strides
+    cdef double[2 * TGX_MAX_OPERANDS] numbers         # doubles, so that the slots are aligned
     cdef tgx_scalar[8] aux
-    cdef Tensor first, t, result
-    cdef int i, k, code, n = op.ntensors
-    cdef tgx_loop loop
-    if out != NULL or op.fixed_inputs or type(<object>args[op.tensors[0]]) is not Tensor:
+    cdef PyObject *o
+    cdef PyObject *first = NULL
+    cdef Tensor result
+    cdef int i, k, code, size, dtype, n = op.ntensors
+    cdef bint flat = True
+    for i in range(n):
+        if isinstance(<object>args[op.tensors[i]], Tensor):
+            first = args[op.tensors[i]]
+            break
+    if out != NULL or first == NULL or op.fixed_inputs or op.scalars_promote:
         return _general(op, args, out)
-    first = <Tensor><object>args[op.tensors[0]]
-    loop = op.loops[first.tid]
-    if loop == NULL or op.scalars_promote or first.place != 0 or not first.bits & CONTIGUOUS or first.count > GRAIN:
+    dtype = (<Tensor>first).tid
+    if op.loops[dtype] == NULL or (<Tensor>first).place != 0 or (<Tensor>first).count > GRAIN:
         return _general(op, args, out)
-    data[1] = first.data
-    strides[1] = ITEMSIZE[first.tid]
-    for i in range(1, n):
-        if type(<object>args[op.tensors[i]]) is not Tensor:
-            return _general(op, args, out)
-        t = <Tensor><object>args[op.tensors[i]]
-        if t.tid != first.tid or t.rank != first.rank or not t.bits & CONTIGUOUS or t.place != 0:
-            return _general(op, args, out)
-        for k in range(t.rank):
-            if t.sizes[k] != first.sizes[k]:
+    size = ITEMSIZE[dtype]
+    for i in range(n):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor):
+            if (<Tensor>o).tid != dtype or (<Tensor>o).place != 0:
                 return _general(op, args, out)
-        data[i + 1] = t.data
-        strides[i + 1] = strides[1]
+            if o != first and not _same_shape(<Tensor>o, <Tensor>first):
+                return _general(op, args, out)
+            data[i + 1] = (<Tensor>o).data
+            strides[i + 1] = size
+            if not (<Tensor>o).bits & CONTIGUOUS:
+                if (<Tensor>o).rank == 1:
+                    strides[i + 1] = (<Tensor>o).strides[0] * size
+                else:
+                    flat = False
+        else:
+            data[i + 1] = <char *>&numbers[2 * i]
+            strides[i + 1] = 0
+            if not _number(o, dtype, data[i + 1]):
+                return _general(op, args, out)
     if op.nscalars:
-        _read_scalars(op, args, aux, first.tid)
-    result = empty(first.sizes, first.rank, _output(op, first.tid))
+        _read_scalars(op, args, aux, dtype)
+    if (<Tensor>first).bits & CONTIGUOUS or (<Tensor>first).rank == 1:
+        result = empty((<Tensor>first).sizes, (<Tensor>first).rank, _output(op, dtype))
+    else:
+        result = empty_like(<Tensor>first, _output(op, dtype))
+    if not flat and not _one_window(op, args, result, strides):
+        _walk(op, args, result, dtype, aux)
+        return result
     data[0] = result.data
     strides[0] = ITEMSIZE[result.tid]
-    code = loop(data, strides, first.count, aux)
+    code = op.loops[dtype](data, strides, (<Tensor>first).count, aux)
     if code:
         raise_loop_error(code, op)
     return result
+
+
+cdef bint _one_window(Op op, PyObject **args, Tensor result, const ptrdiff_t *strides) noexcept:
+    """Whether all tensors lie in memory as the dense result does, so that one run covers them."""
+    cdef int i, k
+    cdef PyObject *o
+    for i in range(op.ntensors):
+        if strides[i + 1] == 0:
+            continue
+        o = args[op.tensors[i]]
+        for k in range(result.rank):
+            if (<Tensor>o).strides[k] != result.strides[k] and result.sizes[k] != 1:
+                return False
+    return True
 
 
 cdef object _general(Op op, PyObject **args, PyObject *out):
@@ -334,7 +403,7 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
             t = <Tensor>o
             if t.place:
                 device = t.place
-            if model is None and t.rank == ndim and t.count == _product(shape, ndim):
+            if model is None and t.rank == ndim and not _differs(t, shape):
                 model = t
     if op.scalars_promote:
         for i in range(op.nscalars):
@@ -344,9 +413,13 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
         _refuse(op, args, dtype)
     if op.to_float and is_integral(dtype):
         dtype = default_dtype_id
+    if op.bool_to_int and dtype == TGX_BOOL:
+        dtype = TGX_I64
+    out_dtype = _output(op, dtype)
+    if out != NULL and out == args[0]:
+        refuse_cast(out_dtype, (<Tensor><object>out).tid)
     if op.loops[dtype] == NULL:
         _no_loop(op, dtype)
-    out_dtype = _output(op, dtype)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
         return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
@@ -359,14 +432,6 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
     return result
 
 
-cdef int64_t _product(const int64_t *shape, int ndim) noexcept:
-    cdef int64_t n = 1
-    cdef int i
-    for i in range(ndim):
-        n *= shape[i]
-    return n
-
-
 cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int ndim, int dtype, int out_dtype,
                   const tgx_scalar *aux):
     """Write to a tensor the caller gave (in-place and out= forms)."""
@@ -376,7 +441,8 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
     cdef object o
     cdef bint inplace = args[0] == <PyObject *>out
     if inplace:
-        refuse_cast(out_dtype, out.tid)
+        if op.fixed_out == -2 and is_complex(dtype):
+            raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
         if ndim != out.rank or _differs(out, shape):
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
                                f"{[shape[i] for i in range(ndim)]}")

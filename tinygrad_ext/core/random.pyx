@@ -8,7 +8,7 @@ import os
 import warnings
 from libc.math cimport sqrt
 from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_float
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
     TGX_BOOL, TGX_U8, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_BAD_VALUE, TGX_NO_MEMORY,
 )
@@ -174,14 +174,14 @@ cdef object _bad(str op, str argument, object got, str expected, str advice):
 
 cdef int _need_float(int dtype, str op) except -1:
     if not is_float(dtype):
-        raise NotImplementedError(f"{op}: self must have a real floating point dtype, got {dtype_of(dtype)}; "
+        raise NotImplementedError(f'"{op}" not implemented for \'{dtype_title(dtype)}\': self must have a real floating point dtype; '
                                   "draw in float32 and convert the result")
     return 0
 
 
 cdef int _need_real(int dtype, str op) except -1:
     if dtype == TGX_C64 or dtype == TGX_C128:
-        raise NotImplementedError(f"{op}: self must not be complex, got {dtype_of(dtype)}; "
+        raise NotImplementedError(f'"{op}" not implemented for \'{dtype_title(dtype)}\': self must not be complex; '
                                   "draw the real and the imaginary part and join them with complex()")
     return 0
 
@@ -232,7 +232,7 @@ cdef int fill_uniform(Generator g, int dtype, void *out, int64_t n, double low, 
     if not -most <= high <= most:
         raise _bad("uniform_", "to", high, f"a finite {dtype_of(part)}", "narrow the interval")
     if not low <= high:
-        raise _bad("uniform_", "from", f"from={low} and to={high}", "at most to", "exchange the two")
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}: exchange the two")
     if not high - low <= most:
         raise _bad("uniform_", "to - from", high - low, f"at most {most}", "narrow the interval")
     tgx_random_uniform(&g.mt, part, out, n if part == dtype else 2 * n, low, high)
@@ -243,7 +243,7 @@ cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, 
     cdef int part = _part(dtype)
     _need_float(part, "normal_")
     if not std >= 0:
-        raise _bad("normal_", "std", std, "at least 0", "pass a standard deviation")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}: pass a standard deviation")
     if part != dtype:
         n, std = 2 * n, std / sqrt(2.0)
     if serial:
@@ -256,27 +256,27 @@ cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, 
 cdef int fill_log_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std) except -1:
     _need_float(dtype, "log_normal_")
     if not std > 0:
-        raise _bad("log_normal_", "std", std, "above 0", "pass the standard deviation of the logarithm")
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}: pass the standard deviation of the logarithm")
     tgx_random_log_normal(&g.mt, dtype, out, n, mean, std)
     return 0
 
 
 cdef int fill_exponential(Generator g, int dtype, void *out, int64_t n, double rate) except -1:
     if not is_float(dtype):     # RuntimeError here and for cauchy_, NotImplementedError elsewhere: as PyTorch has it
-        raise RuntimeError(f"exponential_: self must have a real floating point dtype, got {dtype_of(dtype)}; "
-                           "draw in float32 and convert the result")
+        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point "
+                           f"but you specified {dtype_title(dtype)}: exponential_ draws in float32; convert the result")
     if not rate > 0:
-        raise _bad("exponential_", "lambd", rate, "above 0", "pass the rate, one over the mean")
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}: pass the rate, one over the mean")
     tgx_random_exponential(&g.mt, dtype, out, n, rate)
     return 0
 
 
 cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median, double sigma) except -1:
     if not is_float(dtype):
-        raise RuntimeError(f"cauchy_: self must have a real floating point dtype, got {dtype_of(dtype)}; "
-                           "draw in float32 and convert the result")
+        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
+                           f"but you specified {dtype_title(dtype)}: cauchy_ draws in float32; convert the result")
     if not sigma > 0:
-        raise _bad("cauchy_", "sigma", sigma, "above 0", "pass the half width at half height")
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}: pass the half width at half height")
     tgx_random_cauchy(&g.mt, dtype, out, n, median, sigma)
     return 0
 
@@ -284,9 +284,9 @@ cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median
 cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) except -1:
     _need_real(dtype, "geometric_")
     if dtype == TGX_BOOL:
-        raise NotImplementedError("geometric_: self must be a number type, got torch.bool; use an integer dtype")
+        raise NotImplementedError("\"geometric_\" not implemented for 'Bool': use an integer dtype")
     if not 0 < p < 1:
-        raise _bad("geometric_", "p", p, "in (0, 1)", "pass the chance of success of one trial")
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}: pass the chance of success of one trial")
     tgx_random_geometric(&g.mt, dtype, out, n, p)
     return 0
 
@@ -294,7 +294,7 @@ cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) 
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1:
     _need_real(dtype, "random_")
     if not low <= last:
-        raise _bad("random_", "from", f"from={low} and to={int(last) + 1}", "less than to", "exchange the two")
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={int(last) + 1}: exchange the two")
     _check_integer(dtype, "from", low)
     _check_integer(dtype, "to - 1", last)
     tgx_random_integers(&g.mt, dtype, out, n, low, <uint64_t>last - <uint64_t>low + 1)
@@ -310,7 +310,7 @@ cdef int fill_full(Generator g, int dtype, void *out, int64_t n) except -1:
 cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1:
     _need_real(dtype, "bernoulli_")
     if not 0 <= p <= 1:
-        raise _bad("bernoulli_", "p", p, "in [0, 1]", "pass a probability")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}: pass a probability")
     tgx_random_bernoulli(&g.mt, dtype, out, n, p)
     return 0
 
@@ -318,7 +318,7 @@ cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) 
 cdef int fill_bernoulli_each(Generator g, int dtype, void *out, int64_t n, int p_dtype, const void *p) except -1:
     _need_real(dtype, "bernoulli_")
     if tgx_random_bernoulli_each(&g.mt, dtype, out, n, p_dtype, p) == TGX_BAD_VALUE:
-        raise RuntimeError("bernoulli: every element of p must be in [0, 1], got one that is not; "
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: every element of p must be in [0, 1]; "
                            "pass probabilities, for instance through sigmoid()")
     return 0
 
@@ -331,14 +331,14 @@ cdef int fill_permutation(Generator g, int64_t *out, int64_t n) except -1:
 cdef int fill_multinomial(Generator g, int dtype, const void *weights, int64_t rows, int64_t categories,
                           int64_t *out, int64_t samples, bint replacement) except -1:
     if not samples > 0:
-        raise _bad("multinomial", "num_samples", samples, "above 0", "ask for one sample at least")
+        raise RuntimeError(f"cannot sample n_sample <= 0 samples: multinomial got num_samples={samples}")
     if not replacement and samples > categories:
-        raise _bad("multinomial", "num_samples", samples,
-                   f"at most the {categories} categories of input", "pass replacement=True to draw one more than once")
+        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: num_samples={samples}, input has "
+                           f"{categories} categories; pass replacement=True to draw one more than once")
     cdef int status = tgx_random_multinomial(&g.mt, dtype, weights, rows, categories, out, samples, replacement)
     if status == TGX_NO_MEMORY:
         raise MemoryError(f"multinomial: cannot allocate {16 * categories} bytes of scratch memory")
     if status == TGX_BAD_VALUE:
-        raise RuntimeError("multinomial: each row of input must be finite, at least 0 and with a sum above 0, "
-                           "got one that is not; pass weights, for instance through softmax()")
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or is an invalid multinomial distribution "
+                           "(sum of probabilities <= 0): pass weights, for instance through softmax()")
     return 0

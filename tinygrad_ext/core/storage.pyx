@@ -64,6 +64,7 @@ cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
     elif posix_memalign(&fresh, 64, block[0]) != 0:
         empty_cache()
         if posix_memalign(&fresh, 64, block[0]) != 0:
+            block[0] = 0        # nothing to release when the Storage goes
             raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
     _allocations += 1
     _in_use += block[0]

@@ -56,10 +56,13 @@ cdef class Tensor:
         self.sizes = self.dims
         self.strides = self.dims + INLINE_DIMS
         TGX_START_NULL(self)
+        # a bare Tensor.__new__ leaves an empty vector, not something that could be read
+        self.rank = 1
+        self.tid = TGX_F32
+        self.bits = CONTIGUOUS
 
     def __init__(self, *args, **kwargs):
-        if self.storage is None and self.rank == 0 and self.count == 0:
-            _slots["new"](self, args, kwargs)
+        _slots["new"](self, args, kwargs)
 
     # ---- geometry
 

@@ -19,8 +19,15 @@ typedef struct {
     ptrdiff_t point_dense;
 } tgx_picks;
 
-/* offset[k] += index[k] * stride, negative indices from the end. Position of the first index outside, or -1. */
-int64_t tgx_index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int negative);
+enum { TGX_NEGATIVE = 1, TGX_FIRST = 2 };     /* negative indices count from the end; offsets are set, not added to */
+
+typedef struct {
+    int64_t (*offsets)(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags);
+    void (*run)(const tgx_picks *p, int move, int64_t lo, int64_t hi);
+} tgx_picks_table;
+
+/* offset[k] += index[k] * stride. Position of the first index outside the bounds, or -1. */
+int64_t tgx_index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags);
 /* Merge inner dimensions that lie behind each other on both sides. */
 void tgx_picks_plan(tgx_picks *p);
 /* Units lo..hi of outer x points. */

@@ -12,37 +12,46 @@ const tgx_conv_table *tgx_conv_pick(void) {
 
 enum {
     BUFFER_BYTES = 256 << 10, /* a part of the second cache level */
+    POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
 
+static ptrdiff_t at_most(ptrdiff_t n, ptrdiff_t limit) { return n < limit ? n : limit; }
+static ptrdiff_t at_least(ptrdiff_t n, ptrdiff_t limit) { return n > limit ? n : limit; }
+static ptrdiff_t parts(ptrdiff_t n, ptrdiff_t size) { return (n + size - 1) / size; }
+
+/* Rows of the buffer for a block of rows of out: with a step, rows of one residue lie together. */
 static void place_rows(tgx_conv *p, ptrdiff_t block) {
-    ptrdiff_t most = 0;
-    for (ptrdiff_t v = 0; v < p->taps_y; v++)
-        if (p->at_y[v] - p->base_y > most) most = p->at_y[v] - p->base_y;
+    ptrdiff_t reach = 0;
+    for (ptrdiff_t v = 0; v < p->taps_y; v++) reach = at_least(reach, p->at_y[v] - p->base_y);
     p->block = block;
-    p->phases = most + 1 < p->step_y ? most + 1 : p->step_y;
-    p->phase_rows = block + most / p->step_y;
+    p->phases = at_most(reach + 1, p->step_y);
+    p->phase_rows = block + reach / p->step_y;
     p->plane = p->taps_x * p->phases * p->phase_rows * p->cols;
-    p->buffer = p->channels * p->plane + 4 * MOST_LANES;
 }
 
-void tgx_conv_plan(tgx_conv *p, ptrdiff_t size) {
-    p->base_y = p->at_y[0];
-    for (ptrdiff_t v = 1; v < p->taps_y; v++)
-        if (p->at_y[v] < p->base_y) p->base_y = p->at_y[v];
-    place_rows(p, 1);
-    ptrdiff_t row = p->channels * p->taps_x * p->phases * p->cols * size, first = p->buffer * size;
-    ptrdiff_t block = row > 0 ? 1 + (BUFFER_BYTES - first) / row : p->rows;
-    if (block < 4) block = 4;
-    if (block > p->rows) block = p->rows;
-    ptrdiff_t blocks = (p->rows + block - 1) / block;
-    place_rows(p, (p->rows + blocks - 1) / blocks); /* blocks of even size */
-    p->pad_outputs = (p->outputs + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
+static void place_taps(tgx_conv *p) {
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
         for (ptrdiff_t v = 0; v < p->taps_y; v++) {
-            ptrdiff_t down = p->at_y[v] - p->base_y, row_in = down % p->step_y * p->phase_rows + down / p->step_y;
-            p->offset[u * p->taps_y + v] = (u * p->phases * p->phase_rows + row_in) * p->cols;
+            ptrdiff_t down = p->at_y[v] - p->base_y, row = down % p->step_y * p->phase_rows + down / p->step_y;
+            p->offset[u * p->taps_y + v] = (u * p->phases * p->phase_rows + row) * p->cols;
         }
+}
+
+void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
+    p->base_y = p->at_y[0];
+    for (ptrdiff_t v = 1; v < p->taps_y; v++) p->base_y = at_most(p->base_y, p->at_y[v]);
+    ptrdiff_t rows = parts(POSITIONS, p->cols);
+    place_rows(p, 1);
+    if (rows < 2 * p->phase_rows) rows = 2 * p->phase_rows; /* else most of the buffer is rows shared with the next block */
+    rows = at_most(rows, p->rows);
+    place_rows(p, parts(p->rows, parts(p->rows, rows))); /* blocks of even size */
+    p->images = p->block < p->rows ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
+    ptrdiff_t room = BUFFER_BYTES / size / p->images / p->plane;
+    p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), at_least(room, 8))));
+    p->buffer = p->depth * p->plane + 4 * MOST_LANES;
+    p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
+    place_taps(p);
 }
 
 static int64_t window(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {

@@ -15,8 +15,8 @@ typedef struct {
     ptrdiff_t outputs, rows, cols;     /* of out */
     ptrdiff_t step_y, step_x, taps_y, taps_x;
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
-    /* set by tgx_conv_plan */
-    ptrdiff_t block;                   /* rows of out computed at a time */
+    /* set by tgx_conv_plan: how much is computed at a time */
+    ptrdiff_t block, images, depth;    /* rows of out, images, channels of src */
     ptrdiff_t base_y, phases, phase_rows, plane, buffer, pad_outputs;
     ptrdiff_t *offset;                 /* of tap (u, v) in a plane of the buffer; room for taps_y * taps_x */
 } tgx_conv;
@@ -25,21 +25,29 @@ typedef struct {
 void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias,
                        int64_t *out);
 
-/* Choose the block for elements of `size` bytes. */
-void tgx_conv_plan(tgx_conv *p, ptrdiff_t size);
+/* Choose the blocks for elements of `size` bytes and at most `images` images. */
+void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
 
 typedef struct {
-    /* Lay out what rows [first, first + count) of out need; buf has room for p->buffer elements. */
-    void (*load)(const tgx_conv *p, const void *src, ptrdiff_t first, ptrdiff_t count, void *buf);
+    ptrdiff_t row, rows;               /* of out */
+    ptrdiff_t channel, channels;       /* of src; apply adds to out unless channel is 0 */
+    ptrdiff_t images;                  /* in buffers of p->buffer elements each */
+    ptrdiff_t src_image, out_image, out_plane; /* elements between images and planes */
+} tgx_conv_part;
+
+typedef struct {
+    /* Lay out what a part needs of src, which points to the first image and channel. */
+    void (*load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf);
     /* Weights in the order in which `apply` reads them: taps_y * taps_x * channels * pad_outputs elements. */
     void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, void *packed);
-    /* count rows from the buffer to out, whose planes lie `out_plane` apart; bias may be NULL. */
-    void (*apply)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *packed, const void *bias, void *out,
-                  ptrdiff_t out_plane);
-    /* turned[position][output] = grad[output][position], outputs padded with zeros to pad_outputs. */
-    void (*turn)(const tgx_conv *p, const void *grad, ptrdiff_t grad_plane, ptrdiff_t count, void *turned);
-    /* sums[tap k of channel c][output] += buf . turned, for channels [lo, hi) of the buffer. */
-    void (*collect)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *turned, void *sums);
+    /* A part from the buffer to out, which points to its first row; bias may be NULL. */
+    void (*apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias, void *out);
+    /* turned[position][output] = grad[output][position], image after image, outputs padded with zeros to pad_outputs. */
+    void (*turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned);
+    /* sums[tap k of channel c][output] += buf . turned, for the part's channels, image after image. */
+    void (*collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *turned, void *sums);
+    /* The same from grad itself and for one image, for few outputs. */
+    void (*collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
 } tgx_conv_kernels;
 
 typedef struct { tgx_conv_kernels f32, f64; } tgx_conv_table;

@@ -16,31 +16,39 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* One rounding for a * b + c where the machine has it: the build forbids the compiler to contract by itself. */
+/* FMA: one rounding for a * b + c where the machine has it; the build forbids the compiler to contract by itself.
+ * SPLAT: a vector of equal elements; the plain form would add a zero. */
 #define T float
 #define NAME(base) base##_f32
 #if defined(__AVX512F__)
 #define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define SPLAT(x) ((NAME(vec))_mm512_set1_ps(x))
 #elif defined(__AVX2__)
 #define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define SPLAT(x) ((NAME(vec))_mm256_set1_ps(x))
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
+#define SPLAT(x) ((NAME(vec)){x, x, x, x})
 #endif
 #include "conv_loops.h"
 #undef T
 #undef NAME
 #undef FMA
+#undef SPLAT
 
 #define T double
 #define NAME(base) base##_f64
 #if defined(__AVX512F__)
 #define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
+#define SPLAT(x) ((NAME(vec))_mm512_set1_pd(x))
 #elif defined(__AVX2__)
 #define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#define SPLAT(x) ((NAME(vec))_mm256_set1_pd(x))
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
+#define SPLAT(x) ((NAME(vec)){x, x})
 #endif
 #include "conv_loops.h"
 
-#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t}
+#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

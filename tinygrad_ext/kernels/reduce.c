@@ -15,13 +15,39 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
     ++*n;
 }
 
+/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. */
+static void sort_reduced(tgx_reduction *p) {
+    int n = p->nred;
+    p->nred = 0;
+    for (int i = 1; i < n; i++)
+        for (int j = i; j && p->rstride[j - 1] < p->rstride[j]; j--) {
+            int64_t s = p->rsize[j];
+            ptrdiff_t st = p->rstride[j];
+            p->rsize[j] = p->rsize[j - 1], p->rstride[j] = p->rstride[j - 1];
+            p->rsize[j - 1] = s, p->rstride[j - 1] = st;
+        }
+    for (int i = 0; i < n; i++) add_dim(p->rsize, p->rstride, &p->nred, p->rsize[i], p->rstride[i]);
+}
+
+int tgx_reduction_scattered(const tgx_reduction *p) {
+    return p->unit < 0 && p->nred > 1 && p->rstride[p->nred - 1] != p->itemsize && p->rsize[p->nred - 1] > 1;
+}
+
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
 
-/* The kept dimension whose neighbours lie behind each other, if going along the reduced ones would be slower. */
+/* A narrow matrix without gaps, and a reducer that takes many of its rows as one. */
+static int packed(const tgx_reduction *p, int d) {
+    return p->reducer->packs && p->nred == 1 && p->rstride[0] == p->ksize[d] * p->itemsize;
+}
+
+/* The kept dimension along which outputs form tiles, or -1: the one whose neighbours lie behind each other, if going
+ * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
 static int unit_dim(const tgx_reduction *p) {
+    int last = p->nkept - 1;
+    if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
     if (p->nred == 1 && p->rstride[0] == p->itemsize) return -1;
     for (int d = 0; d < p->nkept; d++)
-        if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW ? d : -1;
+        if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW || packed(p, d) ? d : -1;
     return -1;
 }
 
@@ -40,6 +66,7 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
             add_dim(p->ksize, p->kstride, &p->nkept, sizes[d], strides[d] * itemsize);
         }
     }
+    if (p->reducer->any_order) sort_reduced(p);
     ptrdiff_t step = 1;
     for (int d = p->nkept - 1; d >= 0; d--) {
         p->kout[d] = step;
@@ -123,6 +150,10 @@ static void scattered_block(const tgx_reduction *p, const char *x, int64_t start
     int inner = p->nred - 1;
     cursor c;
     seek(p, &c, x, start);
+    if (p->rstride[inner] == p->itemsize && p->rsize[inner] - c.index[inner] >= n) {
+        p->reducer->block(c.x, n, start, p->aux, acc);
+        return;
+    }
     for (int64_t done = 0; done < n;) {
         int64_t run = p->rsize[inner] - c.index[inner];
         if (run > n - done) run = n - done;
@@ -133,16 +164,39 @@ static void scattered_block(const tgx_reduction *p, const char *x, int64_t start
     p->reducer->block(buffer, n, start, p->aux, acc);
 }
 
-static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
-    const char *rows[TGX_BLOCK];
+static void list_rows(const tgx_reduction *p, const char *x, int64_t start, int64_t n, const char **rows) {
     cursor c;
     rows[0] = x;
-    if (p->nred) seek(p, &c, x, start);
-    for (int64_t r = 0; p->nred && r < n; r++) {
+    if (p->nred <= 1) {
+        for (int64_t r = 0; p->nred && r < n; r++) rows[r] = x + (start + r) * p->rstride[0];
+        return;
+    }
+    seek(p, &c, x, start);
+    for (int64_t r = 0; r < n; r++) {
         rows[r] = c.x;
         advance(p, &c, 1);
     }
-    p->reducer->rows(rows, n, w, start, p->aux, acc);
+}
+
+/* Short reductions whose outputs do not lie behind each other: bring each row of the tile together. */
+static void gathered_rows(const tgx_reduction *p, int w, int64_t n, const char **rows, char *buffer) {
+    ptrdiff_t row = (ptrdiff_t)w * p->itemsize;
+    for (int64_t r = 0; r < n; r++) {
+        gather(buffer + r * row, rows[r], p->kstride[p->unit], w, p->itemsize);
+        rows[r] = buffer + r * row;
+    }
+}
+
+static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
+    const char *rows[TGX_BLOCK];
+    list_rows(p, x, start, n, rows);
+    if (p->kstride[p->unit] == p->itemsize) {
+        p->reducer->rows(rows, n, w, start, p->aux, acc);
+    } else {
+        _Alignas(64) char buffer[TGX_SHORT * TGX_TILE];
+        gathered_rows(p, w, n, rows, buffer);
+        p->reducer->rows(rows, n, w, start, p->aux, acc);
+    }
 }
 
 static void one_block(const tgx_reduction *p, const tile_place *at, int64_t j, tgx_acc *acc) {

@@ -13,6 +13,7 @@
 #define TGX_BLOCK 2048
 #define TGX_TILE 128
 #define TGX_SPAN 32
+#define TGX_SHORT 128 /* bytes of one output's elements up to which whole tiles of outputs are gathered */
 
 /* State of up to TGX_TILE outputs; each reducer uses the members it needs. */
 typedef struct {
@@ -30,11 +31,13 @@ typedef struct {
     /* Write w results of `count` elements each; strides in bytes; out or out2 may be NULL where an op allows. */
     void (*finish)(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux,
                    char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2);
+    int packs; /* `rows` is quick for few columns too when the rows lie behind each other */
+    int any_order; /* the order of elements changes no bit */
 } tgx_reducer;
 
 enum tgx_reduction_op {
     TGX_SUM, TGX_MEAN, TGX_NANSUM, TGX_PROD, TGX_VAR, TGX_MAX, TGX_MIN, TGX_ARGMAX, TGX_ARGMIN, TGX_ANY, TGX_ALL,
-    TGX_COUNT, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_NREDUCTIONS
+    TGX_COUNT, TGX_NORM0, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_ABSMAX, TGX_ABSMIN, TGX_NREDUCTIONS
 };
 
 typedef tgx_reducer tgx_reducer_table[TGX_NREDUCTIONS][TGX_NTYPES];
@@ -53,9 +56,12 @@ typedef struct {
     int64_t ntiles, nspans;
 } tgx_reduction;
 
-/* Dimensions with a bit in `mask` are reduced; strides in elements. Fill reducer, aux, out, ... before or after. */
+/* Dimensions with a bit in `mask` are reduced; strides in elements. Set reducer before; aux, out, ...
+ * before or after. */
 void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                         uint64_t mask, int itemsize);
+/* The elements of a block lie far apart: large operands are better copied into order first. */
+int tgx_reduction_scattered(const tgx_reduction *p);
 /* Whole tiles [lo, hi). */
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi);
 /* Spans [lo, hi) of one tile into parts[lo..hi), and their fold into the tile's outputs. */

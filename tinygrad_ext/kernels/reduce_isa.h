@@ -1,4 +1,6 @@
 /* The reducers, once for each instruction set: a table by op and dtype. */
+/* gcc would merge two rows of the row loops before it vectorises a row, and then gives up on the row */
+#pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
 
@@ -17,34 +19,36 @@
 #include "reduce_order.h"
 
 #define INTS(M) M(TGX_U8, u8) M(TGX_I8, i8) M(TGX_I16, i16) M(TGX_I32, i32) M(TGX_I64, i64)
-#define R(fold, merge, finish) {fold##_block, fold##_rows, merge, finish}
+#define R(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 0}
+#define PACKS(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 1, 0}
+#define ANY_ORDER(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 1}
 
 const tgx_reducer_table ISA(tgx_reducers) = {
     [TGX_SUM] = {
-#define ROW(D, S) [D] = R(sum_##S, add_i, put_i),
+#define ROW(D, S) [D] = ANY_ORDER(sum_##S, add_i, put_i),
         INTS(ROW) ROW(TGX_BOOL, b8)
 #undef ROW
         [TGX_F16] = R(sum_f16, add_a, put_a_f16), [TGX_BF16] = R(sum_bf16, add_a, put_a_bf16),
-        [TGX_F32] = R(sum_f32, add_a, put_a_f32), [TGX_F64] = R(sum_f64, add_a, put_a_f64),
+        [TGX_F32] = PACKS(sum_f32, add_a, put_a_f32), [TGX_F64] = R(sum_f64, add_a, put_a_f64),
         [TGX_C64] = R(sum_c64, add_ab, put_ab_c64), [TGX_C128] = R(sum_c128, add_ab, put_ab_c128)},
     [TGX_MEAN] = {
         [TGX_F16] = R(sum_f16, add_a, mean_f16), [TGX_BF16] = R(sum_bf16, add_a, mean_bf16),
-        [TGX_F32] = R(sum_f32, add_a, mean_f32), [TGX_F64] = R(sum_f64, add_a, mean_f64),
+        [TGX_F32] = PACKS(sum_f32, add_a, mean_f32), [TGX_F64] = R(sum_f64, add_a, mean_f64),
         [TGX_C64] = R(sum_c64, add_ab, mean_c64), [TGX_C128] = R(sum_c128, add_ab, mean_c128)},
     [TGX_NANSUM] = {[TGX_F32] = R(nansum_f32, add_a, put_a_f32), [TGX_F64] = R(nansum_f64, add_a, put_a_f64)},
     [TGX_PROD] = {
-#define ROW(D, S) [D] = R(prod_##S, mul_i, put_i),
+#define ROW(D, S) [D] = ANY_ORDER(prod_##S, mul_i, put_i),
         INTS(ROW) ROW(TGX_BOOL, b8)
 #undef ROW
         [TGX_F32] = R(prod_f32, mul_a, put_a_f32), [TGX_F64] = R(prod_f64, mul_a, put_a_f64)},
     [TGX_VAR] = {[TGX_F32] = R(var_f32, merge_var, put_var_f32), [TGX_F64] = R(var_f64, merge_var, put_var_f64)},
-#define ROW(D, S) [D] = R(max_##S, max_i, put_i_##S),
+#define ROW(D, S) [D] = ANY_ORDER(max_##S, max_i, put_i_##S),
     [TGX_MAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
-                 [TGX_F32] = R(max_f32, max_a, put_a_f32), [TGX_F64] = R(max_f64, max_a, put_a_f64)},
+                 [TGX_F32] = ANY_ORDER(max_f32, max_a, put_a_f32), [TGX_F64] = ANY_ORDER(max_f64, max_a, put_a_f64)},
 #undef ROW
-#define ROW(D, S) [D] = R(min_##S, min_i, put_i_##S),
+#define ROW(D, S) [D] = ANY_ORDER(min_##S, min_i, put_i_##S),
     [TGX_MIN] = {INTS(ROW) ROW(TGX_BOOL, b8)
-                 [TGX_F32] = R(min_f32, min_a, put_a_f32), [TGX_F64] = R(min_f64, min_a, put_a_f64)},
+                 [TGX_F32] = ANY_ORDER(min_f32, min_a, put_a_f32), [TGX_F64] = ANY_ORDER(min_f64, min_a, put_a_f64)},
 #undef ROW
 #define ROW(D, S) [D] = R(argmax_##S, argmax_i, put_at_##S),
     [TGX_ARGMAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
@@ -56,15 +60,18 @@ const tgx_reducer_table ISA(tgx_reducers) = {
 #undef ROW
 #define EVERY(ROW) INTS(ROW) ROW(TGX_BOOL, b8) ROW(TGX_F16, f16) ROW(TGX_BF16, bf16) ROW(TGX_F32, f32) \
                    ROW(TGX_F64, f64) ROW(TGX_C64, c64) ROW(TGX_C128, c128)
-#define ROW(D, S) [D] = R(any_##S, or_i, put_i_b8),
+#define ROW(D, S) [D] = ANY_ORDER(any_##S, or_i, put_i_b8),
     [TGX_ANY] = {EVERY(ROW)},
 #undef ROW
-#define ROW(D, S) [D] = R(all_##S, and_i, put_i_b8),
+#define ROW(D, S) [D] = ANY_ORDER(all_##S, and_i, put_i_b8),
     [TGX_ALL] = {EVERY(ROW)},
 #undef ROW
-#define ROW(D, S) [D] = R(count_##S, add_i, put_i),
+#define ROW(D, S) [D] = ANY_ORDER(count_##S, add_i, put_i),
     [TGX_COUNT] = {EVERY(ROW)},
 #undef ROW
+    [TGX_NORM0] = {[TGX_F32] = R(count_f32, add_i, put_i_f32), [TGX_F64] = R(count_f64, add_i, put_i_f64)},
+    [TGX_ABSMAX] = {[TGX_F32] = R(absmax_f32, max_a, put_a_f32), [TGX_F64] = R(absmax_f64, max_a, put_a_f64)},
+    [TGX_ABSMIN] = {[TGX_F32] = R(absmin_f32, min_a, put_a_f32), [TGX_F64] = R(absmin_f64, min_a, put_a_f64)},
     [TGX_NORM1] = {[TGX_F32] = R(norm1_f32, add_a, put_a_f32), [TGX_F64] = R(norm1_f64, add_a, put_a_f64)},
     [TGX_NORM2] = {[TGX_F32] = R(norm2_f32, add_a, root_f32), [TGX_F64] = R(norm2_f64, add_a, root_f64)},
     [TGX_NORMP] = {[TGX_F32] = R(normp_f32, add_a, rootp_f32), [TGX_F64] = R(normp_f64, add_a, rootp_f64)},

@@ -1,8 +1,9 @@
 /* Reducers whose result does not depend on the order: largest, smallest, any, all. NaN wins, the first one. */
 #define WIDE 64
 
-#define MOST(m, x) ((x) > (m) || (x) != (x) ? (x) : (m))
-#define LEAST(m, x) ((x) < (m) || (x) != (x) ? (x) : (m))
+/* Without short cuts: these become vector blends. */
+#define MOST(m, x) (((x) > (m)) | ((x) != (x)) ? (x) : (m))
+#define LEAST(m, x) (((x) < (m)) | ((x) != (x)) ? (x) : (m))
 #define OR(m, x) ((m) | ((x) != 0))
 #define AND(m, x) ((m) & ((x) != 0))
 
@@ -15,7 +16,9 @@ BLOCK_FN(NAME) { \
         for (int l = 0; l < WIDE; l++) lane[l] = START; \
         for (; i + WIDE <= n; i += WIDE) { \
             SIMD for (int l = 0; l < WIDE; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
-        for (int l = 0; l < WIDE; l++) best = STEP(best, lane[l]); } \
+        for (int h = WIDE / 2; h; h /= 2) \
+            for (int l = 0; l < h; l++) lane[l] = STEP(lane[l], lane[l + h]); \
+        best = lane[0]; } \
     for (; i < n; i++) best = STEP(best, GET_##S(x[i])); \
     acc->M[0] = best; } \
 ROWS_FN(NAME) { \
@@ -27,7 +30,7 @@ ROWS_FN(NAME) { \
     for (int c = 0; c < w; c++) acc->M[c] = best[c]; }
 
 /* Is one of 64 elements the wanted one? `v` may be NaN: then the first NaN is wanted. */
-#define SAME(v, x) ((x) == (v) || ((v) != (v) && (x) != (x)))
+#define SAME(v, x) (((x) == (v)) | (((v) != (v)) & ((x) != (x))))
 #define FIND(S, T) \
 static int64_t find_##S(const S_##S *x, int64_t n, T v) { \
     int64_t i = 0; \
@@ -38,8 +41,8 @@ static int64_t find_##S(const S_##S *x, int64_t n, T v) { \
     for (; i < n; i++) if (SAME(v, x[i])) return i; \
     return 0; }
 
-#define BETTER_MOST(m, x) ((x) > (m) || ((x) != (x) && (m) == (m)))
-#define BETTER_LEAST(m, x) ((x) < (m) || ((x) != (x) && (m) == (m)))
+#define BETTER_MOST(m, x) (((x) > (m)) | (((x) != (x)) & ((m) == (m))))
+#define BETTER_LEAST(m, x) (((x) < (m)) | (((x) != (x)) & ((m) == (m))))
 
 #define ARG_FOLD(NAME, FOLDED, S, T, M, BETTER) \
 BLOCK_FN(NAME) { \
@@ -68,6 +71,13 @@ ORDERED(i32, int32_t, i, INT32_MIN, INT32_MAX)
 ORDERED(i64, int64_t, i, INT64_MIN, INT64_MAX)
 ORDERED(f32, float, a, -INFINITY, INFINITY)
 ORDERED(f64, double, a, -INFINITY, INFINITY)
+
+#define ABS_MOST(m, x) MOST(m, fabs(x))
+#define ABS_LEAST(m, x) LEAST(m, fabs(x))
+#define ABS_MOST_f(m, x) MOST(m, fabsf(x))
+#define ABS_LEAST_f(m, x) LEAST(m, fabsf(x))
+WIDE_FOLD(absmax_f32, f32, float, a, 0, ABS_MOST_f) WIDE_FOLD(absmin_f32, f32, float, a, INFINITY, ABS_LEAST_f)
+WIDE_FOLD(absmax_f64, f64, double, a, 0, ABS_MOST) WIDE_FOLD(absmin_f64, f64, double, a, INFINITY, ABS_LEAST)
 
 #define TRUTHS(S, A) WIDE_FOLD(any_##S, S, A, i, 0, OR) WIDE_FOLD(all_##S, S, A, i, 1, AND)
 TRUTHS(b8, uint8_t) TRUTHS(u8, uint8_t) TRUTHS(i8, uint8_t) TRUTHS(i16, uint16_t) TRUTHS(i32, uint32_t)

@@ -20,12 +20,15 @@ ROW_INLINE T NAME(block_sum)(const T *x, ptrdiff_t n) {
  * as long as NaN counts. */
 ROW_INLINE T NAME(row_max)(const T *x, ptrdiff_t n) {
     enum { LANES = 128 / sizeof(T) };
-    T lanes[LANES], m = T_MIN;
+    T lanes[LANES], m;
     ptrdiff_t i = 0;
     for (int k = 0; k < LANES; k++) lanes[k] = T_MIN;
     for (; i + LANES <= n; i += LANES)
         SIMD for (int k = 0; k < LANES; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
-    for (int k = 0; k < LANES; k++) m = lanes[k] > m ? lanes[k] : m;
+    if (i)
+        for (int half = LANES / 2; half; half /= 2)
+            SIMD for (int k = 0; k < half; k++) lanes[k] = lanes[k + half] > lanes[k] ? lanes[k + half] : lanes[k];
+    m = lanes[0];
     for (; i < n; i++) m = x[i] > m ? x[i] : m;
     return m;
 }

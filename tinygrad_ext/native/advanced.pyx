@@ -9,13 +9,13 @@ the order of the index, whatever the number of threads.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport clone, copy_into, zero
-from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
+from tinygrad_ext.core.dispatch cimport as_ints, as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
-from tinygrad_ext.core.pointwise cimport broadcast_shape
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, shape_text, view
-from tinygrad_ext.core.types cimport TGX_I32, TGX_I64, TGX_U8
+from tinygrad_ext.core.pointwise cimport broadcast_shape, prepare_out
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, shape_text, view, write_scalar
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_I32, TGX_I64, TGX_U8, tgx_scalar
 from tinygrad_ext.native.masks cimport coordinates, selected
 
 
@@ -58,44 +58,43 @@ cdef int _common_shape(list indices, int64_t *shape) except -1:
     return ndim
 
 
-cdef Tensor _offsets(Tensor table, const int *dims, list indices, const int64_t *shape, int ndim, bint negative,
-                     Outside outside, str title):
-    """Byte offset of each point in the table."""
-    cdef Tensor out = empty(shape, ndim, TGX_I64), t
-    cdef int64_t bad = -1
-    cdef int k
-    zero(out)
-    for k in range(len(indices)):
-        t = _common(<Tensor>indices[k], shape, ndim)
+cdef int _add_offsets(int64_t *into, Tensor table, int dim, Tensor index, int flags, Outside outside, str title) except -1:
+    """Bytes from the table's start to the entry each index names, set in or added to `into`."""
+    cdef int64_t bad, size = table.sizes[dim]
+    cdef ptrdiff_t stride = table.strides[dim] * ITEMSIZE[table.tid]
+    if index.count <= GRAIN:
+        bad = tgx_index_offsets(into, <int64_t *>index.data, index.count, size, stride, flags)
+    else:
         with nogil:
-            bad = tgx_index_offsets(<int64_t *>out.data, <int64_t *>t.data, t.count, table.sizes[dims[k]],
-                                    table.strides[dims[k]] * ITEMSIZE[table.tid], negative)
-        if bad >= 0:
-            raise _outside(outside, (<int64_t *>t.data)[bad], dims[k], table.sizes[dims[k]], title)
-    return out
+            bad = tgx_index_offsets(into, <int64_t *>index.data, index.count, size, stride, flags)
+    if bad >= 0:
+        raise _outside(outside, (<int64_t *>index.data)[bad], dim, size, title)
+    return 0
 
 
-cdef object aim(Target *t, Tensor table, const int *dims, list indices, bint negative, Outside outside, str title):
-    """Fill `t`; returns what must stay alive while it is used."""
-    cdef int64_t[TGX_MAX_DIMS] common
-    cdef int i, j, k, n = len(indices), rank = _common_shape(indices, common)
-    cdef int first = dims[0] if n else 0
-    cdef bint adjacent = True
+cdef object _room(Target *t, const int64_t *shape, int ndim, int64_t points):
+    """Memory for the offsets: in the target itself when they are few."""
+    cdef Tensor room
+    t.p.points = points
+    if points <= FEW:
+        t.p.offset = t.few
+        return None
+    room = empty(shape, ndim, TGX_I64)
+    t.p.offset = <int64_t *>room.data
+    return room
+
+
+cdef int _lay_table(Target *t, Tensor table, const int *dims, int n, const int64_t *common, int rank) except -1:
+    """Shape of the result, and the table's side of the plan."""
     cdef tgx_picks *p = &t.p
-    cdef Tensor offsets
-    for k in range(1, n):
-        if dims[k] != dims[k - 1] + 1:
-            adjacent = False
-    if table.rank - n + rank > TGX_MAX_DIMS:
-        raise RuntimeError(f"{title}(): the result would have more than {TGX_MAX_DIMS} dimensions")
-    offsets = _offsets(table, dims, indices, common, rank, negative, outside, title)
-    p.table, p.points, p.offset = table.data, offsets.count, <int64_t *>offsets.data
-    p.nouter = p.ninner = 0
-    p.width, p.dtype = ITEMSIZE[table.tid], table.tid
-    t.ndim = 0
-    k = 0
+    cdef int i, j, k = 0, first = dims[0]
+    cdef bint adjacent = dims[n - 1] - dims[0] == n - 1
     if not adjacent:
         first = 0
+    if table.rank - n + rank > TGX_MAX_DIMS:
+        raise RuntimeError(f"an indexed tensor would have more than {TGX_MAX_DIMS} dimensions")
+    p.table, p.width, p.dtype = table.data, ITEMSIZE[table.tid], table.tid
+    p.nouter = p.ninner = t.ndim = 0
     for i in range(table.rank + 1):
         if i == first:
             for j in range(rank):
@@ -114,7 +113,32 @@ cdef object aim(Target *t, Tensor table, const int *dims, list indices, bint neg
             p.ninner += 1
         t.shape[t.ndim] = table.sizes[i]
         t.ndim += 1
-    return offsets
+    return 0
+
+
+cdef object aim(Target *t, Tensor table, const int *dims, list indices, bint negative, Outside outside, str title):
+    """Fill `t`; returns what must stay alive while it is used."""
+    cdef int64_t[TGX_MAX_DIMS] common
+    cdef int64_t points = 1
+    cdef int i, n = len(indices), rank = _common_shape(indices, common), flags = TGX_NEGATIVE if negative else 0
+    cdef object room
+    for i in range(rank):
+        points *= common[i]
+    room = _room(t, common, rank, points)
+    for i in range(n):
+        _add_offsets(<int64_t *>t.p.offset, table, dims[i], _common(<Tensor>indices[i], common, rank),
+                     flags | (TGX_FIRST if i == 0 else 0), outside, title)
+    _lay_table(t, table, dims, n, common, rank)
+    return room
+
+
+cdef object aim_along(Target *t, Tensor table, int dim, Tensor index, bint negative, Outside outside, str title):
+    """aim for one index tensor of any rank."""
+    cdef object room = _room(t, index.sizes, index.rank, index.count)
+    _add_offsets(<int64_t *>t.p.offset, table, dim, _common(index, index.sizes, index.rank),
+                 TGX_FIRST | (TGX_NEGATIVE if negative else 0), outside, title)
+    _lay_table(t, table, &dim, 1, index.sizes, index.rank)
+    return room
 
 
 # ---- moving --------------------------------------------------------------------------------------------------------
@@ -193,6 +217,32 @@ cdef Tensor like_result(Target *t, Tensor values):
     return out
 
 
+cdef Tensor target_of(PyObject *out, Tensor self):
+    """self for the in-place form, else a copy of it."""
+    return self if out == <PyObject *>self else clone(self)
+
+
+cdef Tensor delivered(Tensor result, PyObject *out):
+    """The result, copied to the tensor of an out= form."""
+    if out == <PyObject *>None or out == <PyObject *>result:
+        return result
+    prepare_out(<Tensor>out, result.sizes, result.rank, result.tid)
+    copy_into(<Tensor>out, result)
+    return <Tensor>out
+
+
+cdef Tensor filling(object value, Tensor like):
+    cdef Tensor t
+    cdef tgx_scalar s = as_scalar(value)
+    if s.im != 0 and like.tid < TGX_C64:
+        raise RuntimeError(f"value cannot be converted to type {dtype_title(like.tid)} without overflow: {value} is complex")
+    if like.tid == TGX_BOOL:
+        s.i = s.f != 0 or s.i != 0
+    t = empty(NULL, 0, like.tid)
+    write_scalar(t.data, like.tid, s.f, s.im, s.i)
+    return t
+
+
 # ---- index, index_put ----------------------------------------------------------------------------------------------
 
 cdef int _check_mask(Tensor table, Tensor mask, int at) except -1:
@@ -251,6 +301,19 @@ cdef Tensor _lone_mask(Tensor table, object indices):
     return m
 
 
+cdef object _not_alone = object()
+
+
+cdef object _aim_first(Target *t, Tensor table, object indices, str title):
+    """aim_along the first dimension when that is all the index asks for, which is what most do."""
+    cdef Tensor i
+    if table.rank and len(indices) == 1 and indices[0] is not None:
+        i = <Tensor>indices[0]
+        if i.tid == TGX_I64 or i.tid == TGX_I32:
+            return aim_along(t, table, 0, i, True, OUT_INDEX, title)
+    return _not_alone
+
+
 cdef object k_index(PyObject **a):
     """index(self, indices)."""
     cdef Tensor self = <Tensor><object>a[0], out, mask = _lone_mask(self, <object>a[1])
@@ -258,10 +321,12 @@ cdef object k_index(PyObject **a):
     cdef Target t
     if mask is not None:
         return selected(self, mask)
-    indices = _by_dimension(self, <object>a[1], dims)
-    if not indices:
-        return clone(self)
-    kept = aim(&t, self, dims, indices, True, OUT_INDEX, "index")
+    kept = _aim_first(&t, self, <object>a[1], "index")
+    if kept is _not_alone:
+        indices = _by_dimension(self, <object>a[1], dims)
+        if not indices:
+            return clone(self)
+        kept = aim(&t, self, dims, indices, True, OUT_INDEX, "index")
     out = empty(t.shape, t.ndim, self.tid)
     read_into(&t, out)
     return out
@@ -271,13 +336,15 @@ cdef int _put(Tensor table, object index, Tensor values, bint accumulate) except
     """table[index] = values or += values."""
     cdef int[TGX_MAX_DIMS] dims
     cdef Target t
-    indices = _by_dimension(table, index, dims)
     if values.storage is table.storage and values.storage is not None:
         values = clone(values)
-    if not indices:
-        copy_into(table, values)
-        return 0
-    kept = aim(&t, table, dims, indices, True, OUT_INDEX, "index_put")
+    kept = _aim_first(&t, table, index, "index_put")
+    if kept is _not_alone:
+        indices = _by_dimension(table, index, dims)
+        if not indices:
+            copy_into(table, values)
+            return 0
+        kept = aim(&t, table, dims, indices, True, OUT_INDEX, "index_put")
     write_from(&t, like_result(&t, values), TGX_ADD if accumulate else TGX_WRITE)
     return 0
 
@@ -289,7 +356,7 @@ cdef object k_index_put(PyObject **a):
     if self.tid != values.tid:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_title(self.tid)} for the "
                            f"destination and {dtype_title(values.tid)} for the source.")
-    out = clone(self) if a[4] == <PyObject *>None else <Tensor><object>a[4]
+    out = target_of(a[4], self)
     _put(out, <object>a[1], values, <object>a[3])
     return out
 

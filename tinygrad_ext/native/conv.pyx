@@ -7,7 +7,7 @@ of windows is made, and the memory beyond the result is one buffer of a few hund
 """
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
-from tinygrad_ext.core.copy cimport contiguous, zero
+from tinygrad_ext.core.copy cimport cast, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
@@ -23,20 +23,25 @@ cdef extern from "conv.h" nogil:
         ptrdiff_t channels, height, width, outputs, rows, cols, step_y, step_x, taps_y, taps_x
         const ptrdiff_t *at_y
         const ptrdiff_t *at_x
-        ptrdiff_t block, base_y, phases, phase_rows, plane, buffer, pad_outputs
+        ptrdiff_t block, images, depth, base_y, phases, phase_rows, plane, buffer, pad_outputs
         ptrdiff_t *offset
+    ctypedef struct tgx_conv_part:
+        ptrdiff_t row, rows, channel, channels, images, src_image, out_image, out_plane
     ctypedef struct tgx_conv_kernels:
-        void (*load)(const tgx_conv *p, const void *src, ptrdiff_t first, ptrdiff_t count, void *buf) noexcept nogil
+        void (*load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) noexcept nogil
         void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap,
                      void *packed) noexcept nogil
-        void (*apply)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *packed, const void *bias, void *out,
-                      ptrdiff_t out_plane) noexcept nogil
-        void (*turn)(const tgx_conv *p, const void *grad, ptrdiff_t grad_plane, ptrdiff_t count, void *turned) noexcept nogil
-        void (*collect)(const tgx_conv *p, const void *buf, ptrdiff_t count, const void *turned, void *sums) noexcept nogil
+        void (*apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias,
+                      void *out) noexcept nogil
+        void (*turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) noexcept nogil
+        void (*collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *turned,
+                        void *sums) noexcept nogil
+        void (*collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad,
+                            void *sums) noexcept nogil
     ctypedef struct tgx_conv_table:
         tgx_conv_kernels f32
         tgx_conv_kernels f64
-    void tgx_conv_plan(tgx_conv *p, ptrdiff_t size)
+    void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images)
     const tgx_conv_table *tgx_conv_pick()
     void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias,
                            int64_t *out)
@@ -50,6 +55,7 @@ cdef extern from *:
 cdef enum:
     MIN_WORK = 1 << 20          # multiplications that pay for a second thread
     QUIET_WORK = 1 << 15        # ... for letting go of the GIL
+    FEW_OUTPUTS = 2             # outputs of a group below which vectors run along positions
 
 
 # ---- jobs ----------------------------------------------------------------------------------------------------------
@@ -78,40 +84,60 @@ cdef const tgx_conv_kernels *_kernels(int tid) noexcept:
     return &tgx_conv_pick().f32 if tid == TGX_F32 else &tgx_conv_pick().f64
 
 
-cdef void _scatter(const Job *j, const char *block, int64_t row, int64_t count, char *planes) noexcept nogil:
+cdef void _scatter(const Job *j, const char *block, int64_t row, int64_t count, int64_t images, char *planes) noexcept nogil:
     """Rows of a block to every stride-th row and column of the result."""
-    cdef int64_t o, y, x, size = j.size
+    cdef int64_t i, o, y, x, size = j.size, step = j.g.stride[1] * j.size
     cdef char *to
-    for o in range(j.p.outputs):
-        for y in range(count):
-            to = planes + ((o * j.out_h + j.first_y + (row + y) * j.g.stride[0]) * j.out_w + j.first_x) * size
-            for x in range(j.p.cols):
-                memcpy(to, block, size)
-                to += j.g.stride[1] * size
-                block += size
+    for i in range(images):
+        for o in range(j.p.outputs):
+            for y in range(count):
+                to = planes + ((o * j.out_h + j.first_y + (row + y) * j.g.stride[0]) * j.out_w + j.first_x) * size
+                for x in range(j.p.cols):
+                    if size == 4:
+                        (<float *>(to + x * step))[0] = (<const float *>block)[x]
+                    else:
+                        (<double *>(to + x * step))[0] = (<const double *>block)[x]
+                block += j.p.cols * size
+        planes += j.g.groups * j.p.outputs * j.out_h * j.out_w * size
+
+
+cdef void _apply_part(Job *j, tgx_conv_part *part, int64_t image, int64_t group, char *buf) noexcept nogil:
+    """Some rows of some images in one group, a few channels of the source at a time."""
+    cdef const tgx_conv *p = &j.p
+    cdef char *result = buf + p.images * p.buffer * j.size
+    cdef char *planes = j.out + (image * j.g.groups + group) * p.outputs * j.out_h * j.out_w * j.size
+    cdef char *bias = j.bias + group * p.outputs * j.size if j.bias != NULL else NULL
+    cdef char *packed = j.packed + group * j.packed_group * j.size
+    cdef char *src = j.src + (image * j.g.groups + group) * p.channels * p.height * p.width * j.size
+    cdef char *to = result if j.scatter else planes + part.row * p.cols * j.size
+    part.channel = 0
+    while True:
+        part.channels = min(p.depth, p.channels - part.channel)
+        j.k.load(p, part, src + part.channel * p.height * p.width * j.size, buf)
+        j.k.apply(p, part, buf, packed, bias, to)
+        part.channel += part.channels
+        if part.channel >= p.channels:
+            break
+    if j.scatter:
+        _scatter(j, result, part.row, part.rows, part.images, planes)
 
 
 cdef int _apply_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
-    """Items are (image, group, block of rows)."""
+    """Items are (images, group, block of rows)."""
     cdef Job *j = <Job *>ctx
     cdef const tgx_conv *p = &j.p
-    cdef int64_t item, block, group, image, row, count, plane = j.out_h * j.out_w * j.size
+    cdef tgx_conv_part part
+    cdef int64_t item, image
     cdef char *buf = j.room + tgx_take_slot(&j.slots) * j.room_size
-    cdef char *part = buf + p.buffer * j.size
-    cdef char *planes
+    part.src_image = j.g.groups * p.channels * p.height * p.width
     for item in range(lo, hi):
-        block, group, image = item % j.blocks, item // j.blocks % j.g.groups, item // j.blocks // j.g.groups
-        row = block * p.block
-        count = min(p.block, p.rows - row)
-        j.k.load(p, j.src + (image * j.g.groups + group) * p.channels * p.height * p.width * j.size, row, count, buf)
-        planes = j.out + (image * j.g.groups + group) * p.outputs * plane
-        if j.scatter:
-            j.k.apply(p, buf, count, j.packed + group * j.packed_group * j.size, NULL, part, count * p.cols)
-            _scatter(j, part, row, count, planes)
-        else:
-            j.k.apply(p, buf, count, j.packed + group * j.packed_group * j.size,
-                      j.bias + group * p.outputs * j.size if j.bias != NULL else NULL,
-                      planes + row * p.cols * j.size, j.out_h * j.out_w)
+        image = item // j.blocks // j.g.groups * p.images
+        part.images = min(p.images, j.g.n - image)
+        part.row = item % j.blocks * p.block
+        part.rows = min(p.block, p.rows - part.row)
+        part.out_plane = part.rows * p.cols if j.scatter else j.out_h * j.out_w
+        part.out_image = (1 if j.scatter else j.g.groups) * p.outputs * part.out_plane
+        _apply_part(j, &part, image, item // j.blocks % j.g.groups, buf)
     return 0
 
 
@@ -122,7 +148,7 @@ cdef int _run_apply(Job *j, char *weight, int64_t step_o, int64_t step_c, const 
     cdef Storage packed, room
     if p.rows <= 0 or p.cols <= 0 or j.g.n == 0:
         return 0
-    tgx_conv_plan(p, j.size)
+    tgx_conv_plan(p, j.size, (j.g.n + num_threads() - 1) // num_threads())
     j.blocks = (p.rows + p.block - 1) // p.block
     j.packed_group = p.taps_x * p.taps_y * p.channels * p.pad_outputs
     packed = new_storage(j.packed_group * j.g.groups * j.size)
@@ -130,11 +156,11 @@ cdef int _run_apply(Job *j, char *weight, int64_t step_o, int64_t step_c, const 
     for group in range(j.g.groups):
         j.k.pack(p, weight + group * p.outputs * p.channels * kernel * j.size, step_o, step_c, tap,
                  j.packed + group * j.packed_group * j.size)
-    j.room_size = (p.buffer + (p.outputs * p.block * p.cols if j.scatter else 0)) * j.size
+    j.room_size = p.images * (p.buffer + (p.outputs * p.block * p.cols if j.scatter else 0)) * j.size
     room = new_storage(j.room_size * num_threads())
     j.room, j.slots = room.data, 0
-    items = j.g.n * j.g.groups * j.blocks
-    work = p.block * p.cols * p.taps_x * p.taps_y * p.channels * p.outputs + 1
+    items = (j.g.n + p.images - 1) // p.images * j.g.groups * j.blocks
+    work = p.images * p.block * p.cols * p.taps_x * p.taps_y * p.channels * p.outputs + 1
     if work * items < QUIET_WORK:
         _apply_items(j, 0, items)
     else:
@@ -279,27 +305,45 @@ cdef Tensor _input_grad(Tensor grad, Tensor w, Geometry *g):
     return out
 
 
+cdef void _collect_images(Job *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) noexcept nogil:
+    """Some images' share of the sums, for some channels of one group."""
+    cdef const tgx_conv *p = &j.p
+    cdef int64_t group = channel // p.channels
+    cdef char *src = j.src + (image * j.g.channels + channel) * p.height * p.width * j.size
+    cdef char *grad = j.out + (image * j.g.groups + group) * p.outputs * part.out_plane * j.size
+    cdef char *sums = j.sums + channel * p.taps_x * p.taps_y * p.pad_outputs * j.size
+    cdef char *turned = buf + p.images * p.buffer * j.size
+    part.row = 0
+    while part.row < p.rows:
+        part.rows = min(p.block, p.rows - part.row)
+        j.k.load(p, part, src, buf)
+        if p.outputs <= FEW_OUTPUTS:
+            j.k.collect_few(p, part, buf, grad + part.row * p.cols * j.size, sums)
+        else:
+            j.k.turn(p, part, grad + part.row * p.cols * j.size, turned)
+            j.k.collect(p, part, buf, turned, sums)
+        part.row += part.rows
+
+
 cdef int _collect_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
     """Items are channels of the input, groups one after the other; each sums over all images by itself."""
     cdef Job *j = <Job *>ctx
-    cdef tgx_conv part = j.p
-    cdef int64_t image, group, row, count, c, plane = j.p.height * j.p.width * j.size, out_plane = j.p.rows * j.p.cols
+    cdef tgx_conv_part part
+    cdef int64_t image, channel = lo, left
     cdef char *buf = j.room + tgx_take_slot(&j.slots) * j.room_size
-    cdef char *turned = buf + j.p.buffer * j.size
-    c = lo
-    while c < hi:
-        group = c // j.p.channels
-        part.channels = min(hi, (group + 1) * j.p.channels) - c
-        for image in range(j.g.n):
-            row = 0
-            while row < part.rows:
-                count = min(part.block, part.rows - row)
-                j.k.load(&part, j.src + (image * j.g.channels + c) * plane, row, count, buf)
-                j.k.turn(&part, j.out + ((image * j.g.groups + group) * part.outputs * out_plane + row * part.cols) * j.size,
-                         out_plane, count, turned)
-                j.k.collect(&part, buf, count, turned, j.sums + c * part.taps_x * part.taps_y * part.pad_outputs * j.size)
-                row += part.block
-        c += part.channels
+    cdef int64_t together = 1 if j.p.outputs <= FEW_OUTPUTS else j.p.images
+    part.channel, part.out_plane = 0, j.p.rows * j.p.cols
+    part.src_image = j.g.channels * j.p.height * j.p.width
+    part.out_image = j.g.outputs * part.out_plane
+    while channel < hi:
+        left = j.p.channels - channel % j.p.channels        # of this group
+        part.channels = min(min(hi - channel, left), j.p.depth)
+        image = 0
+        while image < j.g.n:
+            part.images = min(together, j.g.n - image)
+            _collect_images(j, &part, image, channel, buf)
+            image += together
+        channel += part.channels
     return 0
 
 
@@ -325,6 +369,9 @@ cdef Tensor _weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, 
     cdef Storage tables, sums, room
     if out.place or out.count == 0:
         return out
+    if grad.count == 0:
+        zero(out)
+        return out
     grad, x = contiguous(grad), contiguous(x)
     tables = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, grad)
@@ -332,12 +379,12 @@ cdef Tensor _weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, 
     _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])
     _all_taps(&across, g.kernel[1], -g.pad[1], g.dilation[1])
     _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
-    tgx_conv_plan(&j.p, j.size)
+    tgx_conv_plan(&j.p, j.size, g.n)
     work = g.channels * y.count * across.count * j.p.pad_outputs * j.size
     sums = new_storage(work)
     memset(sums.data, 0, work)
     j.sums = sums.data
-    j.room_size = (j.p.buffer + j.p.block * j.p.cols * j.p.pad_outputs) * j.size
+    j.room_size = j.p.images * (j.p.buffer + j.p.block * j.p.cols * j.p.pad_outputs) * j.size
     room = new_storage(j.room_size * num_threads())
     j.room, j.slots = room.data, 0
     work = g.n * y.count * across.count * j.p.rows * j.p.cols * j.p.outputs + 1
@@ -361,7 +408,10 @@ cdef object _conv(PyObject **a, int dims):
     read_operands(&g, x, w, a[3], a[5], a[6])
     check_sizes(&g, x, w, bias)
     read_padding(&g, a[4])
-    return _forward(x, w, bias, &g)
+    if x.tid > TGX_I64:
+        return _forward(x, w, bias, &g)
+    bias = None if bias is None else cast(bias, TGX_I64)
+    return cast(_forward(cast(x, TGX_I64), cast(w, TGX_I64), bias, &g), x.tid)
 
 
 cdef object k_conv1d(PyObject **a):
@@ -409,6 +459,7 @@ cdef object k_conv_window(PyObject **a):
         raise RuntimeError(f"weight must have 3 or 4 dimensions, got size {shape_text(w)}")
     check_operands(x, w, None, w.rank - 2)
     read_operands(&g, x, w, a[2], a[4], a[5])
+    _expect_float(x)
     check_sizes(&g, x, w, None)
     as_ints(a[6], image, TGX_MAX_DIMS, g.dims)
     _given_out(&g, a[3], image)

@@ -121,8 +121,6 @@ cdef object _list(Tensor t, const char *at, int dim):
 
 cdef object k_tolist(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
-    if t.place != 0:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data! tolist() needs a tensor on the cpu")
     return _list(t, t.data, 0) if t.rank else read_scalar(t.data, t.tid)
 
 
@@ -160,6 +158,9 @@ cdef object k_view_as_complex(PyObject **a):
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int i, last = t.rank - 1
     cdef int64_t offset
+    if t.tid == TGX_F16:
+        raise NotImplementedError("\"view_as_complex\" not implemented for 'Half': there is no complex dtype of that precision here; use "
+                                  "float() first")
     if t.tid != TGX_F32 and t.tid != TGX_F64:
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
                            f"{dtype_title(t.tid)}. Use float() first.")

@@ -5,7 +5,7 @@ from libc.math cimport fabs, pow
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into, zero
-from tinygrad_ext.core.dispatch cimport as_float, as_int, register_kernel
+from tinygrad_ext.core.dispatch cimport Op, as_float, as_int, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.random cimport as_generator, fill_bernoulli
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, empty_like, shape_text
@@ -15,6 +15,9 @@ from tinygrad_ext.native.softmax cimport require_float
 ctypedef fused real:
     float
     double
+
+cdef Op _embedding = None
+cdef object _no_padding = -1
 
 
 # ---- embedding -----------------------------------------------------------------------------------------------------
@@ -65,6 +68,20 @@ cdef object k_embedding(PyObject **a):
     if <object>a[4] is True:
         raise NotImplementedError("embedding: sparse gradients are not supported; leave sparse=False, the gradient is dense")
     return rows_of(<Tensor><object>a[0], <Tensor><object>a[1])
+
+
+cdef object k_embedding_functional(PyObject **a):
+    """nn.functional.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)."""
+    global _embedding
+    cdef PyObject *args[5]
+    if a[2] != <PyObject *>None or a[3] != <PyObject *>None:
+        from tinygrad_ext.ops.embed import embedding
+        return embedding(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5], <object>a[6])
+    if _embedding is None:
+        from tinygrad_ext.registry import ops
+        _embedding = ops["aten::embedding"]
+    args[0], args[1], args[2], args[3], args[4] = a[1], a[0], <PyObject *>_no_padding, a[5], a[6]
+    return call_op(_embedding, args)
 
 
 cdef void add_rows(const real *g, const int64_t *at, int64_t n, int64_t width, int64_t padding, const int64_t *often,
@@ -144,10 +161,10 @@ cdef void shorten(real *data, const int64_t *at, int64_t n, int64_t width, doubl
 
 
 cdef object k_embedding_renorm(PyObject **a):
-    """embedding_renorm_(self, indices, max_norm, norm_type): the named rows get at most the length max_norm."""
+    """_embedding_renorm(self, indices, max_norm, norm_type): the named rows get at most the length max_norm."""
     cdef Tensor self = <Tensor><object>a[0], indices = open_indices(<Tensor><object>a[1]), t
     cdef double most = as_float(a[2]), p = as_float(a[3])
-    require_float(self, "embedding_renorm_")
+    require_float(self, "_embedding_renorm")
     if self.rank != 2:
         raise RuntimeError(f"'self' must be 2-D: (rows, size of a row), but has shape {shape_text(self)}")
     check_rows(indices, self.sizes[0])
@@ -228,6 +245,7 @@ cdef object k_dropout_noise(PyObject **a):
 
 
 register_kernel("embedding", k_embedding)
+register_kernel("embedding_functional", k_embedding_functional)
 register_kernel("embedding_backward", k_embedding_backward)
 register_kernel("embedding_renorm", k_embedding_renorm)
 register_kernel("one_hot", k_one_hot)

@@ -18,9 +18,14 @@ from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8, int64_t,
 )
+from tinygrad_ext.native.advanced cimport filling
 
 cdef extern from "Python.h":
     int PySequence_Check(object o)
+    ctypedef struct CSlice "PySliceObject":
+        PyObject *start
+        PyObject *stop
+        PyObject *step
 
 cdef enum:
     SELECT, SLICE, UNSQUEEZE, ALIAS     # the view ops that a window is recorded as, see VIEWS
@@ -42,15 +47,23 @@ def bind_ops(ops):
 
 # ---- what kind of index --------------------------------------------------------------------------------------------
 
-cdef inline bint _plain(object o) noexcept:
-    return o is None or PyLong_CheckExact(o)
+cdef inline bint _plain(PyObject *o) noexcept:
+    return o == <PyObject *>None or PyLong_CheckExact(<object>o)
+
+
+cdef inline bint _is_everything(object o) noexcept:
+    """Whether o is the slice `:`."""
+    cdef CSlice *s = <CSlice *><PyObject *>o
+    return PySlice_Check(o) and s.start == s.stop == s.step == <PyObject *>None
 
 
 cdef inline int _kind_of_part(object o) except -1:
+    cdef CSlice *s
     if PyLong_CheckExact(o):
         return SELECT
     if PySlice_Check(o):
-        return SLICE if _plain(o.start) and _plain(o.stop) and _plain(o.step) else NOT_BASIC
+        s = <CSlice *><PyObject *>o
+        return SLICE if _plain(s.start) and _plain(s.stop) and _plain(s.step) else NOT_BASIC
     if o is None:
         return UNSQUEEZE
     return ALIAS if o is Ellipsis else NOT_BASIC
@@ -65,7 +78,7 @@ cdef int _kind_of(object index) except -1:
         k = _kind_of_part(part)
         if k == NOT_BASIC:
             return NOT_BASIC
-        if k != ALIAS and not (k == SLICE and part == _everything):
+        if k != ALIAS and not _is_everything(part):
             last = k
     return last
 
@@ -102,7 +115,7 @@ cdef object _as_int(object o):
     """The int of a 0-dim integer tensor, a NumPy integer or another type with __index__; None for the rest."""
     if isinstance(o, Tensor):
         return int(o) if (<Tensor>o).rank == 0 and TGX_U8 < (<Tensor>o).tid <= TGX_I64 else None
-    if isinstance(o, (bool, str, bytes)) or type(o).__name__ == "bool" or not hasattr(type(o), "__index__"):
+    if isinstance(o, (list, tuple, bool, str, bytes)) or type(o).__name__ == "bool" or not hasattr(type(o), "__index__"):
         return None
     if getattr(o, "ndim", 0) != 0:
         return None
@@ -141,8 +154,10 @@ cdef int _lone_bool(object o) except -2:
     """1 or 0 for a truth value that is no dimension's mask, -1 for anything else."""
     if isinstance(o, bool):
         return o is True
-    if isinstance(o, Tensor) and (<Tensor>o).rank == 0 and ((<Tensor>o).tid == TGX_BOOL or (<Tensor>o).tid == TGX_U8):
-        return bool(o)
+    if isinstance(o, Tensor):
+        return bool(o) if (<Tensor>o).rank == 0 and (<Tensor>o).tid <= TGX_U8 else -1
+    if isinstance(o, (list, tuple)):
+        return -1
     if getattr(o, "ndim", -1) == 0 and type(o).__name__ == "ndarray" and o.dtype.kind == "b":
         return bool(o)
     return -1
@@ -188,10 +203,12 @@ cdef list _converted(object index):
 
 cdef object _split(Tensor t, object index, list tensors):
     """Cut an index into a window, which is returned, and the index tensor of each dimension of that window."""
-    cdef list parts = _converted(index), clean = []
-    cdef int rest, k
-    cdef bint bools
-    rest = t.rank
+    cdef list parts, clean = []
+    cdef int rest = t.rank, k
+    if isinstance(index, Tensor) and (<Tensor>index).rank:
+        tensors.append(_as_index_tensor(index))
+        return (Ellipsis,)
+    parts = _converted(index)
     for o in parts:
         rest -= 0 if isinstance(o, bool) else _dims_of(o)
     if rest < 0:
@@ -220,7 +237,7 @@ cdef object _split(Tensor t, object index, list tensors):
 
 cdef bint _is_whole(object clean) except -1:
     for o in clean:
-        if o is not Ellipsis and o != _everything:
+        if o is not Ellipsis and not _is_everything(o):
             return False
     return True
 
@@ -327,18 +344,10 @@ cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
         call_inplace(_masked_fill if v is not None else _masked_fill_number, args)
         return 0
     if v is None:
-        value = _scalar_for(value, target)
+        value = filling(value, target)
     args[1], args[2], args[3] = <PyObject *>tensors, <PyObject *>value, <PyObject *>_no
     call_inplace(_index_put, args)
     return 0
-
-
-cdef Tensor _scalar_for(object value, Tensor like):
-    cdef PyObject *args[MAX_ARGS + 1]
-    cdef Tensor t = empty(NULL, 0, like.tid)
-    args[0], args[1] = <PyObject *>t, <PyObject *>value
-    call_inplace(_fill, args)
-    return t
 
 
 cdef object c_setitem(PyObject **a):

@@ -2,12 +2,12 @@
 """One index vector along one dimension: index_select, index_add, index_copy, index_fill; and take over all elements."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport clone, contiguous, zero
-from tinygrad_ext.core.dispatch cimport as_int, as_ints, as_scalar, register_kernel
-from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c, write_scalar
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_scalar
+from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
+from tinygrad_ext.core.tensor cimport Tensor, alias, dtype_title, empty, shape_text, view, wrap_dim_c
+from tinygrad_ext.core.types cimport TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.advanced cimport (
-    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Outside, Target, aim, like_result, read_into,
-    write_from,
+    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Target, aim_along, delivered, filling, like_result,
+    read_into, target_of, write_from,
 )
 
 
@@ -24,11 +24,6 @@ cdef Tensor _vector(Tensor index, str title):
     return _at_least_1d(index)
 
 
-cdef int _aim(Target *t, Tensor table, int dim, Tensor index, bint negative, Outside outside, str title, list kept) except -1:
-    kept.append(aim(t, table, &dim, [index], negative, outside, title))
-    return 0
-
-
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 cdef Tensor _checked(Tensor index, str title):
@@ -41,11 +36,10 @@ cdef object k_index_select(PyObject **a):
     """index_select(self, dim, index)."""
     cdef Tensor self = <Tensor><object>a[0], index = _checked(<Tensor><object>a[2], "index_select"), out
     cdef Target t
-    cdef list kept = []
     cdef int dim = wrap_dim_c(as_int(a[1]), self.rank)
     if self.rank == 0 and index.count != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.count} value(s)")
-    _aim(&t, _at_least_1d(self), dim, index, False, OUT_SELECT, "index_select", kept)
+    kept = aim_along(&t, _at_least_1d(self), dim, index, False, OUT_SELECT, "index_select")
     out = empty(t.shape, t.ndim if self.rank else 0, self.tid)
     read_into(&t, out)
     return out
@@ -56,20 +50,15 @@ cdef object k_index_select_backward(PyObject **a):
     cdef Tensor grad = <Tensor><object>a[0], index = _at_least_1d(<Tensor><object>a[3]), out
     cdef int64_t[TGX_MAX_DIMS] shape
     cdef Target t
-    cdef list kept = []
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
     out = empty(shape, ndim, grad.tid)
     zero(out)
-    _aim(&t, _at_least_1d(out), wrap_dim_c(as_int(a[2]), ndim), index, False, OUT_SELECT, "index_select", kept)
+    kept = aim_along(&t, _at_least_1d(out), wrap_dim_c(as_int(a[2]), ndim), index, False, OUT_SELECT, "index_select")
     write_from(&t, like_result(&t, grad), TGX_ADD)
     return out
 
 
 # ---- writing -------------------------------------------------------------------------------------------------------
-
-cdef Tensor _target(PyObject *out, Tensor self):
-    return clone(self) if out == <PyObject *>None else <Tensor><object>out
-
 
 cdef Tensor _own(Tensor source, Tensor target):
     """Source, copied when it lies in the memory that is written to."""
@@ -90,26 +79,30 @@ cdef int _check_source(Tensor self, int dim, Tensor index, Tensor source, str ti
     return 0
 
 
+cdef Tensor _scaled(Tensor source, object alpha):
+    """source * alpha in source's dtype."""
+    if type(alpha) is int and alpha == 1:
+        return source
+    if source.tid < TGX_F16 and isinstance(alpha, (float, complex)):
+        raise RuntimeError(f"index_add_(): For integral input tensors, argument alpha must not be a floating point number, got {alpha}")
+    return alias(source) * filling(alpha, source)
+
+
 cdef object k_index_add(PyObject **a):
     """index_add(self, dim, index, source, alpha)."""
     cdef Tensor self = <Tensor><object>a[0], source = <Tensor><object>a[3], out
     cdef Tensor index = _checked(<Tensor><object>a[2], "index_add_")
     cdef Target t
-    cdef list kept = []
     cdef int dim = wrap_dim_c(as_int(a[1]), self.rank)
     if self.tid != source.tid:
         raise RuntimeError(f"index_add_(): self ({dtype_title(self.tid)}) and source ({dtype_title(source.tid)}) must have the "
                            "same scalar type")
     _check_source(self, dim, index, source, "index_add_")
-    out = _target(a[5], self)
-    _aim(&t, _at_least_1d(out), dim, index, False, OUT_RUNTIME, "index_add_", kept)
-    if type(<object>a[4]) is not int or <object>a[4] != 1:
-        source = source * <object>a[4]
-        if source.tid != out.tid:
-            raise RuntimeError(f"index_add_(): For integral input tensors, argument alpha must not be a floating point number, "
-                               f"got {<object>a[4]}")
+    out = target_of(a[5], self)
+    kept = aim_along(&t, _at_least_1d(out), dim, index, False, OUT_RUNTIME, "index_add_")
+    source = _scaled(source, <object>a[4])
     write_from(&t, like_result(&t, _own(source, out)), TGX_ADD)
-    return out
+    return delivered(out, a[5])
 
 
 cdef object k_index_copy(PyObject **a):
@@ -117,7 +110,6 @@ cdef object k_index_copy(PyObject **a):
     cdef Tensor self = <Tensor><object>a[0], source = <Tensor><object>a[3], out, x, s
     cdef Tensor index = _vector(<Tensor><object>a[2], "index_copy_")
     cdef Target t
-    cdef list kept = []
     cdef int i, dim = wrap_dim_c(as_int(a[1]), self.rank)
     if index.tid != TGX_I64:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {dtype_title(index.tid)}")
@@ -127,7 +119,7 @@ cdef object k_index_copy(PyObject **a):
     if source.rank and self.rank and source.rank != self.rank:
         raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
                          f"dimensionality ({source.rank}), destination dimensionality ({self.rank})")
-    out = _target(a[4], self)
+    out = target_of(a[4], self)
     x, s = _at_least_1d(out), _at_least_1d(source)
     if s.rank != x.rank:
         raise IndexError(f"index_copy_(): source of shape {shape_text(source)} does not fit self of shape {shape_text(self)}")
@@ -137,9 +129,9 @@ cdef object k_index_copy(PyObject **a):
         if i != dim and x.sizes[i] != s.sizes[i]:
             raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Got destination "
                                f"{shape_text(self)} and source {shape_text(source)}, which differ in dimension {i}.")
-    _aim(&t, x, dim, index, False, OUT_COPY, "index_copy_", kept)
+    kept = aim_along(&t, x, dim, index, False, OUT_COPY, "index_copy_")
     write_from(&t, like_result(&t, _own(s, out)), TGX_WRITE)
-    return out
+    return delivered(out, a[4])
 
 
 cdef object k_index_fill(PyObject **a):
@@ -147,34 +139,22 @@ cdef object k_index_fill(PyObject **a):
     cdef Tensor self = <Tensor><object>a[0], out, value
     cdef Tensor index = _vector(<Tensor><object>a[2], "index_fill_")
     cdef Target t
-    cdef list kept = []
     cdef int dim = wrap_dim_c(as_int(a[1]), self.rank)
     if index.tid != TGX_I64:
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, got {dtype_title(index.tid)}.")
-    value = _filling(<object>a[3], self)
-    out = _target(a[4], self)
-    _aim(&t, _at_least_1d(out), dim, index, True, OUT_INDEX, "index_fill_", kept)
+    value = _one_value(<object>a[3], self)
+    out = target_of(a[4], self)
+    kept = aim_along(&t, _at_least_1d(out), dim, index, True, OUT_INDEX, "index_fill_")
     write_from(&t, value, TGX_WRITE)
-    return out
+    return delivered(out, a[4])
 
 
-cdef Tensor _filling(object value, Tensor like):
-    """A number, or the number in a 0-dim tensor, as a tensor of like's dtype."""
-    cdef Tensor t
-    cdef tgx_scalar s
-    if isinstance(value, Tensor):
-        t = <Tensor>value
-        if t.rank:
-            raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                               f"{t.rank} dimension(s).")
-    s = as_scalar(value)
-    if s.im != 0 and like.tid < TGX_C64:
-        raise RuntimeError(f"value cannot be converted to type {dtype_title(like.tid)} without overflow: {value} is complex")
-    if like.tid == TGX_BOOL:
-        s.i = s.f != 0 or s.i != 0
-    t = empty(NULL, 0, like.tid)
-    write_scalar(t.data, like.tid, s.f, s.im, s.i)
-    return t
+cdef Tensor _one_value(object value, Tensor like):
+    """The value of index_fill in like's dtype."""
+    if isinstance(value, Tensor) and (<Tensor>value).rank:
+        raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{(<Tensor>value).rank} dimension(s).")
+    return filling(value, like)
 
 
 # ---- over all elements ---------------------------------------------------------------------------------------------
@@ -187,14 +167,14 @@ cdef Tensor _flat(Tensor t):
 
 cdef object k_take(PyObject **a):
     """take(self, index): elements by their number in row-major order."""
-    cdef Tensor self = <Tensor><object>a[0], index = <Tensor><object>a[1], out
+    cdef Tensor self = <Tensor><object>a[0], index = <Tensor><object>a[1], out, flat
     cdef Target t
-    cdef list kept = []
     if index.tid != TGX_I64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtype_title(index.tid)}")
     if self.count == 0 and index.count:
         raise IndexError("take(): tried to take from an empty tensor")
-    _aim(&t, _flat(self), 0, index, True, OUT_TAKE, "take", kept)
+    flat = _flat(self)
+    kept = aim_along(&t, flat, 0, index, True, OUT_TAKE, "take")
     out = empty(index.sizes, index.rank, self.tid)
     read_into(&t, out)
     return out

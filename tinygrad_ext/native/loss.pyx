@@ -1,20 +1,15 @@
 # cython: language_level=3
-"""Kernels of losses with a derivative of their own: squared error, negative log likelihood, cross entropy.
-
-A loss of classes sees its input as (outer, classes, inner) and its targets as (outer, inner); a target equal to
-ignore_index counts nothing.
-"""
+"""Squared error and its derivative; the loops are in kernels/loss_squares.h."""
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
-from tinygrad_ext.core.copy cimport cast, contiguous, copy_into, fill, zero
-from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
+from tinygrad_ext.core.copy cimport contiguous, copy_into
+from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport promote
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
 from tinygrad_ext.core.pointwise cimport broadcast_shape
-from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, read_scalar, shape_text
-from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t
-from tinygrad_ext.native.softmax cimport require_float, row_lse, scaled_softmax
+from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
+from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:
     """
@@ -40,12 +35,7 @@ cdef extern from *:
     const tgx_loss_table *tgx_loss_loops
     void tgx_loss_choose()
 
-ctypedef fused real:
-    float
-    double
-
-cdef enum Reduction:
-    NONE, MEAN, SUM
+cdef Op _mse_loss = None
 
 tgx_loss_choose()
 
@@ -73,15 +63,26 @@ cdef bint same_shape(Tensor a, Tensor b) noexcept:
     return True
 
 
-cdef Tensor spread(Tensor t, Tensor other, int dtype):
+cdef str meeting(Tensor a, Tensor b):
+    """Says where two shapes do not broadcast."""
+    cdef int i, at
+    for i in range(1, min(a.rank, b.rank) + 1):
+        if a.sizes[a.rank - i] != b.sizes[b.rank - i] and a.sizes[a.rank - i] != 1 and b.sizes[b.rank - i] != 1:
+            at = max(a.rank, b.rank) - i
+            return (f"The size of tensor a ({a.sizes[a.rank - i]}) must match the size of tensor b ({b.sizes[b.rank - i]}) at "
+                    f"non-singleton dimension {at}: input has shape {shape_text(a)}, target {shape_text(b)}")
+    return "shapes fit"
+
+
+cdef Tensor spread(Tensor t, Tensor other, int dtype, str op):
     """t contiguous, in `dtype` and in the shape it has together with `other`."""
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int ndim = 0
     cdef Tensor out
     if t.tid == dtype and same_shape(t, other):
         return contiguous(t)
-    broadcast_shape(t, shape, &ndim)
-    broadcast_shape(other, shape, &ndim)
+    if broadcast_shape(t, shape, &ndim) or broadcast_shape(other, shape, &ndim):
+        raise RuntimeError(f"{op}: {meeting(t, other)}")
     out = empty(shape, ndim, dtype)
     copy_into(out, t)
     return out
@@ -134,7 +135,7 @@ cdef object k_mse_loss(PyObject **a):
     cdef double total
     if dtype != TGX_F32 and dtype != TGX_F64:
         raise NotImplementedError(f"\"mse_loss\" not implemented for '{dtype_title(dtype)}': give floating tensors")
-    x, y = spread(x, y, dtype), spread(y, x, dtype)
+    x, y = spread(x, y, dtype, "mse_loss"), spread(y, x, dtype, "mse_loss")
     job.x, job.y, job.n = x.data, y.data, x.count
     double_ = dtype == TGX_F64
     if how == NONE:
@@ -155,11 +156,11 @@ cdef object k_mse_loss_backward(PyObject **a):
     cdef int how = reduction_of(a[3]), dtype = promote(promote(x.tid, y.tid), g.tid)
     if dtype != TGX_F32 and dtype != TGX_F64:
         raise NotImplementedError(f"\"_mse_loss_backward\" not implemented for '{dtype_title(dtype)}': give floating tensors")
-    x, y = spread(x, y, dtype), spread(y, x, dtype)
+    x, y = spread(x, y, dtype, "_mse_loss_backward"), spread(y, x, dtype, "_mse_loss_backward")
     out = empty(x.sizes, x.rank, dtype)
     job.out, job.x, job.y, job.grad, job.scale = out.data, x.data, y.data, NULL, 2
     if how == NONE:
-        g = spread(g, x, dtype)
+        g = spread(g, x, dtype, "_mse_loss_backward")
         if not same_shape(g, x):
             raise RuntimeError(f"_mse_loss_backward: grad_output of shape {shape_text(g)} does not fit {shape_text(x)}")
         job.grad = g.data
@@ -169,248 +170,21 @@ cdef object k_mse_loss_backward(PyObject **a):
     return out
 
 
-# ---- losses of classes ---------------------------------------------------------------------------------------------
-
-cdef struct Classes:
-    int64_t outer, classes, inner
-    int64_t ignore
-    const int64_t *target
-    const char *weight          # NULL: all one
-
-
-cdef Tensor open_target(Tensor target):
-    if target.tid == TGX_U8:
-        target = cast(target, TGX_I64)
-    if target.tid != TGX_I64:
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {dtype_title(target.tid)}: targets are class "
-                           "numbers; convert them with target.long()")
-    return contiguous(target)
-
-
-cdef object open_weight(object weight, int64_t classes, int dtype):
-    cdef Tensor w
-    if weight is None:
-        return None
-    w = <Tensor>weight
-    if w.rank != 1 or w.sizes[0] != classes:
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
-                           f"of shape: {shape_text(w)}")
-    if w.tid != dtype:
-        raise RuntimeError(f"expected scalar type {dtype_title(dtype)} but found {dtype_title(w.tid)} for weight: convert it to "
-                           "the input's dtype")
-    return contiguous(w)
-
-
-cdef int layout(Classes *c, const int64_t *sizes, int rank, Tensor target) except -1:
-    """Fill the sizes of c, and compare target's shape with the input's."""
-    cdef int i
-    cdef int64_t n
-    cdef bint fits = target.rank == rank - 1
-    if rank == 0:
-        raise ValueError("Expected 1 or more dimensions (got 0): the input needs a dimension of classes")
-    c.outer, c.inner = 1, 1
-    c.classes = sizes[0] if rank == 1 else sizes[1]
-    if rank == 1:
-        if target.count != 1 or target.rank > 1:
-            raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported: an input of shape ({sizes[0]},) has "
-                               f"one target, got shape {shape_text(target)}")
-        return 0
-    c.outer = sizes[0]
-    n = target.sizes[0] if target.rank else 1
-    if n != sizes[0]:
-        raise ValueError(f"Expected input batch_size ({sizes[0]}) to match target batch_size ({n}).")
-    if rank == 2 and target.rank > 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported: got a target of shape "
-                           f"{shape_text(target)}")
-    for i in range(2, rank):
-        c.inner *= sizes[i]
-        fits = fits and target.sizes[i - 1] == sizes[i]
-    if rank > 2 and not fits:
-        raise RuntimeError(f"Expected target size {[sizes[i] for i in range(rank) if i != 1]}, got {shape_text(target)}")
-    return 0
-
-
-cdef int check_targets(Classes *c) except -1:
-    cdef int64_t i
-    for i in range(c.outer * c.inner):
-        if c.target[i] != c.ignore and not 0 <= c.target[i] < c.classes:
-            raise IndexError(f"Target {c.target[i]} is out of bounds. Targets are class numbers from 0 to {c.classes - 1}, or "
-                             f"ignore_index, which is {c.ignore}")
-    return 0
-
-
-cdef tuple opened(Classes *c, const int64_t *sizes, int rank, int dtype, PyObject *target, PyObject *weight, PyObject *ignore):
-    """Fill c for an input of these sizes; the tensors it points into, which the caller keeps."""
-    cdef Tensor t = <Tensor><object>target
-    layout(c, sizes, rank, t)
-    t = open_target(t)
-    w = open_weight(<object>weight, c.classes, dtype)
-    c.target, c.ignore = <const int64_t *>t.data, as_int(ignore)
-    c.weight = NULL if w is None else (<Tensor>w).data
-    check_targets(c)
-    return t, w
-
-
-cdef double total_weight(Classes *c, real *_type) noexcept:
-    """Weight of the targets that count."""
-    cdef const real *w = <const real *>c.weight
-    cdef double total = 0
-    cdef int64_t i
-    for i in range(c.outer * c.inner):
-        if c.target[i] != c.ignore:
-            total += w[c.target[i]] if w != NULL else 1
-    return total
-
-
-cdef object picked(Classes *c, Tensor x, const real *lse, int how, Tensor target):
-    """weight * (lse - x[target]) for each target, reduced."""
-    cdef const real *w = <const real *>c.weight
-    cdef const real *from_ = <const real *>x.data
-    cdef int64_t o, k, i = 0, t
-    cdef double total = 0
-    cdef Tensor out = empty(target.sizes, target.rank, x.tid) if how == NONE else None
-    cdef real *to = <real *>out.data if how == NONE else NULL
-    cdef real v
-    for o in range(c.outer):
-        for k in range(c.inner):
-            t = c.target[i]
-            v = 0
-            if t != c.ignore:
-                v = -from_[(o * c.classes + t) * c.inner + k]
-                if lse != NULL:
-                    v += lse[i]
-                if w != NULL:
-                    v *= w[t]
-            if to != NULL:
-                to[i] = v
-            total += v
-            i += 1
-    if how == NONE:
-        return out
-    if how == MEAN:
-        total /= total_weight(c, <real *>NULL)
-    return number(total, x.tid)
-
-
-cdef int scales(Classes *c, Tensor g, int how, real *to) except -1:
-    """Factor of each target's row in the derivative: gradient times weight, divided by the total for a mean."""
-    cdef const real *w = <const real *>c.weight
-    cdef const real *from_ = <const real *>g.data
-    cdef real k
-    cdef int64_t i
-    if how != NONE:
-        k = from_[0] / <real>total_weight(c, <real *>NULL) if how == MEAN else from_[0]
-    for i in range(c.outer * c.inner):
-        if c.target[i] == c.ignore:
-            to[i] = 0
-            continue
-        to[i] = from_[i] if how == NONE else k
-        if w != NULL:
-            to[i] *= w[c.target[i]]
-    return 0
-
-
-cdef int subtract(Classes *c, Tensor out, const real *scale) noexcept:
-    """out[target] -= scale."""
-    cdef real *to = <real *>out.data
-    cdef int64_t o, k, i = 0
-    for o in range(c.outer):
-        for k in range(c.inner):
-            if c.target[i] != c.ignore:
-                to[(o * c.classes + c.target[i]) * c.inner + k] -= scale[i]
-            i += 1
-    return 0
-
-
-cdef int subtract_in(Classes *c, Tensor out, Tensor scale) noexcept:
-    if out.tid == TGX_F32:
-        return subtract(c, out, <float *>scale.data)
-    return subtract(c, out, <double *>scale.data)
-
-
-cdef object picked_in(Classes *c, Tensor x, Tensor lse, int how, Tensor target):
-    if x.tid == TGX_F32:
-        return picked(c, x, <float *>(lse.data if lse is not None else NULL), how, target)
-    return picked(c, x, <double *>(lse.data if lse is not None else NULL), how, target)
-
-
-cdef Tensor scales_in(Classes *c, Tensor g, int how, Tensor target):
-    """The factors as a tensor of target's shape."""
-    cdef Tensor out = empty(target.sizes, target.rank, g.tid)
-    g = contiguous(g)
-    if g.count != (target.count if how == NONE else 1):
-        raise RuntimeError(f"grad_output of shape {shape_text(g)} does not fit a loss over targets of shape {shape_text(target)}")
-    if g.tid == TGX_F32:
-        scales(c, g, how, <float *>out.data)
-    else:
-        scales(c, g, how, <double *>out.data)
-    return out
-
-
-cdef object k_nll_loss(PyObject **a):
-    """_nll_loss(self, target, weight, reduction, ignore_index)."""
-    cdef Tensor x = <Tensor><object>a[0]
-    cdef Classes c
-    cdef int how = reduction_of(a[3])
-    kept = opened(&c, x.sizes, x.rank, x.tid, a[1], a[2], a[4])
-    require_float(x, "nll_loss")
-    return picked_in(&c, contiguous(x), None, how, kept[0])
-
-
-cdef object k_nll_loss_backward(PyObject **a):
-    """_nll_loss_backward(grad_output, target, weight, sizes, reduction, ignore_index)."""
-    cdef Tensor g = <Tensor><object>a[0], out
-    cdef int64_t sizes[TGX_MAX_DIMS]
-    cdef int rank = as_ints(a[3], sizes, TGX_MAX_DIMS, 1)
-    cdef Classes c
-    require_float(g, "_nll_loss_backward")
-    kept = opened(&c, sizes, rank, g.tid, a[1], a[2], a[5])
-    scale = scales_in(&c, g, reduction_of(a[4]), kept[0])
-    out = empty(sizes, rank, g.tid)
-    zero(out)
-    subtract_in(&c, out, scale)
-    return out
-
-
-cdef object k_cross_entropy(PyObject **a):
-    """_cross_entropy(self, target, weight, reduction, ignore_index) -> (loss, log of the sum of exponentials)."""
-    cdef Tensor x = <Tensor><object>a[0], lse
-    cdef Classes c
-    cdef int how = reduction_of(a[3])
-    kept = opened(&c, x.sizes, x.rank, x.tid, a[1], a[2], a[4])
-    require_float(x, "cross_entropy")
-    x = contiguous(x)
-    lse = row_lse(x, 0 if x.rank == 1 else 1)
-    return picked_in(&c, x, lse, how, kept[0]), lse
-
-
-cdef object k_cross_entropy_backward(PyObject **a):
-    """_cross_entropy_backward(grad_output, self, lse, target, weight, reduction, ignore_index)."""
-    cdef Tensor g = <Tensor><object>a[0], x = contiguous(<Tensor><object>a[1]), lse = contiguous(<Tensor><object>a[2]), out
-    cdef Classes c
-    require_float(x, "_cross_entropy_backward")
-    kept = opened(&c, x.sizes, x.rank, x.tid, a[3], a[4], a[6])
-    if lse.tid != x.tid or lse.count != c.outer * c.inner:
-        raise RuntimeError(f"_cross_entropy_backward: lse of shape {shape_text(lse)} does not belong to input {shape_text(x)}")
-    scale = scales_in(&c, cast(g, x.tid), reduction_of(a[5]), kept[0])
-    out = scaled_softmax(x, lse, scale, 0 if x.rank == 1 else 1)
-    subtract_in(&c, out, scale)
-    return out
-
-
-cdef object k_class_scale(PyObject **a):
-    """_class_scale(grad_output, self, target, weight, reduction, ignore_index): see scales()."""
-    cdef Tensor g = <Tensor><object>a[0], x = <Tensor><object>a[1]
-    cdef Classes c
-    require_float(g, "_class_scale")
-    kept = opened(&c, x.sizes, x.rank, g.tid, a[2], a[3], a[5])
-    return scales_in(&c, g, reduction_of(a[4]), kept[0])
+cdef object k_mse_loss_public(PyObject **a):
+    """mse_loss(self, target, size_average, reduce, reduction, weight): the common case without a detour."""
+    global _mse_loss
+    cdef PyObject *args[3]
+    cdef PyObject *none = <PyObject *>None
+    if a[2] != none or a[3] != none or a[5] != none or not same_shape(<Tensor><object>a[0], <Tensor><object>a[1]):
+        from tinygrad_ext.ops.loss import mse_loss
+        return mse_loss(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5])
+    if _mse_loss is None:
+        from tinygrad_ext.registry import ops
+        _mse_loss = ops["aten::_mse_loss"]
+    args[0], args[1], args[2] = a[0], a[1], a[4]
+    return call_op(_mse_loss, args)
 
 
 register_kernel("mse_loss", k_mse_loss)
 register_kernel("mse_loss_backward", k_mse_loss_backward)
-register_kernel("nll_loss", k_nll_loss)
-register_kernel("nll_loss_backward", k_nll_loss_backward)
-register_kernel("cross_entropy", k_cross_entropy)
-register_kernel("cross_entropy_backward", k_cross_entropy_backward)
-register_kernel("class_scale", k_class_scale)
+register_kernel("mse_loss_public", k_mse_loss_public)

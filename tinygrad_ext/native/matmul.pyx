@@ -37,7 +37,7 @@ cdef inline int64_t _depth(Tensor b) noexcept:
     return b.sizes[b.rank - 2] if b.rank > 1 else b.sizes[0]
 
 
-cdef Tensor _readable(Tensor t, bint left):
+cdef Tensor _readable(Tensor t):
     """t, or a copy of it when BLAS cannot read its matrices in place."""
     cdef int64_t *st = t.strides
     cdef int r = t.rank
@@ -61,9 +61,6 @@ cdef bint _same_dtype(Tensor a, Tensor b, str op) except -1:
             raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_title(a.tid)} and "
                                f"{dtype_title(b.tid)}" + hint)
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_cpp_name(a.tid)} != {_cpp_name(b.tid)}" + hint)
-    if a.tid == TGX_BOOL:
-        raise NotImplementedError(f"\"addmm_impl_cpu_\" not implemented for 'Bool': {op}() does not take bool; convert first, "
-                                  "for example with .float() or .long()")
     return True
 
 
@@ -151,7 +148,7 @@ cdef int _run(Tensor a, Tensor b, Tensor c, tgx_scalar alpha, tgx_scalar beta) e
     cdef int i
     if c.place != 0:
         return 0
-    a, b = _readable(a, True), _readable(b, False)
+    a, b = _readable(a), _readable(b) if c.tid >= TGX_F16 else contiguous(b)
     begin_product(&p, c.tid)
     p.alpha, p.beta = alpha, beta
     p.a, p.b, p.c = a.data, b.data, c.data
@@ -226,11 +223,35 @@ cdef int _deliver(Tensor out, Tensor result, str op) except -1:
     return copy_into(out, result)
 
 
+cdef bint _has_work(Tensor a, Shape *s) noexcept:
+    cdef int i
+    for i in range(s.ndim):
+        if s.sizes[i] == 0:
+            return False
+    return a.sizes[a.rank - 1] != 0
+
+
+cdef bint _has_shape(Tensor t, Shape *s) noexcept:
+    cdef int i
+    if t.rank != s.ndim:
+        return False
+    for i in range(s.ndim):
+        if t.sizes[i] != s.sizes[i]:
+            return False
+    return True
+
+
 cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar beta, Shape *s, object out, str op):
     """alpha a b + beta start, in `out` when it is given; start broadcasts to the result and may be None."""
     cdef Tensor c
     cdef int tid = a.tid, computed = TGX_F32 if _is_half(tid) else tid
     cdef bint keep = start is not None and (beta.f != 0 or beta.im != 0 or (tid < TGX_F16 and beta.i != 0))
+    if tid == TGX_BOOL and _has_work(a, s):
+        raise NotImplementedError(f"\"addmm_impl_cpu_\" not implemented for 'Bool': {op}() does not take bool; convert first, "
+                                  "for example with .float() or .long()")
+    if out is not None and out is start and not _has_shape(start, s):
+        raise RuntimeError(f"output with shape {shape_text(start)} doesn't match the broadcast shape "
+                           f"{[s.sizes[i] for i in range(s.ndim)]}: {op}_() writes into self, which must have the product's shape")
     if out is not None:
         prepare_out(<Tensor>out, s.sizes, s.ndim, tid)
         if not (<Tensor>out).bits & READONLY and _direct(<Tensor>out, computed, a, b):

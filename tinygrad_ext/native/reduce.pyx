@@ -5,7 +5,7 @@ A reduction's result does not depend on layout or threads, see kernels/reduce.h.
 """
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
-from tinygrad_ext.core.copy cimport cast
+from tinygrad_ext.core.copy cimport cast, contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype_id, is_integral
 from tinygrad_ext.core.iterate cimport GRAIN
@@ -47,6 +47,7 @@ cdef extern from *:
     const tgx_reducer *tgx_reducer_of(int op, int dtype) nogil
     void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                             uint64_t mask, int itemsize) nogil
+    bint tgx_reduction_scattered(const tgx_reduction *p) nogil
     void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) nogil
     void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) nogil
     void tgx_reduction_fold(const tgx_reduction *p, int64_t tile, tgx_acc *parts) nogil
@@ -143,6 +144,8 @@ cdef int reduce_into(str title, int op, Tensor t, uint64_t mask, Tensor out, Ten
     tgx_reduction_plan(&plan, t.data, t.sizes, t.strides, t.rank, mask, ITEMSIZE[t.tid])
     if t.count <= GRAIN:
         tgx_reduction_tiles(&plan, 0, plan.ntiles)
+    elif tgx_reduction_scattered(&plan):
+        reduce_into(title, op, contiguous(t), mask, out, out2, aux)
     else:
         with nogil:
             _run_large(&plan, t.count)

@@ -235,8 +235,8 @@ cdef Tensor _bernoulli_each(Tensor t, PyObject *generator, Tensor p):
     """One probability for each element; p broadcasts to t."""
     cdef Tensor dense = _dense(t), chances
     if p.tid < TGX_F16 or p.tid >= TGX_C64:
-        raise RuntimeError(f"expected probabilities tensor to have floating type, got {dtype_title(p.tid)}: bernoulli takes "
-                           "a float tensor of probabilities, or one number p")
+        raise NotImplementedError(f'"bernoulli" not implemented for \'{dtype_title(p.tid)}\': expected probabilities tensor to have '
+                                  "floating type, or one number p")
     if not broadcasts(p, t):
         raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape of p {shape_text(p)}: bernoulli_()")
     if t.place == 0:

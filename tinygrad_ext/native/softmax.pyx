@@ -45,7 +45,7 @@ cdef int require_float(Tensor t, str op) except -1:
     if t.tid == TGX_F64:
         return 1
     raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_title(t.tid)}': convert the input to float32 or float64 "
-                              f"first, or pass dtype= where the function takes it")
+                              "first")
 
 
 cdef int run(range_fn fn, tgx_softmax_job *job, int64_t count) except -1:

@@ -1,6 +1,6 @@
 """Sums, products, quotients, and the operators over them."""
 
-from tinygrad_ext.ops.fused import conj, fused
+from tinygrad_ext.ops.fused import conj, fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -42,7 +42,7 @@ def _tensor(values, **options):
 # ---- sum, difference, product --------------------------------------------------------------------------------------
 
 op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   scalar={"int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"}, "bool": "x | (alpha & y)"},
+   scalar={"int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"}, "bool": "x | ((alpha != 0) & y)"},
    grad={"self": "grad", "other": lambda grad, alpha: _scaled(grad, alpha)},
    operator="add", numbers="self other", samples=_with_alpha,
    reference=lambda x, y, alpha=1: x + y if alpha == 1 else x + alpha * y,
@@ -69,16 +69,21 @@ op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 
 op("aten::__rsub__(Tensor self, Tensor other) -> Tensor",
    scalar={"int float half complex": "y - x"},
-   grad={"self": lambda grad: -grad, "other": "grad"},
+   grad={"self": "neg(grad)", "other": "grad"},
    operator="rsub", numbers="other", variants="method", refuses=_NO_BOOL_SUB, reference=lambda x, y: y - x,
    doc="What `other - self` calls when other is no tensor.")
 
 op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
    scalar={"int float half complex": "x * y", "bool": "x & y"},
-   grad={"self": lambda grad, other: grad * conj(other),
-         "other": lambda grad, self: grad * conj(self)},
+   grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
    operator="mul", numbers="self other", aliases="multiply", reference="numpy.multiply",
    doc="Product, element by element, with broadcasting.")
+
+op("aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
+   scalar={"float half": "x * y", "complex": "x * conj(y)"},
+   grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
+   numbers="factor", variants="function", where="_fused",
+   doc="The gradient times the conjugate of the other factor: the derivative of a product.")
 
 # ---- quotient ------------------------------------------------------------------------------------------------------
 
@@ -111,20 +116,20 @@ def _rounded_reference(x, y, rounding_mode):
 
 
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-   compose=_div_mode, numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
+   compose=_div_mode, types="int float", numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
    reference=_rounded_reference,
    errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers when rounded.")
 
 op("aten::div_trunc(Tensor self, Tensor other) -> Tensor",
    scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
-   grad={"self": lambda grad: grad * 0, "other": lambda grad, other: (grad * other) * 0},
+   grad={"self": zeros, "other": zeros},
    numbers="self other", variants="function", where="_fused", samples=_divisors,
    doc="Quotient rounded to zero.")
 
 op("aten::floor_divide(Tensor self, Tensor other) -> Tensor",
    scalar={"int": "FLOOR_DIV(x, y)", "float half": "floor_div(x, y)"},
-   grad={"self": lambda grad: grad * 0, "other": lambda grad, other: (grad * other) * 0},
+   grad={"self": zeros, "other": zeros},
    operator="floordiv", numbers="self other", samples=_divisors, reference="numpy.floor_divide",
    errors=[(lambda: _tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
    doc="Quotient rounded down.")
@@ -155,19 +160,19 @@ op("aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
 
 op("aten::__rfloordiv__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.floor_divide(other, self), operator="rfloordiv", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y // x,
    doc="What `other // self` calls when other is no tensor.")
 
 op("aten::__rmod__(Tensor self, Tensor other) -> Tensor",
    compose=lambda self, other: fused.remainder(other, self), operator="rmod", numbers="other", variants="method",
-   domain=(1, 5),
+   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y % x,
    doc="What `other % self` calls when other is no tensor.")
 
 # ---- one operand ---------------------------------------------------------------------------------------------------
 
 op("aten::neg(Tensor self) -> Tensor",
    scalar={"int": "NEGATE(x)", "float half complex": "-x"},
-   grad={"self": lambda grad: -grad},
+   grad={"self": "neg(grad)"},
    operator="neg", aliases="negative", refuses=_NO_BOOL_NEG, reference="numpy.negative",
    errors=[(lambda: -_tensor([True]), RuntimeError, "on a bool tensor is not supported")],
    doc="Each element with the other sign; unsigned integers wrap.")
@@ -186,17 +191,17 @@ def _positive(self):
 
 
 op("aten::positive(Tensor self) -> Tensor",
-   compose=_positive, operator="pos", reference="numpy.positive",
+   compose=_positive, types="int float half complex", samples=lambda make: [Sample(make(3, 4)), Sample(make(0))], operator="pos", reference="numpy.positive",
    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
    doc="The tensor itself.")
 
-op("aten::sign(Tensor self) -> Tensor",
+op("aten::sign(Tensor self) -> Tensor", variants="function method inplace out",
    scalar={"int float": "(x > 0) - (x < 0)", "bool": "x"},
-   grad={"self": lambda grad: grad * 0}, 
+   grad={"self": zeros}, 
    reference=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != bool else x,
    doc="-1, 0 or 1, by each element's sign; 0 for NaN.")
 
-op("aten::sgn(Tensor self) -> Tensor",
+op("aten::sgn(Tensor self) -> Tensor", variants="function method inplace out",
    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
    grad={"self": lambda grad, self: _sgn_grad(grad, self)},
    doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.")
@@ -204,7 +209,7 @@ op("aten::sgn(Tensor self) -> Tensor",
 
 def _sgn_grad(grad, self):
     if not self.dtype.is_complex:
-        return grad * 0
+        return zeros(grad)
     unit, size = self.sgn(), self.abs()
     size = fused.where(size == 0, 1, size)
     return ((grad - (grad * unit.conj()).real * unit) * (unit != 0)) / size
@@ -237,7 +242,7 @@ op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1
    doc="self + value * tensor1 / tensor2, element by element, for floating tensors.")
 
 op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-   scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"}, numbers="weight",
+   scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
    refuses={"mixed": "expected dtype of end and weight to be that of self"},
    grad={"self": lambda grad, weight: grad * (1 - weight),
          "end": lambda grad, weight: grad * weight,
@@ -245,6 +250,14 @@ op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
    reference=lambda x, y, z: x + z * (y - x),
    errors=[(lambda: _tensor([1.0]).lerp(_tensor([1.0], dtype=_float64()), 0.5), RuntimeError, "expected dtype")],
    doc="self + weight * (end - self), computed from the nearer end.")
+
+op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+   scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
+   refuses={"mixed": "expected dtype of end to be that of self"},
+   grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
+   samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
+   reference=lambda x, y, weight: x + weight * (y - x),
+   doc="self + weight * (end - self) for one weight, computed from the nearer end.")
 
 
 def _float64():

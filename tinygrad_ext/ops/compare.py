@@ -5,6 +5,11 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 
+def _tensors(make):
+    for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((0, 3), (3,)), ((), ())):
+        yield Sample(make(*a), make(*b))
+
+
 def _pairs(make):
     for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((0, 3), (3,)), ((), ())):
         yield Sample(make(*a), make(*b))
@@ -74,6 +79,7 @@ op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? ne
    scalar={"bool int": "x",
            "float": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
                     ": x == -INFINITY ? (has_neginf ? neginf : -LARGEST) : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self: grad * self.isfinite()}, reference="numpy.nan_to_num",
    doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers).")
 
@@ -82,21 +88,23 @@ op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? ne
 
 op("aten::maximum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x > y ? x : y", "float": "(x > y) | (x != x) ? x : y"},
-   grad={"self": lambda grad, self, other: fused.chosen(grad, self, other),
-         "other": lambda grad, self, other: fused.chosen(grad, other, self)},
-   variants="function method out", samples=_pairs, reference="numpy.maximum",
+   grad={"self": "chosen(grad, self, other)",
+         "other": "chosen(grad, other, self)"},
+   variants="function method out", samples=_tensors, reference="numpy.maximum",
+   refuses={"complex": "maximum not implemented for complex tensors: they have no order"},
    doc="The larger of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::minimum(Tensor self, Tensor other) -> Tensor",
    scalar={"bool int": "x < y ? x : y", "float": "(x < y) | (x != x) ? x : y"},
-   grad={"self": lambda grad, self, other: fused.chosen(grad, other, self),
-         "other": lambda grad, self, other: fused.chosen(grad, self, other)},
-   variants="function method out", samples=_pairs, reference="numpy.minimum",
+   grad={"self": "chosen(grad, other, self)",
+         "other": "chosen(grad, self, other)"},
+   variants="function method out", samples=_tensors, reference="numpy.minimum",
+   refuses={"complex": "minimum not implemented for complex tensors: they have no order"},
    doc="The smaller of two elements, or NaN where one is NaN. Where they are equal each gets half of the gradient.")
 
 op("aten::chosen(Tensor grad, Tensor larger, Tensor smaller) -> Tensor",
    scalar={"float": "y == z ? x / 2 : y < z ? 0 : x"},
-   grad={"grad": lambda grad, larger, smaller: fused.chosen(grad, larger, smaller)},
+   grad={"grad": "chosen(grad, larger, smaller)"},
    variants="function", where="_fused",
    doc="The gradient where `larger` is the larger one, half of it where both are equal, else zero.")
 
@@ -123,14 +131,14 @@ def _tensor(values):
 
 
 def _limits(make):
-    for low, high in ((-1, 1), (None, 1), (0, None), (2, 1)):
+    for low, high in ((1, 3), (None, 1), (0, None), (2, 1)):
         yield Sample(make(3, 4), low, high)
     yield Sample(make(0, 3), min=0)
     yield Sample(make(()), max=1)
 
 
 def _tensor_limits(make):
-    yield Sample(make(3, 4), make(4, low=-2, high=0), make(3, 1, low=1, high=2))
+    yield Sample(make(3, 4), make(4, low=0, high=1), make(3, 1, low=1, high=2))
     yield Sample(make(3, 4), max=make(4))
     yield Sample(make(3, 4), make(()))
 
@@ -149,6 +157,10 @@ def _clamp_tensors(self, min, max):
     return self if max is None else self.clamp_max(max)
 
 
+op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+   compose=_clamp_tensors, types="int float", aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
+   doc="Elements limited to ranges given element by element.")
+
 # Both limits as min(max(x, min), max), so that max wins; a NaN limit makes everything NaN.
 op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
    scalar={"int": {"has_min && has_max": "(x < min ? min : x) > max ? max : x < min ? min : x", "has_min": "x < min ? min : x",
@@ -157,41 +169,41 @@ op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
                      "has_min && has_max": "(x < min ? min : x) > max ? max : x < min ? min : x",
                      "has_min": "x < min ? min : x", "has_max": "x > max ? max : x", "else": "FAIL(TGX_BAD_VALUE)"}},
    promote="scalars", failure="torch.clamp: At least one of 'min' or 'max' must not be None",
-   grad={"self": lambda grad, self, min, max: fused.clamp_backward(grad, self, min, max)},
-   aliases="clip", reference=_clip, samples=_limits,
+   grad={"self": "clamp_backward(grad, self, min, max)"},
+   aliases="clip", variants="function method inplace out function_", reference=_clip, samples=_limits,
    errors=[(lambda: _tensor([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'")],
    doc="Elements limited to the range from min to max; max wins where min is above it.")
 
-op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   compose=_clamp_tensors, aliases="clip", variants="function method inplace out", samples=_tensor_limits, reference=_clip,
-   doc="Elements limited to ranges given element by element.")
-
 op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> Tensor",
    scalar={"float": "(has_min && y < min) || (has_max && y > max) ? 0 : x"},
-   grad={"grad": lambda grad, self, min, max: fused.clamp_backward(grad, self, min, max)},
+   grad={"grad": "clamp_backward(grad, self, min, max)"},
    variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), -1, 1)],
    doc="The gradient where self is inside the limits, else zero.")
 
-op("aten::clamp_min(Tensor self, Scalar min) -> Tensor",
-   scalar={"int": "x < min ? min : x", "float": "(x < min) | (min != min) ? min : x"}, promote="scalars",
-   grad={"self": lambda grad, self, min: fused.clamp_backward(grad, self, min, None)},
-   samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.maximum",
-   doc="Elements not below min.")
-
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
    scalar={"int": "x < y ? y : x", "float": "(x < y) | (y != y) ? y : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, min: grad * (self >= min), "min": lambda grad, self, min: grad * (self < min)},
    reference="numpy.maximum",
    doc="Elements not below those of min.")
 
-op("aten::clamp_max(Tensor self, Scalar max) -> Tensor",
-   scalar={"int": "x > max ? max : x", "float": "(x > max) | (max != max) ? max : x"}, promote="scalars",
-   grad={"self": lambda grad, self, max: fused.clamp_backward(grad, self, None, max)},
-   samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.minimum",
-   doc="Elements not above max.")
+op("aten::clamp_min(Tensor self, Scalar min) -> Tensor",
+   scalar={"int": "x < min ? min : x", "float": "(x < min) | (min != min) ? min : x"}, promote="scalars",
+   variants="function method inplace out function_",
+   grad={"self": lambda grad, self, min: fused.clamp_backward(grad, self, min, None)},
+   samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.maximum",
+   doc="Elements not below min.")
 
 op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
    scalar={"int": "x > y ? y : x", "float": "(x > y) | (y != y) ? y : x"},
+   variants="function method inplace out function_",
    grad={"self": lambda grad, self, max: grad * (self <= max), "max": lambda grad, self, max: grad * (self > max)},
    reference="numpy.minimum",
    doc="Elements not above those of max.")
+
+op("aten::clamp_max(Tensor self, Scalar max) -> Tensor",
+   scalar={"int": "x > max ? max : x", "float": "(x > max) | (max != max) ? max : x"}, promote="scalars",
+   variants="function method inplace out function_",
+   grad={"self": lambda grad, self, max: fused.clamp_backward(grad, self, None, max)},
+   samples=lambda make: [Sample(make(3, 4), 1), Sample(make(0), 1)], reference="numpy.minimum",
+   doc="Elements not above max.")

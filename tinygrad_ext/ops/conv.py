@@ -109,7 +109,7 @@ _TAIL = "Windows start every `stride` positions of the padded input and skip `di
 
 op("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
    "int groups=1) -> Tensor",
-   kernel="conv2d", types="float", variants="function", where=". nn.functional", shape="kernel", grad=_RULES,
+   kernel="conv2d", types="int float", variants="function", shape="kernel", grad=_RULES,
    samples=_samples2d, reference=_reference,
    errors=[(_call("conv2d", (1, 3, 5, 5), (2, 4, 3, 3)), RuntimeError, "Given groups=1, weight of size [2, 4, 3, 3], expected "
             "input[1, 3, 5, 5] to have 4 channels, but got 3 channels instead"),
@@ -129,7 +129,7 @@ op("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1
 
 op("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding=\"valid\", "
    "int[2] dilation=1, int groups=1) -> Tensor",
-   kernel="conv2d", types="float", variants="function", where=". nn.functional", shape="kernel", grad=_RULES,
+   kernel="conv2d", types="int float", variants="function", shape="kernel", grad=_RULES,
    samples=_samples_named, reference=_reference,
    errors=[(_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="same", stride=2), RuntimeError, "padding='same' is not supported"),
            (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="no"), RuntimeError, "Invalid padding string: 'no'")],
@@ -137,7 +137,7 @@ op("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] 
 
 op("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, "
    "int groups=1) -> Tensor",
-   kernel="conv1d", types="float", variants="function", where=". nn.functional", shape="kernel", grad=_RULES,
+   kernel="conv1d", types="int float", variants="function", shape="kernel", grad=_RULES,
    samples=_samples1d, reference=_reference,
    errors=[(_call("conv1d", (1, 3, 5), (2, 4, 3)), RuntimeError, "expected input[1, 3, 5] to have 4 channels, but got 3"),
            (_call("conv1d", (1, 3, 1), (2, 3, 3)), RuntimeError, "Calculated padded input size per channel: (1). Kernel size: (3)"),
@@ -146,7 +146,7 @@ op("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1
 
 op("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding=\"valid\", "
    "int[1] dilation=1, int groups=1) -> Tensor",
-   kernel="conv1d", types="float", variants="function", where=". nn.functional", shape="kernel", grad=_RULES,
+   kernel="conv1d", types="int float", variants="function", shape="kernel", grad=_RULES,
    samples=_samples1d_named, reference=_reference,
    doc="conv1d with padding 'valid' (none) or 'same' (output as long as the input).")
 

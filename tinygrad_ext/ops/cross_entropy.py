@@ -1,5 +1,7 @@
 """Cross entropy with soft targets, written in ops: class probabilities, and label smoothing."""
 
+from tinygrad_ext.ops.fused import fused
+
 
 def _check(self, target, weight, ignore_index, label_smoothing):
     if not 0.0 <= label_smoothing <= 1.0:
@@ -44,13 +46,13 @@ def _probabilities(logp, target, along, dim, reduction, label_smoothing):
 def _smoothed(logp, target, weight, along, dim, ignore_index, reduction, label_smoothing):
     """(1 - s) nll + s / C times the sum over classes, ignored targets left out of both."""
     classes = logp.shape[dim]
-    hard = logp._nll_loss(target, weight, reduction, ignore_index)
+    hard = fused._nll_loss(logp, target, weight, reduction, ignore_index)
     even = -(logp if along is None else logp * along).sum(dim)
     keep = target.reshape(even.shape) != ignore_index
     even = even * keep
     if reduction != "none":
         even = even.sum()
     if reduction == "mean":
-        count = keep.sum() if weight is None else -(logp.detach() * 0 + 1)._nll_loss(target, weight, "sum", ignore_index)
+        count = keep.sum() if weight is None else -fused._nll_loss(logp.detach() * 0 + 1, target, weight, "sum", ignore_index)
         even = even / count
     return hard * (1 - label_smoothing) + even * (label_smoothing / classes)

@@ -10,7 +10,7 @@ _LN2, _LN10 = log(2), log(10)
 # ---- exponentials and logarithms -----------------------------------------------------------------------------------
 
 op("aten::exp(Tensor self) -> Tensor",
-   scalar="exp(x)", promote="float", grad={"self": lambda grad, result: grad * result},
+   scalar="exp(x)", promote="float", grad={"self": "mul(grad, result)"},
    reference="numpy.exp", domain=(-10, 10),
    doc="Exponential of each element.")
 
@@ -25,7 +25,7 @@ op("aten::expm1(Tensor self) -> Tensor",
    doc="exp(self) - 1 without cancellation near zero.")
 
 op("aten::log(Tensor self) -> Tensor",
-   scalar="log(x)", promote="float", grad={"self": lambda grad, self: grad / self},
+   scalar="log(x)", promote="float", grad={"self": "div(grad, self)"},
    reference="numpy.log", domain=(0.1, 10),
    doc="Natural logarithm; NaN for negative elements.")
 
@@ -106,13 +106,13 @@ op("aten::cosh(Tensor self) -> Tensor",
    doc="Hyperbolic cosine.")
 
 op("aten::tanh(Tensor self) -> Tensor",
-   scalar="tanh(x)", promote="float", grad={"self": lambda grad, result: fused.tanh_backward(grad, result)},
+   scalar="tanh(x)", promote="float", grad={"self": "tanh_backward(grad, result)"},
    where=". nn.functional", reference="numpy.tanh",
    doc="Hyperbolic tangent.")
 
 op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
    scalar={"float": "x * (1 - y * y)"},
-   grad={"grad_output": lambda grad, output: fused.tanh_backward(grad, output),
+   grad={"grad_output": "tanh_backward(grad, output)",
          "output": lambda grad, grad_output, output: grad * (-2 * (grad_output * output))},
    variants="function", where="_fused", reference=lambda g, y: g * (1 - y * y),
    doc="Derivative of tanh from its result.")
@@ -133,13 +133,13 @@ op("aten::atanh(Tensor self) -> Tensor",
    doc="Inverse of tanh; NaN outside [-1, 1].")
 
 op("aten::sigmoid(Tensor self) -> Tensor",
-   scalar="sigmoid(x)", promote="float", grad={"self": lambda grad, result: fused.sigmoid_backward(grad, result)},
+   scalar="sigmoid(x)", promote="float", grad={"self": "sigmoid_backward(grad, result)"},
    where=". nn.functional", reference="scipy.special.expit",
    doc="1 / (1 + exp(-self)).")
 
 op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
    scalar={"float": "x * (1 - y) * y"},
-   grad={"grad_output": lambda grad, output: fused.sigmoid_backward(grad, output),
+   grad={"grad_output": "sigmoid_backward(grad, output)",
          "output": lambda grad, grad_output, output: grad * (grad_output * (1 - 2 * output))},
    variants="function", where="_fused", reference=lambda g, y: g * (1 - y) * y,
    doc="Derivative of sigmoid from its result.")

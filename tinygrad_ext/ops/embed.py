@@ -1,6 +1,7 @@
 """Rows by number, classes as vectors, dropout."""
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -20,21 +21,13 @@ op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scal
    shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
    reference=lambda weight, indices, **_: weight[indices],
    grad={"weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq:
-         _backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
+         fused.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
    doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
        "divides a row's gradient by the number of times it was looked up.")
 
 
-def _backward(grad, *args):
-    import tinygrad_ext as tg
-
-    return tg.embedding_dense_backward(grad, *args)
-
-
 def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq):
-    import tinygrad_ext as tg
-
-    rows = tg.embedding(grad, indices)
+    rows = fused.embedding(grad, indices)
     if padding_idx >= 0:
         rows = rows * (indices != padding_idx).unsqueeze(-1)
     if scale_grad_by_freq:
@@ -52,13 +45,25 @@ op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_w
    gaps={"reference": "gradcheck of embedding compares it"},
    doc="Sum of the gradients of each row that embedding looked up.")
 
-op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-   kernel="embedding_renorm", variants="inplace function", shape=lambda self, *_: shapes.same(self),
-   gaps={"reference": "works in place on few rows; tests/ops/test_loss.py compares it"},
-   doc="Shorten the rows named by indices to a norm_type-norm of at most max_norm.")
+def _np_renorm(weight, indices, max_norm, norm_type):
+    import numpy as np
+
+    out = weight.copy()
+    for row in np.unique(indices):
+        norm = (abs(out[row]) ** norm_type).sum() ** (1 / norm_type)
+        out[row] *= max_norm / (norm + 1e-7) if norm > max_norm else 1
+    return out
 
 
-def _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+op("aten::_embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+   kernel="embedding_renorm", variants="function", where="_fused", shape=lambda self, *_: shapes.same(self),
+   samples=lambda make: iter([Sample(make(5, 3).detach(), make.ints(0, 5, (4,)), 1.0, p) for p in (1.0, 2.0, 3.0)]),
+   reference=_np_renorm,
+   doc="The rows named by indices, shortened to a norm_type-norm of at most max_norm; the other rows as they are.")
+
+
+def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+    """nn.functional.embedding with any arguments; the compiled composite comes here for all but the plain call."""
     import tinygrad_ext as tg
 
     rows = weight.shape[0]
@@ -70,19 +75,18 @@ def _embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fr
         padding_idx %= rows
     if max_norm is not None:
         with tg.no_grad():
-            tg.embedding_renorm_(weight, input, max_norm, norm_type)
+            weight.copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def _functional_samples(make):
-    for sample in _embedding_samples(make):
-        weight, indices = sample.args
-        yield Sample(indices, weight, **sample.kwargs)
+    for shape in ((4,), (2, 3), (), (0,)):
+        yield Sample(make.ints(0, 5, shape), make(5, 3))
 
 
 op("aten::embedding.functional(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
    "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-   compose=_embedding, variants="function", where="nn.functional", samples=_functional_samples,
+   compose="embedding_functional", variants="function", where="nn.functional", samples=_functional_samples,
    reference=lambda indices, weight, **_: weight[indices],
    doc="Rows of weight (rows, size) by the numbers in input. max_norm first shortens the rows in use, in place.")
 
@@ -95,11 +99,17 @@ def _np_one_hot(x, num_classes=-1):
     return np.eye(x.max() + 1 if num_classes == -1 else num_classes, dtype=np.int64)[x]
 
 
+def _one_hot_shape(self, num_classes):
+    if num_classes == -1:
+        raise NotImplementedError("one_hot: a meta tensor has no largest class number; give num_classes")
+    return shapes.meta((*self.shape, num_classes), self.dtype)
+
+
 op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
    kernel="one_hot", variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make.ints(0, 4, (2, 3))), Sample(make.ints(0, 4, (5,)), 6),
+   samples=lambda make: iter([Sample(make.ints(0, 4, (2, 3)), 4), Sample(make.ints(0, 4, (5,)), 6),
                               Sample(make.ints(0, 4, (0,)), 3), Sample(make.ints(0, 4, ()), num_classes=4)]),
-   shape=lambda self, num_classes: shapes.meta((*self.shape, num_classes), self.dtype),
+   shape=_one_hot_shape,
    reference=_np_one_hot,
    doc="Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one.")
 
@@ -114,9 +124,12 @@ def _check_p(p, error=ValueError):
 def _drop(input, p, training, inplace, channels=False):
     if not training or p == 0 or not input.numel():
         return input
-    if inplace and not (input.dtype.is_floating_point or input.dtype.is_complex):
+    if p == 1:
+        zero = input.detach().new_zeros(())
+        return input.mul_(zero) if inplace else input * zero
+    if not input.dtype.is_floating_point and not input.dtype.is_complex:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
-    noise = input.detach()._dropout_noise(p, channels)
+    noise = fused._dropout_noise(input.detach(), p, channels)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -150,9 +163,9 @@ op("aten::dropout(Tensor input, float p, bool train) -> Tensor",
    doc="nn.functional.dropout with all arguments.")
 
 op("aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
-   kernel="dropout_noise", variants="method",
+   kernel="dropout_noise", variants="function", where="_fused",
    shape=lambda self, p, channels: shapes.meta((*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
-   gaps={"reference": "random", "samples": "random"},
+   samples=lambda make: iter([Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 4), 0.1, True)]), tags="random",
    doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each example.")
 
 

@@ -24,3 +24,8 @@ def conj(value):
     if isinstance(value, (int, float)):
         return value
     return value.conj() if isinstance(value, complex) or value.dtype.is_complex else value
+
+
+def zeros(grad):
+    """No slope anywhere."""
+    return fused.zeros_like(grad)

@@ -36,6 +36,9 @@ op("aten::__getitem__(Tensor(a) self, Any index) -> Tensor(a)",
 
 op("aten::__setitem__(Tensor(a!) self, Any index, Any value) -> ()",
    compose="setitem", variants="method", operator="setitem",
+   samples=lambda make: [Sample(make(3, 4), 0, 1), Sample(make(3, 4), (slice(1, None), 2), make(2))],
+   gaps={"layout": "it writes to its first argument, which may not be repeated memory",
+         "torch": "writing to a view of a leaf that requires a gradient is refused, here as there"},
    doc="Write value, a number or a tensor that broadcasts, to the part of self that index names.")
 
 # The view behind an index without tensors. It stands four times so that the graph names it as its last step is named.
@@ -47,7 +50,7 @@ for _name in ("select", "slice", "unsqueeze", "alias"):
 
 
 op("aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
-   kernel="basic_index_backward", variants="method",
+   kernel="basic_index_backward", types="bool int float half complex", variants="method",
    grad={"grad": lambda grad, index: grad[index]},
    samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
    shape=lambda grad, size, index: meta(size, grad.dtype),
@@ -75,7 +78,7 @@ def _int32():
 
 def _puts(make):
     yield Sample(make(3, 4), [make.of([0, 2])], make(2, 4))
-    yield Sample(make(3, 4), [None, make.of([1, -1])], make(2))
+    yield Sample(make(3, 4), [make.of([1, -1])], make(4))
     yield Sample(make(3, 4), [make.of([0, 2]), make.of([[1], [3]])], make())
     yield Sample(make(3, 4), [make.bools(3, 4)], make())
     yield Sample(make(3, 4), [make.of([0, 0, 2])], make(3, 4), True)
@@ -112,14 +115,14 @@ def _picked_shape(self, indices):
 
 
 op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-   kernel="index", variants="", shape=_picked_shape,
+   kernel="index", types="bool int float half complex", variants="", shape=_picked_shape,
    grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
    samples=_picks, reference=_reference_index,
    doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many dimensions as they "
        "have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.")
 
 op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-   kernel="index_put", takes_out=True, variants="function method inplace", shape=same,
+   kernel="index_put", types="bool int float half complex", takes_out=True, variants="function method inplace", shape=same,
    grad={"self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
          "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape)},
    samples=_puts, reference=_reference_put,
@@ -127,7 +130,7 @@ op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumula
        "often as they come. Without it the last of repeated indices wins. RuntimeError when the dtypes differ.")
 
 op("aten::_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
-   kernel="index_backward", variants="method", shape=lambda grad, size, indices: meta(size, grad.dtype),
+   kernel="index_backward", types="bool int float half complex", variants="method", shape=lambda grad, size, indices: meta(size, grad.dtype),
    grad={"grad": lambda grad, indices: _read(grad, indices)},
    samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
    doc="Zeros of a size with grad added where the indices read it: the derivative of index.")

@@ -41,20 +41,31 @@ def _matmul_right(grad, self, other_shape):
             return grad * _conj(self)
         return (_conj(self).unsqueeze(-1) * grad.unsqueeze(-2)).sum_to_size(other_shape)
     if n <= 2:      # a single matrix or vector: one product over all rows instead of a sum over batches
-        rows = self.reshape(-1, self.shape[-1])
-        return _adjoint(rows).matmul(grad.reshape(-1, *other_shape[1:]))
+        rows = _adjoint(_as_rows(self))
+        return rows.matmul(_as_rows(grad) if n == 2 else grad.reshape(grad.numel()))
     return _adjoint(self).matmul(grad).sum_to_size(other_shape)
 
 
+def _as_rows(t):
+    """t as a matrix of its last dimension."""
+    if t.dim() == 2:
+        return t
+    count = 1
+    for size in t.shape[:-1]:
+        count *= size
+    return t.reshape(count, t.shape[-1])
+
+
 def _linear_input(grad, weight):
+    weight = _conj(weight)
     return grad.matmul(weight) if weight.dim() == 2 else grad.unsqueeze(-1) * weight
 
 
 def _linear_weight(grad, input, weight_shape):
-    rows = input.reshape(-1, input.shape[-1])
+    rows = _conj(_as_rows(input))
     if len(weight_shape) == 1:
-        return grad.reshape(-1).matmul(rows)
-    return grad.reshape(-1, weight_shape[0]).t().mm(rows)
+        return grad.reshape(grad.numel()).matmul(rows)
+    return _as_rows(grad).t().mm(rows)
 
 
 def _linear_bias(grad, bias_shape):
@@ -72,10 +83,10 @@ def _call(name, *shapes, **kwargs):
     """Call of the public function on zeros of these shapes, for the error samples."""
 
     def call():
-        import tinygrad_ext as tg
+        from tinygrad_ext import registry, zeros
 
-        place = tg.nn.functional if name == "linear" else tg
-        return getattr(place, name)(*[tg.zeros(s) for s in shapes], **kwargs)
+        place = "nn.functional." if name == "linear" else ""
+        return registry.functions[place + name](*map(zeros, shapes), **kwargs)
 
     return call
 
@@ -105,12 +116,14 @@ def _added(*shapes):
 def _added_reference(self, a, b, beta=1, alpha=1):
     import numpy
 
-    return (alpha * numpy.matmul(a, b) + (beta * self if beta else 0)).astype(a.dtype)
+    wide = int if a.dtype.kind in "iu" else a.dtype
+    product = numpy.matmul(a.astype(wide), b.astype(wide))
+    return (alpha * product + (beta * self.astype(wide) if beta else 0)).astype(a.dtype)
 
 
 def _linear_samples(make):
     for x, w, b in (((2, 3), (4, 3), (4,)), ((2, 3), (4, 3), None), ((3,), (2, 3), (2,)), ((2, 2, 3), (4, 3), (4,)),
-                    ((0, 3), (2, 3), (2,)), ((2, 3), (3,), ()), ((2, 0), (3, 0), (3,))):
+                    ((0, 3), (2, 3), (2,)), ((2, 3), (3,), None), ((2, 0), (3, 0), (3,))):
         tensors = [make(*s) for s in (x, w)]
         yield Sample(*tensors) if b is None else Sample(*tensors, make(*b))
 

@@ -11,7 +11,7 @@ def _shifts(make):
 
 
 op("aten::logical_not(Tensor self) -> Tensor",
-   scalar={"bool int float": "x == 0"}, returns="bool", reference="numpy.logical_not",
+   scalar={"bool int float": "x == 0"}, returns="bool", variants="function method inplace out", reference="numpy.logical_not",
    doc="Whether each element is zero.")
 
 op("aten::logical_and(Tensor self, Tensor other) -> Tensor",
@@ -27,7 +27,8 @@ op("aten::logical_xor(Tensor self, Tensor other) -> Tensor",
    doc="Whether exactly one of two elements is nonzero.")
 
 op("aten::bitwise_not(Tensor self) -> Tensor",
-   scalar={"int": "~x", "bool": "!x"}, operator="invert", reference="numpy.invert",
+   scalar={"int": "~x", "bool": "!x"}, operator="invert",
+   variants="function method inplace out", reference="numpy.invert",
    doc="All bits turned over; for bool the opposite.")
 
 op("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -54,11 +55,11 @@ op("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
    doc="Bits moved down by `other` places; the sign stays.")
 
 op("aten::__rlshift__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.bitwise_left_shift(other, self), operator="rlshift", numbers="other", variants="method",
+   compose=lambda self, other: fused.bitwise_left_shift(other, self), operator="rlshift", types="int", numbers="other", variants="method",
    samples=lambda make: [Sample(make.ints(0, 5, (3, 4), make.dtype), 2)],
    doc="What `other << self` calls when other is no tensor.")
 
 op("aten::__rrshift__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.bitwise_right_shift(other, self), operator="rrshift", numbers="other", variants="method",
+   compose=lambda self, other: fused.bitwise_right_shift(other, self), operator="rrshift", types="int", numbers="other", variants="method",
    samples=lambda make: [Sample(make.ints(0, 5, (3, 4), make.dtype), 64)],
    doc="What `other >> self` calls when other is no tensor.")

@@ -7,7 +7,8 @@ from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
 op("aten::where(Tensor condition) -> Tensor[]",
    compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
-   samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.of(True))], reference="numpy.nonzero",
+   samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(5))], reference="numpy.nonzero",
+   gaps={"shape": "how many there are depends on the values"},
    doc="Indices of the true elements, one vector for each dimension.")
 
 
@@ -44,16 +45,18 @@ def _some(make):
 
 
 op("aten::nonzero(Tensor self) -> Tensor",
-   kernel="nonzero", samples=_some, reference=_reference_nonzero,
-   gaps={"meta": "how many rows there are depends on the values"},
+   kernel="nonzero", types="bool int float half complex", samples=_some, reference=_reference_nonzero,
+   gaps={"shape": "how many rows there are depends on the values"},
    doc="Indices of the elements that are not zero, one row each, in row-major order (int64).")
 
 op("aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
    compose=_as_tuple, samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
+   gaps={"shape": "how many there are depends on the values"},
    doc="Indices of the elements that are not zero; with as_tuple one vector for each dimension.")
 
 op("aten::argwhere(Tensor self) -> Tensor",
    compose=lambda self: self.nonzero(), samples=_some, reference="numpy.argwhere",
+   gaps={"shape": "how many there are depends on the values"},
    doc="Indices of the elements that are not zero, one row each.")
 
 
@@ -103,28 +106,29 @@ def _common(self, mask, *_):
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor",
-   kernel="masked_select", variants="function method out", samples=_masked, reference=_reference_select,
+   kernel="masked_select", types="bool int float half complex", variants="function method out", samples=_masked, reference=_reference_select,
    grad={"self": lambda grad, self_shape, mask: grad._masked_select_backward(self_shape, mask)},
    errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
-   gaps={"meta": "how many elements there are depends on the values of the mask"},
+   gaps={"shape": "how many elements there are depends on the values of the mask"},
    doc="The elements under the true places of a bool mask as a vector; self and mask broadcast.")
 
 op("aten::_masked_select_backward(Tensor grad, int[] size, Tensor mask) -> Tensor",
-   kernel="masked_select_backward", variants="method",
+   kernel="masked_select_backward", types="bool int float half complex", variants="method",
    shape=lambda grad, size, mask: meta(broadcast_sizes(size, mask.shape), grad.dtype),
    grad={"grad": lambda grad, mask: grad.masked_select(mask)},
    samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
+   gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
    doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is undone.")
 
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-   kernel="masked_fill", takes_out=True, variants="function method inplace", shape=_common,
+   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace", shape=_common,
    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
    samples=lambda make: [Sample(*s.args, 2) for s in _masked(make)], reference=_reference_fill,
    errors=[(_bad_mask("masked_fill", 1), RuntimeError, "only supports boolean masks")],
    doc="self with one value under the true places of a bool mask. The mask broadcasts; the value takes self's dtype.")
 
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-   kernel="masked_fill", takes_out=True, variants="function method inplace", shape=_common,
+   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace", shape=_common,
    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0),
          "value": lambda grad, mask: grad.masked_select(mask).sum()},
    samples=lambda make: [Sample(*s.args, make()) for s in _masked(make)], reference=_reference_fill,
@@ -139,7 +143,7 @@ def _fill_with_vector():
 
 
 op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-   kernel="masked_scatter", variants="function method inplace", shape=_common,
+   kernel="masked_scatter", types="bool int float half complex", variants="function method inplace", shape=_common,
    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0),
          "source": lambda grad, mask, source_shape: _fill_up(grad.masked_select(mask), source_shape)},
    samples=lambda make: [Sample(make(3, 4), make.bools(3, 4), make(12)), Sample(make(3, 4), make.bools(4), make(4, 3))],

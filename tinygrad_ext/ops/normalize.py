@@ -1,6 +1,7 @@
 """Layer norm, batch norm and their relatives."""
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -25,13 +26,9 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return y if bias is None else y + bias
 
 
-def _layer_norm_grad(grad, input, normalized_shape, weight, eps, needs):
-    return grad._layer_norm_backward(input, normalized_shape, weight, eps, needs)
-
-
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
-    "shape": lambda input, *_: shapes.same(input), "grad": {"input, weight, bias": _layer_norm_grad},
+    "shape": lambda input, *_: shapes.same(input), "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
     "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 and "
            "variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
 }  # fmt: skip
@@ -54,7 +51,7 @@ def _layer_backward_shape(grad_output, self, normalized_shape, weight, eps, outp
 
 op("aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
    "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
-   kernel="layer_norm_backward", variants="method", shape=_layer_backward_shape, samples=_three,
+   kernel="layer_norm_backward", variants="function", where="_fused", shape=_layer_backward_shape, samples=_three,
    grad={"grad_output, self, weight": layer_norm_twice},
    gaps={"reference": "gradcheck of layer_norm compares it"},
    doc="Derivatives of layer_norm by input, weight and bias, None for those not in output_mask.")
@@ -67,7 +64,6 @@ def _batch_samples(make):
     yield Sample(make(2, 3, 5), None, None, make(3), make(3), True, 0.1, 1e-3)
     yield Sample(make(2, 3, 2, 2), None, None, training=True)
     yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3))
-    yield Sample(make(0, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach())
 
 
 def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
@@ -92,11 +88,9 @@ def _refuse_single(input):
 
 
 def _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
-    import tinygrad_ext as tg
-
     if training:
         _refuse_single(input)
-    return tg.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 op("aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
@@ -108,9 +102,7 @@ op("aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? runn
 
 
 def _batch_norm_top(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    import tinygrad_ext as tg
-
-    return tg.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
@@ -126,7 +118,7 @@ def _channels(input):
 
 
 def _batch_norm_grad(grad_out, input, weight, save_mean, save_invstd, training, eps, needs):
-    return grad_out._batch_norm_backward(input, weight, save_mean, save_invstd, training, eps, needs[:3])
+    return fused._batch_norm_backward(grad_out, input, weight, save_mean, save_invstd, training, eps, needs[:3])
 
 
 op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
@@ -135,17 +127,20 @@ op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? 
    shape=lambda input, *_: (shapes.same(input), *_channels(input)),
    samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
    grad={"input, weight, bias": _batch_norm_grad},
-   gaps={"reference": "batch_norm, which is its first result, has one",
-         "grad": "the statistics it returns serve the derivative and have none of their own"},
+   gaps={"reference": "batch_norm, which is its first result, has one"},
    doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.")
 
 op("aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
    "bool training, float eps, bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
-   kernel="batch_norm_backward", variants="method",
+   kernel="batch_norm_backward", variants="function", where="_fused",
    shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
        m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)),
    grad={"grad_output, self, weight": batch_norm_twice},
-   gaps={"reference": "gradcheck of batch_norm compares it", "samples": "its inputs depend on each other"},
+   samples=lambda make: iter([Sample(make(4, 3), make(4, 3), make(3), make(3).detach(), make(3, low=1, high=2).detach(),
+                                     training, 1e-5, (True, True, True)) for training in (True, False)]),
+   gaps={"reference": "gradcheck of batch_norm compares it",
+         "gradcheck": "takes mean and invstd for functions of self, which they are in use",
+         "gradgradcheck": "takes mean and invstd for functions of self, which they are in use"},
    doc="Derivatives of batch_norm by input, weight and bias, None for those not in output_mask.")
 
 # ---- relatives -----------------------------------------------------------------------------------------------------

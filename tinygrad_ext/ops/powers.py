@@ -1,6 +1,6 @@
 """Powers and roots."""
 
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -36,7 +36,7 @@ def _tensors(make):
 
 def _scalar_grad(grad, self, exponent):
     if exponent == 0:
-        return grad * 0
+        return zeros(grad)
     if exponent == 2:
         return grad * (self * 2)
     return grad * (exponent * self.pow(exponent - 1))
@@ -55,7 +55,7 @@ def _base_grad(grad, self, exponent, result):
     from math import log, nan
 
     if self == 0:
-        return grad * fused.where(exponent >= 0, 0, result * -float("inf"))
+        return grad * fused.where(exponent >= 0, 0, -float("inf"))
     return grad * (result * (log(self) if self > 0 else nan))
 
 
@@ -64,9 +64,11 @@ op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
    grad={"self": _self_grad, "exponent": _exponent_grad}, operator="pow", samples=_tensors, reference="numpy.power",
    doc="self to the power of exponent, element by element; an integer to a negative power is 0 unless it is 1 or -1.")
 
-# The exponents that have a cheap exact form get loops of their own.
+# The exponents that have a cheap exact form get loops of their own. aux[0].i is the exponent before it is made one of
+# the tensor's dtype, in which a negative one could look positive.
 op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-   scalar={"int": {"exponent == 2": "x * x", "exponent < 0": "FAIL(TGX_NEGATIVE_POWER)", "else": "vm_ipow(x, exponent)"},
+   scalar={"bool": "exponent ? x : 1",      # the two powers of a bool
+           "int": {"exponent == 2": "x * x", "aux[0].i < 0": "FAIL(TGX_NEGATIVE_POWER)", "else": "vm_ipow(x, aux[0].i)"},
            "float": {"exponent == 2": "x * x", "exponent == 3": "x * x * x", "exponent == 1": "x",
                      "exponent == 0.5": "sqrt(x)", "exponent == -0.5": "rsqrt(x)", "exponent == -1": "1 / x",
                      "exponent == -2": "1 / (x * x)", "else": "pow(x, exponent)"}},
@@ -100,7 +102,7 @@ op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
    doc="self to the power of exponent, computed in float64.")
 
 op("aten::square(Tensor self) -> Tensor",
-   scalar={"int float": "x * x"}, grad={"self": lambda grad, self: grad * (self * 2)}, reference="numpy.square",
+   scalar={"int float": "x * x"}, promote="int", grad={"self": lambda grad, self: grad * (self * 2)}, reference="numpy.square",
    doc="self * self.")
 
 op("aten::sqrt(Tensor self) -> Tensor",

@@ -8,11 +8,13 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 or a dict from kinds of dtype to expressions
     types       kinds the expression is compiled for: bool int float half complex (default "int float")
                 a dict of conditions on the scalar arguments, the last one "else", makes one loop for each case
-    promote     "float": integers are computed in the default float dtype; "scalars": scalar arguments take part in
+    promote     "float": integers are computed in the default float dtype; "int": bool as int64; "cast": scalar arguments are cut
+                to the computing dtype; "scalars": they take part in
                 promotion as numbers do
     returns     dtype of the output when it is not the computing dtype: "bool"; "real" (of complex numbers)
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
-    refuses     {kind: text of the RuntimeError}: "bool" operands, "int" results, "mixed" dtypes, "inputs" that should be bool
+    refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,
+                "mixed" dtypes, "inputs" that should be bool
     failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
@@ -24,7 +26,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 give none; a key "a, b" is a joint rule
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when the
                 kernel itself serves them
-    variants    words of: function method inplace out (default: all four for scalar, the first two else)
+    variants    words of: function method inplace out, and function_ for an in-place form that is a public function
+                (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
     numbers     tensor arguments that also take Python numbers
     aliases     further public names
@@ -33,7 +36,9 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     samples     function of a Maker that yields Sample(...), see ops/samples.py
     errors      list of (call, exception, fragment) that must raise
     domain      interval for random inputs, one or one for each tensor argument
-    gaps        {check: reason} for what is missing
+    gaps        {check: reason} for what is missing; the checks are reference, layout, dtypes, odd shapes, inplace, out,
+                shape, gradcheck, gradgradcheck, torch
+    tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 

@@ -93,6 +93,49 @@ op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? 
    doc="Mean along the dimensions dim (all for None or an empty list).")
 
 
+# ---- products ------------------------------------------------------------------------------------------------------
+
+def _other_factors(self, dim):
+    """For each element, the product of the others along dim: before it times after it, so zeros do no harm."""
+    from tinygrad_ext.ops.scan import before
+
+    return before(self, dim) * before(self.flip(dim), dim).flip(dim)
+
+
+def _prod_back(grad, self, dtype):
+    self = self if dtype is None else self.to(dtype)
+    return grad * _other_factors(self.reshape(-1), 0).reshape(self.shape)
+
+
+def _prod_dim_back(grad, self, dim, keepdim, dtype):
+    self = self if dtype is None else self.to(dtype)
+    return unfold(grad, self.shape, dim, keepdim) * (_other_factors(self, dim) if self.dim() else 1)
+
+
+def _factors(make):
+    yield from whole(make)
+    yield Sample(make.like([2, 0, 3]))
+    yield Sample(make.like([[2, 0, 3], [0, 0, 1]]))
+
+
+def _factors_along(make):
+    yield from one_dim(make)
+    yield Sample(make.like([[2, 0, 3], [0, 0, 1], [1, 2, 3]]), 1)
+    yield Sample(make.like([[2, 0, 3], [0, 0, 1], [1, 2, 3]]), -2, True)
+    yield Sample(make(0, 3), 0)
+
+
+op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+   kernel="prod", variants=_OUT, shape=lambda self, dtype: sum_shape(self, dtype=dtype), grad={"self": _prod_back},
+   samples=_factors, domain=(-2, 2), reference=by_numpy("prod"),
+   doc="Product of all elements, 1 when there are none. Integers and bool multiply in int64, float32 in double.")
+
+op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   kernel="prod_dim", variants=_OUT, shape=sum_shape, grad={"self": _prod_dim_back},
+   samples=_factors_along, domain=(-2, 2), reference=by_numpy("prod"),
+   doc="Product along dim.")
+
+
 # ---- truth ---------------------------------------------------------------------------------------------------------
 
 def _truths(make):

@@ -1,5 +1,6 @@
 """Rounding to integers and decimals."""
 
+from tinygrad_ext.ops.fused import zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -10,25 +11,25 @@ def _decimals(make):
 
 
 op("aten::floor(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "floor(x)"}, grad={"self": lambda grad: grad * 0}, reference="numpy.floor",
+   scalar={"int": "x", "float": "floor(x)"}, grad={"self": zeros}, reference="numpy.floor",
    doc="Largest integer not above each element.")
 
 op("aten::ceil(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "ceil(x)"}, grad={"self": lambda grad: grad * 0}, reference="numpy.ceil",
+   scalar={"int": "x", "float": "ceil(x)"}, grad={"self": zeros}, reference="numpy.ceil",
    doc="Smallest integer not below each element.")
 
 op("aten::trunc(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "trunc(x)"}, grad={"self": lambda grad: grad * 0}, aliases="fix", reference="numpy.trunc",
+   scalar={"int": "x", "float": "trunc(x)"}, grad={"self": zeros}, aliases="fix", reference="numpy.trunc",
    doc="Each element without its fraction.")
 
 op("aten::round(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "rint(x)"}, grad={"self": lambda grad: grad * 0}, reference="numpy.rint",
+   scalar={"int": "x", "float": "rint(x)"}, grad={"self": zeros}, reference="numpy.rint",
    doc="Nearest integer; of two equally near the even one.")
 
 op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
    scalar={"float": {"decimals < 0": "rint(x / vm_ten_to(-decimals)) * vm_ten_to(-decimals)", "decimals == 0": "rint(x)",
                      "else": "rint(x * vm_ten_to(decimals)) / vm_ten_to(decimals)"}},
-   grad={"self": lambda grad: grad * 0}, reference="numpy.round", samples=_decimals,
+   grad={"self": zeros}, reference="numpy.round", samples=_decimals,
    doc="Each element rounded to `decimals` places after the point, or before it when negative.")
 
 op("aten::frac(Tensor self) -> Tensor",

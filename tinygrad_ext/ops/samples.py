@@ -62,15 +62,15 @@ class Maker:
         if d.name == "bool":
             return self._random.random() < 0.5
         low = max(low, 0) if not d.is_signed else low
-        return self._random.randint(int(-(-low // 1)), int(high // 1))
+        return self._random.randint(*sorted((int(-(-low // 1)), int(high // 1))))     # (0.1, 0.9) holds none: 0 or 1
 
     def distinct(self, *shape):
         """Like a call, but no two elements are equal: for max, sort, median."""
         n = _count(shape)
-        values = [(i - n / 2) * (1 if not self.dtype.is_floating_point else 0.25) for i in range(n)]
+        values = [(i - n // 2) * (1 if not self.dtype.is_floating_point else 0.25) for i in range(n)]
         self._random.shuffle(values)
         if not self.dtype.is_floating_point and not self.dtype.is_complex:
-            values = [int(v) if self.dtype.is_signed else int(v + n / 2) for v in values]
+            values = [int(v) if self.dtype.is_signed else int(v + n // 2) for v in values]
         return self._wrap(values, shape, self.dtype, self.requires_grad)
 
     def ints(self, low, high, shape, dtype=None):

@@ -1,0 +1,144 @@
+"""Scans: running sums, products and extremes along a dimension."""
+
+from tinygrad_ext.ops.folding import wide
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.shapes import meta
+
+
+def before(self, dim):
+    """Product of the elements before each one along dim."""
+    n = self.shape[dim] if self.dim() else 1
+    if n == 0:
+        return self
+    one = self.new_ones(self.shape) if n == 1 else self.new_ones([1 if i == dim % self.dim() else s for i, s in enumerate(self.shape)])
+    return one if n == 1 else _cat((one, self.narrow(dim, 0, n - 1)), dim).cumprod(dim)
+
+
+def _cat(tensors, dim):
+    from tinygrad_ext import cat
+
+    return cat(tensors, dim)
+
+
+def _shifted(self, dim):
+    """The elements in reverse, each one place later; zero in front. The factors of a recurrence that runs backward."""
+    n = self.shape[dim]
+    if n == 0:
+        return self
+    zero = self.new_zeros([1 if i == dim % self.dim() else s for i, s in enumerate(self.shape)])
+    return _cat((zero, self.flip(dim).narrow(dim, 0, n - 1)), dim)
+
+
+def _from_behind(x, factors, dim):
+    """s[k] = x[k] + factors[k + 1] * s[k + 1] along dim."""
+    return x.flip(dim)._linear_scan(_shifted(factors, dim), dim).flip(dim)
+
+
+def _cumsum_back(grad, dim):
+    return grad.flip(dim).cumsum(dim).flip(dim) if grad.dim() else grad
+
+
+def _cumprod_back(grad, self, dim, dtype):
+    """Factors before an element times a sum over the outputs behind it; without a division, so zeros do no harm."""
+    self = self if dtype is None else self.to(dtype)
+    return before(self, dim) * _from_behind(grad, self, dim) if self.dim() else grad
+
+
+def _linear_back(grad, decay, result, dim, needs):
+    """(gradient of self, gradient of decay)."""
+    if not grad.dim():
+        return grad, grad * 0
+    back = _from_behind(grad, decay, dim)
+    n = result.shape[dim]
+    if n == 0:
+        return back, back
+    return back, back * _cat((result.narrow(dim, 0, 1) * 0, result.narrow(dim, 0, n - 1)), dim)
+
+
+def _extreme_back(grad, self_shape, dim, indices):
+    return grad.new_zeros(self_shape).scatter_add(dim, indices, grad) if self_shape else grad
+
+
+def _running_shape(self, dim, dtype=None):
+    return meta(self.shape, dtype or wide(self.dtype))
+
+
+def _extreme_shape(self, dim):
+    from tinygrad_ext import int64
+
+    return meta(self.shape, self.dtype), meta(self.shape, int64)
+
+
+def _lines(make):
+    for shape, dim in (((3, 4), 0), ((3, 4), 1), ((2, 3, 4), -2), ((5,), 0), ((), 0), ((), -1), ((0, 3), 0), ((3, 0), 0), ((2, 70), 0),
+                       ((13, 3), -1)):
+        yield Sample(make(*shape), dim)
+
+
+def _zero_lines(make):
+    yield from _lines(make)
+    yield Sample(make.like([[2, 0, 3], [0, 0, 1], [1, 2, 3]]), 1)
+    yield Sample(make.like([2, 0, 3, 4]), dim=0)
+
+
+def _tied_lines(make):
+    for shape, dim in (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((), 0), ((0, 3), 1), ((2, 70), 0)):
+        yield Sample(make.distinct(*shape), dim)
+
+
+def _reference(name):
+    def reference(x, dim, dtype=None):
+        import numpy
+
+        return getattr(numpy, name)(x, axis=dim) if x.ndim else x
+
+    return reference
+
+
+def _extreme_reference(name):
+    def reference(x, dim):
+        import numpy
+
+        if not x.ndim:
+            return x, numpy.zeros((), int)
+        values = getattr(numpy, name).accumulate(x, axis=dim)
+        place = numpy.arange(x.shape[dim]).reshape([-1 if i == dim % x.ndim else 1 for i in range(x.ndim)])
+        return values, numpy.maximum.accumulate(numpy.where(x == values, place, 0), axis=dim)
+
+    return reference
+
+
+def _far(name):
+    def call():
+        import tinygrad_ext as tg
+
+        return getattr(tg, name)(tg.zeros(2, 3), 2)
+
+    return call, IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
+
+
+op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+   kernel="cumsum", variants="function method inplace out", shape=_running_shape,
+   grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
+   samples=_lines, reference=_reference("cumsum"), errors=[_far("cumsum")],
+   doc="Running sum along dim, in int64 for integers and in double for float32.")
+
+op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+   kernel="cumprod", variants="function method inplace out", shape=_running_shape, grad={"self": _cumprod_back},
+   samples=_zero_lines, domain=(-2, 2), reference=_reference("cumprod"), errors=[_far("cumprod")],
+   doc="Running product along dim, in int64 for integers and in double for float32.")
+
+op("aten::_linear_scan(Tensor self, Tensor decay, int dim) -> Tensor",
+   kernel="linear_scan", types="float", variants="method", shape=lambda self, decay, dim: meta(self.shape, self.dtype),
+   grad={"self, decay": _linear_back},
+   samples=lambda make: [Sample(make(3, 4), make(3, 4), 0), Sample(make(3, 4), make(3, 4), -1), Sample(make(2, 3, 2), make(2, 3, 2), 1),
+                         Sample(make(), make(), 0), Sample(make(0, 2), make(0, 2), 0)], domain=(-1, 1),
+   doc="h[k] = self[k] + decay[k] * h[k - 1] along dim, with nothing before the first. The derivative of cumprod.")
+
+for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):
+    op(f"aten::{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+       kernel=_name, variants="function method out", shape=_extreme_shape,
+       grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},
+       samples=_tied_lines, reference=_extreme_reference(_numpy), errors=[_far(_name)],
+       doc=f"The {_word} element so far along dim, and its index: the last of equal ones; NaN stays.")

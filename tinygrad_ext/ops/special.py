@@ -1,15 +1,15 @@
 """Gamma family, x log y, signs and closeness."""
 
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-op("aten::lgamma(Tensor self) -> Tensor",
+op("aten::lgamma(Tensor self) -> Tensor", variants="function method inplace out",
    scalar="lgamma(x)", promote="float", grad={"self": lambda grad, self: grad * self.digamma()},
    reference="scipy.special.gammaln", domain=(0.2, 9),
    doc="Logarithm of the absolute value of the gamma function.")
 
-op("aten::digamma(Tensor self) -> Tensor",
+op("aten::digamma(Tensor self) -> Tensor", variants="function method inplace out",
    scalar="digamma(x)", promote="float", grad={"self": lambda grad, self: grad * fused.polygamma(1, self)},
    reference="scipy.special.psi", domain=(0.2, 9),
    doc="Derivative of lgamma.")
@@ -36,19 +36,20 @@ op("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
    scalar={"float": "y != y ? y : x == 0 ? 0 : x * log(y)"}, promote="float",
    grad={"self": lambda grad, self, other: fused.where((self == 0) & (other <= 0), 0, fused.xlogy(grad, other)),
          "other": lambda grad, self, other: grad * self / other},
-   numbers="self other", domain=((-4, 4), (0.1, 4)), reference="scipy.special.xlogy",
+   numbers="self other", variants="function method inplace out function_", domain=((-4, 4), (0.1, 4)), reference="scipy.special.xlogy",
    doc="self * log(other), and 0 where self is 0 unless other is NaN.")
 
 op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
    scalar="copysign(x, y)", promote="float",
-   grad={"self": lambda grad, self, result: grad * fused.where(self == 0, 0, (result / self)),
-         "other": lambda grad: grad * 0},
+   grad={"self": lambda grad, self, result: grad * (result.sign() * self.sign()),
+         "other": zeros},
    numbers="other", reference="numpy.copysign",
    doc="self's magnitude with other's sign.")
 
 op("aten::heaviside(Tensor self, Tensor values) -> Tensor",
    scalar={"bool int": "x == 0 ? y : x > 0", "float": "x == 0 ? y : x > 0"},
-   refuses={"mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them"},
+   refuses={"mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them",
+            "complex": "heaviside is not yet implemented for complex tensors: they have no sign"},
    reference="numpy.heaviside",
    doc="0 for negative elements, 1 for positive ones, `values` for zeros.")
 
@@ -72,5 +73,6 @@ op("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,
 
 op("aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
    compose=lambda self, other, rtol, atol, equal_nan: bool(self.isclose(other, rtol, atol, equal_nan).all()), samples=_pairs,
+   gaps={"shape": "the answer is a Python bool, which needs the elements"},
    reference=lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: __import__("numpy").allclose(x, y, rtol, atol, equal_nan),
    doc="Whether isclose holds for all elements.")

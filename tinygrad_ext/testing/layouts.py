@@ -54,8 +54,8 @@ def zero_dim(t):
 
 
 def empty(t):
-    """No elements along the first dimension."""
-    return t.narrow(0, 0, 0).clone() if t.dim() else None
+    """No elements, one dimension."""
+    return t.reshape(-1)[:0].clone()
 
 
 def _row_major():

@@ -1,0 +1,184 @@
+"""Rules of reductions and scans that the sweep over the op table does not know."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
+
+
+@pytest.fixture
+def threads():
+    before = get_num_threads()
+    yield set_num_threads
+    set_num_threads(before)
+
+
+def bits(t):
+    return t.numpy().tobytes()
+
+
+def uneven(*shape, seed=0):
+    """float32 values of very different size, whose sum shows its order."""
+    rng = np.random.default_rng(seed)
+    return tg.tensor((rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 6, shape)).astype(np.float32))
+
+
+# ---- sums ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_float32_sum_is_right():
+    x = tg.full((20_000_000,), 0.1)
+    assert x.sum().item() == pytest.approx(20_000_000 * float(np.float32(0.1)), rel=1e-7)
+    assert x.mean().item() == np.float32(0.1)
+    assert x.view(-1, 4).sum(0)[0].item() == pytest.approx(5_000_000 * float(np.float32(0.1)), rel=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(3, 70_000), (70_000, 3), (5, 64, 130), (2, 9, 4, 7), (4097,), (200, 200), (17, 5)])
+@pytest.mark.parametrize("op", ["sum", "mean", "var", "logsumexp", "norm", "prod"])
+def test_layout_does_not_change_the_bits(shape, op):
+    x = uneven(*shape)
+    if op == "prod":
+        x = 1 + x / x.abs().max() / 10
+    dims = [(d,) for d in range(len(shape))] + [tuple(range(len(shape)))]
+    order = tuple(reversed(range(len(shape))))
+    turned = x.permute(order).contiguous().permute(order)
+    wide = tg.zeros(*shape[:-1], 2 * shape[-1])
+    wide[..., ::2] = x
+    for dim in dims:
+        if op == "prod":
+            run = lambda t: t.prod(dim[0]) if len(dim) == 1 else t.prod()
+        elif op == "norm":
+            run = lambda t: t.norm(2, dim)
+        else:
+            run = lambda t: getattr(t, op)(dim)
+        expected = bits(run(x))
+        assert bits(run(turned)) == expected, f"{op} over {dim} of a turned operand"
+        assert bits(run(wide[..., ::2])) == expected, f"{op} over {dim} of every second element"
+
+
+def test_threads_do_not_change_the_bits(threads):
+    x = uneven(1_300_001)
+    matrix = uneven(1500, 301)
+    found = set()
+    for n in (1, 2, 3, 7):
+        threads(n)
+        found.add((bits(x.sum()), bits(x.var()), bits(matrix.sum(0)), bits(matrix.sum(1)), bits(x.cumsum(0)), bits(x.argmax())))
+    assert len(found) == 1
+
+
+def test_reductions_run_in_several_python_threads():
+    x = uneven(300_000)
+    expected, wrong = bits(x.sum()), []
+
+    def work():
+        wrong.extend(1 for _ in range(20) if bits(x.sum()) != expected)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    assert not wrong
+
+
+def test_integers_add_up_in_int64_and_wrap_there():
+    assert tg.full((300,), 127, dtype=tg.int8).sum().item() == 300 * 127
+    assert tg.tensor([2**62, 2**62]).sum().item() == -(2**63)
+    assert tg.ones(3, dtype=tg.bool).sum().dtype == tg.int64
+    assert tg.tensor([1, 2], dtype=tg.int32).sum(dtype=tg.int32).dtype == tg.int32
+
+
+def test_half_sums_do_not_stop_at_2048():
+    assert tg.ones(5000, dtype=tg.float16).sum().item() == 5000
+    assert tg.ones(4096, dtype=tg.bfloat16).sum().item() == 4096
+
+
+# ---- NaN, ties, nothing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 70, 5000])
+def test_nan_wins_and_the_first_one_is_named(n):
+    values = np.arange(n, dtype=np.float32)
+    values[[1, n - 1]] = math.nan
+    for x in (tg.tensor(values), tg.tensor(np.stack([values] * 9, 1)).permute(1, 0)[3]):
+        assert math.isnan(x.max().item()) and math.isnan(x.min().item()) and math.isnan(x.amax().item())
+        assert x.argmax().item() == 1 and x.min(0).indices.item() == 1
+        assert math.isnan(x.median().item())
+        assert x.nanmedian().item() == np.sort(values)[(n - 3) // 2]
+
+
+@pytest.mark.parametrize("n", [4, 65, 3000])
+def test_the_first_of_equal_elements_is_named(n):
+    x = tg.zeros(n, 10)
+    x[1] = x[3] = 5
+    assert x.argmax(0).tolist() == [1] * 10 and x.max(0).indices.tolist() == [1] * 10
+    assert x.permute(1, 0).contiguous().argmax(1).tolist() == [1] * 10
+    assert x.argmax().item() == 10
+    assert x.cummax(0).indices[:4, 0].tolist() == [0, 1, 1, 3]
+
+
+def test_equal_elements_share_the_gradient_of_max_and_amax():
+    x = tg.tensor([[1.0, 3.0, 3.0], [3.0, 0.0, 2.0]], requires_grad=True)
+    (g,) = tg.autograd.grad(x.max(), x)
+    assert np.allclose(g.numpy(), [[0, 1 / 3, 1 / 3], [1 / 3, 0, 0]])
+    (g,) = tg.autograd.grad(x.amax(1).sum(), x)
+    assert g.tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+    (g,) = tg.autograd.grad(x.max(1).values.sum(), x)
+    assert g.tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+def test_norm_of_zeros_has_gradient_zero():
+    for p in (2, 1, 3, math.inf, "fro"):
+        x = tg.zeros(3, requires_grad=True)
+        x.norm(p).backward()
+        assert x.grad.tolist() == [0, 0, 0], p
+
+
+def test_products_with_zeros_have_exact_gradients():
+    x = tg.tensor([2.0, 0.0, 3.0], requires_grad=True)
+    (g,) = tg.autograd.grad(x.prod(), x)
+    assert g.tolist() == [0, 6, 0]
+    (g,) = tg.autograd.grad(x.cumprod(0).sum(), x)
+    assert g.tolist() == [1, 8, 0]
+
+
+def test_nothing_to_reduce():
+    none = tg.zeros(0)
+    assert none.sum().item() == 0 and none.prod().item() == 1 and none.all().item() and not none.any().item()
+    assert math.isnan(none.mean().item()) and math.isnan(none.median().item())
+    assert tg.zeros(0, 3).sum(1).shape == (0,) and tg.zeros(0, 3).argmax(1).shape == (0,)
+    with pytest.raises(RuntimeError, match="max.*Expected reduction dim to be specified for input.numel"):
+        none.max()
+    with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
+        none.argmin(0)
+
+
+def test_one_element_has_no_variance():
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        assert math.isnan(tg.ones(1).var().item())
+
+
+def test_variance_of_a_large_offset_keeps_its_digits():
+    x = tg.tensor((np.arange(10_000) % 2).astype(np.float64)) + 1e8
+    assert x.var(correction=0).item() == pytest.approx(0.25, rel=1e-9)
+    assert x.view(100, 100).var(0, correction=0)[0].item() == 0
+
+
+@pytest.mark.parametrize("call, error, fragment", [
+    (lambda x: x.sum(5), IndexError, r"expected to be in range of \[-2, 1\], but got 5"),
+    (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
+    (lambda x: x.mean((1, 1)), RuntimeError, "dim 1 appears multiple times"),
+    (lambda x: x.cumsum(-3), IndexError, "but got -3"),
+    (lambda x: x.long().mean(), RuntimeError, "could not infer output dtype.*Got: Long"),
+    (lambda x: x.long().norm(), RuntimeError, "Expected a floating point or complex tensor as input. Got Long"),
+    (lambda x: x.norm("nuclear"), RuntimeError, "not supported"),
+    (lambda x: x.half().prod(), NotImplementedError, "\"prod\" not implemented for 'Half'"),
+    (lambda x: x.bool().median(), NotImplementedError, "\"median\" not implemented for 'Bool'"),
+    (lambda x: x[:, :0].aminmax(), RuntimeError, "over an empty dimension"),
+    (lambda x: x[:0].norm(math.inf), RuntimeError, "cannot compute the inf norm on an empty tensor"),
+])
+def test_refusals_say_what_came_and_what_is_wanted(call, error, fragment):
+    with pytest.raises(error, match=fragment):
+        call(tg.ones(2, 3))

@@ -1,0 +1,126 @@
+/* The loops of gather and scatter, see gather.h. */
+#include "gather.h"
+
+typedef struct { uint64_t lo, hi; } wide;
+
+#define ARGS char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux
+#define INDEX(k) (*(const int64_t *)(data[k] + i * s[k]))
+
+static int check_index(ARGS) {
+    const uint64_t size = (uint64_t)aux[0].i;
+    int bad = 0;
+    if (s[0] == 8) {
+        const int64_t *index = (const int64_t *)data[0];
+        for (ptrdiff_t i = 0; i < n; i++) bad |= (uint64_t)index[i] >= size;
+    } else {
+        for (ptrdiff_t i = 0; i < n; i++) bad |= (uint64_t)INDEX(0) >= size;
+    }
+    return bad ? TGX_INDEX : 0;
+}
+
+/* Checked in short runs, so that the indices are still in the first cache when they are used. */
+enum { RUN = 1024 };
+
+#define GATHER(NAME, T) static int NAME(ARGS) { \
+    const ptrdiff_t stride = aux[1].i; \
+    for (ptrdiff_t lo = 0; lo < n; lo += RUN) { \
+        const ptrdiff_t hi = n - lo < RUN ? n : lo + RUN; \
+        char *run[1] = {data[2] + lo * s[2]}; \
+        if (check_index(run, s + 2, hi - lo, aux)) return TGX_INDEX; \
+        if (s[0] == sizeof(T) && s[2] == 8) { \
+            T *o = (T *)data[0]; const int64_t *index = (const int64_t *)data[2]; const char *table = data[1]; \
+            if (s[1] == 0 && stride == sizeof(T)) for (ptrdiff_t i = lo; i < hi; i++) o[i] = ((const T *)table)[index[i]]; \
+            else for (ptrdiff_t i = lo; i < hi; i++) o[i] = *(const T *)(table + i * s[1] + index[i] * stride); \
+        } else \
+            for (ptrdiff_t i = lo; i < hi; i++) \
+                *(T *)(data[0] + i * s[0]) = *(const T *)(data[1] + i * s[1] + INDEX(2) * stride); \
+    } \
+    return 0; }
+GATHER(gather1, uint8_t)
+GATHER(gather2, uint16_t)
+GATHER(gather4, uint32_t)
+GATHER(gather8, uint64_t)
+GATHER(gather16, wide)
+
+/* a is what stands in the table, b what comes from the source */
+#define SCATTER(NAME, T, VALUE) static int NAME(ARGS) { \
+    const ptrdiff_t stride = aux[1].i; \
+    if (s[0] == 8 && s[1] == 0 && s[2] == sizeof(T) && stride == sizeof(T)) { \
+        const int64_t *index = (const int64_t *)data[0]; T *table = (T *)data[1]; const T *from = (const T *)data[2]; \
+        for (ptrdiff_t i = 0; i < n; i++) { \
+            T *at = table + index[i]; \
+            const T a = *at, b = from[i]; \
+            (void)a; *at = VALUE; } \
+        return 0; } \
+    for (ptrdiff_t i = 0; i < n; i++) { \
+        T *at = (T *)(data[1] + i * s[1] + INDEX(0) * stride); \
+        const T a = *at, b = *(const T *)(data[2] + i * s[2]); \
+        (void)a; *at = VALUE; } \
+    return 0; }
+SCATTER(set1, uint8_t, b)
+SCATTER(set2, uint16_t, b)
+SCATTER(set4, uint32_t, b)
+SCATTER(set8, uint64_t, b)
+SCATTER(set16, wide, b)
+
+/* A NaN on either side stays. */
+#define MAX_FLOAT (a != a || a >= b ? a : b)
+#define MIN_FLOAT (a != a || a <= b ? a : b)
+#define REDUCE_INT(TAG, T, U) \
+    SCATTER(add_##TAG, T, (T)((U)a + (U)b)) SCATTER(mul_##TAG, T, (T)((U)a * (U)b)) \
+    SCATTER(max_##TAG, T, a >= b ? a : b) SCATTER(min_##TAG, T, a <= b ? a : b)
+#define REDUCE_FLOAT(TAG, T) \
+    SCATTER(add_##TAG, T, a + b) SCATTER(mul_##TAG, T, a * b) SCATTER(max_##TAG, T, MAX_FLOAT) SCATTER(min_##TAG, T, MIN_FLOAT)
+REDUCE_INT(u8, uint8_t, uint32_t)
+REDUCE_INT(i8, int8_t, uint32_t)
+REDUCE_INT(i16, int16_t, uint32_t)
+REDUCE_INT(i32, int32_t, uint32_t)
+REDUCE_INT(i64, int64_t, uint64_t)
+REDUCE_FLOAT(f32, float)
+REDUCE_FLOAT(f64, double)
+SCATTER(or_b8, uint8_t, a | b)
+SCATTER(and_b8, uint8_t, a & b)
+SCATTER(add_c64, tgx_c64, a + b)
+SCATTER(add_c128, tgx_c128, a + b)
+SCATTER(mul_c64, tgx_c64, a * b)
+SCATTER(mul_c128, tgx_c128, a * b)
+
+/* A half is widened for one step and rounded again. */
+static inline float max_float(float a, float b) { return MAX_FLOAT; }
+static inline float min_float(float a, float b) { return MIN_FLOAT; }
+#define REDUCE_HALF(TAG) \
+    SCATTER(add_##TAG, uint16_t, tgx_f32_to_##TAG(tgx_##TAG##_to_f32(a) + tgx_##TAG##_to_f32(b))) \
+    SCATTER(mul_##TAG, uint16_t, tgx_f32_to_##TAG(tgx_##TAG##_to_f32(a) * tgx_##TAG##_to_f32(b))) \
+    SCATTER(max_##TAG, uint16_t, tgx_f32_to_##TAG(max_float(tgx_##TAG##_to_f32(a), tgx_##TAG##_to_f32(b)))) \
+    SCATTER(min_##TAG, uint16_t, tgx_f32_to_##TAG(min_float(tgx_##TAG##_to_f32(a), tgx_##TAG##_to_f32(b))))
+REDUCE_HALF(f16)
+REDUCE_HALF(bf16)
+
+#define FLOOR(a, c) ((a) / (c) - ((a) % (c) < 0))
+#define MEAN(NAME, T, VALUE) static int NAME(ARGS) { \
+    for (ptrdiff_t i = 0; i < n; i++) { \
+        T *at = (T *)(data[0] + i * s[0]); \
+        const int64_t c = INDEX(1); \
+        const T a = *at; \
+        if (c > 1) *at = (T)(VALUE); } \
+    return 0; }
+MEAN(mean_u8, uint8_t, a / c)
+MEAN(mean_i8, int8_t, FLOOR(a, c))
+MEAN(mean_i16, int16_t, FLOOR(a, c))
+MEAN(mean_i32, int32_t, FLOOR(a, c))
+MEAN(mean_i64, int64_t, FLOOR(a, c))
+MEAN(mean_f32, float, a / (float)c)
+MEAN(mean_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) / (float)c))
+MEAN(mean_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) / (float)c))
+MEAN(mean_f64, double, a / (double)c)
+
+const tgx_gather_table ISA(tgx_gathers) = {
+    check_index,
+    {gather1, gather2, gather4, gather8, gather16},
+    {{set1, set1, set1, set2, set4, set8, set2, set2, set4, set8, set8, set16},
+     {or_b8, add_u8, add_i8, add_i16, add_i32, add_i64, add_f16, add_bf16, add_f32, add_f64, add_c64, add_c128},
+     {and_b8, mul_u8, mul_i8, mul_i16, mul_i32, mul_i64, mul_f16, mul_bf16, mul_f32, mul_f64, mul_c64, mul_c128},
+     {or_b8, max_u8, max_i8, max_i16, max_i32, max_i64, max_f16, max_bf16, max_f32, max_f64, 0, 0},
+     {and_b8, min_u8, min_i8, min_i16, min_i32, min_i64, min_f16, min_bf16, min_f32, min_f64, 0, 0}},
+    {0, mean_u8, mean_i8, mean_i16, mean_i32, mean_i64, mean_f16, mean_bf16, mean_f32, mean_f64, 0, 0},
+};

@@ -1,0 +1,42 @@
+/* Quickselect on a copy of the row; the index is then that of the first element with the selected value. */
+#include "median.h"
+
+/* Median of three as pivot keeps sorted rows quick; a row made to defeat it costs n * n / 4 comparisons at worst. */
+#define SELECT(NAME, T) \
+static T NAME(T *x, int64_t n, int64_t k) { \
+    int64_t lo = 0, hi = n - 1; \
+    while (lo < hi) { \
+        T a = x[lo], b = x[lo + (hi - lo) / 2], c = x[hi]; \
+        T pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b); \
+        int64_t i = lo, j = hi; \
+        while (i <= j) { \
+            while (x[i] < pivot) i++; \
+            while (pivot < x[j]) j--; \
+            if (i <= j) { T t = x[i]; x[i++] = x[j]; x[j--] = t; } } \
+        if (k <= j) hi = j; \
+        else if (k >= i) lo = i; \
+        else break; } \
+    return x[k]; } \
+static int64_t NAME##_row(const T *x, int64_t n, int skip_nan, T *room) { \
+    int64_t count = 0; \
+    for (int64_t i = 0; i < n; i++) { \
+        if (x[i] == x[i]) room[count++] = x[i]; \
+        else if (!skip_nan) return i; } \
+    if (!count) return 0; \
+    T value = NAME(room, count, (count - 1) / 2); \
+    for (int64_t i = 0;; i++) if (x[i] == value) return i; }
+
+SELECT(select_u8, uint8_t) SELECT(select_i8, int8_t) SELECT(select_i16, int16_t) SELECT(select_i32, int32_t)
+SELECT(select_i64, int64_t) SELECT(select_f32, float) SELECT(select_f64, double)
+
+int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, void *room) {
+    switch (dtype) {
+    case TGX_U8: return select_u8_row((const uint8_t *)row, n, skip_nan, room);
+    case TGX_I8: return select_i8_row((const int8_t *)row, n, skip_nan, room);
+    case TGX_I16: return select_i16_row((const int16_t *)row, n, skip_nan, room);
+    case TGX_I32: return select_i32_row((const int32_t *)row, n, skip_nan, room);
+    case TGX_I64: return select_i64_row((const int64_t *)row, n, skip_nan, room);
+    case TGX_F32: return select_f32_row((const float *)row, n, skip_nan, room);
+    default: return select_f64_row((const double *)row, n, skip_nan, room);
+    }
+}

@@ -1,0 +1,44 @@
+/* Scans: running sums, products and extremes along one dimension.
+ *
+ * A scan loop serves w neighbouring lines at once, one element of each line after another: side by side in memory
+ * they fill vectors, and far apart they still hide the latency of the addition. Each line runs from its first
+ * element to its last in double or int64, so layout and threads do not change a result. */
+#ifndef TGX_SCAN_H
+#define TGX_SCAN_H
+#include "types.h"
+
+#define TGX_SCAN_TILE 64
+
+/* Strides in bytes: `along` from element to element of a line, `across` from line to line. */
+typedef struct {
+    const char *x;
+    char *out, *out2;
+    ptrdiff_t along, across, out_along, out_across;    /* of out in elements: out and out2 share them */
+} tgx_lines;
+
+typedef void (*tgx_scan)(const tgx_lines *at, int w, int64_t n);
+
+enum tgx_scan_op { TGX_CUMSUM, TGX_CUMPROD, TGX_CUMMAX, TGX_CUMMIN, TGX_NSCANS };
+
+typedef tgx_scan tgx_scan_table[TGX_NSCANS][TGX_NTYPES];
+
+/* A planned scan over a contiguous output of the operand's shape; the dimensions but the scanned one, outermost first. */
+typedef struct {
+    tgx_scan scan;
+    const char *x;
+    char *out, *out2;
+    int ndim, osize;
+    int64_t n;
+    ptrdiff_t along, out_along;
+    int64_t sizes[TGX_MAX_DIMS];
+    ptrdiff_t strides[TGX_MAX_DIMS], out_strides[TGX_MAX_DIMS];
+    int64_t ntiles;
+} tgx_scan_plan;
+
+/* h[k] = x[k] + decay[k] * h[k - 1] along the middle of three dimensions, all contiguous; decay[0] is not read.
+ * float32 and float64. */
+void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64_t inner, int64_t lo, int64_t hi, int dtype);
+
+void tgx_plan_scan(tgx_scan_plan *p, const int64_t *sizes, const int64_t *strides, int ndim, int dim, int itemsize);
+void tgx_scan_tiles(const tgx_scan_plan *p, int64_t lo, int64_t hi);
+#endif

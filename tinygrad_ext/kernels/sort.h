@@ -1,0 +1,13 @@
+/* Stable sorting and selection of one contiguous row.
+ *
+ * An element becomes an unsigned key in the same order (NaN above all, -0 equal to 0) in the high bits of a word
+ * and its position in the low ones. Words are all different, so any way of sorting them is stable. */
+#ifndef TGX_SORT_H
+#define TGX_SORT_H
+#include "types.h"
+
+/* Bytes of scratch memory for a row of n elements. */
+size_t tgx_sort_room(int dtype, int64_t n);
+/* The first k of the sorted row: values (of the row's dtype) and positions. 0 < k <= n. */
+void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room);
+#endif

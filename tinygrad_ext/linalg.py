@@ -1,0 +1,16 @@
+"""Functions of linear algebra, one for each record with where="linalg"."""
+
+from tinygrad_ext.registry import functions
+
+_PLACE = "linalg."
+
+
+def __getattr__(name):
+    found = functions.get(_PLACE + name)
+    if found is None:
+        raise AttributeError(f"module 'tinygrad_ext.linalg' has no attribute '{name}'; it has {', '.join(__dir__())}")
+    return found
+
+
+def __dir__():
+    return sorted(key[len(_PLACE):] for key in functions if key.startswith(_PLACE))

@@ -1,0 +1,134 @@
+"""Nested plain values and tensors as JSON, and back.
+
+None, booleans, strings, integers and finite floats stand for themselves, a list for a list. Everything else is an
+object of one entry, its key the kind: {"tuple": [...]}, {"dict": [[key, value], ...]}, {"tensor": number of a row}.
+"""
+
+import math
+from collections import OrderedDict
+
+from tinygrad_ext.core.dtype import Size, by_name, device, dtype
+from tinygrad_ext.core.tensor import Parameter, Tensor
+
+DEEPEST = 300       # levels of nesting; the JSON reader recurses
+
+
+class Encoder:
+    """Turns an object into JSON values; the tensors met are collected, each once, in `tensors` as (path, tensor)."""
+
+    def __init__(self):
+        self.tensors = []
+        self._rows = {}
+        self._open = set()
+
+    def encode(self, obj, path=()):
+        """The JSON value of obj. TypeError, ValueError for what cannot be saved, with its place."""
+        kind = type(obj)
+        if obj is None or kind in (bool, int, str):
+            return obj
+        if kind is float:
+            return obj if math.isfinite(obj) else {"float": str(obj)}
+        if kind in _PLAIN:
+            return {kind.__name__: _PLAIN[kind](obj)}
+        if isinstance(obj, Tensor):
+            return {"tensor": self._row(obj, path)}
+        if kind in (list, tuple, dict, OrderedDict):
+            return self._container(obj, kind, path)
+        if kind.__module__ == "numpy" and hasattr(obj, "item") and getattr(obj, "ndim", 1) == 0:
+            return self.encode(obj.item(), path)
+        raise TypeError(f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. Tensors, numbers, str, "
+                        "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's state_dict() and not the object.")
+
+    def _row(self, t, path):
+        if type(t) not in (Tensor, Parameter):
+            raise TypeError(f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file cannot name: save "
+                            "t.as_subclass(Tensor)")
+        row = self._rows.get(id(t))
+        if row is None:
+            row = self._rows[id(t)] = len(self.tensors)
+            self.tensors.append((path, t))
+        return row
+
+    def _container(self, obj, kind, path):
+        if id(obj) in self._open:
+            raise ValueError(f"save: {_place(path)} contains itself; a file cannot say that")
+        if len(path) >= DEEPEST:
+            raise ValueError(f"save: {_place(path[:4])} is nested more than {DEEPEST} levels deep")
+        self._open.add(id(obj))
+        if kind in (list, tuple):
+            out = [self.encode(x, (*path, i)) for i, x in enumerate(obj)]
+            out = out if kind is list else {"tuple": out}
+        else:
+            out = {kind.__name__: [[self._key(k, path), self.encode(v, (*path, k))] for k, v in obj.items()]}
+            if getattr(obj, "__dict__", None):      # a state_dict's _metadata
+                out["attributes"] = self.encode(dict(vars(obj)), (*path, "__dict__"))
+        self._open.discard(id(obj))
+        return out
+
+    def _key(self, key, path):
+        if isinstance(key, Tensor):
+            raise TypeError(f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after loading")
+        return self.encode(key, (*path, key))
+
+
+_PLAIN = {complex: lambda v: [str(v.real), str(v.imag)], Size: list, dtype: lambda v: v.name, device: str}
+
+
+def _place(path):
+    return "state" + "".join(f"[{p!r}]" for p in path)
+
+
+class Decoder:
+    """Turns JSON values back; `tensors` are those of the table. ValueError for what no Encoder wrote."""
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+
+    def decode(self, value):
+        """The object of a JSON value."""
+        if isinstance(value, list):
+            return [self.decode(v) for v in value]
+        if not isinstance(value, dict):
+            return value
+        kind = next(iter(value), None)
+        made = getattr(self, f"_{kind}", None) if kind in _KINDS else None
+        if made is None:
+            raise ValueError(f"'{kind}' is no kind of value")
+        out = made(value[kind])
+        if "attributes" in value:
+            if kind != "OrderedDict":
+                raise ValueError(f"a {kind} has no attributes")
+            vars(out).update(self.decode(value["attributes"]))
+        return out
+
+    def _tensor(self, row):
+        if not isinstance(row, int) or not 0 <= row < len(self.tensors):
+            raise ValueError(f"there is no tensor {row!r}")
+        return self.tensors[row]
+
+    def _tuple(self, items):
+        return tuple(self.decode(v) for v in items)
+
+    def _dict(self, pairs):
+        return {self.decode(k): self.decode(v) for k, v in pairs}
+
+    def _OrderedDict(self, pairs):
+        return OrderedDict((self.decode(k), self.decode(v)) for k, v in pairs)
+
+    def _Size(self, sizes):
+        return Size([int(n) for n in sizes])
+
+    def _dtype(self, name):
+        return by_name[name]
+
+    def _device(self, name):
+        return device(name)
+
+    def _float(self, text):
+        return float(text)
+
+    def _complex(self, parts):
+        return complex(float(parts[0]), float(parts[1]))
+
+
+_KINDS = ("tensor", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")

@@ -1,0 +1,346 @@
+"""Reductions made of several: variance, norms, logsumexp, medians, both ends, and whether two tensors are equal."""
+
+from tinygrad_ext.ops.folding import (
+    by_numpy, filled, numpy_axis, one_dim, pair_shape, reduced_count, some_dims, spread, unfold, whole,
+)
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.reduce import _share, select_back
+from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.shapes import meta, reduced
+
+_OUT = "function method out"
+
+
+# ---- variance ------------------------------------------------------------------------------------------------------
+
+def _var_back(grad, self, dim, correction, keepdim):
+    """2 (self - mean) / (n - correction), for each result."""
+    freedom = max(reduced_count(self.shape, dim) - correction, 0)
+    mean = self.mean(dim, keepdim=True)
+    return unfold(grad, self.shape, dim, keepdim) * (2.0 / freedom if freedom else float("nan")) * (self - mean)
+
+
+def _std_back(grad, self, result, dim, correction, keepdim):
+    """The derivative of the root; zero where the deviation is zero, though it has none there."""
+    flat = result == 0
+    return _var_back(grad / (2 * (result + flat)) * ~flat, self, dim, correction, keepdim)
+
+
+def _with_mean(back):
+    """The joint derivative of (spread, mean) from that of the spread alone."""
+
+    def rule(grads, self, result, dim, correction, keepdim):
+        total = None if grads[0] is None else back(grads[0], self, result, dim, correction, keepdim)
+        if grads[1] is None:
+            return total
+        mean = spread(grads[1] / reduced_count(self.shape, dim), self.shape, dim, keepdim)
+        return mean if total is None else total + mean
+
+    return rule
+
+
+_BACK = {
+    "var": lambda grad, self, result, dim, correction, keepdim: _var_back(grad, self, dim, correction, keepdim),
+    "std": _std_back,
+}
+_BACK["var_mean"], _BACK["std_mean"] = _with_mean(_BACK["var"]), _with_mean(_std_back)
+
+
+def _grads(name):
+    """Derivative rules of the three overloads."""
+    back = _BACK[name]
+    if name == "var":
+        return (lambda grad, self, unbiased: _var_back(grad, self, None, int(unbiased), False),
+                lambda grad, self, dim, unbiased, keepdim: _var_back(grad, self, dim, int(unbiased), keepdim),
+                lambda grad, self, dim, correction, keepdim: _var_back(grad, self, dim, _default(correction), keepdim))
+    if name == "std":
+        return (lambda grad, self, result, unbiased: back(grad, self, result, None, int(unbiased), False),
+                lambda grad, self, result, dim, unbiased, keepdim: back(grad, self, result, dim, int(unbiased), keepdim),
+                lambda grad, self, result, dim, correction, keepdim: back(grad, self, result, dim, _default(correction), keepdim))
+    return (lambda grads, self, result, unbiased: back(grads, self, result, None, int(unbiased), False),
+            lambda grads, self, result, dim, unbiased, keepdim: back(grads, self, result, dim, int(unbiased), keepdim),
+            lambda grads, self, result, dim, correction, keepdim: back(grads, self, result, dim, _default(correction), keepdim))
+
+
+def _default(correction):
+    return 1 if correction is None else correction
+
+
+def _var_reference(name):
+    first, _, pair = name.partition("_")
+
+    def reference(x, dim=None, unbiased=True, keepdim=False, correction=None):
+        import numpy
+
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        ddof = int(unbiased) if correction is None else correction
+        axis = numpy_axis(x, dim)
+        value = getattr(numpy, first)(x, axis=axis, ddof=ddof, keepdims=keepdim)
+        return (value, numpy.mean(x, axis=axis, keepdims=keepdim)) if pair else value
+
+    return reference
+
+
+def _spreads(make):
+    for shape in ((3, 4), (5,), (2, 1, 3), (40, 67)):
+        yield Sample(make(*shape))
+    yield Sample(make(3, 4), False)
+    yield Sample(make(3, 4), unbiased=False)
+
+
+def _spreads_along(make):
+    for dim in (0, -1, (0, 1), [1]):
+        yield Sample(make(3, 4), dim)
+        yield Sample(make(3, 4), dim, False, True)
+    yield Sample(make(2, 3, 4), (0, 2), keepdim=True, unbiased=True)
+
+
+def _spreads_corrected(make):
+    for dim in (0, -1, (0, 1), None):
+        yield Sample(make(3, 4), dim, correction=0)
+        yield Sample(make(3, 4), dim=dim, correction=1.5, keepdim=True)
+    yield Sample(make(70, 3), dim=0, correction=None)
+
+
+def _pair_of(shape_of):
+    return lambda *args: (shape_of(*args), shape_of(*args))
+
+
+def _int_call(name):
+    def call():
+        import tinygrad_ext as tg
+
+        return getattr(tg, name)(tg.tensor([1, 2]))
+
+    return call, RuntimeError, "std and var only support floating point and complex dtypes"
+
+
+for _name, _doc in (("var", "Variance"), ("std", "Standard deviation"), ("var_mean", "Variance and mean"),
+                    ("std_mean", "Standard deviation and mean")):
+    _pair = _name.endswith("mean")
+    _returns, _variants = ("(Tensor, Tensor)", "function") if _pair else ("Tensor", _OUT)
+    _doc += " of all elements or along dim. The divisor is n - correction: 1 (unbiased) unless told otherwise; NaN or infinite, " \
+            "with a warning, where that is not positive."
+    _rules = _grads(_name)
+    _whole, _along, _corrected = (
+        (lambda self, unbiased: reduced(self)), (lambda self, dim, unbiased, keepdim: reduced(self, dim, keepdim)),
+        (lambda self, dim, correction, keepdim: reduced(self, dim, keepdim)))
+    if _pair:
+        _whole, _along, _corrected = _pair_of(_whole), _pair_of(_along), _pair_of(_corrected)
+    op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
+       kernel=_name, types="float", variants=_variants.replace(" out", ""), shape=_whole, grad={"self": _rules[0]},
+       samples=_spreads, reference=_var_reference(_name), errors=[_int_call(_name)], doc=_doc)
+    op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
+       kernel=_name + "_dim", types="float", variants=_variants, shape=_along, grad={"self": _rules[1]},
+       samples=_spreads_along, reference=_var_reference(_name), doc=_doc)
+    op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {_returns}",
+       kernel=_name + "_correction", types="float", variants=_variants, shape=_corrected, grad={"self": _rules[2]},
+       samples=_spreads_corrected, reference=_var_reference(_name), doc=_doc)
+
+
+# ---- norms ---------------------------------------------------------------------------------------------------------
+
+def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
+    """The subgradient at zero is zero."""
+    self = self if dtype is None else self.to(dtype)
+    grad, norm = unfold(grad, self.shape, dim, keepdim), unfold(result, self.shape, dim, keepdim)
+    if ord == 0:
+        return grad * self * 0
+    if ord == 1:
+        return grad * self.sign()
+    size = self.abs()
+    if ord in (float("inf"), float("-inf")):
+        chosen = size == norm
+        return self.sign() * chosen * (grad / chosen.sum(dim, keepdim=True))
+    none = norm == 0
+    if ord == 2:
+        return self * (grad / (norm + none))
+    zero = self == 0
+    # (size / norm) ** (ord - 1), kept away from 0 / 0 and from 0 ** a negative number
+    return self.sign() * ((size + zero) / (norm + none)) ** (ord - 1) * ~(zero | none) * grad
+
+
+def _norm(self, p, dim, keepdim, dtype):
+    from tinygrad_ext import linalg
+
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm(): order p='{p}' is not supported; p is a number, inf, -inf or 'fro'")
+    return linalg.vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+
+
+_ORDERS = (2, 1, 0, 3, 0.5, -1.5, float("inf"), float("-inf"))
+
+
+def _vector_norms(make):
+    for ord in _ORDERS:
+        yield Sample(make(3, 4), ord)
+        yield Sample(make(3, 5), ord, dim=-1, keepdim=True)
+    for shape, dim in (((2, 3, 4), (0, 2)), ((), None), ((0, 3), None), ((0, 3), 0), ((2, 3), ()), ((), 0)):
+        yield Sample(make(*shape), 2, dim)
+
+
+def _norms(make):
+    yield Sample(make(3, 4))
+    for p in (*_ORDERS, "fro"):
+        yield Sample(make(3, 5), p, 0)
+    yield Sample(make(3, 4), p=1, dim=(0, 1), keepdim=True)
+    yield Sample(make(3, 4), "fro", dim=(0, 1))
+
+
+def _vector_norm_reference(x, ord=2, dim=None, keepdim=False, dtype=None):
+    import numpy
+
+    axis = numpy_axis(x, dim)
+    if axis is None:
+        axis = tuple(range(x.ndim))
+    size = numpy.abs(x).astype(numpy.float64)
+    if ord == float("inf"):
+        return size.max(axis=axis, keepdims=keepdim)
+    if ord == float("-inf"):
+        return size.min(axis=axis, keepdims=keepdim)
+    if ord == 0:
+        return (size != 0).sum(axis=axis, keepdims=keepdim).astype(float)
+    return (size**ord).sum(axis=axis, keepdims=keepdim) ** (1 / ord)
+
+
+def _norm_reference(x, p="fro", dim=None, keepdim=False, dtype=None):
+    return _vector_norm_reference(x, 2 if p == "fro" else p, dim, keepdim)
+
+
+op("aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   kernel="vector_norm", types="float", where="linalg", variants="function out",
+   shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype), grad={"self": _norm_back},
+   samples=_vector_norms, reference=_vector_norm_reference,
+   doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the number of "
+       "elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without elements.")
+
+op("aten::norm(Tensor self, Any p=\"fro\", int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   compose=_norm, types="float", variants=_OUT, samples=_norms, reference=_norm_reference,
+   doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim.")
+
+
+# ---- logsumexp -----------------------------------------------------------------------------------------------------
+
+def _logsumexp(self, dim, keepdim):
+    """Shifted by the largest element, so that exp does not overflow; an infinite one is not subtracted."""
+    from tinygrad_ext import get_default_dtype
+
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
+        self = self.to(get_default_dtype())
+    if self.numel() == 0:
+        return self.sum(dim, keepdim).log()
+    top = self.amax(dim, True)
+    top = top.masked_fill(top.isinf(), 0)
+    return (self - top).exp().sum(dim, keepdim).log() + (top if keepdim else top.sum(dim))
+
+
+def _logsumexp_back(grad, self, result, dim, keepdim):
+    """grad times softmax; zero where every term is zero."""
+    result = unfold(result, self.shape, dim, keepdim)
+    return unfold(grad, self.shape, dim, keepdim) * (self - result.masked_fill(result == float("-inf"), 0)).exp()
+
+
+def _logsumexp_shape(self, dim, keepdim=False):
+    from tinygrad_ext import get_default_dtype
+
+    return reduced(self, dim, keepdim, dtype=self.dtype if self.dtype.is_floating_point else get_default_dtype())
+
+
+def _logsumexp_reference(x, dim, keepdim=False):
+    import numpy
+
+    x, axis = x.astype(numpy.float64), numpy_axis(x, dim)
+    top = numpy.nan_to_num(x.max(axis=axis, keepdims=True), posinf=0, neginf=0)
+    value = numpy.log(numpy.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return value if keepdim else value.squeeze(axis)
+
+
+def _exponents(make):
+    yield from one_dim(make)
+    yield Sample(make(2, 3, 4), (0, -1))
+    yield Sample(make(2, 3), [0, 1], True)
+    if make.dtype.is_floating_point:
+        yield Sample(make.of([[float("-inf"), 1.0], [float("-inf")] * 2, [float("inf"), 0.0], [800.0, 800.0]], make.dtype), 1)
+
+
+op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+   kernel=_logsumexp, types="bool int float", variants=_OUT, shape=_logsumexp_shape, grad={"self": _logsumexp_back},
+   samples=_exponents, reference=_logsumexp_reference,
+   doc="log(sum(exp(self))) along dim, without overflow.")
+
+
+# ---- medians -------------------------------------------------------------------------------------------------------
+
+def _median_reference(name):
+    skip = name == "nanmedian"
+
+    def reference(x, dim=None, keepdim=False):
+        import numpy
+
+        axis = None if x.ndim == 0 or dim is None else dim
+        order = numpy.argsort(x, axis=axis, kind="stable")
+        count = order.size if axis is None else x.shape[axis]
+        index = numpy.take(order, (count - 1) // 2, axis=axis)
+        if axis is None:
+            value = x.reshape(-1)[index]
+            return value if dim is None else (value, index)
+        index = numpy.expand_dims(index, axis)
+        value = numpy.take_along_axis(x, index, axis)
+        return (value, index) if keepdim else (value.squeeze(axis), index.squeeze(axis))
+
+    return reference if not skip else None
+
+
+for _name, _doc in (("median", "Lower median; NaN when there is one."), ("nanmedian", "Lower median of what is not NaN.")):
+    op(f"aten::{_name}(Tensor self) -> Tensor",
+       kernel=_name, types="int float", shape=lambda self: reduced(self), grad={"self": _share},
+       samples=filled, reference=_median_reference(_name), doc=_doc + " Equal elements share the gradient.")
+    op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       kernel=_name + "_dim", types="int float", variants=_OUT, shape=pair_shape,
+       grad={"self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)},
+       samples=one_dim, reference=_median_reference(_name), doc=_doc + " Along dim, with its index.")
+
+
+# ---- both ends, whole tensors --------------------------------------------------------------------------------------
+
+def _aminmax(self, dim, keepdim):
+    if dim is None and self.numel() == 0:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity: self has "
+                           f"shape {list(self.shape)}")
+    dims = () if dim is None else (dim,)
+    return self.amin(dims, keepdim), self.amax(dims, keepdim)
+
+
+def _aminmax_reference(x, dim=None, keepdim=False):
+    return by_numpy("min")(x, dim, keepdim), by_numpy("max")(x, dim, keepdim)
+
+
+def _ends(make):
+    for shape, dim in (((3, 4), 0), ((3, 4), -1), ((), 0), ((0, 3), 1), ((2, 3, 4), 1), ((3, 4), None), ((), None)):
+        yield Sample(make.distinct(*shape), dim=dim)
+        yield Sample(make.distinct(*shape), dim=dim, keepdim=True)
+
+
+op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+   compose=_aminmax, variants=_OUT, samples=_ends, reference=_aminmax_reference,
+   doc="Smallest and largest elements along dim, or of all.")
+
+
+def _equal(self, other):
+    return self.shape == other.shape and bool((self == other).all())
+
+
+def _same_and_not(make):
+    x = make(3, 4)
+    yield Sample(x, x.clone())
+    yield Sample(x, make(3, 4))
+    yield Sample(make(), make())
+    yield Sample(make(0, 3), make(0, 3))
+
+
+op("aten::equal(Tensor self, Tensor other) -> bool",
+   compose=_equal, types="bool int float half complex", reference="numpy.array_equal",
+   samples=lambda make: [*_same_and_not(make), Sample(make(2), make(3)), Sample(make(1), make(3))],
+   gaps={"shape": "a bool needs data"},
+   doc="Whether both tensors have the same shape and elements; a NaN equals nothing.")
