@@ -1,6 +1,7 @@
 """`python -m tinygrad_ext ops ...` finds every op and says where its parts stand."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,11 @@ def test_list_of_one_kind(capsys):
 def test_few_kernels_call_a_library():
     found = {o.name: describe.calls_library(o) for o in registry.ops.values() if describe.calls_library(o)}
     assert len(found) <= CALL_A_LIBRARY_AT_MOST, found
+
+
+def test_no_compiled_kernel_calls_a_library():
+    for path in (describe.PACKAGE / "native").glob("*.pyx"):
+        assert not re.search(r"^\s*(?:import|from)\s+(?:numpy|scipy)", path.read_text(), re.M), path.name
 
 
 def test_a_library_is_found_behind_helpers():

@@ -21,23 +21,6 @@ def _numpy():
 # ---- to NumPy ------------------------------------------------------------------------------------------------------
 
 
-def _to_numpy(self, *, force=False):
-    """A NumPy array over the tensor's memory; read-only where the tensor is.
-
-    ``force=True`` detaches first.
-    Raises RuntimeError for a tensor that requires grad, TypeError for a dtype NumPy has not.
-    """
-    if self.requires_grad:
-        if not force:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        self = self.detach()
-    if self.dtype.name == "bfloat16":
-        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example with .float().")
-    if self.is_meta:
-        raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
-    return _numpy().asarray(memoryview(self))
-
-
 def _array(self, dtype=None, copy=None):
     """What numpy.asarray(tensor) and numpy.array(tensor) call."""
     array = self.numpy()
@@ -226,7 +209,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 
 METHODS = {
-    "numpy": _to_numpy,
+    "numpy": _core.numpy,
     "__array__": _array,
     "__array_priority__": 1000,
     "__array_ufunc__": _array_ufunc,

@@ -11,6 +11,7 @@ from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from tinygrad_ext.core.dispatch cimport (
@@ -108,7 +109,19 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
         return type(o).__name__ == "memory_format"
     if kind == A_GENERATOR:
         return type(o).__name__ == "Generator"
-    return 1
+    return _accepts_any(o)
+
+
+cdef int _accepts_any(object o) except -1:
+    """An index or other free value counts as an operand, and so does what a tuple of them holds."""
+    if PyLong_CheckExact(o) or PySlice_Check(o) or o is Ellipsis or exact(o):
+        return 1
+    if type(o) is tuple:
+        for item in <tuple>o:
+            if item is not None and _accepts_any(item) == 2:
+                return 2
+        return 1
+    return 2 if brings_function(o) else 1
 
 
 cdef int _accepts(ArgSpec *s, PyObject *p) except -1:

@@ -7,7 +7,7 @@ from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tg
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, shape_text, view, write_scalar
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F16, TGX_F64, tgx_loop, tgx_scalar
 
-cdef extern from "copy.h" nogil:
+cdef extern from "planes.h" nogil:
     tgx_plane tgx_copy_plane(int size)
 
 cdef extern from "casts.h" nogil:

@@ -4,6 +4,7 @@
 An exported capsule owns a reference to the tensor, which the consumer's call of the deleter drops; that may come
 from any thread, so the deleter takes the GIL. An imported one is owned by the storage made over its memory.
 """
+from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -12,7 +13,7 @@ from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
 from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.tensor cimport (
-    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, blank, empty, bump, checked_numel, exact, finish, set_geometry,
+    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
@@ -351,3 +352,28 @@ cdef PyObject *_new_parameter(PyTypeObject *cls, PyObject *args, PyObject *kwarg
 
 
 (<CType *>Parameter).tp_new = _new_parameter
+
+
+# ---- NumPy ---------------------------------------------------------------------------------------------------------
+
+cdef object _asarray = None
+
+
+def numpy(Tensor self, *, bint force=False):
+    """A NumPy array over the tensor's memory; read-only where the tensor is.
+
+    ``force=True`` detaches first.
+    Raises RuntimeError for a tensor that requires grad, TypeError for a dtype NumPy has not.
+    """
+    global _asarray
+    if _asarray is None:
+        from numpy import asarray as _asarray
+    if needs_grad(self):
+        if not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        self = alias(self)
+    if self.tid == TGX_BF16:
+        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example with .float().")
+    if self.place != 0:
+        raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
+    return _asarray(PyMemoryView_FromObject(self))

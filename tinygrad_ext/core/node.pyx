@@ -444,7 +444,7 @@ cdef int check_inplace(Tensor t) except -1:
     if t.node is None and t.bits & REQUIRES_GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
                            "Wrap the update in no_grad(), or work on a clone.")
-    if t.bits & DIFF_VIEW and t.base is not None and needs_grad(<Tensor>t.base):
+    if t.bits & DIFF_VIEW and t.base is not None and (needs_grad(t) or needs_grad(<Tensor>t.base)):
         if (<Tensor>t.base).node is None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
                                "Wrap the update in no_grad(), or work on a clone.")

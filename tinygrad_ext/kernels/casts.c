@@ -1,78 +1,9 @@
-/* Conversion loops between all pairs of dtypes, and plain copies by element size.
- * A real number turned complex gets a zero imaginary part; a complex one turned real loses it.
- * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined. */
+/* Chooses the conversion loop of two dtypes (copy_isa.h has them), and plain copies by element size. */
 #include "casts.h"
+#include "isa.h"
 
-static inline int64_t to_i64(double v) { return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN; }
-
-typedef uint8_t b8; typedef uint8_t u8; typedef int8_t i8; typedef int16_t i16; typedef int32_t i32; typedef int64_t i64;
-typedef uint16_t f16; typedef uint16_t bf16; typedef float f32; typedef double f64; typedef tgx_c64 c64; typedef tgx_c128 c128;
-
-/* Every source is read as one of three wide kinds: W_i int64, W_f double (or float where exact), W_c complex. */
-#define READ_b8(v) ((int64_t)((v) != 0))
-#define READ_u8(v) ((int64_t)(v))
-#define READ_i8(v) ((int64_t)(v))
-#define READ_i16(v) ((int64_t)(v))
-#define READ_i32(v) ((int64_t)(v))
-#define READ_i64(v) ((int64_t)(v))
-#define READ_f16(v) (tgx_f16_to_f32(v))
-#define READ_bf16(v) (tgx_bf16_to_f32(v))
-#define READ_f32(v) (v)
-#define READ_f64(v) (v)
-#define READ_c64(v) (v)
-#define READ_c128(v) (v)
-
-#define INT_WRITES(T) \
-    static inline T WRITE_INT_##T(int64_t w) { return (T)w; } \
-    static inline T WRITE_FLOAT_##T(double w) { return (T)to_i64(w); } \
-    static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return (T)to_i64(creal(w)); }
-INT_WRITES(u8) INT_WRITES(i8) INT_WRITES(i16) INT_WRITES(i32) INT_WRITES(i64)
-static inline b8 WRITE_INT_b8(int64_t w) { return w != 0; }
-static inline b8 WRITE_FLOAT_b8(double w) { return w != 0; }
-static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
-#define FLOAT_WRITES(T, STORE) \
-    static inline T WRITE_INT_##T(int64_t w) { return STORE(w); } \
-    static inline T WRITE_FLOAT_##T(double w) { return STORE(w); } \
-    static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return STORE(creal(w)); }
-#define STORE_F16(w) tgx_f32_to_f16((float)(w))
-#define STORE_BF16(w) tgx_f32_to_bf16((float)(w))
-#define STORE_F32(w) ((float)(w))
-#define STORE_F64(w) ((double)(w))
-FLOAT_WRITES(f16, STORE_F16) FLOAT_WRITES(bf16, STORE_BF16) FLOAT_WRITES(f32, STORE_F32) FLOAT_WRITES(f64, STORE_F64)
-static inline c64 WRITE_INT_c64(int64_t w) { return (float)w; }
-static inline c64 WRITE_FLOAT_c64(double w) { return (float)w; }
-static inline c64 WRITE_COMPLEX_c64(tgx_c128 w) { return (tgx_c64)w; }
-static inline c128 WRITE_INT_c128(int64_t w) { return (double)w; }
-static inline c128 WRITE_FLOAT_c128(double w) { return w; }
-static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
-
-#define CAST(FROM, TO, KIND) \
-    static int cast_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
-        char *o = data[0]; const char *a = data[1]; \
-        (void)aux; \
-        if (s[0] == sizeof(TO) && s[1] == sizeof(FROM)) { \
-            TO *op = (TO *)o; const FROM *ap = (const FROM *)a; \
-            for (ptrdiff_t i = 0; i < n; i++) op[i] = WRITE_##KIND##_##TO(READ_##FROM(ap[i])); \
-        } else { \
-            for (ptrdiff_t i = 0; i < n; i++, o += s[0], a += s[1]) \
-                *(TO *)o = WRITE_##KIND##_##TO(READ_##FROM(*(const FROM *)a)); \
-        } \
-        return 0; \
-    }
-#define CAST_TO_ALL(FROM, KIND) \
-    CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, i8, KIND) CAST(FROM, i16, KIND) CAST(FROM, i32, KIND) \
-    CAST(FROM, i64, KIND) CAST(FROM, f16, KIND) CAST(FROM, bf16, KIND) CAST(FROM, f32, KIND) CAST(FROM, f64, KIND) \
-    CAST(FROM, c64, KIND) CAST(FROM, c128, KIND)
-CAST_TO_ALL(b8, INT) CAST_TO_ALL(u8, INT) CAST_TO_ALL(i8, INT) CAST_TO_ALL(i16, INT) CAST_TO_ALL(i32, INT) CAST_TO_ALL(i64, INT)
-CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
-CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
-
-#define ROW(FROM) { cast_##FROM##_b8, cast_##FROM##_u8, cast_##FROM##_i8, cast_##FROM##_i16, cast_##FROM##_i32, \
-    cast_##FROM##_i64, cast_##FROM##_f16, cast_##FROM##_bf16, cast_##FROM##_f32, cast_##FROM##_f64, cast_##FROM##_c64, \
-    cast_##FROM##_c128 }
-static const tgx_loop cast_table[TGX_NTYPES][TGX_NTYPES] = {
-    ROW(b8), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64), ROW(f16), ROW(bf16), ROW(f32), ROW(f64), ROW(c64), ROW(c128)
-};
+typedef const tgx_loop cast_row[TGX_NTYPES];
+extern cast_row tgx_cast_table_base[TGX_NTYPES], tgx_cast_table_avx2[TGX_NTYPES], tgx_cast_table_avx512[TGX_NTYPES];
 
 #define COPY(SIZE, T) \
     static int copy_##SIZE(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
@@ -87,7 +18,11 @@ COPY(1, uint8_t) COPY(2, uint16_t) COPY(4, uint32_t) COPY(8, uint64_t) COPY(16, 
 
 tgx_loop tgx_cast_loop(int from, int to) {
     static const int size[TGX_NTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-    if (from != to) return cast_table[from][to];
+    if (from != to) {
+        static int level = -1;
+        if (level < 0) level = tgx_cpu_level();
+        return level == 2 ? tgx_cast_table_avx512[from][to] : level == 1 ? tgx_cast_table_avx2[from][to] : tgx_cast_table_base[from][to];
+    }
     switch (size[to]) {
         case 1: return copy_1;
         case 2: return copy_2;

@@ -1,100 +1,102 @@
-/* Built for each instruction set, see copy.h. */
-#include "copy.h"
-#include <stddef.h>
+/* Conversion loops between all pairs of dtypes.
+ * A real number turned complex gets a zero imaginary part; a complex one turned real loses it.
+ * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined. */
+#include "casts.h"
 
-enum { LINE = 64, MANY = 512 };
+static inline int64_t to_i64(double v) { return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN; }
 
-/* n rows of equal length, contiguous in both: short ones by a few overlapping moves instead of a call. */
-static void copy_rows(char *o, ptrdiff_t os, const char *a, ptrdiff_t as, size_t bytes, int64_t n) {
-#define ROWS(CHUNK) \
-    for (int64_t j = 0; j < n; j++, o += os, a += as) { \
-        memcpy(o, a, CHUNK); \
-        memcpy(o + bytes - CHUNK, a + bytes - CHUNK, CHUNK); \
-    }
-    if (bytes >= 4 && bytes <= 8) { ROWS(4) }
-    else if (bytes > 8 && bytes <= 16) { ROWS(8) }
-    else if (bytes > 16 && bytes <= 32) { ROWS(16) }
-    else if (bytes > 32 && bytes <= 64) { ROWS(32) }
-    else if (bytes > 64 && bytes <= 128) { ROWS(64) }
-    else for (int64_t j = 0; j < n; j++, o += os, a += as) memcpy(o, a, bytes);
-#undef ROWS
+typedef uint8_t b8; typedef uint8_t u8; typedef int8_t i8; typedef int16_t i16; typedef int32_t i32; typedef int64_t i64;
+typedef uint16_t f16; typedef uint16_t bf16; typedef float f32; typedef double f64; typedef tgx_c64 c64; typedef tgx_c128 c128;
+
+/* The half conversions of types.h with every case computed and one selected, so that the loops below vectorise. */
+static inline uint32_t bits_of(float f) { uint32_t b; memcpy(&b, &f, 4); return b; }
+static inline float float_of(uint32_t b) { float f; memcpy(&f, &b, 4); return f; }
+
+static inline float half_to_float(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t finite = bits_of(float_of(rest) * 0x1p112f); /* exact, subnormals included */
+    return float_of(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : finite));
 }
 
-typedef uint32_t quad __attribute__((vector_size(16)));
-
-/* out = transpose of in, both LINE bytes wide and in cache. */
-static inline void turn_4(uint32_t in[16][16], uint32_t out[16][16]) {
-    for (int i = 0; i < 16; i += 4)
-        for (int j = 0; j < 16; j += 4) {
-            quad a = *(quad *)&in[i][j], b = *(quad *)&in[i + 1][j], c = *(quad *)&in[i + 2][j], d = *(quad *)&in[i + 3][j];
-            quad ab = __builtin_shuffle(a, b, (quad){0, 4, 1, 5}), ab2 = __builtin_shuffle(a, b, (quad){2, 6, 3, 7});
-            quad cd = __builtin_shuffle(c, d, (quad){0, 4, 1, 5}), cd2 = __builtin_shuffle(c, d, (quad){2, 6, 3, 7});
-            *(quad *)&out[j][i] = __builtin_shuffle(ab, cd, (quad){0, 1, 4, 5});
-            *(quad *)&out[j + 1][i] = __builtin_shuffle(ab, cd, (quad){2, 3, 6, 7});
-            *(quad *)&out[j + 2][i] = __builtin_shuffle(ab2, cd2, (quad){0, 1, 4, 5});
-            *(quad *)&out[j + 3][i] = __builtin_shuffle(ab2, cd2, (quad){2, 3, 6, 7});
-        }
+static inline uint16_t float_to_half(float f) {
+    uint32_t bits = bits_of(f), sign = (bits >> 16) & 0x8000, rest = bits & 0x7fffffffu;
+    uint32_t small = bits_of(float_of(rest) + 0.5f) - 0x3f000000u; /* the float adder rounds at a subnormal half's last bit */
+    uint32_t normal = (rest - 0x38000000u + 0xfffu + ((rest >> 13) & 1)) >> 13;
+    uint32_t out = rest < 0x38800000u ? small : normal;
+    out = rest >= 0x477ff000u ? 0x7c00u : out; /* 65520 and above round to infinity */
+    out = rest > 0x7f800000u ? 0x7e00u : out;
+    return (uint16_t)(sign | out);
 }
-#define TURN(SIZE, T) \
-    static inline void turn_##SIZE(T in[LINE / SIZE][LINE / SIZE], T out[LINE / SIZE][LINE / SIZE]) { \
-        for (int j = 0; j < LINE / SIZE; j++) \
-            for (int i = 0; i < LINE / SIZE; i++) out[j][i] = in[i][j]; \
-    }
-typedef struct { uint64_t part[2]; } pair;
-TURN(1, uint8_t) TURN(2, uint16_t) TURN(8, uint64_t) TURN(16, pair)
 
-/* Element (i, j) of the plane is dst[j * os + i * SIZE] and src[i * as + j * SIZE]. Blocks of whole cache lines go
- * through a buffer, so that each line of either side is touched once; the blocks are walked in panels that the
- * translation and second-level caches hold (64 x 512 floats measured best, 5 times as fast as row by row). */
-#define TRANSPOSE(SIZE, T) \
-    static void transpose_##SIZE(char *o, ptrdiff_t os, const char *a, ptrdiff_t as, int64_t n0, int64_t n1) { \
-        enum { B = LINE / SIZE, PANEL0 = 4 * B, PANEL1 = 32 * B }; \
-        T in[B][B] __attribute__((aligned(LINE))), out[B][B] __attribute__((aligned(LINE))); \
-        int64_t whole0 = n0 - n0 % B, whole1 = n1 - n1 % B; \
-        for (int64_t j0 = 0; j0 < whole1; j0 += PANEL1) \
-            for (int64_t i0 = 0; i0 < whole0; i0 += PANEL0) \
-                for (int64_t i = i0; i < i0 + PANEL0 && i < whole0; i += B) \
-                    for (int64_t j = j0; j < j0 + PANEL1 && j < whole1; j += B) { \
-                        for (int k = 0; k < B; k++) memcpy(in[k], a + (i + k) * as + j * SIZE, LINE); \
-                        turn_##SIZE(in, out); \
-                        for (int k = 0; k < B; k++) memcpy(o + (j + k) * os + i * SIZE, out[k], LINE); \
-                    } \
-        for (int64_t j = 0; j < n1; j++) \
-            for (int64_t i = j < whole1 ? whole0 : 0; i < n0; i++) \
-                *(T *)(o + j * os + i * SIZE) = *(const T *)(a + i * as + j * SIZE); \
-    }
-TRANSPOSE(1, uint8_t) TRANSPOSE(2, uint16_t) TRANSPOSE(4, uint32_t) TRANSPOSE(8, uint64_t) TRANSPOSE(16, pair)
+static inline uint16_t float_to_bf16(float f) {
+    uint32_t bits = bits_of(f), rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
 
-#define PLANE(SIZE, T) \
-    static inline void row_##SIZE(char *o, ptrdiff_t os, const char *a, ptrdiff_t as, int64_t n) { \
-        if (os == SIZE && as == 0) { \
-            T v = *(const T *)a; \
-            for (int64_t i = 0; i < n; i++) ((T *)o)[i] = v; \
-        } else if (os == SIZE && as == -SIZE) { \
-            for (int64_t i = 0; i < n; i++) ((T *)o)[i] = ((const T *)a)[-i]; \
-        } else if (os == SIZE) { \
-            for (int64_t i = 0; i < n; i++, a += as) ((T *)o)[i] = *(const T *)a; \
+/* Every source is read as one of three wide kinds: W_i int64, W_f double (or float where exact), W_c complex. */
+#define READ_b8(v) ((int64_t)((v) != 0))
+#define READ_u8(v) ((int64_t)(v))
+#define READ_i8(v) ((int64_t)(v))
+#define READ_i16(v) ((int64_t)(v))
+#define READ_i32(v) ((int64_t)(v))
+#define READ_i64(v) ((int64_t)(v))
+#define READ_f16(v) (half_to_float(v))
+#define READ_bf16(v) (tgx_bf16_to_f32(v))
+#define READ_f32(v) (v)
+#define READ_f64(v) (v)
+#define READ_c64(v) (v)
+#define READ_c128(v) (v)
+
+#define INT_WRITES(T) \
+    static inline T WRITE_INT_##T(int64_t w) { return (T)w; } \
+    static inline T WRITE_FLOAT_##T(double w) { return (T)to_i64(w); } \
+    static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return (T)to_i64(creal(w)); }
+INT_WRITES(u8) INT_WRITES(i8) INT_WRITES(i16) INT_WRITES(i32) INT_WRITES(i64)
+static inline b8 WRITE_INT_b8(int64_t w) { return w != 0; }
+static inline b8 WRITE_FLOAT_b8(double w) { return w != 0; }
+static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
+#define FLOAT_WRITES(T, STORE) \
+    static inline T WRITE_INT_##T(int64_t w) { return STORE(w); } \
+    static inline T WRITE_FLOAT_##T(double w) { return STORE(w); } \
+    static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return STORE(creal(w)); }
+#define STORE_F16(w) float_to_half((float)(w))
+#define STORE_BF16(w) float_to_bf16((float)(w))
+#define STORE_F32(w) ((float)(w))
+#define STORE_F64(w) ((double)(w))
+FLOAT_WRITES(f16, STORE_F16) FLOAT_WRITES(bf16, STORE_BF16) FLOAT_WRITES(f32, STORE_F32) FLOAT_WRITES(f64, STORE_F64)
+static inline c64 WRITE_INT_c64(int64_t w) { return (float)w; }
+static inline c64 WRITE_FLOAT_c64(double w) { return (float)w; }
+static inline c64 WRITE_COMPLEX_c64(tgx_c128 w) { return (tgx_c64)w; }
+static inline c128 WRITE_INT_c128(int64_t w) { return (double)w; }
+static inline c128 WRITE_FLOAT_c128(double w) { return w; }
+static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
+
+#define CAST(FROM, TO, KIND) \
+    static int cast_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+        char *o = data[0]; const char *a = data[1]; \
+        (void)aux; \
+        if (s[0] == sizeof(TO) && s[1] == sizeof(FROM)) { \
+            TO *op = (TO *)o; const FROM *ap = (const FROM *)a; \
+            _Pragma("omp simd") \
+            for (ptrdiff_t i = 0; i < n; i++) op[i] = WRITE_##KIND##_##TO(READ_##FROM(ap[i])); \
         } else { \
-            for (int64_t i = 0; i < n; i++, o += os, a += as) *(T *)o = *(const T *)a; \
+            for (ptrdiff_t i = 0; i < n; i++, o += s[0], a += s[1]) \
+                *(TO *)o = WRITE_##KIND##_##TO(READ_##FROM(*(const FROM *)a)); \
         } \
-    } \
-    static void plane_##SIZE(char **data, const ptrdiff_t *inner, const ptrdiff_t *outer, int64_t n0, int64_t n1) { \
-        char *o = data[0]; \
-        const char *a = data[1]; \
-        if (inner[0] == SIZE && inner[1] == SIZE) { \
-            copy_rows(o, outer[0], a, outer[1], (size_t)n0 * SIZE, n1); \
-        } else if (inner[0] == SIZE && outer[1] == SIZE && inner[1] && n0 >= LINE / SIZE && n1 >= LINE / SIZE) { \
-            transpose_##SIZE(o, outer[0], a, inner[1], n0, n1); \
-        } else if (n0 < 16 && n1 > n0) { \
-            /* short rows: walk the other way, in stretches that stay in the first-level cache */ \
-            for (int64_t j = 0; j < n1; j += MANY) \
-                for (int64_t i = 0; i < n0; i++) \
-                    row_##SIZE(o + i * inner[0] + j * outer[0], outer[0], a + i * inner[1] + j * outer[1], outer[1], \
-                               n1 - j < MANY ? n1 - j : MANY); \
-        } else { \
-            for (int64_t j = 0; j < n1; j++) row_##SIZE(o + j * outer[0], inner[0], a + j * outer[1], inner[1], n0); \
-        } \
+        return 0; \
     }
-PLANE(1, uint8_t) PLANE(2, uint16_t) PLANE(4, uint32_t) PLANE(8, uint64_t) PLANE(16, pair)
+#define CAST_TO_ALL(FROM, KIND) \
+    CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, i8, KIND) CAST(FROM, i16, KIND) CAST(FROM, i32, KIND) \
+    CAST(FROM, i64, KIND) CAST(FROM, f16, KIND) CAST(FROM, bf16, KIND) CAST(FROM, f32, KIND) CAST(FROM, f64, KIND) \
+    CAST(FROM, c64, KIND) CAST(FROM, c128, KIND)
+CAST_TO_ALL(b8, INT) CAST_TO_ALL(u8, INT) CAST_TO_ALL(i8, INT) CAST_TO_ALL(i16, INT) CAST_TO_ALL(i32, INT) CAST_TO_ALL(i64, INT)
+CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
+CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
-const tgx_plane ISA(tgx_copy_planes)[5] = {plane_1, plane_2, plane_4, plane_8, plane_16};
+#define ROW(FROM) { cast_##FROM##_b8, cast_##FROM##_u8, cast_##FROM##_i8, cast_##FROM##_i16, cast_##FROM##_i32, \
+    cast_##FROM##_i64, cast_##FROM##_f16, cast_##FROM##_bf16, cast_##FROM##_f32, cast_##FROM##_f64, cast_##FROM##_c64, \
+    cast_##FROM##_c128 }
+const tgx_loop ISA(tgx_cast_table)[TGX_NTYPES][TGX_NTYPES] = {
+    ROW(b8), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64), ROW(f16), ROW(bf16), ROW(f32), ROW(f64), ROW(c64), ROW(c128)
+};
+

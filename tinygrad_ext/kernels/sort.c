@@ -55,7 +55,7 @@ static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, ch
             sink_##W(a, k, 0, (WORD)key << INDEX_BITS | (WORD)i); \
             top = (U)(a[0] >> INDEX_BITS); \
         } \
-        sorted = sort_##W(a, a + k, k, sizeof(U)); \
+        sorted = merge_##W(a, a + k, k);        /* not by counting: the heap has lost the order of positions */ \
     } else { \
         for (int64_t i = 0; i < n; i++) a[i] = (WORD)(U)(key_##TAG(x + i) ^ flip) << INDEX_BITS | (WORD)i; \
         sorted = sort_##W(a, a + n, n, sizeof(U)); \

@@ -15,6 +15,10 @@ from tinygrad_ext.core.types cimport (
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.native.create cimport Options, finished, options, shaped
 
+cdef extern from "ranges.h" nogil:
+    void tgx_range_f32(float *out, int64_t n, double start, double step)
+    void tgx_range_f64(double *out, int64_t n, double start, double step)
+
 
 cdef Tensor _row(int64_t n, int dtype, Options *o, PyObject *out):
     return shaped(&n, 1, dtype, o, out)
@@ -52,17 +56,11 @@ cdef int _fill_integers(Tensor t, int64_t start, int64_t step) noexcept nogil:
     return 0
 
 
-cdef int _fill_floats(Tensor t, double start, double step) noexcept nogil:
-    cdef int64_t i
-    cdef float *single = <float *>t.data
-    cdef double *p = <double *>t.data
+cdef void _fill_floats(Tensor t, double start, double step) noexcept nogil:
     if t.tid == TGX_F32:
-        for i in range(t.count):
-            single[i] = <float>(start + step * <double>i)
+        tgx_range_f32(<float *>t.data, t.count, start, step)
     else:
-        for i in range(t.count):
-            p[i] = start + step * <double>i
-    return 0
+        tgx_range_f64(<double *>t.data, t.count, start, step)
 
 
 cdef object _arange(object start, object end, object step, Options *o, PyObject *out):

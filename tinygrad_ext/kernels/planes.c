@@ -1,4 +1,4 @@
-#include "copy.h"
+#include "planes.h"
 #include "isa.h"
 
 extern const tgx_plane tgx_copy_planes_base[5], tgx_copy_planes_avx2[5], tgx_copy_planes_avx512[5];

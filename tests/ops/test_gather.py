@@ -1,0 +1,76 @@
+"""Rules of gather, scatter and their relatives that the sweep over the op table cannot know."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+BAD = tg.tensor([[0, 7]])
+
+
+def test_scatter_leaves_self_alone_when_an_index_is_outside():
+    x = tg.zeros(2, 3)
+    for call in (lambda: x.scatter_(0, BAD, 1.0), lambda: x.scatter_add_(0, BAD, tg.ones(1, 2)), lambda: x.scatter_(0, -BAD, 1.0)):
+        with pytest.raises(RuntimeError, match="is out of bounds for dimension 0 with size 2"):
+            call()
+    assert x.sum().item() == 0
+
+
+def test_gather_takes_no_negative_index():
+    with pytest.raises(RuntimeError, match="index -1 is out of bounds for dimension 1 with size 3"):
+        tg.zeros(2, 3).gather(1, tg.tensor([[-1]]))
+
+
+@pytest.mark.parametrize(("call", "fragment"), [
+    (lambda x: x.gather(0, tg.tensor([0])), "same number of dimensions as input tensor"),
+    (lambda x: x.gather(0, tg.tensor([[0.0]])), "Expected dtype int32/int64 for index"),
+    (lambda x: x.gather(0, tg.zeros(2, 9, dtype=tg.int64)), "to be no larger than self [2, 3] apart from dimension 0"),
+    (lambda x: x.scatter(0, tg.tensor([[0]]), tg.tensor([[1]])), "Expected self.dtype to be equal to src.dtype"),
+    (lambda x: x.scatter(0, tg.tensor([[0, 1]]), tg.ones(1, 1)), "to be no larger size than src [1, 1]"),
+    (lambda x: x.scatter(0, tg.tensor([[0]]), 1.0, reduce="sum"), "either add or multiply"),
+    (lambda x: x.index_add(0, tg.tensor([0]), tg.ones(1, 2)), "source tensor shape must match self tensor shape"),
+    (lambda x: x.index_add(0, tg.tensor([0]), tg.ones(2, 3)), "Number of indices (1) should be equal to source.size(dim)"),
+    (lambda x: x.masked_fill(x > 0, tg.ones(2)), "only supports a 0-dimensional value tensor"),
+    (lambda x: x[0].masked_fill_(x > 0, 1.0), "output with shape [3] doesn't match the broadcast shape [2, 3]"),
+    (lambda x: x.masked_scatter(x == 0, tg.ones(2)), "Number of elements of source < number of ones in mask"),
+])
+def test_refusals(call, fragment):
+    with pytest.raises(RuntimeError) as raised:
+        call(tg.zeros(2, 3))
+    assert fragment in str(raised.value)
+
+
+def test_sums_do_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    x, index = tg.tensor(rng.standard_normal((300, 400))), tg.tensor(rng.integers(0, 5, (300, 400)))
+    results = []
+    threads = tg.get_num_threads()
+    for n in (1, 3):
+        tg.set_num_threads(n)
+        results.append([tg.zeros(300, 400, dtype=tg.float64).scatter_add(d, index, x).numpy().tobytes() for d in (0, 1)])
+    tg.set_num_threads(threads)
+    assert results[0] == results[1]
+
+
+def test_large_reads_agree_with_numpy():
+    rng = np.random.default_rng(1)
+    a, index, rows = rng.standard_normal((300, 500)), rng.integers(0, 300, (300, 500)), rng.integers(-300, 300, 700)
+    x = tg.tensor(a)
+    np.testing.assert_array_equal(x.gather(0, tg.tensor(index)).numpy(), np.take_along_axis(a, index, 0))
+    np.testing.assert_array_equal(x[tg.tensor(rows)].numpy(), a[rows])
+    np.testing.assert_array_equal(x.T[:, tg.tensor(rows)].numpy(), a.T[:, rows])
+    np.testing.assert_array_equal(x[x > 0].numpy(), a[a > 0])
+    np.testing.assert_array_equal((x > 0).nonzero().numpy(), np.argwhere(a > 0))
+
+
+def test_a_source_larger_than_the_index_gets_zeros():
+    src = tg.ones(3, 4, dtype=tg.float64).requires_grad_()
+    tg.zeros(3, 4, dtype=tg.float64).scatter(0, tg.tensor([[1, 0]]), src).sum().backward()
+    assert src.grad.sum().item() == 2 and src.grad[0, :2].tolist() == [1, 1]
+
+
+def test_meta_tensors_know_the_shape():
+    x, i = tg.empty(3, 4, device="meta"), tg.empty(2, 5, dtype=tg.int64, device="meta")
+    assert x[i].shape == (2, 5, 4) and x[:, i].shape == (3, 2, 5) and x[i, :, None].shape == (2, 5, 4, 1)
+    with pytest.raises(NotImplementedError, match="how many elements a mask picks depends on its values"):
+        x[tg.empty(3, dtype=tg.bool, device="meta")]

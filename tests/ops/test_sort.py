@@ -1,0 +1,75 @@
+"""Rules of sorting that the sweep over the op table cannot know."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+NAN, INF = float("nan"), float("inf")
+LENGTHS = [1, 2, 15, 16, 17, 33, 100, 191, 193, 383, 385, 1000, 5000]        # around the borders between the ways of sorting
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "float16"])
+def test_sort_is_stable(dtype, n):
+    a = np.random.default_rng(n).integers(0, 2 if dtype == "bool" else 50, n) - (0 if dtype in ("uint8", "bool") else 25)
+    a = a.astype(dtype)
+    for descending in (False, True):
+        values, indices = tg.tensor(a).sort(descending=descending)
+        order = np.argsort(a, kind="stable") if not descending else n - 1 - np.argsort(a[::-1], kind="stable")[::-1]
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(values.numpy(), a[order])
+
+
+def test_nan_is_greatest_and_zeros_are_equal():
+    x = tg.tensor([3.0, NAN, 1.0, INF, -INF, -0.0, 0.0, NAN])
+    assert x.sort().indices.tolist() == [4, 5, 6, 2, 0, 3, 1, 7]
+    assert x.sort(descending=True).indices.tolist() == [1, 7, 3, 0, 2, 5, 6, 4]
+    assert str(x.sort().values[1].item()) == "-0.0"
+    assert x.topk(3).indices.tolist() == [1, 7, 3]
+
+
+@pytest.mark.parametrize("k", [1, 3, 60, 400, 1000])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_topk_takes_the_first_of_equal_elements(dtype, k):
+    a = np.random.default_rng(k).integers(0, 200, 1000).astype(dtype)
+    for largest in (True, False):
+        values, indices = tg.tensor(a).topk(k, largest=largest)
+        order = (999 - np.argsort(a[::-1], kind="stable")[::-1] if largest else np.argsort(a, kind="stable"))[:k]
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(values.numpy(), a[order])
+
+
+def test_any_dimension_in_any_layout():
+    a = np.random.default_rng(0).standard_normal((5, 40, 6))
+    for dim in range(3):
+        for x in (tg.tensor(a), tg.tensor(a.transpose(2, 1, 0).copy()).permute(2, 1, 0)):
+            values, indices = x.sort(dim)
+            assert values.stride() == x.stride()
+            np.testing.assert_array_equal(values.numpy(), np.sort(a, dim))
+            np.testing.assert_array_equal(indices.numpy(), np.argsort(a, dim, kind="stable"))
+
+
+def test_results_are_named():
+    result = tg.tensor([2, 1]).sort()
+    assert result.values.tolist() == [1, 2] and result.indices.tolist() == [1, 0]
+    assert tg.tensor([2, 1]).topk(1)._fields == ("values", "indices")
+
+
+def test_gradients_go_back_where_the_values_came_from():
+    x = tg.tensor([[3.0, 1.0, 2.0]], dtype=tg.float64, requires_grad=True)
+    values, indices = x.sort()
+    assert not indices.requires_grad
+    (values * tg.tensor([1.0, 10.0, 100.0], dtype=tg.float64)).sum().backward()
+    assert x.grad.tolist() == [[100, 1, 10]]
+
+
+@pytest.mark.parametrize("k", [-1, 4])
+def test_topk_needs_enough_elements(k):
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        tg.zeros(3).topk(k)
+
+
+def test_complex_numbers_have_no_order():
+    with pytest.raises(RuntimeError, match="complex"):
+        tg.tensor([1j]).sort()
