@@ -41,7 +41,8 @@ def main():
     found = libraries.load(options.threads)
     info = machine.describe(found, options.threads)
     chosen = [c for c in (per_op.cases() if options.ops else CASES) if options.filter in f"{c.group} {c.name}"]
-    rounds, seconds = (5, 0.02) if options.quick else (15, 0.2)
+    # a round is shorter than the scheduler's slice, so that most rounds of a busy machine are undisturbed
+    rounds, seconds = (15, 0.02) if options.quick else (75, 0.15)
     rows = runner.run(chosen, found, time.time_ns() & 0xFFFFFFFF, rounds, seconds, _progress(len(chosen)))
     rows = [r for r in rows if r.group != per_op.GROWN or not r.missing]
     for name, probe in () if options.ops else process.PROBES.items():

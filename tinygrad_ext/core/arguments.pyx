@@ -53,6 +53,9 @@ cdef int brings_function(object o) except -1:
     found = getattr(o, "__torch_function__", None)
     if found is None or found is _disabled or isinstance(o, type):
         return 0
+    # a tensor of PyTorch itself answers for PyTorch's functions; asked about ours it would call them again, forever
+    if (getattr(found, "__module__", None) or "").partition(".")[0] == "torch":
+        return 0
     return 0 if exact(o) else 1
 
 
