@@ -1,12 +1,21 @@
 """NumPy, DLPack and the buffer protocol: memory is shared, limits are said."""
 
+import contextlib
 import gc
 import operator
+import warnings
 
 import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+
+@contextlib.contextmanager
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
 
 ALL = [getattr(tg, n) for n in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64",
                                 "complex128")]
@@ -159,6 +168,17 @@ def test_a_lent_buffer_keeps_the_tensor_alive():
     view = memoryview(tg.arange(5))
     gc.collect()
     assert view.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_lent_memory_lives_on_when_the_tensor_takes_other_memory():
+    for change in (lambda t: setattr(t, "data", tg.zeros(1)), lambda t: t.resize_(100_000), lambda t: tg.add(tg.ones(9), 1, out=t)):
+        t = tg.arange(1000.0)
+        lent = [t.numpy(), memoryview(t), np.from_dlpack(t), tg.from_dlpack(t)]
+        with _quiet():
+            change(t)
+        del t
+        again = [tg.full((1000,), 7.0) for _ in range(8)]
+        assert [x[999] for x in lent] == [999] * 4, again
 
 
 # ---- DLPack

@@ -83,6 +83,13 @@ def test_linspace_ends_at_its_end():
         assert t[0].item() == np.float32(0.1) and t[-1].item() == np.float32(0.7)
 
 
+def test_triangles_of_huge_matrices_neither_hang_nor_overflow():
+    assert tg.triu_indices(2**60, 3).shape == (2, 6)
+    assert tg.tril_indices(2**60, 3, -(2**60) + 2).tolist() == [[2**60 - 2, 2**60 - 1, 2**60 - 1], [0, 0, 1]]
+    with pytest.raises((MemoryError, RuntimeError)):
+        tg.tril_indices(2**40, 2**20)
+
+
 # ---- tensor()
 
 

@@ -114,6 +114,7 @@ def export_dlpack(Tensor t, bint versioned, bint copied):
     """A capsule for another library: of protocol 1.0 if versioned, else of the one without versions."""
     cdef DLManagedTensor *old
     cdef DLManagedTensorVersioned *new
+    t = alias(t)        # keeps this storage, whatever the tensor itself changes to
     if versioned:
         new = <DLManagedTensorVersioned *>malloc(sizeof(DLManagedTensorVersioned))
         if new == NULL:

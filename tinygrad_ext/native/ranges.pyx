@@ -197,7 +197,7 @@ cdef object k_eye_m(PyObject **a):
 
 cdef Tensor _triangle(PyObject **a, bint lower):
     """Row and column numbers of the elements on, below or above a diagonal, row by row: int64 of 2 x count."""
-    cdef int64_t rows = as_int(a[0]), columns = as_int(a[1]), offset = as_int(a[2]), r, c, k = 0, first, last
+    cdef int64_t rows = as_int(a[0]), columns = as_int(a[1]), offset = as_int(a[2]), r, c, k = 0, first, last, start, stop
     cdef int64_t[2] shape
     cdef Tensor t
     cdef int64_t *p
@@ -208,12 +208,16 @@ cdef Tensor _triangle(PyObject **a, bint lower):
         rows = 0
     offset = min(max(offset, -rows), columns)
     shape[0], shape[1] = 2, 0
-    for r in range(rows):
+    start = max(-offset, 0) if lower else 0                 # rows before have no element, nor have those from `stop` on
+    stop = rows if lower else max(min(rows, columns - offset), 0)
+    for r in range(start, stop):
         _ends(r, columns, offset, lower, &first, &last)
         shape[1] += last - first
+        if shape[1] > (<int64_t>1 << 42):
+            raise MemoryError(f"cannot allocate the index pairs of a triangle of {rows} x {columns}; use a smaller one")
     t = empty(shape, 2, TGX_I64)
     p = <int64_t *>t.data
-    for r in range(rows):
+    for r in range(start, stop):
         _ends(r, columns, offset, lower, &first, &last)
         for c in range(first, last):
             p[k], p[k + shape[1]] = r, c
