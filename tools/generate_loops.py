@@ -132,6 +132,8 @@ def simple_loop(name, out, ins, compute, declared, expression):
         text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
     load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
                     for k, (v, t) in enumerate(zip(names, ins)))
+    # unrolled, because tiles of a transposed operand come this way
+    text += '    _Pragma("GCC unroll 4")\n'
     text += f"    for (ptrdiff_t i = 0; i < count; i++) {{ {load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
     return text + "    return status;\n}\n"
 

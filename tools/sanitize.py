@@ -36,7 +36,7 @@ def library(name):
 def environment():
     env = dict(os.environ)
     env.update({
-        "TINYGRAD_EXT_SANITIZE": "1", "PYTHONPATH": str(COPY), "PYTHONMALLOC": "malloc",
+        "TINYGRAD_EXT_SANITIZE": "1", "TINYGRAD_EXT_ISA": "base", "PYTHONPATH": str(COPY), "PYTHONMALLOC": "malloc",
         "LD_PRELOAD": library("libasan.so") + ":" + library("libstdc++.so.6"),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=98",

@@ -19,7 +19,7 @@ def arange(*shape, dtype=None):
 
 WINDOWS = [0, -1, slice(None), slice(1, None, 2), None, ..., (), (0, 1), (..., 0), (slice(None), None, 1), (0, ..., None),
            slice(5, 9), (slice(-9, 9), slice(None, None, 1 << 40)), np.int64(1)]
-PICKS = [[0, 1], ([0, 1], [1, 0]), (slice(None), [0, 2]), ([0, 1], slice(None), [0, 1]), 
+PICKS = [[0, 1], ([0, 1], [1, 0]), (slice(None), [0, 2]), ([0, 1], slice(None), [0, 1]),
          [True, False], np.array([True, False]), (..., np.array([1, 1])), (None, [1, 0], None), (True, [0]), False]
 
 

@@ -73,3 +73,18 @@ def test_topk_needs_enough_elements(k):
 def test_complex_numbers_have_no_order():
     with pytest.raises(RuntimeError, match="complex"):
         tg.tensor([1j]).sort()
+
+
+def test_unique_tells_where_and_how_often():
+    values, inverse, counts = tg.tensor([3, 1, 3, 2, 1, 3]).unique(return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([1, 2, 3], [2, 0, 2, 1, 0, 2], [2, 1, 3])
+    assert tg.tensor([[2, 1], [0, 5], [2, 1]]).unique(dim=0).tolist() == [[0, 5], [2, 1]]
+
+
+def test_searchsorted_looks_through_a_sorter():
+    x = tg.tensor([3.0, 1.0, 2.0])
+    assert tg.searchsorted(x, tg.tensor([1.5, 3.0]), sorter=x.argsort()).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="sorter index out of range"):
+        tg.searchsorted(x, 1.5, sorter=tg.tensor([0, 1, 3]))
+    with pytest.raises(RuntimeError, match="opposites"):
+        tg.searchsorted(x, 1.5, right=True, side="left")

@@ -88,3 +88,5 @@ tgx_place tgx_here(void) {
     return place;
 }
 #endif
+
+int tgx_line_of(tgx_place place) { return PyCode_Addr2Line((PyCodeObject *)place.code, place.lasti); }

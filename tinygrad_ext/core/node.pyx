@@ -20,9 +20,9 @@ from tinygrad_ext.core.tensor cimport (
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
-    int PyCode_Addr2Line(PyObject *code, int lasti)
 
 cdef extern from "frames.h":
+    int tgx_line_of(tgx_place place)
     void tgx_set_package_folder(object folder)
     tgx_place tgx_here()
 
@@ -213,7 +213,7 @@ cdef class Node:
 
     cdef object _unpack(self, int code):
         """A saved value by its parameter code; checks that nobody wrote to it since."""
-        cdef int i
+        cdef int i = 0
         cdef Tensor t, fresh
         for i in range(self.op.nsaved):
             if self.op.saved[i] == code:
@@ -566,7 +566,7 @@ cdef str _place_text(tgx_place p):
     if p.code == NULL:
         return "an unknown line"
     code = <object>p.code
-    return f"{code.co_filename}:{PyCode_Addr2Line(p.code, p.lasti)} in {code.co_name}"
+    return f"{code.co_filename}:{tgx_line_of(p)} in {code.co_name}"
 
 
 def place_of(Node n):

@@ -29,6 +29,10 @@ typedef struct { uint64_t lo, hi; } wide;
 typedef void (*row_fn)(char *to, ptrdiff_t ts, const char *from, ptrdiff_t fs, int64_t n);
 
 #define COPY_ROW(NAME, T) static void NAME(char *to, ptrdiff_t ts, const char *from, ptrdiff_t fs, int64_t n) { \
+    if (fs == 0 && ts == sizeof(T)) { \
+        const T v = *(const T *)from; \
+        for (int64_t i = 0; i < n; i++) ((T *)to)[i] = v; \
+        return; } \
     for (int64_t i = 0; i < n; i++, to += ts, from += fs) *(T *)to = *(const T *)from; }
 COPY_ROW(copy1, uint8_t)
 COPY_ROW(copy2, uint16_t)

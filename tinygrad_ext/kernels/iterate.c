@@ -1,7 +1,7 @@
 #include "iterate.h"
 #include <stdlib.h>
 
-enum { TILE = 64 };
+enum { TILE = 16 };         /* a cache line of floats, so that few lines collide when a stride is a power of two */
 
 void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
     it->nop = 0;
@@ -82,7 +82,7 @@ void tgx_iter_plan(tgx_iter *it) {
     }
     /* a short inner row costs a call each few elements: put the longer of the two innermost inside */
     if (it->ndim > 1 && it->shape[0] < 8 && it->shape[1] > 4 * it->shape[0]) swap_dims(it, 0, 1);
-    if (it->ndim > 1 && it->shape[0] >= TILE / 4 && it->shape[1] >= TILE / 4)
+    if (it->ndim > 1 && it->shape[0] >= TILE && it->shape[1] >= TILE)
         for (int k = 1; k < it->nop; k++)
             if (it->strides[k][1] && absolute(it->strides[k][0]) > absolute(it->strides[k][1])) it->tiled = 1;
 }

@@ -90,6 +90,11 @@ typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w; } tile_pl
 static tile_place place_of(const tgx_reduction *p, int64_t tile) {
     tile_place at = {p->x, 0, 1, 1};
     int64_t per = 1, inside = 0, rest = tile;
+    if (p->nkept == 1 && p->unit < 0) { /* the usual case, without divisions */
+        at.x += tile * p->kstride[0];
+        at.first = tile;
+        return at;
+    }
     if (p->unit >= 0) {
         per = (p->ksize[p->unit] + TGX_TILE - 1) / TGX_TILE;
         inside = tile % per * TGX_TILE;

@@ -57,12 +57,14 @@ LANED(sum_f64, f64, double, a, 0, STEP_SUM, ADD)
  * in float cost less than half an ulp of the result's, and the conversion to double is not the bottleneck. */
 #define FOUR(x, l, step) ((x[l] + x[(l) + (step)]) + (x[(l) + 2 * (step)] + x[(l) + 3 * (step)]))
 #define GROUP (4 * LANES)
+#define AHEAD 1024 /* elements to ask for early: beyond what the processor guesses by itself across a page */
 
 BLOCK_FN(sum_f32) {
     const float *x = (const float *)p;
     double lane[LANES] = {0};
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP, x += GROUP) {
+        for (int l = 0; l < GROUP; l += LANES) __builtin_prefetch(x + AHEAD + l);
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES);
     }
     for (; i < n; i++, x++) lane[i % LANES] += *x;
@@ -93,8 +95,20 @@ static void packed_rows(const float *x, int64_t n, int w, double *sum) {
     memcpy(sum, lane, w * sizeof(double));
 }
 
+/* Up to four rows: one element a lane, folded on the spot. A missing row is one of zeros. */
+static void few_rows(const char *const *rows, int n, int w, double *sum) {
+    static const float zeros[TGX_TILE];
+    const float *a = (const float *)rows[0], *b = n > 1 ? (const float *)rows[1] : zeros,
+                *c = n > 2 ? (const float *)rows[2] : zeros, *d = n > 3 ? (const float *)rows[3] : zeros;
+    SIMD for (int k = 0; k < w; k++) sum[k] = ((0.0 + a[k]) + (double)c[k]) + ((0.0 + b[k]) + (double)d[k]);
+}
+
 ROWS_FN(sum_f32) {
     double lane[LANES][TGX_TILE];
+    if (n <= 4) {
+        few_rows(rows, (int)n, w, acc->a);
+        return;
+    }
     if (w <= PACKED && n > LANES && rows[n - 1] - rows[0] == (n - 1) * w * (ptrdiff_t)sizeof(float)
         && rows[1] - rows[0] == w * (ptrdiff_t)sizeof(float)) {
         packed_rows((const float *)rows[0], n, w, acc->a);

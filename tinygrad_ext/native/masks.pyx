@@ -14,17 +14,22 @@ from tinygrad_ext.core.types cimport (
 )
 
 cdef extern from "masks.h" nogil:
-    int64_t tgx_count_true(const char *p, int dtype, int64_t n)
-    void tgx_true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count, int64_t *out)
-    void tgx_compress(char *out, const char *x, const uint8_t *mask, int64_t count, int width)
-    void tgx_expand(char *x, const char *src, const uint8_t *mask, int64_t n, int width)
-    tgx_loop tgx_masked_fill_loop(int width)
+    ctypedef struct tgx_mask_table:
+        int64_t (*count_true)(const char *p, int dtype, int64_t n) noexcept nogil
+        void (*true_coordinates)(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count,
+                                 int64_t *out) noexcept nogil
+        void (*compress)(char *out, const char *x, const uint8_t *mask, int64_t count, int width) noexcept nogil
+        void (*expand)(char *x, const char *src, const uint8_t *mask, int64_t n, int width) noexcept nogil
+        tgx_loop *fill
+    const tgx_mask_table *tgx_mask_loops()
+
+cdef const tgx_mask_table *_loops = tgx_mask_loops()
 
 
 cdef int64_t _count(Tensor mask) noexcept:
     cdef int64_t n
     with nogil:
-        n = tgx_count_true(mask.data, mask.tid, mask.count)
+        n = _loops.count_true(mask.data, mask.tid, mask.count)
     return n
 
 
@@ -34,7 +39,7 @@ cdef Tensor coordinates(Tensor mask):
     shape[0], shape[1] = m.rank, _count(m)
     out = empty(shape, 2, TGX_I64)
     with nogil:
-        tgx_true_coordinates(m.data, m.tid, m.sizes, m.rank, shape[1], <int64_t *>out.data)
+        _loops.true_coordinates(m.data, m.tid, m.sizes, m.rank, shape[1], <int64_t *>out.data)
     return out
 
 
@@ -58,7 +63,7 @@ cdef Tensor selected(Tensor t, Tensor mask):
     cdef int64_t n = _count(m)
     out = empty(&n, 1, x.tid)
     with nogil:
-        tgx_compress(out.data, x.data, <const uint8_t *>m.data, n, ITEMSIZE[x.tid])
+        _loops.compress(out.data, x.data, <const uint8_t *>m.data, n, ITEMSIZE[x.tid])
     return out
 
 
@@ -119,7 +124,7 @@ cdef Tensor _scattered(Tensor out, Tensor mask, Tensor source):
     if _count(mask) > source.count:
         raise RuntimeError(f"masked_scatter: Number of elements of source < number of ones in mask: {source.count} < {_count(mask)}")
     with nogil:
-        tgx_expand(out.data, source.data, <const uint8_t *>mask.data, out.count, ITEMSIZE[out.tid])
+        _loops.expand(out.data, source.data, <const uint8_t *>mask.data, out.count, ITEMSIZE[out.tid])
     return out
 
 
@@ -189,9 +194,13 @@ cdef int _value_bytes(char *into, object value, int tid) except -1:
     return 0
 
 
+cdef inline int _log2(int width) noexcept:
+    return 0 if width == 1 else 1 if width == 2 else 2 if width == 4 else 3 if width == 8 else 4
+
+
 cdef int _fill(Tensor out, Tensor self, Tensor mask, char *value) except -1:
     cdef tgx_iter it
-    cdef tgx_loop loop = tgx_masked_fill_loop(ITEMSIZE[out.tid])
+    cdef tgx_loop loop = _loops.fill[_log2(ITEMSIZE[out.tid])]
     cdef int64_t one = 1, still = 0
     iter_begin(&it, out.sizes, out.rank)
     iter_add(&it, out.data, out.sizes, out.strides, out.rank, ITEMSIZE[out.tid])

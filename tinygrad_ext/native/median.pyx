@@ -82,9 +82,9 @@ cdef tuple _along(str title, Tensor t, PyObject *dim, bint keepdim, bint skip_na
     cdef int64_t[TGX_MAX_DIMS] strides
     cdef int d = wrap_dim_c(as_int(dim), t.rank), i, k = 0
     cdef Tensor values = reduced(t, <uint64_t>1 << d, keepdim, t.tid), indices = reduced(t, <uint64_t>1 << d, keepdim, TGX_I64)
-    _check_dtype(title, t)
-    if t.rank and t.sizes[d] == 0 and values.count:
+    if t.rank and t.sizes[d] == 0:
         raise IndexError(f"{title}(): Expected reduction dim {d} to have non-zero size: self has shape {shape_text(t)}")
+    _check_dtype(title, t)
     if values.count == 0:
         return values, indices
     for i in range(t.rank):         # the dimension goes last, so that rows lie together

@@ -114,6 +114,14 @@ cdef int _norm_op(double p) noexcept:
     return TGX_ABSMIN if p == -INFINITY else TGX_NORMP
 
 
+cdef bint _reduces_nothing(Tensor t, uint64_t mask) noexcept:
+    cdef int i
+    for i in range(t.rank):
+        if mask >> i & 1 and t.sizes[i] == 0:
+            return True
+    return False
+
+
 cdef object k_vector_norm(PyObject **a):
     """linalg.vector_norm(self, ord, dim, keepdim, dtype)."""
     cdef Tensor t = <Tensor><object>a[0], out
@@ -130,7 +138,7 @@ cdef object k_vector_norm(PyObject **a):
         t = cast(t, dtype_id(<object>a[4]))
     mask = dim_mask(a[2], t)
     out = reduced(t, mask, <object>a[3] is True, t.tid)
-    if t.count == 0 and out.count and (p < 0 or p == INFINITY):
+    if (p < 0 or p == INFINITY) and _reduces_nothing(t, mask):
         raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor because the operation does not "
                            f"have an identity: self has shape {shape_text(t)}")
     aux.f = p

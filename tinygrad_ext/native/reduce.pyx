@@ -278,6 +278,8 @@ cdef tuple _extreme_at(str title, int op, Tensor t, PyObject *dim, bint keepdim)
 cdef Tensor _arg(str title, int op, Tensor t, PyObject *dim, bint keepdim):
     cdef uint64_t mask = ALL if dim == <PyObject *>None else <uint64_t>1 << wrap_dim_c(as_int(dim), t.rank)
     cdef Tensor out
+    if t.tid == TGX_BOOL:
+        raise RuntimeError(f"{title}(): does not support bool input: convert it with .int()")
     if t.count == 0 and mask == ALL:
         raise IndexError(f"{title}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
                          f"with the 'dim' argument. Got a tensor of shape {shape_text(t)}.")

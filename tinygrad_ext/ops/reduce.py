@@ -15,14 +15,13 @@ _OUT = "function method out"
 _ALL_DTYPES = "bool int float half complex"
 
 
-def _call(name, *shape, **kwargs):
+def _call(name, *shape, of="float32", **kwargs):
     """A call of an op on zeros that is meant to raise."""
 
     def call():
         import tinygrad_ext as tg
 
-        dtype = kwargs.pop("of", None)
-        return getattr(tg, name)(tg.zeros(*shape, dtype=dtype), **kwargs)
+        return getattr(tg, name)(tg.zeros(*shape, dtype=getattr(tg, of)), **kwargs)
 
     return call
 
@@ -236,8 +235,9 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
        samples=_not_empty, reference=by_numpy(_name),
        doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.")
     op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-       kernel="arg" + _name, variants=_OUT, shape=index_shape,
+       kernel="arg" + _name, types="int float", variants=_OUT, shape=index_shape,
        samples=lambda make: [*filled(make), *one_dim(make), Sample(make.distinct(2, 3), keepdim=True)],
        reference=by_numpy("arg" + _name),
-       errors=[(_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0")],
+       errors=[(_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0"),
+               (_call("arg" + _name, (3,), of="bool"), RuntimeError, "does not support bool input")],
        doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, the first NaN.")

@@ -1,0 +1,104 @@
+/* The loops over masks, see masks.h. */
+#include "masks.h"
+
+typedef struct { uint64_t lo, hi; } wide;
+
+#define FOR_DTYPE(USE) switch (dtype) { \
+    case TGX_BOOL: case TGX_U8: case TGX_I8: USE(uint8_t) break; \
+    case TGX_I16: USE(uint16_t) break; \
+    case TGX_I32: USE(uint32_t) break; \
+    case TGX_I64: USE(uint64_t) break; \
+    case TGX_F16: case TGX_BF16: USE(half_bits) break; \
+    case TGX_F32: USE(float) break; \
+    case TGX_F64: USE(double) break; \
+    case TGX_C64: USE(tgx_c64) break; \
+    default: USE(tgx_c128) }
+
+/* A half is zero when all bits but the sign are. */
+typedef uint16_t half_bits;
+#define TRUE_uint8_t(x) ((x) != 0)
+#define TRUE_uint16_t(x) ((x) != 0)
+#define TRUE_uint32_t(x) ((x) != 0)
+#define TRUE_uint64_t(x) ((x) != 0)
+#define TRUE_half_bits(x) (((x) & 0x7fff) != 0)
+#define TRUE_float(x) ((x) != 0)
+#define TRUE_double(x) ((x) != 0)
+#define TRUE_tgx_c64(x) ((x) != 0)
+#define TRUE_tgx_c128(x) ((x) != 0)
+
+#define COUNT(T) for (int64_t i = 0; i < n; i++) total += TRUE_##T(((const T *)p)[i]);
+
+static int64_t count_true(const char *p, int dtype, int64_t n) {
+    int64_t total = 0;
+    if (dtype == TGX_BOOL) { /* bytes of 0 and 1: add up in short runs that fit a byte's vector */
+        for (int64_t i = 0; i < n;) {
+            int64_t stop = i + 4096 < n ? i + 4096 : n;
+            uint32_t part = 0;
+            for (; i < stop; i++) part += ((const uint8_t *)p)[i] != 0;
+            total += part;
+        }
+        return total;
+    }
+    FOR_DTYPE(COUNT)
+    return total;
+}
+
+/* Positions in one row, at most `room` of them; the store before the test makes it free of branches. */
+#define ROW(T) for (int64_t i = 0; i < n && c < room; i++) { out[c] = i; c += TRUE_##T(((const T *)p)[i]); }
+
+static int64_t row(const char *p, int dtype, int64_t n, int64_t room, int64_t *out) {
+    int64_t c = 0;
+    FOR_DTYPE(ROW)
+    return c;
+}
+
+static const int SIZE[TGX_NTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+
+static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count, int64_t *out) {
+    int64_t at[TGX_MAX_DIMS] = {0}, c = 0, n;
+    if (ndim == 0 || count == 0) return;
+    n = sizes[ndim - 1];
+    while (c < count) {
+        int64_t found = row(p, dtype, n, count - c, out + (ndim - 1) * count + c);
+        for (int d = 0; d < ndim - 1; d++)
+            for (int64_t k = c; k < c + found; k++) out[d * count + k] = at[d];
+        c += found;
+        p += n * SIZE[dtype];
+        for (int d = ndim - 2; d >= 0; d--) {
+            if (++at[d] < sizes[d]) break;
+            at[d] = 0;
+        }
+    }
+}
+
+#define BY_WIDTH(USE) switch (width) { \
+    case 1: USE(uint8_t) break; case 2: USE(uint16_t) break; case 4: USE(uint32_t) break; case 8: USE(uint64_t) break; \
+    default: USE(wide) }
+
+#define COMPRESS(T) for (int64_t i = 0, c = 0; c < count; i++) { ((T *)out)[c] = ((const T *)x)[i]; c += mask[i] != 0; }
+#define EXPAND(T) for (int64_t i = 0, c = 0; i < n; i++) if (mask[i]) ((T *)x)[i] = ((const T *)src)[c++];
+
+static void compress(char *out, const char *x, const uint8_t *mask, int64_t count, int width) { BY_WIDTH(COMPRESS) }
+
+static void expand(char *x, const char *src, const uint8_t *mask, int64_t n, int width) { BY_WIDTH(EXPAND) }
+
+/* data: out, x, mask, value (stride 0) */
+#define FILL(NAME, T) static int NAME(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+    const T v = *(const T *)data[3]; \
+    if (s[0] == sizeof(T) && s[1] == sizeof(T) && s[2] == 1) { \
+        T *o = (T *)data[0]; const T *x = (const T *)data[1]; const uint8_t *m = (const uint8_t *)data[2]; \
+        for (ptrdiff_t i = 0; i < n; i++) o[i] = m[i] ? v : x[i]; \
+    } else { \
+        char *o = data[0], *x = data[1], *m = data[2]; \
+        for (ptrdiff_t i = 0; i < n; i++, o += s[0], x += s[1], m += s[2]) *(T *)o = *m ? v : *(const T *)x; \
+    } \
+    return 0; }
+FILL(fill1, uint8_t)
+FILL(fill2, uint16_t)
+FILL(fill4, uint32_t)
+FILL(fill8, uint64_t)
+FILL(fill16, wide)
+
+const tgx_mask_table ISA(tgx_masks) = {
+    count_true, true_coordinates, compress, expand, {fill1, fill2, fill4, fill8, fill16},
+};
