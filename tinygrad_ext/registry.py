@@ -33,7 +33,7 @@ def _arg_rows(schema, record):
         flags = (_OPTIONAL * bool(a.optional) | _LIST * bool(a.is_list) | _KEYWORD * bool(a.kwarg_only)
                  | _DEFAULT * bool(a.has_default) | _NUMBER * (a.name in numbers) | _WRITE * bool(a.is_write)
                  | _ELEM_OPTIONAL * bool(a.elem_optional)
-                 | _VARARGS * (bool(a.is_list) and a.type == "Tensor" and "varargs" in (record.tags or "")))
+                 | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or "")))
         rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
     return rows
 

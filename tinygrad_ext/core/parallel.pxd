@@ -5,6 +5,7 @@ ctypedef int (*range_fn)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil
 # Code of the lowest failing chunk, or 0. Release the GIL first when fn may ask for it.
 cdef int parallel_for(range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) noexcept nogil
 cdef bint in_parallel() noexcept nogil
+cdef int mark_region(int inside) noexcept nogil         # BLAS on one thread while marked; returns the old mark
 cdef int num_threads() noexcept nogil
 
 # For core/blas.pyx; set_blas_threads has no effect before a BLAS was found.

@@ -9,6 +9,7 @@ import warnings
 cdef extern from "parallel.h" nogil:
     int tgx_parallel_for(range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain)
     int tgx_in_parallel()
+    int tgx_mark_region(int inside)
     int tgx_get_num_threads()
     void tgx_set_num_threads(int n)
     void tgx_attach_blas_threads(void (*set_threads)(int) noexcept nogil, int (*get_threads)() noexcept nogil)
@@ -23,6 +24,10 @@ cdef extern from "limits.h":
 
 cdef int parallel_for(range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) noexcept nogil:
     return tgx_parallel_for(fn, ctx, n, grain)
+
+
+cdef int mark_region(int inside) noexcept nogil:
+    return tgx_mark_region(inside)
 
 
 cdef bint in_parallel() noexcept nogil:

@@ -7,14 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TGX_NORM_PARTS 16       /* partial sums of the parameters' gradients */
 #define TGX_NORM_COLUMNS 32     /* channels that lie side by side and are summed together */
 
 typedef struct {
     char *out;
     const char *x, *grad, *weight, *bias;       /* weight and bias may be NULL */
-    double *sums;                               /* backward: TGX_NORM_PARTS times (gain, shift) of n; NULL: not wanted */
-    int64_t rows, n;
+    char *sums;                                 /* backward: parts times (gain, shift) of n, zeros at first, or NULL */
+    int64_t rows, n, parts;                     /* the rows are cut into parts for the partial sums of parameters */
     double eps;
 } tgx_layer_norm_job;
 

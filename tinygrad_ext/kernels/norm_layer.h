@@ -1,10 +1,14 @@
 /* Included by norm_isa.h with T float and double. */
 
+ROW_INLINE T NAME(one_over_root)(double variance) {
+    return (T)1 / (sizeof(T) == 4 ? (T)__builtin_sqrtf((float)variance) : (T)__builtin_sqrt(variance));
+}
+
 ROW_INLINE void NAME(mean_rstd)(const T *x, ptrdiff_t n, double eps, T *mean, T *rstd) {
     double count = 0, m = 0, m2 = 0;
     NAME(moments_add)(x, n, &count, &m, &m2);
     *mean = (T)m;
-    *rstd = (T)(1.0 / sqrt(m2 / (double)n + eps));
+    *rstd = NAME(one_over_root)(m2 / (double)n + eps);
 }
 
 static int NAME(layer)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
@@ -28,55 +32,89 @@ static int NAME(layer)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
-/* The input's gradient of one row; w may be NULL. The row's mean and deviation are computed anew, which is cheaper
- * than keeping them: the row has to be read anyway. */
-ROW_INLINE void NAME(layer_row_backward)(const T *x, const T *g, const T *w, T *out, ptrdiff_t n, T mean, T rstd) {
-    double sum = 0, dot = 0;
+/* All that the derivative of a row needs, in one pass over each block: mean and 1 / deviation of x, and the means of
+ * v = g * w (w may be NULL) and of v * y, where y is x brought to mean 0 and variance 1. */
+ROW_INLINE void NAME(layer_row_sums)(const tgx_layer_norm_job *job, const T *x, const T *g, T *mean, T *rstd, T *sum, T *dot) {
+    const T *w = (const T *)job->weight;
+    const ptrdiff_t n = job->n;
+    double count = 0, m = 0, m2 = 0, total = 0, product = 0;
     for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
         ptrdiff_t end = n - at < ROW_BLOCK ? n : at + ROW_BLOCK;
-        T s = 0, d = 0;
+        double len = (double)(end - at), inverse = 1.0 / len;
+        T c = NAME(block_sum)(x + at, end - at) * (T)inverse, squares = 0, rest = 0, s = 0, p = 0;
         if (w) {
-            _Pragma("omp simd reduction(+:s, d)")
-            for (ptrdiff_t i = at; i < end; i++) { T v = g[i] * w[i]; s += v; d += v * ((x[i] - mean) * rstd); }
+            _Pragma("omp simd reduction(+:squares, rest, s, p)")
+            for (ptrdiff_t i = at; i < end; i++) {
+                T d = x[i] - c, v = g[i] * w[i];
+                squares += d * d;
+                rest += d;
+                s += v;
+                p += v * d;
+            }
         } else {
-            _Pragma("omp simd reduction(+:s, d)")
-            for (ptrdiff_t i = at; i < end; i++) { s += g[i]; d += g[i] * ((x[i] - mean) * rstd); }
+            _Pragma("omp simd reduction(+:squares, rest, s, p)")
+            for (ptrdiff_t i = at; i < end; i++) {
+                T d = x[i] - c;
+                squares += d * d;
+                rest += d;
+                s += g[i];
+                p += g[i] * d;
+            }
         }
-        sum += s;
-        dot += d;
+        double shift = (double)rest * inverse;
+        row_join(&count, &m, &m2, len, (double)c + shift, (double)squares - (double)rest * shift);
+        total += s;
+        product += (double)p + (double)c * (double)s;     /* the sum of v * x */
     }
-    T s = (T)(sum / n), d = (T)(dot / n);
-    if (w) {
-        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] * w[i] - s - (x[i] - mean) * rstd * d) * rstd;
-    } else {
-        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] - s - (x[i] - mean) * rstd * d) * rstd;
-    }
+    *mean = (T)m;
+    *rstd = NAME(one_over_root)(m2 / (double)n + job->eps);
+    *sum = (T)(total / (double)n);
+    *dot = (T)((product - m * total) / (double)n) * *rstd;
 }
 
-/* Parts lo to hi of the rows. Columns are added in T over some rows, then in double. */
+/* One row: its input's gradient into out, its share of the parameters' gradients onto gain and shift; either may be
+ * NULL. The row's mean and deviation are computed anew: the row has to be read anyway. */
+ROW_INLINE void NAME(layer_row_backward)(const tgx_layer_norm_job *job, ptrdiff_t r, T *gain, T *shift) {
+    const ptrdiff_t n = job->n;
+    const T *x = (const T *)job->x + r * n, *g = (const T *)job->grad + r * n, *w = (const T *)job->weight;
+    T *out = job->out ? (T *)job->out + r * n : NULL, mean, rstd, s, d;
+    if (out) NAME(layer_row_sums)(job, x, g, &mean, &rstd, &s, &d);
+    else NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
+    if (out && w && gain) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) {
+            T y = (x[i] - mean) * rstd;
+            out[i] = (g[i] * w[i] - s - y * d) * rstd;
+            gain[i] += g[i] * y;
+            shift[i] += g[i];
+        }
+        return;
+    }
+    if (out && w) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] * w[i] - s - (x[i] - mean) * rstd * d) * rstd;
+    } else if (out) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] - s - (x[i] - mean) * rstd * d) * rstd;
+    }
+    if (gain)
+        SIMD for (ptrdiff_t i = 0; i < n; i++) {
+            gain[i] += g[i] * ((x[i] - mean) * rstd);
+            shift[i] += g[i];
+        }
+}
+
+/* Parts lo to hi of the rows. The parameters' gradients are added over FOLD rows, and then to those before. */
 static int NAME(layer_backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     enum { FOLD = 64 };
     const tgx_layer_norm_job *job = ctx;
-    const T *w = (const T *)job->weight;
-    const ptrdiff_t n = job->n, each = (job->rows + TGX_NORM_PARTS - 1) / TGX_NORM_PARTS;
-    T *near = job->sums ? calloc(2 * n, sizeof(T)) : NULL;
-    if (job->sums && !near) return 5;
+    const ptrdiff_t n = job->n, each = (job->rows + job->parts - 1) / job->parts;
+    T *near = job->sums && each > FOLD ? calloc(2 * n, sizeof(T)) : NULL;
+    if (job->sums && each > FOLD && !near) return 5;
     for (ptrdiff_t part = lo; part < hi; part++) {
-        ptrdiff_t end = (part + 1) * each < job->rows ? (part + 1) * each : job->rows;
-        double *gain = job->sums ? job->sums + part * 2 * n : NULL, *shift = gain ? gain + n : NULL;
-        for (ptrdiff_t r = part * each; r < end; r++) {
-            const T *x = (const T *)job->x + r * n, *g = (const T *)job->grad + r * n;
-            T mean, rstd;
-            NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
-            if (job->out) NAME(layer_row_backward)(x, g, w, (T *)job->out + r * n, n, mean, rstd);
-            if (!near) continue;
-            SIMD for (ptrdiff_t i = 0; i < n; i++) {
-                near[i] += g[i] * ((x[i] - mean) * rstd);
-                near[n + i] += g[i];
-            }
-            if ((r - part * each) % FOLD == FOLD - 1 || r == end - 1) {
-                SIMD for (ptrdiff_t i = 0; i < 2 * n; i++) { gain[i] += near[i]; near[i] = 0; }
-            }
+        ptrdiff_t first = part * each, end = first + each < job->rows ? first + each : job->rows;
+        T *far = job->sums ? (T *)job->sums + part * 2 * n : NULL, *to = near ? near : far;
+        for (ptrdiff_t r = first; r < end; r++) {
+            NAME(layer_row_backward)(job, r, to, to ? to + n : NULL);
+            if (near && ((r - first) % FOLD == FOLD - 1 || r == end - 1))
+                SIMD for (ptrdiff_t i = 0; i < 2 * n; i++) { far[i] += near[i]; near[i] = 0; }
         }
     }
     free(near);

@@ -219,6 +219,12 @@ int tgx_parallel_for(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) {
 
 int tgx_in_parallel(void) { return in_region; }
 
+int tgx_mark_region(int inside) {
+    int before = in_region;
+    in_region = inside;
+    return before;
+}
+
 /* ---- number of threads ---- */
 
 /* A positive number at the start of the variable (OMP_NUM_THREADS may be a list), else 0. */

@@ -23,6 +23,10 @@ int tgx_parallel_for(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain);
 /* 1 inside a chunk of a region that was split, else 0. */
 int tgx_in_parallel(void);
 
+/* Let this thread count as inside a region: nothing is split, and a BLAS called runs on one thread. Returns what was
+ * before, to be restored. */
+int tgx_mark_region(int inside);
+
 /* At first the cores this process may use, or TINYGRAD_EXT_NUM_THREADS, or OMP_NUM_THREADS. */
 int tgx_get_num_threads(void);
 void tgx_set_num_threads(int n); /* n >= 1; the BLAS follows */

@@ -2,10 +2,10 @@
  *
  * A reducer folds the elements of one logical order into accumulators. The order is fixed by the logical index
  * alone: it is cut into blocks of TGX_BLOCK, element r of a block goes to lane r % 16, the lanes are folded in
- * halves, the blocks one after the other to spans of TGX_SPAN blocks, and these one after the other. Both inner loops, `block` (one output, its elements behind each
- * other) and `rows` (a tile of neighbouring outputs, one row of elements after another), keep this order. So a
- * result depends neither on strides nor on the number of threads.
- * Accumulators are wide (double, int64), which makes float32 sums right to the last bit at any length. */
+ * halves, the blocks one after the other to spans of TGX_SPAN blocks, and the spans one after the other. Both
+ * inner loops, `block` (one output, its elements behind each other) and `rows` (a tile of neighbouring outputs,
+ * one row of elements after another), keep this order. So a result depends neither on strides nor on threads.
+ * Accumulators are wide (double, int64), so that a float32 sum of any length keeps its digits. */
 #ifndef TGX_REDUCE_H
 #define TGX_REDUCE_H
 #include "types.h"

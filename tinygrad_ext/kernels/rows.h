@@ -7,6 +7,20 @@
 #define ROW_BLOCK 1024
 #define SIMD _Pragma("omp simd")
 #define ROW_INLINE static inline __attribute__((unused))
+
+/* Add a block of `len` elements to the moments of those before it. */
+ROW_INLINE void row_join(double *count, double *mean, double *m2, double len, double block_mean, double block_m2) {
+    if (*count == 0) {
+        *count = len;
+        *mean = block_mean;
+        *m2 = block_m2;
+        return;
+    }
+    double delta = block_mean - *mean, total = *count + len;
+    *m2 += block_m2 + delta * delta * *count * len / total;
+    *mean += delta * len / total;
+    *count = total;
+}
 #endif
 
 ROW_INLINE T NAME(block_sum)(const T *x, ptrdiff_t n) {
@@ -38,17 +52,15 @@ ROW_INLINE void NAME(moments_add)(const T *x, ptrdiff_t n, double *count, double
     for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
         const T *b = x + at;
         ptrdiff_t len = n - at < ROW_BLOCK ? n - at : ROW_BLOCK;
-        T block_mean = NAME(block_sum)(b, len) / (T)len, squares = 0, rest = 0;
+        double inverse = 1.0 / (double)len;         /* known early: the divider works while the row is summed */
+        T block_mean = NAME(block_sum)(b, len) * (T)inverse, squares = 0, rest = 0;
         _Pragma("omp simd reduction(+:squares, rest)")
         for (ptrdiff_t i = 0; i < len; i++) {
             T d = b[i] - block_mean;
             squares += d * d;
             rest += d;
         }
-        double exact = (double)block_mean + (double)rest / len;      /* the rounded mean's own error */
-        double delta = exact - *mean, total = *count + len;
-        *m2 += (double)squares - (double)rest * rest / len + delta * delta * *count * len / total;
-        *mean += delta * len / total;
-        *count = total;
+        double shift = (double)rest * inverse;      /* the rounded mean's own error */
+        row_join(count, mean, m2, (double)len, (double)block_mean + shift, (double)squares - (double)rest * shift);
     }
 }

@@ -139,8 +139,8 @@ cdef object k_vector_norm(PyObject **a):
     mask = dim_mask(a[2], t)
     out = reduced(t, mask, <object>a[3] is True, t.tid)
     if (p < 0 or p == INFINITY) and _reduces_nothing(t, mask):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor because the operation does not "
-                           f"have an identity: self has shape {shape_text(t)}")
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor because the operation "
+                           f"does not have an identity: self has shape {shape_text(t)}")
     aux.f = p
     reduce_into("linalg.vector_norm", _norm_op(p), t, mask, out, None, &aux)
     return out

@@ -5,6 +5,7 @@ from libc.math cimport sqrt
 from libc.stdlib cimport calloc, free, malloc
 from tinygrad_ext.core.copy cimport cast, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_float, as_ints, register_kernel
+from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.node cimport note_mutation
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
@@ -20,7 +21,6 @@ cdef extern from *:
     static void tgx_norm_choose(void) { tgx_norm_loops = TGX_PICK(tgx_norm); }
     """
     enum:
-        TGX_NORM_PARTS
         TGX_NORM_COLUMNS
     ctypedef struct tgx_layer_norm_job:
         char *out
@@ -28,8 +28,8 @@ cdef extern from *:
         const char *grad
         const char *weight
         const char *bias
-        double *sums
-        int64_t rows, n
+        char *sums
+        int64_t rows, n, parts
         double eps
     ctypedef struct tgx_batch_norm_job:
         char *out
@@ -51,6 +51,10 @@ cdef extern from *:
         range_fn *apply_backward
     const tgx_norm_table *tgx_norm_loops
     void tgx_norm_choose()
+
+ctypedef fused real:
+    float
+    double
 
 tgx_norm_choose()
 
@@ -144,6 +148,24 @@ cdef object k_layer_norm(PyObject **a):
     return out
 
 
+cdef char *data_of(Tensor t) noexcept:
+    return NULL if t is None else t.data
+
+
+cdef void add_parts(const tgx_layer_norm_job *job, const real *sums, real *gain, real *shift) noexcept:
+    """Sums of the parts, in their order."""
+    cdef int64_t i, part
+    if gain == NULL:
+        return
+    for i in range(job.n):
+        gain[i], shift[i] = sums[i], sums[job.n + i]
+    for part in range(1, job.parts):
+        sums += 2 * job.n
+        for i in range(job.n):
+            gain[i] += sums[i]
+            shift[i] += sums[job.n + i]
+
+
 cdef object k_layer_norm_backward(PyObject **a):
     """_layer_norm_backward(grad_output, self, normalized_shape, weight, eps, output_mask)."""
     cdef Tensor g = <Tensor><object>a[0], x = <Tensor><object>a[1], w, dx = None, dw = None, db = None
@@ -151,8 +173,6 @@ cdef object k_layer_norm_backward(PyObject **a):
     cdef int double_ = require_float(x, "_layer_norm_backward")
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int n = as_ints(a[2], sizes, TGX_MAX_DIMS, 1)
-    cdef int64_t i, part
-    cdef double gain, shift
     want_x, want_w, want_b = <object>a[5]
     w = parameter(<object>a[3], x.tid)
     open_layer(&job, x, a[2], w, None)
@@ -164,21 +184,18 @@ cdef object k_layer_norm_backward(PyObject **a):
     if want_w or want_b:
         dw, db = empty(sizes, n, x.tid), empty(sizes, n, x.tid)
     job.out, job.x, job.grad, job.eps = NULL if dx is None else dx.data, x.data, g.data, as_float(a[4])
+    job.parts = min(max(job.rows // 16, 1), 16)        # by the sizes alone, so that threads change nothing
     job.weight, job.sums = NULL if w is None else w.data, NULL
     if dw is not None:
-        job.sums = <double *>calloc(2 * job.n * TGX_NORM_PARTS + 1, sizeof(double))
+        job.sums = <char *>calloc(2 * job.n * job.parts + 1, ITEMSIZE[x.tid])
         if job.sums == NULL:
             raise MemoryError("_layer_norm_backward: no memory for partial sums")
     try:
-        run(tgx_norm_loops.layer_backward[double_], &job, TGX_NORM_PARTS if x.count else 0, x.count)
-        if dw is not None:
-            for i in range(job.n):
-                gain = shift = 0
-                for part in range(TGX_NORM_PARTS):
-                    gain += job.sums[part * 2 * job.n + i]
-                    shift += job.sums[part * 2 * job.n + job.n + i]
-                put(dw, i, gain)
-                put(db, i, shift)
+        run(tgx_norm_loops.layer_backward[double_], &job, job.parts if x.count else 0, x.count)
+        if x.tid == TGX_F32:
+            add_parts(&job, <float *>job.sums, <float *>data_of(dw), <float *>data_of(db))
+        else:
+            add_parts(&job, <double *>job.sums, <double *>data_of(dw), <double *>data_of(db))
     finally:
         free(job.sums)
     return dx, dw if want_w else None, db if want_b else None

@@ -12,7 +12,7 @@ from tinygrad_ext.core.blas cimport (
     zgemm,
 )
 from tinygrad_ext.core.dtype cimport ITEMSIZE
-from tinygrad_ext.core.parallel cimport parallel_for
+from tinygrad_ext.core.parallel cimport mark_region, parallel_for
 from tinygrad_ext.core.types cimport TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64
 
 cdef extern from "product.h" nogil:
@@ -26,7 +26,9 @@ cdef enum How:
 cdef enum:
     TINY_WORK = 1024            # multiplications below which our loop beats a BLAS call
     QUIET_WORK = 65536          # work below which letting go of the GIL costs more than it gives
-    CUT = 64
+    LONE_VECTOR = 8192          # work up to which BLAS libraries use one thread anyway
+    LONE_MATRIX = 131072
+    CUT = 96                    # a multiple of the 4 to 24 rows that micro-kernels take at a time
     MIN_WORK = 2 << 20
 
 
@@ -157,23 +159,37 @@ cdef struct Cut:
 
 
 cdef int _run_cut(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
-    """Rows or columns [lo, hi) of one item, counted in steps of CUT."""
+    """Rows or columns of one item, counted in steps of CUT; the last step takes the rest."""
     cdef Cut *cut = <Cut *>ctx
     cdef const Product *p = cut.p
-    cdef int64_t size = ITEMSIZE[p.tid], first = lo * CUT, last
-    last = min(hi * CUT, p.s.m if cut.rows else p.s.n)
+    cdef int64_t all_of = p.s.m if cut.rows else p.s.n, steps = max(all_of // CUT, 1), step, first, last
+    # a product of matrices may be done in one go; BLAS treats the elements of a vector by their distance to the end
+    cdef int64_t together = hi - lo if p.how == GEMM or p.how == INTEGER else 1
+    cdef int before = mark_region(1)
+    step = lo
+    while step < hi:
+        first = step * CUT
+        step += together
+        last = all_of if step == steps else step * CUT
+        _run_range(cut, first, last)
+    mark_region(before)
+    return 0
+
+
+cdef void _run_range(Cut *cut, int64_t first, int64_t last) noexcept nogil:
+    cdef const Product *p = cut.p
+    cdef int64_t size = ITEMSIZE[p.tid]
     if cut.rows:
         _one(p, cut.a + first * p.s.a_row * size, cut.b, cut.c + first * p.s.c_row * size, last - first, p.s.n)
     else:
         _one(p, cut.a, cut.b + first * p.s.b_col * size, cut.c + first * p.s.c_col * size, p.s.m, last - first)
-    return 0
 
 
 cdef int _item(const Product *p, int64_t index) noexcept nogil:
     """Item number `index` of the batch, on as many threads as pay."""
     cdef Cut cut
     cdef int d
-    cdef int64_t at, steps
+    cdef int64_t at
     cdef double work
     cut.p, cut.a, cut.b, cut.c = p, p.a, p.b, p.c
     for d in range(p.ndim - 1, -1, -1):
@@ -182,13 +198,13 @@ cdef int _item(const Product *p, int64_t index) noexcept nogil:
         cut.a += at * p.a_step[d]
         cut.b += at * p.b_step[d]
         cut.c += at * p.c_step[d]
-    if p.how == TINY or p.how == DOT:
+    work = <double>p.s.m * <double>p.s.n * <double>p.s.k
+    if p.how == TINY or work <= LONE_VECTOR or (p.how == GEMM and work <= LONE_MATRIX):
         _one(p, cut.a, cut.b, cut.c, p.s.m, p.s.n)
         return 0
     cut.rows = p.s.m >= p.s.n
-    steps = (max(p.s.m, p.s.n) + CUT - 1) // CUT
     work = <double>p.s.k * <double>min(p.s.m, p.s.n) * CUT
-    return parallel_for(_run_cut, &cut, steps, <ptrdiff_t>(MIN_WORK / work) + 1)
+    return parallel_for(_run_cut, &cut, max(max(p.s.m, p.s.n) // CUT, 1), <ptrdiff_t>(MIN_WORK / work) + 1)
 
 
 cdef int _run_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:

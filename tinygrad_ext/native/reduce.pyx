@@ -190,8 +190,8 @@ cdef object k_prod_dim(PyObject **a):
 cdef Tensor _mean(Tensor t, PyObject *dim, bint keepdim, PyObject *dtype):
     cdef int want = t.tid if dtype == <PyObject *>None else dtype_id(<object>dtype)
     if is_integral(want):
-        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype == <PyObject *>None else 'Optional'} dtype "
-                           "must be either a floating point or complex dtype. Got: "
+        what = "Input" if dtype == <PyObject *>None else "Optional"
+        raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: "
                            f"{dtype_title(want)}. Pass dtype=float32, or convert the tensor with .float().")
     cdef uint64_t mask = dim_mask(dim, t)
     t = cast(t, want)
@@ -252,8 +252,8 @@ cdef int refuse_empty(str title, Tensor t, uint64_t mask) except -1:
             if mask == ALL:
                 raise RuntimeError(f"{title}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                                    f"reduction dim with the 'dim' argument. Got a tensor of shape {shape_text(t)}.")
-            raise IndexError(f"{title}(): Expected reduction dim {i} to have non-zero size: self has shape {shape_text(t)}, and "
-                             "no element to choose. Reduce another dimension.")
+            raise IndexError(f"{title}(): Expected reduction dim {i} to have non-zero size: self has shape {shape_text(t)}, "
+                             "and no element to choose. Reduce another dimension.")
     return 0
 
 

@@ -158,7 +158,7 @@ def _clamp_tensors(self, min, max):
 
 
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   compose=_clamp_tensors, types="int float", aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
+   compose=_clamp_tensors, types="bool int float", aliases="clip", variants="function method inplace out function_", samples=_tensor_limits, reference=_clip,
    doc="Elements limited to ranges given element by element.")
 
 # Both limits as min(max(x, min), max), so that max wins; a NaN limit makes everything NaN.
@@ -181,7 +181,7 @@ op("aten::clamp_backward(Tensor grad, Tensor self, Scalar? min, Scalar? max) -> 
    doc="The gradient where self is inside the limits, else zero.")
 
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-   scalar={"int": "x < y ? y : x", "float": "(x < y) | (y != y) ? y : x"},
+   scalar={"bool int": "x < y ? y : x", "float": "(x < y) | (y != y) ? y : x"},
    variants="function method inplace out function_",
    grad={"self": lambda grad, self, min: grad * (self >= min), "min": lambda grad, self, min: grad * (self < min)},
    reference="numpy.maximum",
@@ -195,7 +195,7 @@ op("aten::clamp_min(Tensor self, Scalar min) -> Tensor",
    doc="Elements not below min.")
 
 op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-   scalar={"int": "x > y ? y : x", "float": "(x > y) | (y != y) ? y : x"},
+   scalar={"bool int": "x > y ? y : x", "float": "(x > y) | (y != y) ? y : x"},
    variants="function method inplace out function_",
    grad={"self": lambda grad, self, max: grad * (self <= max), "max": lambda grad, self, max: grad * (self > max)},
    reference="numpy.minimum",

@@ -56,10 +56,12 @@ def _grads(name):
     if name == "std":
         return (lambda grad, self, result, unbiased: back(grad, self, result, None, int(unbiased), False),
                 lambda grad, self, result, dim, unbiased, keepdim: back(grad, self, result, dim, int(unbiased), keepdim),
-                lambda grad, self, result, dim, correction, keepdim: back(grad, self, result, dim, _default(correction), keepdim))
+                lambda grad, self, result, dim, correction, keepdim:
+                back(grad, self, result, dim, _default(correction), keepdim))
     return (lambda grads, self, result, unbiased: back(grads, self, result, None, int(unbiased), False),
             lambda grads, self, result, dim, unbiased, keepdim: back(grads, self, result, dim, int(unbiased), keepdim),
-            lambda grads, self, result, dim, correction, keepdim: back(grads, self, result, dim, _default(correction), keepdim))
+            lambda grads, self, result, dim, correction, keepdim:
+            back(grads, self, result, dim, _default(correction), keepdim))
 
 
 def _default(correction):
@@ -120,8 +122,8 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation"), ("var_me
                     ("std_mean", "Standard deviation and mean")):
     _pair = _name.endswith("mean")
     _returns, _variants = ("(Tensor, Tensor)", "function") if _pair else ("Tensor", _OUT)
-    _doc += " of all elements or along dim. The divisor is n - correction: 1 (unbiased) unless told otherwise; NaN or infinite, " \
-            "with a warning, where that is not positive."
+    _doc += " of all elements or along dim. The divisor is n - correction: 1 (unbiased) unless told otherwise; NaN or " \
+            "infinite, with a warning, where that is not positive."
     _rules = _grads(_name)
     _whole, _along, _corrected = (
         (lambda self, unbiased: reduced(self)), (lambda self, dim, unbiased, keepdim: reduced(self, dim, keepdim)),
@@ -212,8 +214,8 @@ op("aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=
    kernel="vector_norm", types="float", where="linalg", variants="function out",
    shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype), grad={"self": _norm_back},
    samples=_vector_norms, reference=_vector_norm_reference,
-   doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the number of "
-       "elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without elements.")
+   doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the "
+       "number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without elements.")
 
 op("aten::norm(Tensor self, Any p=\"fro\", int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    compose=_norm, types="float", variants=_OUT, samples=_norms, reference=_norm_reference,
@@ -306,8 +308,8 @@ for _name, _doc in (("median", "Lower median; NaN when there is one."), ("nanmed
 
 def _aminmax(self, dim, keepdim):
     if dim is None and self.numel() == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity: self has "
-                           f"shape {list(self.shape)}")
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity: "
+                           f"self has shape {list(self.shape)}")
     dims = () if dim is None else (dim,)
     return self.amin(dims, keepdim), self.amax(dims, keepdim)
 

@@ -167,7 +167,8 @@ for _name, _doc in (("any", "Whether some element is not zero (NaN is not); Fals
 
 op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
    kernel="count_nonzero", types=_ALL_DTYPES, shape=lambda self, dim: index_shape(self, dim),
-   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0), Sample(make(3, 4), dim=-1), Sample(make()), Sample(make(0, 2))],
+   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0), Sample(make(3, 4), dim=-1), Sample(make()),
+                         Sample(make(0, 2))],
    reference=by_numpy("count_nonzero"), doc="Number of elements that are not zero, in all or along dim.")
 
 op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
@@ -218,7 +219,8 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
     op(f"aten::{_name}(Tensor self) -> Tensor",
        kernel=_name, variants=_OUT, shape=lambda self: reduced(self), grad={"self": _share},
        samples=filled, reference=by_numpy(_name),
-       errors=[(_call(_name, (0, 3)), RuntimeError, f"{_name}(): Expected reduction dim to be specified for input.numel() == 0")],
+       errors=[(_call(_name, (0, 3)), RuntimeError,
+                f"{_name}(): Expected reduction dim to be specified for input.numel() == 0")],
        doc=f"The {_word} element; NaN when there is one. The gradient goes in equal parts to equal elements.")
     op(f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor",
        compose=(lambda self, other: self.maximum(other)) if _name == "max" else (lambda self, other: self.minimum(other)),

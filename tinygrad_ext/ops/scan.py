@@ -11,8 +11,15 @@ def before(self, dim):
     n = self.shape[dim] if self.dim() else 1
     if n == 0:
         return self
-    one = self.new_ones(self.shape) if n == 1 else self.new_ones([1 if i == dim % self.dim() else s for i, s in enumerate(self.shape)])
-    return one if n == 1 else _cat((one, self.narrow(dim, 0, n - 1)), dim).cumprod(dim)
+    if n == 1:
+        return self.new_ones(self.shape)
+    one = self.new_ones(_edge(self, dim))
+    return _cat((one, self.narrow(dim, 0, n - 1)), dim).cumprod(dim)
+
+
+def _edge(self, dim):
+    """The shape of one slice across dim."""
+    return [1 if i == dim % self.dim() else s for i, s in enumerate(self.shape)]
 
 
 def _cat(tensors, dim):
@@ -26,7 +33,7 @@ def _shifted(self, dim):
     n = self.shape[dim]
     if n == 0:
         return self
-    zero = self.new_zeros([1 if i == dim % self.dim() else s for i, s in enumerate(self.shape)])
+    zero = self.new_zeros(_edge(self, dim))
     return _cat((zero, self.flip(dim).narrow(dim, 0, n - 1)), dim)
 
 
@@ -71,8 +78,8 @@ def _extreme_shape(self, dim):
 
 
 def _lines(make):
-    for shape, dim in (((3, 4), 0), ((3, 4), 1), ((2, 3, 4), -2), ((5,), 0), ((), 0), ((), -1), ((0, 3), 0), ((3, 0), 0), ((2, 70), 0),
-                       ((13, 3), -1)):
+    for shape, dim in (((3, 4), 0), ((3, 4), 1), ((2, 3, 4), -2), ((5,), 0), ((), 0), ((), -1), ((0, 3), 0), ((3, 0), 0),
+                       ((2, 70), 0), ((13, 3), -1)):
         yield Sample(make(*shape), dim)
 
 
@@ -132,8 +139,8 @@ op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 op("aten::_linear_scan(Tensor self, Tensor decay, int dim) -> Tensor",
    kernel="linear_scan", types="float", variants="method", shape=lambda self, decay, dim: meta(self.shape, self.dtype),
    grad={"self, decay": _linear_back},
-   samples=lambda make: [Sample(make(3, 4), make(3, 4), 0), Sample(make(3, 4), make(3, 4), -1), Sample(make(2, 3, 2), make(2, 3, 2), 1),
-                         Sample(make(), make(), 0), Sample(make(0, 2), make(0, 2), 0)], domain=(-1, 1),
+   samples=lambda make: [Sample(make(3, 4), make(3, 4), 0), Sample(make(3, 4), make(3, 4), -1),
+                         Sample(make(2, 3, 2), make(2, 3, 2), 1), Sample(make(), make(), 0), Sample(make(0, 2), make(0, 2), 0)], domain=(-1, 1),
    doc="h[k] = self[k] + decay[k] * h[k - 1] along dim, with nothing before the first. The derivative of cumprod.")
 
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):

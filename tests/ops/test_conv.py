@@ -1,0 +1,87 @@
+"""Rules of convolution and pooling that the sweep over the op table cannot know."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.nn import functional as F
+from tinygrad_ext.ops.conv import _reference
+
+
+def randn(*shape, dtype=tg.float64):
+    return tg.randn(shape, dtype=dtype)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 3), (4, 4), (7, 7), (8, 8), (5, 33), (30, 70)], ids=str)
+@pytest.mark.parametrize("channels, outputs", [(1, 1), (1, 17), (3, 8), (70, 9)])
+def test_every_block_shape_equals_the_definition(size, channels, outputs):
+    x, w = randn(5, channels, *size), randn(outputs, channels, 3, 3)
+    want = _reference(x.numpy(), w.numpy(), padding=1)
+    assert abs(F.conv2d(x, w, padding=1).numpy() - want).max() < 1e-10
+
+
+def test_gradients_do_not_depend_on_the_number_of_threads():
+    before = tg.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 3):
+            tg.manual_seed(0)
+            tg.set_num_threads(threads)
+            x, w = randn(9, 16, 12, 12, dtype=tg.float32), randn(20, 16, 3, 3, dtype=tg.float32)
+            y = F.conv2d(x.requires_grad_(), w.requires_grad_(), padding=1)
+            results.append([y, *tg.autograd.grad(y.sum() + (y * y).sum(), (x, w))])
+    finally:
+        tg.set_num_threads(before)
+    for one, three in zip(*results):
+        assert bool((one == three).all())
+
+
+def test_images_far_from_each_other_in_memory_are_read_right():
+    x, w = randn(2, 3, 6, 6), randn(4, 3, 3, 3)
+    want = F.conv2d(x, w)
+    assert bool((F.conv2d(x.permute(2, 3, 0, 1).contiguous().permute(2, 3, 0, 1), w) == want).all())
+
+
+def test_the_weight_gradient_needs_no_input_gradient():
+    x, w = randn(2, 3, 6, 6), randn(4, 3, 3, 3).requires_grad_()
+    (grad,) = tg.autograd.grad(F.conv2d(x, w).sum(), (w,))
+    assert grad.shape == w.shape
+
+
+@pytest.mark.parametrize("size", [2 ** 33, 2 ** 62], ids=str)
+def test_huge_windows_are_refused(size):
+    with pytest.raises(RuntimeError):
+        F.conv2d(tg.zeros((1, 1, 4, 4)), tg.zeros((1, 1, 1, 1)), padding=size)
+    with pytest.raises(RuntimeError):
+        F.max_pool2d(tg.zeros((1, 1, 4, 4)), size)
+
+
+def test_the_private_maps_check_sizes():
+    x, w = tg.zeros((1, 2, 5, 5)), tg.zeros((3, 2, 3, 3))
+    window = ([1, 1], [0, 0], [1, 1], 1)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        tg.zeros((1, 4, 3, 3))._conv_input_grad(w, (1, 2, 5, 5), *window)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        tg.zeros((2, 3, 3, 3))._conv_weight_grad(x, (3, 2, 3, 3), *window)
+
+
+def test_max_pool_propagates_nan_and_ignores_padding():
+    x = tg.full((1, 1, 3, 3), -5.0)
+    x[0, 0, 1, 1] = float("nan")
+    out = F.max_pool2d(x, 2, 1)
+    assert bool(tg.isnan(out).all())
+    assert F.max_pool2d(tg.full((1, 1, 2, 2), -5.0), 2, 2, 1).max().item() == -5
+
+
+def test_max_pool_gives_indices_on_request():
+    x = tg.arange(16.0).reshape(1, 1, 4, 4)
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    assert values.flatten().tolist() == [5, 7, 13, 15]
+    assert indices.flatten().tolist() == [5, 7, 13, 15]
+    assert isinstance(F.max_pool2d(x, 2), tg.Tensor)
+
+
+def test_indices_outside_the_plane_are_refused():
+    with pytest.raises(RuntimeError, match="max index"):
+        tg.zeros((1, 2))._max_pool_gather(tg.tensor([[0, 2]]), 1)
+    with pytest.raises(RuntimeError, match="max index"):
+        tg.zeros((1, 2))._max_pool_backward(tg.tensor([[-1, 0]]), (1, 2), 1)

@@ -1,0 +1,116 @@
+"""Rules of the matrix products that the sweep over the op table cannot know."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tinygrad_ext as tg
+
+SIZES = ((2, 8, 4), (1, 300, 200), (200, 300, 1), (1, 5000, 1), (33, 65, 17), (130, 140, 150), (300, 40, 520))
+
+
+def randn(*shape, dtype=tg.float64):
+    return tg.randn(shape, dtype=dtype)
+
+
+def by_hand(a, b):
+    """Product by the broadcast definition, without BLAS."""
+    return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+
+
+def strided(t):
+    """t's elements at every second place of a larger tensor."""
+    room = tg.zeros((2 * t.shape[0], 2 * t.shape[1]), dtype=t.dtype)
+    room[::2, ::2] = t
+    return room[::2, ::2]
+
+
+@pytest.mark.parametrize("m, k, n", SIZES)
+def test_every_size_and_layout_equals_the_definition(m, k, n):
+    a, b = randn(m, k), randn(k, n)
+    want = by_hand(a, b)
+    for x in (a, a.t().contiguous().t(), strided(a)):
+        for y in (b, b.t().contiguous().t(), strided(b)):
+            assert tg.allclose(x @ y, want, rtol=1e-10, atol=1e-10)
+
+
+def test_operands_with_equal_or_no_strides_are_read_right():
+    row = randn(1, 40)
+    b = randn(40, 30)
+    assert tg.allclose(row.expand(50, 40) @ b, by_hand(row, b).expand(50, 30))
+    column = randn(40, 1)
+    assert tg.allclose(randn(3, 40) @ column.expand(40, 30) * 0, tg.zeros((3, 30), dtype=tg.float64))
+
+
+@pytest.mark.parametrize("m, k, n", [(512, 256, 64), (64, 256, 512), (300, 300, 300), (1, 2000, 3000), (3000, 2000, 1)])
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+def test_result_does_not_depend_on_the_number_of_threads(m, k, n, dtype):
+    a, b = randn(m, k, dtype=dtype), randn(k, n, dtype=dtype)
+    before = tg.get_num_threads()
+    try:
+        tg.set_num_threads(1)
+        one = a @ b
+        tg.set_num_threads(3)
+        assert bool((a @ b == one).all())
+    finally:
+        tg.set_num_threads(before)
+
+
+def test_beta_zero_does_not_read_self():
+    a, b = randn(3, 40), randn(40, 3)
+    start = tg.full((3, 3), float("nan"), dtype=tg.float64)
+    assert tg.allclose(tg.addmm(start, a, b, beta=0), a @ b)
+    assert tg.allclose(start.addmm_(a, b, beta=0), a @ b)
+
+
+def test_out_may_be_strided_or_an_operand():
+    a, b = randn(20, 20), randn(20, 20)
+    want = a @ b
+    out = tg.zeros((20, 40), dtype=tg.float64)[:, ::2]
+    tg.mm(a, b, out=out)
+    assert tg.allclose(out, want)
+    turned = tg.zeros((20, 20), dtype=tg.float64).t()
+    tg.mm(a, b, out=turned)
+    assert tg.allclose(turned, want)
+    tg.mm(a, b, out=a)
+    assert tg.allclose(a, want)
+
+
+def test_integers_wrap_instead_of_saturating():
+    a = tg.full((1, 5), 100, dtype=tg.uint8)
+    assert (a @ a.t()).item() == 5 * 100 * 100 % 256
+
+
+def test_nan_and_infinity_pass_through_every_path():
+    for n in (4, 40, 200):
+        a, b = tg.ones((n, n)), tg.zeros((n, n))
+        a[0, 0] = float("inf")
+        assert bool(tg.isnan((a @ b)[0]).all())
+        assert not bool(tg.isnan((a @ b)[1:]).any())
+
+
+def test_readonly_target_is_refused():
+    numpy = pytest.importorskip("numpy")
+    array = numpy.zeros((2, 2), numpy.float32)
+    array.flags.writeable = False
+    with pytest.warns(UserWarning):
+        target = tg.from_numpy(array)
+    if target.data_ptr() == array.ctypes.data:
+        with pytest.raises(RuntimeError, match="read-only"):
+            tg.mm(tg.ones((2, 2)), tg.ones((2, 2)), out=target)
+
+
+def test_products_work_without_a_blas():
+    code = ("import tinygrad_ext.core.blas as b; b._candidates = lambda: []\n"
+            "import tinygrad_ext as tg; a = tg.ones((40, 50)); assert (a @ a.t()).sum().item() == 40 * 40 * 50\n"
+            "assert b.blas_info()['library'] is None")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_einsum_takes_operands_as_a_list_and_as_sublists():
+    a, b = randn(2, 3), randn(3, 4)
+    want = a @ b
+    assert tg.allclose(tg.einsum("ij,jk->ik", [a, b]), want)
+    assert tg.allclose(tg.einsum(a, [0, 1], b, [1, 2], [0, 2]), want)
+    assert tg.allclose(tg.einsum(a, [0, 1], b, [1, 2]), want)

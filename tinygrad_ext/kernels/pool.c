@@ -1,0 +1,141 @@
+/* Loops of pooling. See pool.h. */
+#include "pool.h"
+#include "types.h"
+
+#define POOL(T, name, LOWEST, SUM)                                                                                      \
+    static void max_window_##name(const tgx_pool *p, const T *plane, ptrdiff_t i, ptrdiff_t j, T *out, int64_t *at) {    \
+        T best = LOWEST;                                                                                                 \
+        ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[j];                                                            \
+        for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y += p->step_y)                                                   \
+            for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x += p->step_x) {                                             \
+                T value = plane[y * p->width + x];                                                                       \
+                if (value > best || value != value) best = value, where = y * p->width + x;                              \
+            }                                                                                                            \
+        *out = best, *at = where;                                                                                        \
+    }                                                                                                                    \
+    /* Windows of two by two side by side, the commonest: four comparisons without inner loops. */                      \
+    static void max_pairs_##name(const tgx_pool *p, const T *plane, ptrdiff_t i, T *out, int64_t *at) {                  \
+        const ptrdiff_t top = p->y_lo[i] * p->width, w = p->width;                                                       \
+        for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                        \
+            ptrdiff_t where = top + 2 * j, found = where;                                                                \
+            T best = LOWEST;                                                                                             \
+            const ptrdiff_t steps[4] = {0, 1, w, w + 1};                                                                 \
+            for (int k = 0; k < 4; k++) {                                                                                \
+                T value = plane[where + steps[k]];                                                                       \
+                int better = (value > best) | (value != value);                                                          \
+                best = better ? value : best, found = better ? where + steps[k] : found;                                 \
+            }                                                                                                            \
+            out[j] = best, at[j] = found;                                                                                \
+        }                                                                                                                \
+    }                                                                                                                    \
+    static void max_##name(const tgx_pool *p, const T *plane, T *out, int64_t *at) {                                     \
+        const int pairs = by_pairs(p);                                                                                   \
+        for (ptrdiff_t i = 0; i < p->rows; i++, out += p->cols, at += p->cols) {                                         \
+            if (pairs && p->y_hi[i] - p->y_lo[i] == 2) max_pairs_##name(p, plane, i, out, at);                           \
+            else                                                                                                         \
+                for (ptrdiff_t j = 0; j < p->cols; j++) max_window_##name(p, plane, i, j, out + j, at + j);              \
+        }                                                                                                                \
+    }                                                                                                                    \
+    static void mean_##name(const tgx_pool *p, const T *plane, T *out) {                                                 \
+        for (ptrdiff_t i = 0; i < p->rows; i++)                                                                          \
+            for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                    \
+                SUM sum = 0;                                                                                             \
+                for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                                      \
+                    for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x++) sum += plane[y * p->width + x];                  \
+                SUM count = (SUM)(p->divisor ? p->divisor : p->y_count[i] * p->x_count[j]);                              \
+                *out++ = count ? (T)(sum / count) : (T)0;                                                                \
+            }                                                                                                            \
+    }
+
+/* Whether all windows are two columns wide, side by side from column 0 on. */
+static int by_pairs(const tgx_pool *p) {
+    if (p->step_y != 1 || p->step_x != 1) return 0;
+    for (ptrdiff_t j = 0; j < p->cols; j++)
+        if (p->x_lo[j] != 2 * j || p->x_hi[j] != 2 * j + 2) return 0;
+    return 1;
+}
+
+POOL(uint8_t, u8, 0, int64_t)
+POOL(int8_t, i8, INT8_MIN, int64_t)
+POOL(int16_t, i16, INT16_MIN, int64_t)
+POOL(int32_t, i32, INT32_MIN, int64_t)
+POOL(int64_t, i64, INT64_MIN, int64_t)
+POOL(float, f32, -__builtin_inff(), float)
+POOL(double, f64, -__builtin_inf(), double)
+
+#define EACH(dtype, call)                    \
+    switch (dtype) {                         \
+    case TGX_U8: call(uint8_t, u8); break;   \
+    case TGX_I8: call(int8_t, i8); break;    \
+    case TGX_I16: call(int16_t, i16); break; \
+    case TGX_I32: call(int32_t, i32); break; \
+    case TGX_I64: call(int64_t, i64); break; \
+    case TGX_F32: call(float, f32); break;   \
+    case TGX_F64: call(double, f64); break;  \
+    }
+
+void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
+    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+#define MAX(T, name) \
+    for (ptrdiff_t k = lo; k < hi; k++) max_##name(p, (const T *)src + k * n, (T *)out + k * m, at + k * m)
+    EACH(dtype, MAX)
+}
+
+void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {
+    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+#define MEAN(T, name) \
+    for (ptrdiff_t k = lo; k < hi; k++) mean_##name(p, (const T *)src + k * n, (T *)out + k * m)
+    EACH(dtype, MEAN)
+}
+
+#define FLOATING(T, name)                                                                                           \
+    static void spread_##name(const tgx_pool *p, const T *src, T *out) {                                            \
+        memset(out, 0, p->height * p->width * sizeof(T));                                                           \
+        for (ptrdiff_t i = 0; i < p->rows; i++)                                                                     \
+            for (ptrdiff_t j = 0; j < p->cols; j++, src++) {                                                        \
+                T count = (T)(p->divisor ? p->divisor : p->y_count[i] * p->x_count[j]), share = *src / count;       \
+                for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                                 \
+                    for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x++) out[y * p->width + x] += share;             \
+            }                                                                                                       \
+    }                                                                                                               \
+    static int scatter_##name(ptrdiff_t n, ptrdiff_t m, const T *src, const int64_t *at, T *out) {                  \
+        memset(out, 0, n * sizeof(T));                                                                              \
+        for (ptrdiff_t i = 0; i < m; i++) {                                                                         \
+            if (at[i] < 0 || at[i] >= n) return TGX_INDEX;                                                          \
+            out[at[i]] += src[i];                                                                                   \
+        }                                                                                                           \
+        return 0;                                                                                                   \
+    }                                                                                                               \
+    static int gather_##name(ptrdiff_t n, ptrdiff_t m, const T *src, const int64_t *at, T *out) {                   \
+        for (ptrdiff_t i = 0; i < m; i++) {                                                                         \
+            if (at[i] < 0 || at[i] >= n) return TGX_INDEX;                                                          \
+            out[i] = src[at[i]];                                                                                    \
+        }                                                                                                           \
+        return 0;                                                                                                   \
+    }
+
+FLOATING(float, f32)
+FLOATING(double, f64)
+
+void tgx_pool_spread(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {
+    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+    for (ptrdiff_t k = lo; k < hi; k++)
+        if (dtype == TGX_F32) spread_f32(p, (const float *)src + k * m, (float *)out + k * n);
+        else spread_f64(p, (const double *)src + k * m, (double *)out + k * n);
+}
+
+int tgx_pool_scatter(int dtype, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n, ptrdiff_t m, const void *src, const int64_t *at, void *out) {
+    int code = 0;
+    for (ptrdiff_t k = lo; k < hi && !code; k++)
+        if (dtype == TGX_F32) code = scatter_f32(n, m, (const float *)src + k * m, at + k * m, (float *)out + k * n);
+        else code = scatter_f64(n, m, (const double *)src + k * m, at + k * m, (double *)out + k * n);
+    return code;
+}
+
+int tgx_pool_gather(int dtype, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n, ptrdiff_t m, const void *src, const int64_t *at, void *out) {
+    int code = 0;
+    for (ptrdiff_t k = lo; k < hi && !code; k++)
+        if (dtype == TGX_F32) code = gather_f32(n, m, (const float *)src + k * n, at + k * m, (float *)out + k * m);
+        else code = gather_f64(n, m, (const double *)src + k * n, at + k * m, (double *)out + k * m);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* Pooling of planes: largest or mean of each window. Windows are given by tables, one entry for each row and column
+ * of the result, so that regular and adaptive windows are the same to the loops. */
+#ifndef TGX_POOL_H
+#define TGX_POOL_H
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    ptrdiff_t height, width, rows, cols;
+    /* window (i, j) holds rows [y_lo[i], y_hi[i]) in steps of step_y, likewise columns; a mean divides by
+     * y_count[i] * x_count[j], or by divisor unless that is 0 */
+    const ptrdiff_t *y_lo, *y_hi, *y_count, *x_lo, *x_hi, *x_count;
+    ptrdiff_t step_y, step_x;
+    int64_t divisor;
+} tgx_pool;
+
+/* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane. NaN wins. */
+void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at);
+void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);
+/* The transpose of mean, for floating dtypes: src has the result's planes, out the input's and is zeroed here. */
+void tgx_pool_spread(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);
+
+/* Planes of `n` elements, windows of `m`: out[at[i]] += src[i], and out[i] = src[at[i]]. TGX_INDEX for a place outside. */
+int tgx_pool_scatter(int dtype, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n, ptrdiff_t m, const void *src, const int64_t *at, void *out);
+int tgx_pool_gather(int dtype, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n, ptrdiff_t m, const void *src, const int64_t *at, void *out);
+#endif

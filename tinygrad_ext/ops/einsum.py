@@ -1,0 +1,334 @@
+"""Sums over products of tensors, written by subscripts: einsum and tensordot.
+
+A product of two operands becomes one batched matrix product: subscripts in both and in what follows are the batch,
+those in both and nowhere else are summed by the product, the others are its rows and columns.
+"""
+
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DOTS = len(LETTERS)        # dimensions of the ellipsis are numbered from here on
+
+
+# ---- reading the equation ------------------------------------------------------------------------------------------
+
+
+def _term(text, start, operand):
+    """Subscripts of one operand (or of the output) as numbers, None for the ellipsis; spaces are ignored."""
+    out, i = [], 0
+    while i < len(text):
+        c = text[i]
+        if c == " ":
+            pass
+        elif c == ".":
+            if None in out:
+                raise RuntimeError(f"einsum(): found '.' for {operand} for which an ellipsis was already found")
+            if text[i:i + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for {operand} that is not part of any ellipsis")
+            out.append(None)
+            i += 2
+        elif c in LETTERS:
+            out.append(LETTERS.index(c))
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be "
+                               f"in [a-zA-Z], got '{c}'")
+        i += 1
+    return out
+
+
+def _parse(equation, count):
+    """Terms of the operands, and of the output or None when there is no arrow."""
+    left, arrow, right = equation.partition("->")
+    texts = left.split(",")
+    if len(texts) < count:
+        raise RuntimeError(f"einsum(): more operands were provided than specified in the equation: '{equation}' names {len(texts)}, "
+                           f"got {count}")
+    if len(texts) > count:
+        raise RuntimeError(f"einsum(): fewer operands were provided than specified in the equation: '{equation}' names "
+                           f"{len(texts)}, got {count}")
+    terms, start = [], 0
+    for i, text in enumerate(texts):
+        terms.append(_term(text, start, f"operand {i}"))
+        start += len(text) + 1
+    return terms, _term(right, len(left) + 2, "the output") if arrow else None
+
+
+def _expand_dots(terms, output, operands):
+    """Replace each ellipsis by numbers, counted from the last dimension, and work out a missing output."""
+    widths = []
+    for i, (term, t) in enumerate(zip(terms, operands)):
+        named = sum(s is not None for s in term)
+        if named > t.dim() or (named < t.dim() and None not in term):
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
+                               f"({t.dim()}) for operand {i} and no ellipsis was given" if None not in term else
+                               f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
+                               f"({t.dim()}) for operand {i}")
+        widths.append(t.dim() - named if None in term else 0)
+    widest = max(widths, default=0)
+    dots = list(range(_DOTS, _DOTS + widest))
+
+    def filled(term, width):
+        return [s for part in term for s in (dots[widest - width:] if part is None else [part])]
+
+    filled_terms = [filled(t, w) for t, w in zip(terms, widths)]
+    if output is None:
+        seen = [s for t in filled_terms for s in t]
+        return filled_terms, dots + sorted({s for s in seen if s < _DOTS and seen.count(s) == 1})
+    return filled_terms, filled(output, widest)
+
+
+def _name(s):
+    return LETTERS[s] if s < _DOTS else "..."
+
+
+def _sizes(terms, operands):
+    """Size of every subscript; sizes must agree, or be 1 and repeat."""
+    sizes = {}
+    for i, (term, t) in enumerate(zip(terms, operands)):
+        own = {}
+        for s, size in zip(term, t.shape):
+            if own.setdefault(s, size) != size:
+                raise RuntimeError(f"einsum(): subscript {_name(s)} is repeated for operand {i} but the sizes don't match, {size} != "
+                                   f"{own[s]}")
+            if sizes.get(s, 1) == 1:
+                sizes[s] = size
+            elif size not in (1, sizes[s]):
+                raise RuntimeError(f"einsum(): subscript {_name(s)} has size {size} for operand {i} which does not broadcast with "
+                                   f"previously seen size {sizes[s]}")
+    return sizes
+
+
+def _check_output(output, sizes):
+    for s in output:
+        if output.count(s) > 1:
+            raise RuntimeError(f"einsum(): output subscript {_name(s)} appears more than once in the output")
+        if s not in sizes:
+            raise RuntimeError(f"einsum(): output subscript {_name(s)} does not appear in the equation for any input operand")
+
+
+# ---- computing -----------------------------------------------------------------------------------------------------
+
+
+def _without_repeats(t, term):
+    """Diagonals in place of repeated subscripts."""
+    term = list(term)
+    for s in list(term):
+        while term.count(s) > 1:
+            first = term.index(s)
+            second = term.index(s, first + 1)
+            t = t.diagonal(0, first, second)
+            term = [x for k, x in enumerate(term) if k not in (first, second)] + [s]
+    return t, term
+
+
+def _sum_out(t, term, keep):
+    """Sum over the subscripts that nothing else needs."""
+    gone = [i for i, s in enumerate(term) if s not in keep]
+    return (t.sum(gone), [s for s in term if s in keep]) if gone else (t, term)
+
+
+def _arranged(t, term, order):
+    """Dimensions in the given order, of size 1 where the operand lacks one."""
+    present = [s for s in order if s in term]
+    places = [term.index(s) for s in present]
+    if places != list(range(len(places))):
+        t = t.permute(places)
+    for i, s in enumerate(order):
+        if s not in term:
+            t = t.unsqueeze(i)
+    return t
+
+
+def _count(sizes, subscripts):
+    n = 1
+    for s in subscripts:
+        n *= sizes[s]
+    return n
+
+
+def _product(a, a_term, b, b_term, keep):
+    """One pair: (..., rows, summed) by (..., summed, columns)."""
+    a, a_term = _sum_out(a, a_term, keep | set(b_term))
+    b, b_term = _sum_out(b, b_term, keep | set(a_term))
+    own = {"a": dict(zip(a_term, a.shape)), "b": dict(zip(b_term, b.shape))}
+    summed = [s for s in a_term if s in b_term and s not in keep]
+    if any(own["a"][s] != own["b"][s] for s in summed):     # one of them repeats: sum it alone
+        alone = {s for s in summed if own["a"][s] != own["b"][s]}
+        a, a_term = _sum_out(a, a_term, set(a_term) - {s for s in alone if own["a"][s] != 1})
+        b, b_term = _sum_out(b, b_term, set(b_term) - {s for s in alone if own["b"][s] != 1})
+        a, a_term = _sum_out(a, a_term, set(a_term) - alone)
+        b, b_term = _sum_out(b, b_term, set(b_term) - alone)
+        return _product(a, a_term, b, b_term, keep)
+    batch = [s for s in a_term if s in b_term and s in keep]
+    rows, cols = [s for s in a_term if s not in b_term], [s for s in b_term if s not in a_term]
+    if not summed:
+        order = batch + rows + cols
+        return _arranged(a, a_term, order) * _arranged(b, b_term, order), order
+    left = _arranged(a, a_term, batch + rows + summed)
+    right = _arranged(b, b_term, batch + summed + cols)
+    n, a_sizes, b_sizes = len(batch), own["a"], own["b"]
+    if len(rows) != 1 or len(summed) != 1:
+        left = left.reshape((*left.shape[:n], _count(a_sizes, rows), _count(a_sizes, summed)))
+    if len(cols) != 1 or len(summed) != 1:
+        right = right.reshape((*right.shape[:n], _count(b_sizes, summed), _count(b_sizes, cols)))
+    out = left.matmul(right)
+    if len(rows) != 1 or len(cols) != 1:
+        out = out.reshape((*out.shape[:n], *[a_sizes[s] for s in rows], *[b_sizes[s] for s in cols]))
+    return out, batch + rows + cols
+
+
+def _contract(terms, output, operands):
+    sizes = _sizes(terms, operands)
+    _check_output(output, sizes)
+    (out, term), *rest = [_without_repeats(t, term) for t, term in zip(operands, terms)]
+    for i, (t, other) in enumerate(rest):
+        later = {s for _, x in rest[i + 1:] for s in x}
+        out, term = _product(out, term, t, other, set(output) | later)
+    out, term = _sum_out(out, term, set(output))
+    places = [term.index(s) for s in output]
+    return out if places == list(range(len(places))) else out.permute(places)
+
+
+def _einsum(equation, tensors, path=None):
+    """einsum by equation string. `path` is accepted: the operands are taken from left to right."""
+    terms, output = _parse(equation, len(tensors))
+    if not tensors:
+        raise ValueError(_NOTHING)
+    return _contract(*_expand_dots(terms, output, tensors), tensors)
+
+
+_NOTHING = ("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts "
+            "list, as in einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2])")
+
+
+def _subscripts(given):
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(_NOTHING)
+    for s in given:
+        if s is not Ellipsis and (not isinstance(s, int) or not 0 <= s < _DOTS):
+            raise ValueError(f"einsum(): subscript in subscript list is not within the valid range [0, {_DOTS}), got {s!r}")
+    return [None if s is Ellipsis else s for s in given]
+
+
+def _einsum_lists(operands):
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]): numbers for subscripts, the output's at the end or left away."""
+    from tinygrad_ext import Tensor
+
+    if len(operands) < 2 or not isinstance(operands[0], Tensor):
+        raise ValueError(_NOTHING)
+    output = _subscripts(operands[-1]) if len(operands) % 2 else None
+    pairs = operands[:len(operands) // 2 * 2]
+    tensors = list(pairs[::2])
+    if not all(isinstance(t, Tensor) for t in tensors):
+        raise ValueError(_NOTHING)
+    return _contract(*_expand_dots([_subscripts(s) for s in pairs[1::2]], output, tensors), tensors)
+
+
+# ---- tensordot -----------------------------------------------------------------------------------------------------
+
+
+def _dot_dims(a, b, dims):
+    """The dimensions to sum over, as two lists."""
+    if isinstance(dims, (tuple, list)):
+        first, second = [list(d) if isinstance(d, (tuple, list)) else [d] for d in dims] if len(dims) == 2 else (dims[0], [])
+    elif hasattr(dims, "tolist") and dims.numel() > 1:
+        first, second = dims.tolist()
+    else:
+        n = int(dims)
+        if n < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={n}")
+        if n > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={n} for tensors of {a.dim()} and {b.dim()} "
+                               "dimensions")
+        return list(range(-n, 0)), list(range(n))
+    if len(first) != len(second):
+        raise RuntimeError(f"both dimension lists should have same length: tensordot() got {list(first)} and {list(second)}")
+    return first, second
+
+
+def _tensordot(a, b, dims):
+    from tinygrad_ext.ops.shapes import wrapped
+
+    first, second = _dot_dims(a, b, dims)
+    a_term, b_term = list(range(a.dim())), list(range(a.dim(), a.dim() + b.dim()))
+    for i, j in zip(first, second):
+        x, y = wrapped(i, a.dim()), wrapped(j, b.dim())
+        if b_term[y] < a.dim() or a_term[x] in b_term:
+            raise RuntimeError(f"dim {x if a_term[x] in b_term else y} appears multiple times in the list of dims")
+        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {i} and second has size "
+                               f"{b.shape[y]} in dim {j}")
+        b_term[y] = a_term[x]
+    output = [s for s in a_term if s not in b_term] + [s for s in b_term if s not in a_term]
+    return _contract([a_term, b_term], output, [a, b])
+
+
+# ---- records -------------------------------------------------------------------------------------------------------
+
+
+def _samples(make):
+    for equation, *shapes in (
+            ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ii->i", (3, 3)),
+            ("ii", (3, 3)), ("ij->ji", (2, 3)), ("i,j->ij", (2,), (3,)), ("i,i->", (3,), (3,)), ("...ij,...jk->...ik", (2, 1, 2, 3), (3, 3, 2)),
+            ("ij->j", (2, 3)), ("b...,b...->...", (2, 3), (2, 3)), ("ij,ij->ij", (2, 3), (1, 3)), ("ab,bc,cd->ad", (2, 3), (3, 2), (2, 2)),
+            ("bhid,bhjd->bhij", (1, 2, 3, 4), (1, 2, 2, 4)), ("a b , b -> a", (2, 3), (3,)), ("ij,kj->", (2, 3), (2, 3)), ("->", ())):
+        yield Sample(equation, *[make(*s, low=-2, high=2) for s in shapes])
+
+
+def _list_samples(make):
+    yield Sample(make(2, 3), [0, 1], make(3, 4), [1, 2], [0, 2])
+    yield Sample(make(2, 3), [0, 1])
+    yield Sample(make(2, 2, 3), [Ellipsis, 1], [1, Ellipsis])
+
+
+def _dot_samples(make):
+    yield Sample(make(2, 3, 4, low=-2, high=2), make(3, 4, 2, low=-2, high=2))
+    yield Sample(make(2, 3, low=-2, high=2), make(3, 2, low=-2, high=2), 1)
+    yield Sample(make(2, 3), make(4), dims=0)
+    yield Sample(make(2, 3, 4, low=-2, high=2), make(4, 5, 2, low=-2, high=2), dims=([0, 2], [2, 0]))
+
+
+def _dot_reference(a, b, dims=2):
+    import numpy
+
+    return numpy.tensordot(a, b, dims)
+
+
+def _call(*args):
+    def call():
+        import tinygrad_ext as tg
+
+        return tg.einsum(*[tg.zeros(a) if isinstance(a, tuple) else a for a in args])
+
+    return call
+
+
+op("aten::einsum(str equation, Tensor[] operands, *, int[]? path=None) -> Tensor",
+   compose=_einsum, variants="function", tags="varargs", types="int float half complex", samples=_samples, reference="numpy.einsum",
+   errors=[(_call("ij,jk->ik", (2, 3), (4, 4)), RuntimeError, "einsum(): subscript j has size 4 for operand 1 which does not "
+            "broadcast with previously seen size 3"),
+           (_call("ij->", (2, 3), (2, 3)), RuntimeError, "more operands were provided than specified in the equation"),
+           (_call("ij,jk->ik", (2, 3)), RuntimeError, "fewer operands were provided than specified in the equation"),
+           (_call("ijk->ik", (2, 3)), RuntimeError, "the number of subscripts in the equation (3) does not match the number of "
+            "dimensions (2) for operand 0 and no ellipsis was given"),
+           (_call("ij->ii", (2, 3)), RuntimeError, "output subscript i appears more than once in the output"),
+           (_call("ij->ik", (2, 3)), RuntimeError, "output subscript k does not appear in the equation for any input operand"),
+           (_call("i1->i", (2, 3)), RuntimeError, "invalid subscript given at index 1 in the equation string"),
+           (_call("i...j...->i", (2, 3)), RuntimeError, "found '.' for operand 0 for which an ellipsis was already found"),
+           (_call("i..->i", (2, 3)), RuntimeError, "found '.' for operand 0 that is not part of any ellipsis"),
+           (_call("ii->i", (2, 3)), RuntimeError, "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
+           (_call("ij"), ValueError, "must specify the equation string and at least one operand")],
+   doc="Sum of products over subscripts: 'ij,jk->ik' is a matrix product. Without '->' the output has the subscripts that appear "
+       "once, in alphabetical order; '...' stands for dimensions that broadcast.")
+
+op("aten::einsum.sublists(Any[] operands) -> Tensor",
+   compose=_einsum_lists, variants="function", tags="varargs", types="int float half complex", samples=_list_samples,
+   reference="numpy.einsum",
+   errors=[(_call(3), ValueError, "must specify the equation string and at least one operand"),
+           (_call((2, 3), [0, 60], [1, 0]), ValueError, "subscript in subscript list is not within the valid range [0, 52)")],
+   doc="einsum(a, [0, 1], b, [1, 2], [0, 2]): subscripts given as numbers after each operand.")
+
+op("aten::tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
+   compose=_tensordot, variants="function out", types="int float half complex", samples=_dot_samples, reference=_dot_reference,
+   doc="Sum over pairs of dimensions: the last `dims` of a with the first of b, or those in two lists.")
