@@ -41,7 +41,8 @@ DIRECTIVES = {
 MORE_SOURCES = {
     "core/random": ["kernels/random_sample.c"],
     "core/blas": ["kernels/gemm.c"],
-    "core/copy": ["kernels/casts.c"],
+    "core/copy": ["kernels/casts.c", "kernels/planes.c",
+                  *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512"))],
     "core/node": ["core/frames.c"],
 }
 LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}

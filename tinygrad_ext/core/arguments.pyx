@@ -374,7 +374,7 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
     for at in sorted(values):
         s = &op.args[at]
         v = values[at]
-        if _accepts(s, <PyObject *>v) or (s.flags & F_LIST and s.kind == A_INT and _is_int(v)):
+        if _accepts(s, <PyObject *>v) or (at == op.npositional - 1 and _packs(s) and _is_int(v)):
             continue
         where = f"argument '{_python_name(op, at, method)}'"
         if not s.flags & F_KEYWORD:

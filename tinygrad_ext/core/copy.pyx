@@ -3,9 +3,12 @@
 from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
-from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
+from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, shape_text, view, write_scalar
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F16, TGX_F64, tgx_loop, tgx_scalar
+
+cdef extern from "planes.h" nogil:
+    tgx_plane tgx_copy_plane(int size)
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
@@ -31,9 +34,13 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
     if dst.place != 0 or src.place != 0:
         return 0
-    if dst.storage is src.storage and dst.data != src.data and dst.count > 1 and src.count > 1:
+    if dst.storage is src.storage and dst.count > 1 and src.count > 1:
+        if same_window(dst, src):
+            return 0
         src = clone(src)
     iter_begin(&it, dst.sizes, dst.rank)
+    if src.tid == dst.tid:
+        it.plane = tgx_copy_plane(ITEMSIZE[dst.tid])
     iter_add(&it, dst.data, dst.sizes, dst.strides, dst.rank, ITEMSIZE[dst.tid])
     iter_add(&it, src.data, src.sizes, src.strides, src.rank, ITEMSIZE[src.tid])
     if it.numel > GRAIN:
@@ -42,6 +49,17 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     else:
         iter_run(&it, loop, NULL)
     return 0
+
+
+cdef bint same_window(Tensor a, Tensor b) noexcept:
+    """Whether both show the same elements in the same places."""
+    cdef int i
+    if a.data != b.data or a.rank != b.rank or a.tid != b.tid:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i] or a.strides[i] != b.strides[i]:
+            return False
+    return True
 
 
 cdef Tensor clone(Tensor t):

@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.dtype cimport dtype_of
-from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, Tensor, needs_grad, version_of
+from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of
 
 cdef extern from *:
     """
@@ -203,7 +203,7 @@ cdef object call_op(Op op, PyObject **args):
         _link_views(op, <object>args[op.tensors[0]], result)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
-    if tgx_thread_state.inference and op.kind != COMPOSITE:
+    if tgx_thread_state.inference and op.kind != COMPOSITE and <PyObject *>result != args[op.tensors[0]]:
         _mark_inference(result)
     return result
 
@@ -223,7 +223,8 @@ cdef int _link_views(Op op, object base, object result) except -1:
     t, b = <Tensor>result, <Tensor>base
     if t is b or t.storage is not b.storage:
         return 0
-    t.base = b.base if b.bits & DIFF_VIEW else b
+    # a view that was made a leaf by requires_grad_() is the base of its own views
+    t.base = b.base if b.bits & DIFF_VIEW and not b.bits & REQUIRES_GRAD else b
     t.bits |= DIFF_VIEW
     if tgx_thread_state.no_grad:
         t.bits |= DETACHED_VIEW

@@ -2,12 +2,14 @@
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, TGX_MAX_OPERANDS, int64_t, tgx_loop, tgx_scalar
 
 cdef extern from "iterate.h" nogil:
+    ctypedef void (*tgx_plane)(char **data, const ptrdiff_t *inner, const ptrdiff_t *outer, int64_t n0, int64_t n1) noexcept nogil
     ctypedef struct tgx_iter:
         int nop
         int ndim
         int64_t numel
         int64_t[TGX_MAX_DIMS] shape
         char *data[TGX_MAX_OPERANDS]
+        tgx_plane plane
 
 cdef enum:
     GRAIN = 32768          # elements below which a second thread, or letting go of the GIL, costs more than it gives

@@ -169,6 +169,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
         result = forward_into(op, args, <Tensor><object>out, True)
     else:
         result = forward(op, args, NULL)
+        if <PyObject *>result == args[op.tensors[0]]:
+            return result               # nothing to do, such as contiguous() of a contiguous tensor
         if not isinstance(result, Tensor):
             reserve_outputs(n, len(result))
     _save_results(n, op, result, mask)

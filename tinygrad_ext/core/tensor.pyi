@@ -236,6 +236,12 @@ class Tensor:
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
         """beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0."""
         ...
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        ...
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        ...
     @_overload
     def all(self) -> Tensor:
         """Whether no element is zero; True when there are none."""
@@ -374,6 +380,9 @@ class Tensor:
     def bernoulli_(self, p: Tensor, *, generator: _Generator | None = None) -> Tensor: ...
     def bfloat16(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as bfloat16."""
+        ...
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+        """How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs."""
         ...
     def bitwise_and(self, other: Tensor | _Scalar) -> Tensor:
         """Bits that both integers have."""
@@ -740,6 +749,9 @@ class Tensor:
     def geometric_(self, p: _float, *, generator: _Generator | None = None) -> Tensor:
         """geometric_: number of trials, of success probability p, up to the first success."""
         ...
+    def ger(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of another, as a matrix."""
+        ...
     def greater(self, other: Tensor | _Scalar) -> Tensor:
         """self > other, element by element."""
         ...
@@ -808,6 +820,9 @@ class Tensor:
         ...
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat."""
+        ...
+    def inner(self, other: Tensor) -> Tensor:
+        """Sums of products over the last dimensions of both tensors."""
         ...
     def int(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int32."""
@@ -1109,6 +1124,9 @@ class Tensor:
         ...
     def not_equal_(self, other: Tensor | _Scalar) -> Tensor:
         """self != other, element by element."""
+        ...
+    def outer(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of another, as a matrix."""
         ...
     @_overload
     def permute(self, dims: _Sequence[_int]) -> Tensor:
@@ -1430,6 +1448,9 @@ class Tensor:
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _topk_result:
         """The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64)."""
         ...
+    def trace(self) -> Tensor:
+        """Sum of the elements on the main diagonal of a matrix."""
+        ...
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
         ...
@@ -1474,6 +1495,12 @@ class Tensor:
         ...
     def uniform_(self, from_: _float = 0.0, to: _float = 1.0, *, generator: _Generator | None = None) -> Tensor:
         """uniform_: numbers in [from, to)."""
+        ...
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> _Any:
+        """The distinct elements in ascending order (or the distinct slices of a dimension); with return_inverse also where each element went, with return_counts how often each came."""
+        ...
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> _Any:
+        """The elements that differ from the one before them, in their order; unique without the sorting."""
         ...
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at the given place."""

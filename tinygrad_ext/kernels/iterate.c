@@ -7,6 +7,7 @@ void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
     it->nop = 0;
     it->ndim = ndim;
     it->tiled = 0;
+    it->plane = NULL;
     it->numel = 1;
     for (int d = 0; d < ndim; d++) {
         it->shape[d] = shape[ndim - 1 - d];
@@ -52,6 +53,14 @@ static int mergeable(const tgx_iter *it, int inner, int outer) {
     return 1;
 }
 
+/* Make the dimension in which the input lies closest the second one, so that a plane is the whole of a transposition. */
+static void second_by_input(tgx_iter *it) {
+    int best = 0;
+    for (int d = 1; d < it->ndim; d++)
+        if (absolute(it->strides[1][d]) < absolute(it->strides[1][best]) && it->strides[1][d]) best = d;
+    for (; best > 1; best--) swap_dims(it, best, best - 1);
+}
+
 void tgx_iter_plan(tgx_iter *it) {
     /* sizes of one say nothing: drop them */
     int n = 0;
@@ -79,6 +88,10 @@ void tgx_iter_plan(tgx_iter *it) {
         it->ndim = 1;
         it->shape[0] = 1;
         for (int k = 0; k < it->nop; k++) it->strides[k][0] = 0;
+    }
+    if (it->plane) {
+        second_by_input(it);
+        return;
     }
     /* a short inner row costs a call each few elements: put the longer of the two innermost inside */
     if (it->ndim > 1 && it->shape[0] < 8 && it->shape[1] > 4 * it->shape[0]) swap_dims(it, 0, 1);
@@ -109,17 +122,21 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
     char *row[TGX_MAX_OPERANDS];
     ptrdiff_t inner[TGX_MAX_OPERANDS];
     int64_t index[TGX_MAX_DIMS];
-    int first = it->tiled ? 2 : 1;
+    ptrdiff_t outer[TGX_MAX_OPERANDS];
+    int first = it->tiled || it->plane ? 2 : 1;
     if (it->numel == 0) return 0;
     for (int k = 0; k < it->nop; k++) {
         data[k] = it->data[k];
         inner[k] = it->strides[k][0];
+        outer[k] = it->ndim > 1 ? it->strides[k][1] : 0;
     }
     if (it->ndim == 1) return loop(data, inner, it->shape[0], aux);
     for (int d = first; d < it->ndim; d++) index[d] = 0;
     for (;;) {
-        int code;
-        if (it->tiled) {
+        int code = 0;
+        if (it->plane) {
+            it->plane(data, inner, outer, it->shape[0], it->shape[1]);
+        } else if (it->tiled) {
             code = run_tiles(it, data, loop, aux, inner);
         } else {
             for (int k = 0; k < it->nop; k++) row[k] = data[k];

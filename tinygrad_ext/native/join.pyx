@@ -14,6 +14,7 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.native.create cimport check_writable
 
 from tinygrad_ext.core.dtype import can_cast
 
@@ -75,6 +76,7 @@ cdef Tensor target(object out, object tensors, const int64_t *shape, int ndim, i
         raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_title(o.tid)}: together "
                         f"they make {dtype_title(dtype)}")
     prepare_out(o, shape, ndim, dtype)
+    check_writable(o, f"{name}()")
     return o
 
 

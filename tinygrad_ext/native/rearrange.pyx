@@ -11,10 +11,12 @@ from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
+from tinygrad_ext.core.pointwise cimport prepare_out
 from tinygrad_ext.core.tensor cimport (
-    Tensor, checked_numel, dtype_title, empty, empty_like, shape_text, view, wrap_dim_c,
+    CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, empty_like, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_I32, TGX_I64, TGX_MAX_DIMS, int32_t, int64_t, uint64_t
+from tinygrad_ext.native.create cimport check_writable
 from tinygrad_ext.native.window cimport diagonal, part
 
 
@@ -219,7 +221,7 @@ cdef struct Triangle:
 
 
 cdef int triangle_rows(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
-    """Rows lo .. hi of all matrices: copy what belongs to the triangle, zero the rest."""
+    """Rows lo .. hi of all matrices: copy what belongs to the triangle (unless in place), zero the rest."""
     cdef Triangle *job = <Triangle *>ctx
     cdef int64_t k, cut, width = job.columns * job.itemsize
     for k in range(lo, hi):
@@ -228,22 +230,49 @@ cdef int triangle_rows(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
         cut = (0 if cut < 0 else job.columns if cut > job.columns else cut) * job.itemsize
         if job.upper:
             memset(job.to + k * width, 0, cut)
-            memcpy(job.to + k * width + cut, job.src + k * width + cut, width - cut)
+            if job.to != job.src:
+                memcpy(job.to + k * width + cut, job.src + k * width + cut, width - cut)
         else:
-            memcpy(job.to + k * width, job.src + k * width, cut)
+            if job.to != job.src:
+                memcpy(job.to + k * width, job.src + k * width, cut)
             memset(job.to + k * width + cut, 0, width - cut)
     return 0
 
 
 cdef object triangle(PyObject **a, bint upper):
     cdef Tensor t = <Tensor><object>a[0], out
-    cdef Triangle job
-    cdef int64_t limit = <int64_t>1 << 60
     name = "triu" if upper else "tril"
     if t.rank < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got shape {shape_text(t)}")
+    if a[2] != <PyObject *>None:
+        return triangle_into(a, <Tensor><object>a[2], name)
     t = contiguous(t)
     out = empty(t.sizes, t.rank, t.tid)
+    run_triangle(a, out, t, upper)
+    return out
+
+
+cdef object triangle_into(PyObject **a, Tensor out, str name):
+    """The forms that write to a tensor: in place only zeros are written."""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef bint upper = name == "triu"
+    if out is not t:
+        prepare_out(out, t.sizes, t.rank, t.tid)
+    check_writable(out, name)
+    if out is t and t.bits & CONTIGUOUS:
+        run_triangle(a, t, t, upper)
+    else:
+        t = contiguous(t)
+        result = empty(t.sizes, t.rank, t.tid)
+        run_triangle(a, result, t, upper)
+        copy_into(out, result)
+    return out
+
+
+cdef int run_triangle(PyObject **a, Tensor out, Tensor t, bint upper) except -1:
+    """Fill out (contiguous, as t is) with a triangle of t; both may be the same tensor."""
+    cdef Triangle job
+    cdef int64_t limit = <int64_t>1 << 60
     job.to, job.src, job.upper, job.itemsize = out.data, t.data, upper, ITEMSIZE[t.tid]
     job.rows, job.columns = t.sizes[t.rank - 2], t.sizes[t.rank - 1]
     job.diagonal = max(min(as_int(a[1]), limit), -limit)
@@ -252,7 +281,7 @@ cdef object triangle(PyObject **a, bint upper):
             parallel_for(triangle_rows, &job, t.count // job.columns, 1 + GRAIN // job.columns)
     elif t.count:
         triangle_rows(&job, 0, t.count // job.columns)
-    return out
+    return 0
 
 
 cdef object k_tril(PyObject **a):

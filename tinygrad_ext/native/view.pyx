@@ -1,11 +1,11 @@
 # cython: language_level=3
 """Kernels of views: new geometry over the same memory. Nothing here copies."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport contiguous
+from tinygrad_ext.core.copy cimport contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id
 from tinygrad_ext.core.tensor cimport (
-    Tensor, checked_numel, dtype_title, shape_text, view, wrap_dim_c,
+    Tensor, checked_numel, dtype_title, empty_strided, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 
@@ -72,11 +72,23 @@ cdef bint view_strides(Tensor t, const int64_t *shape, int ndim, int64_t *stride
     return d == -1
 
 
+cdef int read_sizes(PyObject *o, int64_t *shape) except -1:
+    """Sizes from a list, or those of a tensor (view_as and the like); how many there are."""
+    cdef Tensor other
+    cdef int i
+    if not isinstance(<object>o, Tensor):
+        return as_ints(o, shape, TGX_MAX_DIMS, 1)
+    other = <Tensor><object>o
+    for i in range(other.rank):
+        shape[i] = other.sizes[i]
+    return other.rank
+
+
 cdef object k_view(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    cdef int ndim = read_sizes(a[1], shape)
     infer_size(t, shape, ndim)
     if not view_strides(t, shape, ndim, strides):
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across "
@@ -96,7 +108,7 @@ cdef Tensor shaped(Tensor t, const int64_t *shape, int ndim):
 cdef object k_reshape(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
-    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    cdef int ndim = read_sizes(a[1], shape)
     infer_size(t, shape, ndim)
     return shaped(t, shape, ndim)
 
@@ -105,7 +117,7 @@ cdef object k_expand(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int i, k, ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    cdef int i, k, ndim = read_sizes(a[1], shape)
     if ndim < t.rank:
         raise RuntimeError(f"expand({shape_text(t)}, size={[shape[i] for i in range(ndim)]}): the number of sizes provided ({ndim}) "
                            f"must be greater or equal to the number of dimensions in the tensor ({t.rank})")
@@ -247,6 +259,64 @@ cdef object k_ravel(PyObject **a):
     return shaped(t, &t.count, 1)
 
 
+cdef object k_unflatten(PyObject **a):
+    """unflatten(self, dim, sizes)"""
+    cdef Tensor t = <Tensor><object>a[0]
+    cdef int64_t sizes[TGX_MAX_DIMS]
+    cdef int64_t shape[TGX_MAX_DIMS]
+    cdef int64_t known = 1
+    cdef int i, unknown = -1, dim = wrap_dim_c(as_int(a[1]), t.rank), n = as_ints(a[2], sizes, TGX_MAX_DIMS, 1)
+    if n == 0:
+        raise RuntimeError("unflatten: sizes must be non-empty; give the sizes that the dimension is taken apart into")
+    if t.rank == 0 or t.rank - 1 + n > TGX_MAX_DIMS:
+        raise RuntimeError(f"unflatten got an unexpected error: a tensor of {t.rank} dimensions cannot have one taken apart into {n}")
+    for i in range(n):
+        if sizes[i] < -1 or sizes[i] == -1 and unknown >= 0:
+            raise RuntimeError(f"unflatten got an unexpected error: sizes {list_text(sizes, n)} may hold one -1 and nothing below it")
+        if sizes[i] == -1:
+            unknown, sizes[i] = i, 1
+    known = checked_numel(sizes, n, "unflatten")
+    if unknown >= 0 and known == 0:
+        raise RuntimeError("unflatten got an unexpected error: beside a size 0 the one that is -1 can be anything")
+    if known != t.sizes[dim] if unknown < 0 else t.sizes[dim] % known:
+        if unknown >= 0:
+            sizes[unknown] = -1
+        raise RuntimeError(f"unflatten: Provided sizes {list_text(sizes, n)} don't multiply up to the size of dim {dim} "
+                           f"({t.sizes[dim]}) in the input tensor")
+    if unknown >= 0:
+        sizes[unknown] = t.sizes[dim] // known
+    for i in range(t.rank):
+        shape[i if i < dim else i + n - 1] = t.sizes[i]
+    for i in range(n):
+        shape[dim + i] = sizes[i]
+    return shaped(t, shape, t.rank - 1 + n)
+
+
+cdef object k_contiguous(PyObject **a):
+    """contiguous(self, memory_format): self itself where it is so already"""
+    cdef Tensor t = <Tensor><object>a[0], out
+    cdef int i, k
+    cdef int order[4]
+    cdef int64_t strides[4]
+    cdef int64_t step = 1
+    cdef bint same = True
+    if a[1] == <PyObject *>None or (<object>a[1]).name != "channels_last":
+        return contiguous(t)
+    if t.rank != 4:
+        raise RuntimeError(f"required rank 4 tensor to use channels_last format: this one has {t.rank} dimensions")
+    order[0], order[1], order[2], order[3] = 1, 3, 2, 0
+    for k in range(4):
+        i = order[k]
+        strides[i] = step
+        same = same and (t.sizes[i] == 1 or t.strides[i] == step)
+        step *= t.sizes[i]
+    if same or t.count == 0:
+        return t
+    out = empty_strided(t.sizes, strides, 4, t.tid, t.place)
+    copy_into(out, t)
+    return out
+
+
 cdef object k_movedim(PyObject **a):
     """movedim(self, source, destination): ints or lists of them"""
     cdef Tensor t = <Tensor><object>a[0]
@@ -330,6 +400,8 @@ cdef object k_view_dtype(PyObject **a):
 
 register_kernel("flatten", k_flatten)
 register_kernel("ravel", k_ravel)
+register_kernel("unflatten", k_unflatten)
+register_kernel("contiguous", k_contiguous)
 register_kernel("movedim", k_movedim)
 register_kernel("view_dtype", k_view_dtype)
 register_kernel("squeeze", k_squeeze)

@@ -226,7 +226,7 @@ cdef Tensor windows(Tensor t, int64_t dimension, int64_t size, int64_t step):
         sizes[i], strides[i] = t.sizes[i], t.strides[i]
     if t.rank:
         sizes[dim] = (room - size) // step + 1
-        strides[dim] = stride * step if sizes[dim] > 1 else stride
+        strides[dim] = stride * step
     sizes[t.rank], strides[t.rank] = size, stride
     return view(t, sizes, strides, t.rank + 1, 0)
 
@@ -251,6 +251,10 @@ cdef object k_as_strided(PyObject **a):
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and {len(<object>a[2])} strides")
+    for i in range(ndim):
+        if sizes[i] < 0:
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and strides={list(<object>a[2])}: "
+                               "as_strided() takes sizes that are not negative")
     checked_numel(sizes, ndim, "as_strided")
     if a[3] != <PyObject *>None:
         offset = as_int(a[3])
@@ -259,6 +263,8 @@ cdef object k_as_strided(PyObject **a):
             raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(<object>a[2])}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if tgx_window_outside(sizes, strides, ndim, offset, <int64_t>1 << 60):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and strides={list(<object>a[2])}")
     if t.storage is not None and tgx_window_outside(sizes, strides, ndim, offset, t.storage.nbytes // ITEMSIZE[t.tid]):
         raise RuntimeError(f"setStorage: sizes {list(<object>a[1])}, strides {list(<object>a[2])}, storage offset {offset} are out of "
                            f"bounds for storage of size {t.storage.nbytes} bytes. as_strided() stays inside the tensor's storage.")

@@ -75,7 +75,9 @@ def _pad_by_mode(self, pad, mode, value):
 
 
 def _extended(self, dim, before, after, extension):
-    """self with `extension` on both sides of a dimension; negative widths cut off at the end."""
+    """self with `extension` on both sides of a dimension; negative widths cut off: before circular ones, else at the end."""
+    if extension is _wrapped_around:
+        self, before, after = _cut(self, dim, before, after), max(before, 0), max(after, 0)
     size = self.shape[dim]
     parts = [self]
     if before > 0:
@@ -86,10 +88,15 @@ def _extended(self, dim, before, after, extension):
         from tinygrad_ext import cat
 
         self = cat(parts, dim)
-    if before < 0 or after < 0:
-        cut = max(-before, 0)
-        self = self.narrow(dim, cut, self.shape[dim] - cut - max(-after, 0))
-    return self
+    return _cut(self, dim, before, after)
+
+
+def _cut(self, dim, before, after):
+    """self without as many elements as the widths are negative."""
+    if before >= 0 and after >= 0:
+        return self
+    start = max(-before, 0)
+    return self.narrow(dim, start, self.shape[dim] - start - max(-after, 0))
 
 
 def _reflected(self, dim, size, width, front):

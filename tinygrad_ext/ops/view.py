@@ -2,7 +2,7 @@
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import broadcast_sizes
+from tinygrad_ext.ops.shapes import broadcast_sizes, same
 
 _ALL = "bool int float half complex"
 
@@ -10,13 +10,6 @@ _ALL = "bool int float half complex"
 def _reshaped(grad, self_shape):
     """The gradient of whatever only changes the shape."""
     return grad.reshape(self_shape)
-
-
-def _contiguous(self, memory_format):
-    from tinygrad_ext.core.dtype import contiguous_format
-
-    format = memory_format or contiguous_format
-    return self if self.is_contiguous(memory_format=format) else self.clone(memory_format=format)
 
 
 def _matrices(make):
@@ -68,7 +61,7 @@ op("aten::ravel(Tensor(a) self) -> Tensor(a)",
    samples=_matrices, reference="numpy.ravel", doc="All elements in one dimension: a view where possible, else a copy.")
 
 op("aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
-   compose=lambda self, dim, sizes: _unflatten(self, dim, sizes), types=_ALL,
+   kernel="unflatten", view=True, types=_ALL, grad={"self": _reshaped},
    samples=lambda make: [Sample(make(6, 2), 0, (2, 3)), Sample(make(6, 2), -2, (-1, 3)), Sample(make(4), 0, (2, 1, 2)),
                          Sample(make(0, 2), 0, (0, 3))],
    errors=[(lambda: zeros(6, 2).unflatten(0, (4, -1)), RuntimeError, "Provided sizes [4, -1] don't multiply up to the size of dim 0 (6)"),
@@ -76,7 +69,7 @@ op("aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
    doc="One dimension taken apart into several; one of their sizes may be -1.")
 
 op("aten::contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose=_contiguous, variants="method", types=_ALL, samples=_matrices,
+   kernel="contiguous", variants="method", types=_ALL, grad={"self": "grad"}, shape=same, samples=_matrices,
    doc="The tensor itself when its elements lie in row-major order, else a copy in which they do.")
 
 # ---- dimensions of size 1 ------------------------------------------------------------------------------------------
@@ -164,7 +157,8 @@ op("aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a
    doc="Repeat dimensions of size 1 without copying; -1 keeps a size.")
 
 op("aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
-   compose=lambda self, size: self.expand(size), types=_ALL,
+   kernel="expand", view=True, types=_ALL,
+   grad={"self": lambda grad, self_shape: grad.sum_to_size(self_shape)},
    samples=lambda make: [Sample(make(3, 1), (3, 4)), Sample(make(), (2,)), Sample(make(3), (2, 3))],
    reference="numpy.broadcast_to", doc="self repeated without copying to the given shape.")
 
@@ -177,18 +171,19 @@ op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
 # ---- like another tensor -------------------------------------------------------------------------------------------
 
 op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-   compose=lambda self, other: self.expand(other.shape), variants="method", types=_ALL,
+   kernel="expand", view=True, variants="method", types=_ALL,
+   grad={"self": lambda grad, self_shape: grad.sum_to_size(self_shape)},
    samples=lambda make: [Sample(make(3, 1), make(3, 4)), Sample(make(), make(2))],
    doc="self repeated without copying to the shape of other.")
 
 op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-   compose=lambda self, other: self.view(other.shape), variants="method", types=_ALL,
+   kernel="view", view=True, variants="method", types=_ALL, grad={"self": _reshaped},
    samples=lambda make: [Sample(make(2, 6), make(3, 4)), Sample(make(1), make())],
    gaps={"layout": "refuses layouts that only a copy could give the new shape; reshape_as takes them"},
    doc="self as a view in the shape of other.")
 
 op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-   compose=lambda self, other: self.reshape(other.shape), variants="method", types=_ALL,
+   kernel="reshape", view=True, variants="method", types=_ALL, grad={"self": _reshaped},
    samples=lambda make: [Sample(make(2, 6), make(3, 4)), Sample(make(1), make())],
    doc="self in the shape of other: a view where possible, else a copy.")
 
@@ -204,7 +199,7 @@ def _as_bytes(make):
     from tinygrad_ext import uint8
 
     yield Sample(make(2, 4), uint8)
-    yield Sample(make(0, 1), uint8)
+    yield Sample(make(1, 1), uint8)
 
 
 def _inverse(dims):
@@ -219,24 +214,6 @@ def _moved(x, source, destination):
     import numpy
 
     return numpy.moveaxis(x, source, destination)
-
-
-def _unflatten(self, dim, sizes):
-    shape = list(self.shape)
-    at = dim + len(shape) if dim < 0 else dim
-    size = self.size(dim) if shape else 1
-    if not sizes:
-        raise RuntimeError("unflatten: sizes must be non-empty; give the sizes that the dimension is taken apart into")
-    known, unknown = 1, 0
-    for s in sizes:
-        known, unknown = (known, unknown + 1) if s == -1 else (known * s, unknown)
-    if unknown > 1 or min(sizes) < -1 or unknown and known == 0:
-        raise RuntimeError(f"unflatten got an unexpected error: sizes {list(sizes)} do not determine the size that is -1")
-    if known != size if not unknown else size % known:
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({size}) in the input "
-                           "tensor")
-    inferred = [size // known if s == -1 else s for s in sizes]
-    return self.view((*shape[:at], *inferred, *shape[at + 1:]))
 
 
 def _broadcast_tensors(tensors):
