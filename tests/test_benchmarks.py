@@ -85,7 +85,7 @@ def test_what_others_use_is_all_that_was_busy_less_our_own_time(monkeypatch):
     monkeypatch.setattr(machine, "_own", lambda: next(own))
     with machine.Watch() as watch:
         time.sleep(0.1)
-    assert 1.5 < watch.foreign <= 3.0       # 0.3 seconds of a core in 0.1 seconds
+    assert 1.5 < watch.foreign <= 3.0  # 0.3 seconds of a core in 0.1 seconds
 
 
 def test_a_disturbed_run_says_so():

@@ -201,10 +201,7 @@ FILES = {
     "__init__.pyi": package_stub,
     "nn/__init__.pyi": nn_stub,
     "optim/__init__.pyi": optim_stub,
-    **{
-        f"{path}.pyi": plain_stub("tinygrad_ext." + path.removesuffix("/__init__").replace("/", "."))
-        for path in PLAIN
-    },
+    **{f"{path}.pyi": plain_stub("tinygrad_ext." + path.removesuffix("/__init__").replace("/", ".")) for path in PLAIN},
 }
 
 

@@ -236,6 +236,12 @@ class Tensor:
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
         """beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0."""
         ...
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        ...
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        ...
     @_overload
     def all(self) -> Tensor:
         """Whether no element is zero; True when there are none."""
@@ -743,6 +749,9 @@ class Tensor:
     def geometric_(self, p: _float, *, generator: _Generator | None = None) -> Tensor:
         """geometric_: number of trials, of success probability p, up to the first success."""
         ...
+    def ger(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of another, as a matrix."""
+        ...
     def greater(self, other: Tensor | _Scalar) -> Tensor:
         """self > other, element by element."""
         ...
@@ -811,6 +820,9 @@ class Tensor:
         ...
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat."""
+        ...
+    def inner(self, other: Tensor) -> Tensor:
+        """Sums of products over the last dimensions of both tensors."""
         ...
     def int(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int32."""
@@ -1112,6 +1124,9 @@ class Tensor:
         ...
     def not_equal_(self, other: Tensor | _Scalar) -> Tensor:
         """self != other, element by element."""
+        ...
+    def outer(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of another, as a matrix."""
         ...
     @_overload
     def permute(self, dims: _Sequence[_int]) -> Tensor:
@@ -1432,6 +1447,9 @@ class Tensor:
     def tile(self, *dims: _int) -> Tensor: ...
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _topk_result:
         """The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64)."""
+        ...
+    def trace(self) -> Tensor:
+        """Sum of the elements on the main diagonal of a matrix."""
         ...
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""

@@ -16,6 +16,46 @@ from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _
 from tinygrad_ext.core.random import Generator as _Generator
 from tinygrad_ext.core.tensor import Tensor
 
+class _adaptive_max_pool1d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _adaptive_max_pool2d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _max_pool1d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _max_pool2d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | _Sequence[_int]) -> Tensor:
+    """Mean of each of output_size windows that cover the signal evenly."""
+    ...
+def adaptive_avg_pool2d(input: Tensor, output_size: _Any) -> Tensor:
+    """Mean of each of output_size windows that cover the image evenly; None keeps a size."""
+    ...
+def adaptive_max_pool1d(input: Tensor, output_size: _int | _Sequence[_int], return_indices: _bool = False) -> Tensor:
+    """Largest element of each of output_size windows that cover the input evenly; None keeps a size."""
+    ...
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: _int | _Sequence[_int]) -> _adaptive_max_pool1d_with_indices_result:
+    """Largest element of each of output_size windows that cover the input evenly, and its place."""
+    ...
+def adaptive_max_pool2d(input: Tensor, output_size: _Any, return_indices: _bool = False) -> Tensor:
+    """Largest element of each of output_size windows that cover the input evenly; None keeps a size."""
+    ...
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: _Any) -> _adaptive_max_pool2d_with_indices_result:
+    """Largest element of each of output_size windows that cover the input evenly, and its place."""
+    ...
+def avg_pool1d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+    """Mean of each window of (N, C, L) or (C, L)."""
+    ...
+def avg_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
+    """Mean of each window of (N, C, H, W) or (C, H, W)."""
+    ...
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each)."""
     ...
@@ -132,6 +172,18 @@ def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, d
     ...
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) without overflow."""
+    ...
+def max_pool1d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+    """Largest element of each window; with return_indices also its place."""
+    ...
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> _max_pool1d_with_indices_result:
+    """Largest element of each window, and its place."""
+    ...
+def max_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+    """Largest element of each window; with return_indices also its place."""
+    ...
+def max_pool2d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> _max_pool2d_with_indices_result:
+    """Largest element of each window, and its place."""
     ...
 @_overload
 def mish(input: Tensor) -> Tensor:
