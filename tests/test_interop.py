@@ -1,14 +1,24 @@
 """NumPy, DLPack and the buffer protocol: memory is shared, limits are said."""
 
+import contextlib
 import gc
 import operator
+import warnings
 
 import numpy as np
 import pytest
 
 import tinygrad_ext as tg
 
-ALL = [getattr(tg, n) for n in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64",
+@contextlib.contextmanager
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+ALL = [getattr(tg, n) for n in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+                                "complex64",
                                 "complex128")]
 
 
@@ -35,7 +45,8 @@ def test_the_memory_outlives_the_tensor_and_the_array():
     assert array[999] == 999 and t[999].item() == 999
 
 
-@pytest.mark.parametrize("make", [lambda t: np.asarray(t), lambda t: np.array(t), lambda t: memoryview(t), lambda t: t.__array__()])
+@pytest.mark.parametrize("make", [lambda t: np.asarray(t), lambda t: np.array(t), lambda t: memoryview(t),
+                                  lambda t: t.__array__()])
 def test_every_way_into_numpy_gives_the_values(make):
     assert np.asarray(make(tg.arange(4).reshape(2, 2)[:, 1])).tolist() == [1, 3]
 
@@ -80,7 +91,8 @@ def test_a_read_only_array_gives_a_read_only_tensor():
     array.flags.writeable = False
     with pytest.warns(UserWarning, match="not writable"):
         t = tg.from_numpy(array)
-    for write in (lambda: t.add_(1), lambda: t.fill_(2), lambda: t.zero_(), lambda: t.copy_(tg.zeros(3)), lambda: t.uniform_(),
+    for write in (lambda: t.add_(1), lambda: t.fill_(2), lambda: t.zero_(), lambda: t.copy_(tg.zeros(3)),
+                  lambda: t.uniform_(),
                   lambda: t[0].fill_(3), lambda: t.view(3, 1).mul_(2)):
         with pytest.raises(RuntimeError, match="read-only"):
             write()
@@ -142,8 +154,10 @@ def test_frombuffer_reads_a_window_of_the_memory():
 
 
 @pytest.mark.parametrize("arguments, fragment", [
-    ({"count": 0}, "must not be 0"), ({"offset": 16}, "no greater than buffer length"), ({"offset": -1}, "must be non-negative"),
-    ({"offset": 2}, "multiple of element size"), ({"count": 5}, "must not be greater"), ({"count": 2, "offset": 2}, "not aligned"),
+    ({"count": 0}, "must not be 0"), ({"offset": 16}, "no greater than buffer length"),
+    ({"offset": -1}, "must be non-negative"),
+    ({"offset": 2}, "multiple of element size"), ({"count": 5}, "must not be greater"),
+    ({"count": 2, "offset": 2}, "not aligned"),
 ])
 def test_frombuffer_refuses_what_does_not_fit(arguments, fragment):
     with pytest.raises(ValueError, match=fragment):
@@ -159,6 +173,18 @@ def test_a_lent_buffer_keeps_the_tensor_alive():
     view = memoryview(tg.arange(5))
     gc.collect()
     assert view.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_lent_memory_lives_on_when_the_tensor_takes_other_memory():
+    for change in (lambda t: setattr(t, "data", tg.zeros(1)), lambda t: t.resize_(100_000),
+                   lambda t: tg.add(tg.ones(9), 1, out=t)):
+        t = tg.arange(1000.0)
+        lent = [t.numpy(), memoryview(t), np.from_dlpack(t), tg.from_dlpack(t)]
+        with _quiet():
+            change(t)
+        del t
+        again = [tg.full((1000,), 7.0) for _ in range(8)]
+        assert [x[999] for x in lent] == [999] * 4, again
 
 
 # ---- DLPack

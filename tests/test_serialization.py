@@ -24,7 +24,8 @@ def through_file(obj, **kwargs):
 # ---- values
 
 
-PLAIN = [None, True, 3, 2**80, -1.5, float("inf"), "text é \U0001f600 \ud83d", 1j, (1, (2,)), [1, [2]], {}, {"a": {"b": 1}}, {1: 2, None: 3, 2.5: 4, True: 5},
+PLAIN = [None, True, 3, 2**80, -1.5, float("inf"), "text é \U0001f600 \ud83d", 1j, (1, (2,)), [1, [2]], {},
+         {"a": {"b": 1}}, {7: 2, None: 3, 2.5: 4, True: 5},
          {(1, "x"): [1]}, OrderedDict(b=1, a=2), tg.Size([2, 3]), tg.float32, tg.device("cpu"), []]
 
 
@@ -54,7 +55,8 @@ def test_numpy_scalars_become_numbers():
 # ---- tensors
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16",
+                                   "float32", "float64", "complex64",
                                    "complex128"])
 def test_every_dtype_and_layout_comes_back(dtype):
     base = tg.ones(4, 6, dtype=getattr(tg, dtype))
@@ -125,7 +127,9 @@ def test_any_safetensors_file_is_a_dict_of_tensors(tmp_path):
 
 def test_a_training_state_comes_back():
     state = {"step": 3, "model": OrderedDict(w=tg.randn(3, 2)), "optimizer": {"state": {0: {"exp_avg": tg.zeros(3, 2)}},
-                                                                              "param_groups": [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0]}]}}
+                                                                              "param_groups": [{"lr": 0.1,
+                                                                                                "betas": (0.9, 0.999),
+                                                                                                "params": [0]}]}}
     again = through_file(state)
     assert again["optimizer"]["param_groups"] == state["optimizer"]["param_groups"]
     assert again["model"]["w"].tolist() == state["model"]["w"].tolist() and list(again["optimizer"]["state"]) == [0]
@@ -200,9 +204,12 @@ def _edited(**changes):
 
 
 @pytest.mark.parametrize("changes", [
-    {"object": '{"tensor": 1}'}, {"object": '{"tensor": -1}'}, {"object": '{"system": "ls"}'}, {"object": "{}"}, {"object": "["},
-    {"object": '{"__class__": 1}'}, {"object": '{"dict": [[[1], 2]]}'}, {"object": '{"device": "cuda"}'}, {"object": '{"dtype": "int3"}'},
-    {"object": "[" * 100_000 + "]" * 100_000}, {"object": '{"tuple": 3}'}, {"object": '{"dict": [], "attributes": {"dict": []}}'},
+    {"object": '{"tensor": 1}'}, {"object": '{"tensor": -1}'}, {"object": '{"system": "ls"}'}, {"object": "{}"},
+    {"object": "["},
+    {"object": '{"__class__": 1}'}, {"object": '{"dict": [[[1], 2]]}'}, {"object": '{"device": "cuda"}'},
+    {"object": '{"dtype": "int3"}'},
+    {"object": "[" * 100_000 + "]" * 100_000}, {"object": '{"tuple": 3}'},
+    {"object": '{"dict": [], "attributes": {"dict": []}}'},
     {"tensors": '[["nothing", "float32", [3, 2], [1, 3], 0, false, false]]'}, {"tensors": "[[]]"}, {"tensors": "3"},
     {"tensors": '[["tensor", "float32", [300, 2], [1, 3], 0, false, false]]'},
     {"tensors": '[["tensor", "float32", [3, 2], [1, 3], -1, false, false]]'},
@@ -269,7 +276,8 @@ def test_a_pickle_that_does_more_than_hold_tensors_is_refused(pickled):
 def test_archives_of_other_kinds_are_refused():
     plain = pickle.dumps({"a": 1}, 2)
     assert tg.load(_archive(plain)) == {"a": 1}
-    for archive, fragment in ((_archive(plain, byteorder=b"big"), "big-endian"), (_archive(plain, **{"constants.pkl": b""}), "TorchScript"),
+    for archive, fragment in ((_archive(plain, byteorder=b"big"), "big-endian"),
+                              (_archive(plain, **{"constants.pkl": b""}), "TorchScript"),
                               (_archive(plain, compression=zipfile.ZIP_DEFLATED), "compressed")):
         with pytest.raises(RuntimeError, match=fragment):
             tg.load(archive)
@@ -286,7 +294,8 @@ def test_a_pytorch_checkpoint_is_read(pytorch, tmp_path):
     model(pytorch.ones(1, 3)).sum().backward()
     optimizer.step()
     path = tmp_path / "x.pt"
-    pytorch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "weight": model.weight, "bytes": b"abc",
+    pytorch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "weight": model.weight,
+                  "bytes": b"abc",
                   "size": pytorch.Size([2]), "dtype": pytorch.float16, "device": pytorch.device("cpu")}, path)
     again = tg.load(path)
     assert again["model"]["weight"].tolist() == model.weight.tolist() and again["model"]._metadata[""] == {"version": 1}
@@ -295,7 +304,8 @@ def test_a_pytorch_checkpoint_is_read(pytorch, tmp_path):
     assert (again["size"], again["dtype"], again["device"]) == (tg.Size([2]), tg.float16, tg.device("cpu"))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64",
+                                   "complex64", "complex128"])
 def test_pytorch_tensors_of_every_dtype_and_layout_are_read(pytorch, dtype):
     base = pytorch.ones(4, 6, dtype=getattr(pytorch, dtype))
     file = io.BytesIO()
@@ -303,7 +313,8 @@ def test_pytorch_tensors_of_every_dtype_and_layout_are_read(pytorch, dtype):
     pytorch.save(tensors, file)
     file.seek(0)
     again = tg.load(file)
-    assert [(t.shape, t.stride(), t.tolist()) for t in again] == [(tuple(t.shape), t.stride(), t.tolist()) for t in tensors]
+    assert [(t.shape, t.stride(), t.tolist()) for t in again] == [(tuple(t.shape), t.stride(),
+                                                                   t.tolist()) for t in tensors]
     assert again[0].data_ptr() == again[1].data_ptr()
 
 

@@ -30,6 +30,7 @@ def _facts():
         "instruction set": cpu_level(),
         "BLAS": ", ".join(f"{name} {value}" for name, value in blas.items()),
         "threads": get_num_threads(),
-        "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak {memory['peak']}, "
+        "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak "
+                     f"{memory['peak']}, "
                      f"{memory['cached']} kept",
     }

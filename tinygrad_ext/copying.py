@@ -40,11 +40,12 @@ def rebuild_tensor(cls, marked, window, state):
 
 
 def deepcopy_tensor(t, memo):
-    """A leaf of its own, with its grad and attributes; memory shared with other tensors in the same deepcopy stays so."""
+    """A leaf of its own, with its grad and attributes; memory shared within one deepcopy stays so."""
     if id(t) in memo:
         return memo[id(t)]
     if not t.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment. "
                            "This one was computed from others that require grad: copy it with detach().clone().")
     storage = copy.deepcopy(_core.storage_of(t), memo)
     made = _core.window(storage, t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, cls=type(t))
@@ -80,9 +81,11 @@ def init_parameter(self, data, requires_grad):
 
         data = empty(0)
     if not isinstance(data, Tensor):
-        raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with tensor(data)")
+        raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with "
+                        f"tensor(data)")
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
-        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {data.dtype}: pass "
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got "
+                           f"{data.dtype}: pass "
                            "requires_grad=False, or convert the data first")
     _core.share_memory_from(self, data)
     if type(data) not in (Tensor, Parameter):
@@ -143,7 +146,8 @@ def _resize_(self, *sizes, memory_format=None):
 
 
 def _set_(self, *args, **kwargs):
-    raise NotImplementedError("set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new tensor "
+    raise NotImplementedError("set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
+                              "tensor "
                               "with as_strided().")
 
 

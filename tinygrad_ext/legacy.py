@@ -1,4 +1,4 @@
-"""What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new(...)`; and Python's protocols."""
+"""What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new()`; Python's protocols."""
 
 from tinygrad_ext.core import construct
 from tinygrad_ext.core import dtype as _dtype
@@ -7,7 +7,8 @@ from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.tensor import Tensor
 
-_TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+_TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+           "float16": "Half",
            "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
            "complex128": "ComplexDouble"}
 
@@ -23,14 +24,17 @@ def _construct(args, kwargs, dtype=None):
     if "data" in kwargs or "other" in kwargs:
         args = (*args, kwargs.pop("data", None) if "data" in kwargs else kwargs.pop("other"))
     if kwargs:
-        raise TypeError(f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype and requires_grad")
+        raise TypeError(f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype "
+                        f"and requires_grad")
     if place is not None and device(place).type != "cpu":
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device(place).type} was passed; use "
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device(place).type} was "
+                           f"passed; use "
                            "empty(..., device=...)")
     if all(_is_size(a) for a in args):
         return _empty(args if args else (0,), dtype)
     if len(args) != 1:
-        raise TypeError(f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use tensor()")
+        raise TypeError(f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use "
+                        f"tensor()")
     return _of_data(args[0], dtype)
 
 
@@ -123,7 +127,8 @@ def _type(self, dtype=None, non_blocking=False):
 
 def _cuda(self, device=None, non_blocking=False, memory_format=None):
     """Refused: there is no GPU in this build."""
-    raise AssertionError("tinygrad_ext is not compiled with CUDA enabled: tensors live on the cpu. Leave .cuda() out, or write "
+    raise AssertionError("tinygrad_ext is not compiled with CUDA enabled: tensors live on the cpu. Leave .cuda() out, "
+                         "or write "
                          ".to(device) with a device that is 'cpu' here.")
 
 
@@ -146,7 +151,9 @@ def _format(self, spec):
     """A 0-d tensor is formatted as its number; any other takes no format."""
     if spec and self.dim() == 0 and not self.is_meta:
         return self.item().__format__(spec)
-    return object.__format__(self, spec) if spec else (str(self.item()) if self.dim() == 0 and type(self) is Tensor else str(self))
+    if spec:
+        return object.__format__(self, spec)
+    return str(self.item()) if self.dim() == 0 and type(self) is Tensor else str(self)
 
 
 METHODS = {

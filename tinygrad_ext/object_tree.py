@@ -36,12 +36,15 @@ class Encoder:
             return self._container(obj, kind, path)
         if kind.__module__ == "numpy" and hasattr(obj, "item") and getattr(obj, "ndim", 1) == 0:
             return self.encode(obj.item(), path)
-        raise TypeError(f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. Tensors, numbers, str, "
-                        "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's state_dict() and not the object.")
+        raise TypeError(f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
+                        f"Tensors, numbers, str, "
+                        "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
+                        "state_dict() and not the object.")
 
     def _row(self, t, path):
         if type(t) not in (Tensor, Parameter):
-            raise TypeError(f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file cannot name: save "
+            raise TypeError(f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file "
+                            f"cannot name: save "
                             "t.as_subclass(Tensor)")
         row = self._rows.get(id(t))
         if row is None:
@@ -67,7 +70,8 @@ class Encoder:
 
     def _key(self, key, path):
         if isinstance(key, Tensor):
-            raise TypeError(f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after loading")
+            raise TypeError(f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after "
+                            f"loading")
         return self.encode(key, (*path, key))
 
 

@@ -154,7 +154,8 @@ def _specs(named):
 
     spec = getattr(safetensors, "TensorSpec", None)
     if spec is not None:
-        return {n: spec(dtype=t.dtype.name, shape=list(t.shape), data_ptr=_address(t), data_len=t.nbytes) for n, t in named.items()}
+        return {n: spec(dtype=t.dtype.name, shape=list(t.shape), data_ptr=_address(t), data_len=t.nbytes) for n,
+                t in named.items()}
     return {n: {"dtype": t.dtype.name, "shape": list(t.shape), "data": bytes(_bytes(t))} for n, t in named.items()}
 
 
@@ -163,7 +164,8 @@ def _address(t):
 
 
 def _bytes(t):
-    return memoryview(_core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1], t.storage_offset() * t.itemsize))
+    return memoryview(_core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1],
+                                   t.storage_offset() * t.itemsize))
 
 
 def _bytes_of(named, meta):
@@ -228,7 +230,8 @@ def _read(data, name):
     import safetensors
 
     if data[:1] == b"\x80" and data[8:9] != b"{":
-        raise RuntimeError(f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is an old PyTorch "
+        raise RuntimeError(f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
+                           f"an old PyTorch "
                            "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)")
     try:
         parts = {n: part for n, part in safetensors.deserialize(bytes(data))}
@@ -238,20 +241,23 @@ def _read(data, name):
     if meta.get("format", "").partition(" ")[0] != "tinygrad_ext":
         return {n: _plain(part, n, name) for n, part in parts.items()}
     if meta["format"] != FORMAT:
-        raise RuntimeError(f"load: {name} was written in the format '{meta['format']}', this version reads '{FORMAT}': update "
+        raise RuntimeError(f"load: {name} was written in the format '{meta['format']}', this version reads "
+                           f"'{FORMAT}': update "
                            "tinygrad_ext")
     try:
         tensors = _tensors(json.loads(meta["tensors"]), json.loads(meta["strides"]), parts, name)
         return Decoder(tensors).decode(json.loads(meta["object"]))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError) as e:
-        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({type(e).__name__}: {e})") from None
+        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({type(e).__name__}: "
+                           f"{e})") from None
 
 
 def _plain(part, key, name):
     """One tensor of a safetensors file as a tensor of its own."""
     dtype = _CODES.get(part["dtype"]) or {"C64": "complex64"}.get(part["dtype"])
     if dtype is None:
-        raise RuntimeError(f"load: {name}: '{key}' has the dtype {part['dtype']}, which has no match here; convert it where it was made")
+        raise RuntimeError(f"load: {name}: '{key}' has the dtype {part['dtype']}, which has no match here; convert it "
+                           f"where it was made")
     storage = _storage.storage_of_bytes(part["data"])
     return _core.window(storage, by_name[dtype], part["shape"], _core.row_strides(part["shape"]), 0)
 
@@ -296,7 +302,10 @@ def _moved(obj, place, done):
             return obj
         if id(obj) not in done:
             made = obj.detach().to(place)
-            done[id(obj)] = Parameter(made, obj.requires_grad) if isinstance(obj, Parameter) else made.requires_grad_(obj.requires_grad)
+            if isinstance(obj, Parameter):
+                done[id(obj)] = Parameter(made, obj.requires_grad)
+            else:
+                done[id(obj)] = made.requires_grad_(obj.requires_grad)
         return done[id(obj)]
     if isinstance(obj, dict):
         for key in obj:

@@ -25,8 +25,10 @@ def _reversed_dims(self):
         return self.t()
     import warnings
 
-    warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this one has "
-                  f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.", UserWarning, stacklevel=2)
+    warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this "
+                  f"one has "
+                  f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.", UserWarning,
+                  stacklevel=2)
     return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
 
@@ -49,7 +51,8 @@ def _adjoint(self):
 def _hermitian(self):
     """Conjugate transpose of a matrix."""
     if self.dim() not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For batches of "
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For "
+                           f"batches of "
                            "matrices use tensor.mH.")
     return self.transpose(0, 1).conj() if self.dim() == 2 else self.conj()
 

@@ -1,8 +1,8 @@
 """Reads the tensors out of a file that torch.save wrote, and executes nothing of it.
 
 Such a file is a zip with a pickle, `data.pkl`, and the bytes of each storage. The pickle may name only what stands in
-`_NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD would
-let it write into the classes and functions it names. The opcodes that make instances or import are taken out. A
+`_NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD
+would let it write into the classes and functions it names. The opcodes that make instances or import are taken out. A
 compressed entry is refused too, since torch.save writes none and a small one may hold gigabytes.
 """
 
@@ -16,7 +16,8 @@ from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core.dtype import Size, by_name, device
 from tinygrad_ext.core.tensor import Parameter
 
-_TITLES = {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
+_TITLES = {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
+           "Half": "float16",
            "BFloat16": "bfloat16", "Float": "float32", "Double": "float64", "ComplexFloat": "complex64",
            "ComplexDouble": "complex128"}
 
@@ -93,7 +94,8 @@ _NAMES = {
 
 
 _CALLS = (OrderedDict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_MAKERS = (pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.REDUCE,
+_MAKERS = (pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4,
+           pickle.REDUCE,
            pickle.BUILD)
 
 
@@ -108,7 +110,8 @@ class _Unpickler(pickle._Unpickler):    # the one in Python: its opcodes can be 
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
         found = _NAMES.get((module, name))
         if found is None:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a tensor: load it with PyTorch and save the "
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a tensor: load it with "
+                                         f"PyTorch and save the "
                                          "state_dict() alone")
         return found
 

@@ -10,7 +10,8 @@ import tinygrad_ext as tg
 
 
 @pytest.mark.parametrize("call, shape", [
-    (lambda: tg.zeros(2, 3), (2, 3)), (lambda: tg.zeros((2, 3)), (2, 3)), (lambda: tg.ones([4]), (4,)), (lambda: tg.empty(()), ()),
+    (lambda: tg.zeros(2, 3), (2, 3)), (lambda: tg.zeros((2, 3)), (2, 3)), (lambda: tg.ones([4]), (4,)),
+    (lambda: tg.empty(()), ()),
     (lambda: tg.zeros(size=(1, 2)), (1, 2)), (lambda: tg.full((2,), 1.0), (2,)), (lambda: tg.zeros(0), (0,)),
 ])
 def test_sizes_come_as_ints_or_as_a_sequence(call, shape):
@@ -43,7 +44,8 @@ def test_like_forms_keep_the_order_of_dimensions():
 
 
 def test_factories_make_meta_tensors():
-    for t in (tg.zeros(2, device="meta"), tg.arange(2, device="meta"), tg.eye(2, device="meta"), tg.rand(2, device="meta"),
+    for t in (tg.zeros(2, device="meta"), tg.arange(2, device="meta"), tg.eye(2, device="meta"),
+              tg.rand(2, device="meta"),
               tg.ones_like(tg.zeros(2), device="meta"), tg.tensor([1.0, 2.0], device="meta")):
         assert t.is_meta and t.numel() in (2, 4)
 
@@ -83,12 +85,21 @@ def test_linspace_ends_at_its_end():
         assert t[0].item() == np.float32(0.1) and t[-1].item() == np.float32(0.7)
 
 
+def test_triangles_of_huge_matrices_neither_hang_nor_overflow():
+    assert tg.triu_indices(2**60, 3).shape == (2, 6)
+    assert tg.tril_indices(2**60, 3, -(2**60) + 2).tolist() == [[2**60 - 2, 2**60 - 1, 2**60 - 1], [0, 0, 1]]
+    with pytest.raises((MemoryError, RuntimeError)):
+        tg.tril_indices(2**40, 2**20)
+
+
 # ---- tensor()
 
 
 @pytest.mark.parametrize("data, dtype", [
-    ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"), ([1j, 2], "complex64"), ([], "float32"), (range(3), "int64"),
-    (np.float64(2), "float64"), ([np.float64(2), 1.0], "float64"), ([np.float32(1)], "float32"), (np.array([1], "i2"), "int16"),
+    ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"), ([1j, 2], "complex64"), ([], "float32"),
+    (range(3), "int64"),
+    (np.float64(2), "float64"), ([np.float64(2), 1.0], "float64"), ([np.float32(1)], "float32"),
+    (np.array([1], "i2"), "int16"),
 ])
 def test_tensor_infers_the_dtype(data, dtype):
     assert tg.tensor(data).dtype.name == dtype

@@ -17,7 +17,8 @@ def arange(*shape, dtype=None):
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
-WINDOWS = [0, -1, slice(None), slice(1, None, 2), None, ..., (), (0, 1), (..., 0), (slice(None), None, 1), (0, ..., None),
+WINDOWS = [0, -1, slice(None), slice(1, None, 2), None, ..., (), (0, 1), (..., 0), (slice(None), None, 1),
+           (0, ..., None),
            slice(5, 9), (slice(-9, 9), slice(None, None, 1 << 40)), np.int64(1)]
 PICKS = [[0, 1], ([0, 1], [1, 0]), (slice(None), [0, 2]), ([0, 1], slice(None), [0, 1]),
          [True, False], np.array([True, False]), (..., np.array([1, 1])), (None, [1, 0], None), (True, [0]), False]
@@ -67,7 +68,8 @@ def test_a_short_list_with_a_slice_or_a_list_in_it_is_a_tuple():
     ("a", TypeError, "invalid data type 'str'"),
     (2**70, ValueError, "Overflow when unpacking long"),
     ([0, 9], IndexError, "index 9 is out of bounds for dimension 0 with size 3"),
-    ([True, False], IndexError, "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3, 4]"),
+    ([True, False], IndexError, "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor "
+                                "[3, 4]"),
     (([0, 1], [0, 1, 2]), IndexError, "could not be broadcast together with shapes [2], [3]"),
 ], ids=str)
 def test_wrong_indices_raise(index, error, fragment):
@@ -111,7 +113,8 @@ def test_a_window_converts_the_dtype_and_an_index_tensor_does_not():
     x[0] = tg.tensor([7, 8])
     x[x > 4] = tg.tensor(1)         # one value under a mask converts too
     assert x.tolist() == [[1, 1], [2, 3], [4, 1]]
-    with pytest.raises(RuntimeError, match="source and destination dtypes match, got Double for the destination and Long"):
+    with pytest.raises(RuntimeError, match="source and destination dtypes match, got Double for the destination and "
+                                           "Long"):
         x[[0, 1]] = tg.tensor([1, 2])
 
 
@@ -151,7 +154,8 @@ def test_read_only_memory_is_not_written():
 
 def test_a_leaf_and_its_views_are_not_written_in_grad_mode():
     x = arange(3).requires_grad_()
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place "
+                                           "operation"):
         x[0] = 1.0
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         x[:] = 1.0

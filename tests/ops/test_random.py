@@ -33,7 +33,8 @@ def test_draws_are_those_of_pytorch(stream):
 
 @pytest.mark.parametrize("draw", [
     lambda g: tg.rand(3, generator=g), lambda g: tg.randn(3, generator=g), lambda g: tg.randint(9, (3,), generator=g),
-    lambda g: tg.randperm(5, generator=g), lambda g: tg.zeros(3).uniform_(generator=g), lambda g: tg.zeros(3).normal_(generator=g),
+    lambda g: tg.randperm(5, generator=g), lambda g: tg.zeros(3).uniform_(generator=g),
+    lambda g: tg.zeros(3).normal_(generator=g),
     lambda g: tg.zeros(3).exponential_(generator=g), lambda g: tg.bernoulli(tg.full((3,), 0.5), generator=g),
     lambda g: tg.multinomial(tg.ones(5), 3, generator=g), lambda g: tg.normal(tg.zeros(3), 1.0, generator=g),
     lambda g: tg.normal(0.0, 1.0, (3,), generator=g), lambda g: tg.zeros(3).random_(generator=g),
@@ -93,7 +94,8 @@ def test_seeds():
     tg.manual_seed(0)
 
 
-@pytest.mark.parametrize("state", [None, 3, tg.zeros(5056), tg.zeros(10, dtype=tg.uint8), tg.zeros(5056, dtype=tg.uint8)])
+@pytest.mark.parametrize("state", [None, 3, tg.zeros(5056), tg.zeros(10, dtype=tg.uint8),
+                                   tg.zeros(5056, dtype=tg.uint8)])
 def test_what_is_no_state_is_refused(state):
     with pytest.raises((TypeError, RuntimeError), match="set_state"):
         tg.set_rng_state(state)

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Tensors from Python data: nested sequences, numbers, buffers, arrays."""
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
@@ -58,7 +60,8 @@ cdef int _kind_of(object data, int seen) except -2:
     elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
         if isinstance(data, str):
             raise TypeError("new(): invalid data type 'str'; tensor() takes numbers, nested lists of them, and arrays")
-        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of them, "
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of "
+                           f"them, "
                            "and arrays")
     elif hasattr(data, "dtype") and getattr(data, "ndim", 1) == 0:
         k = _numpy_kind(data.dtype)
@@ -74,7 +77,8 @@ cdef int _kind_of(object data, int seen) except -2:
     elif hasattr(data, "__index__"):
         k = TGX_I64
     else:
-        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of them, "
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of "
+                           f"them, "
                            "and arrays")
     if seen < 0 or k == seen:
         return k
@@ -120,7 +124,8 @@ cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim
 cdef int _fill_number(object data, char *at, int dtype) except -1:
     cdef tgx_scalar s
     if isinstance(data, (list, tuple)):
-        raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as a number: the nesting is deeper here than at the "
+        raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as a number: the nesting is deeper "
+                        f"here than at the "
                         "start")
     if isinstance(data, (str, bytes)) or data is None:
         raise TypeError(f"must be real number, not {type(data).__name__}")
@@ -137,7 +142,8 @@ cdef int _fill_number(object data, char *at, int dtype) except -1:
             raise TypeError(f"must be real number, not {type(data).__name__}")
     if isinstance(data, int) and not -0x8000000000000000 <= data <= 0x7fffffffffffffff:
         if dtype < TGX_F16:
-            raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating dtype")
+            raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating "
+                             f"dtype")
         data = float(data)
     s = checked_scalar(data, dtype)
     write_scalar(at, dtype, s.f, s.im, s.i)
@@ -162,7 +168,8 @@ cdef Tensor tensor_of(object data, int dtype, int device):
         t = clone(<Tensor>data)
         return t if dtype < 0 else cast(t, dtype)
     if not isinstance(data, (list, tuple, float, int, complex, str)):
-        if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data, (bytes, bytearray)):
+        if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
+                                                                                                 (bytes, bytearray)):
             t = clone(from_buffer(data, True))
             return t if dtype < 0 else cast(t, dtype)
         if hasattr(data, "__array__") and not _is_sequence(data):
@@ -229,7 +236,8 @@ cdef int _tid_of_code(str code, int itemsize) except -2:
         return {1: TGX_I8, 2: TGX_I16, 4: TGX_I32, 8: TGX_I64}[itemsize]
     if code in ("B", "c") and itemsize == 1:
         return TGX_U8
-    raise TypeError(f"can't convert an array of type '{code}' ({itemsize} bytes). The only supported types are: float64, float32, "
+    raise TypeError(f"can't convert an array of type '{code}' ({itemsize} bytes). The only supported types are: "
+                    f"float64, float32, "
                     "float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
 
 
@@ -254,7 +262,8 @@ cdef Tensor from_buffer(object data, bint copy):
         import numpy
         data = numpy.asarray(data)
     if hasattr(data, "dtype") and not data.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders "
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte orders "
                          "is currently not supported. Use array.astype(array.dtype.newbyteorder('=')).")
     if hasattr(data, "dtype"):
         _tid_of_code(data.dtype.char, data.dtype.itemsize)     # NumPy's own refusal of odd types would name no dtype
@@ -271,14 +280,17 @@ cdef Tensor from_buffer(object data, bint copy):
     for i in range(t.rank):
         t.sizes[i] = owner.view.shape[i]
         if owner.view.strides[i] % owner.view.itemsize:
-            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy array to reallocate memory.")
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy array to "
+                             "reallocate memory.")
         t.strides[i] = owner.view.strides[i] // owner.view.itemsize
         if t.strides[i] < 0 and t.sizes[i] > 1:
             if copy:
                 import numpy
                 return from_buffer(numpy.ascontiguousarray(data), False)
-            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                             "currently supported. (You can probably work around this by making a copy of your array with "
+            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
+                             "strides are not "
+                             "currently supported. (You can probably work around this by making a copy of your array "
+                             "with "
                              "array.copy().)")
         high += (t.sizes[i] - 1) * t.strides[i]
     if <size_t>owner.view.buf % owner.view.itemsize:
@@ -301,7 +313,8 @@ def from_numpy(array):
     t = from_buffer(array, False)
     if (<Tensor>t).bits & READONLY:
         import warnings
-        warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place writes. "
+        warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place "
+                      "writes. "
                       "Copy the array to get a writable tensor.", UserWarning, stacklevel=1)
     return t
 
@@ -319,7 +332,8 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
     t.tid = (<dtype?>dt).id
     t.data = <char *>owner.view.buf + offset
     if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
-        raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} bytes: copy that "
+        raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} "
+                         f"bytes: copy that "
                          "part of the buffer first")
     t.sizes[0], t.strides[0] = count, 1
     finish(t)
@@ -327,7 +341,8 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
     if readonly:
         t.bits |= READONLY
         import warnings
-        warnings.warn("The given buffer is not writable: the tensor shares its memory and refuses in-place writes. Copy the buffer "
+        warnings.warn("The given buffer is not writable: the tensor shares its memory and refuses in-place writes. "
+                      "Copy the buffer "
                       "to get a writable tensor.", UserWarning, stacklevel=2)
     return t
 

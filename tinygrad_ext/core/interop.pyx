@@ -13,7 +13,8 @@ from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
 from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.tensor cimport (
-    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish, needs_grad, set_geometry,
+    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
+    needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
@@ -54,9 +55,11 @@ cdef extern from *:
         newfunc tp_new
 
 # code and bits of each dtype, in dtype order
-cdef uint8_t[12] _CODE = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT, DL_COMPLEX,
+cdef uint8_t[12] _CODE = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT,
+                          DL_COMPLEX,
                           DL_COMPLEX]
-cdef dict _CODE_NAMES = {DL_INT: "int", DL_UINT: "uint", DL_FLOAT: "float", 3: "opaque", DL_BFLOAT: "bfloat", DL_COMPLEX: "complex",
+cdef dict _CODE_NAMES = {DL_INT: "int", DL_UINT: "uint", DL_FLOAT: "float", 3: "opaque", DL_BFLOAT: "bfloat",
+                         DL_COMPLEX: "complex",
                          DL_BOOL: "bool"}
 
 
@@ -114,6 +117,7 @@ def export_dlpack(Tensor t, bint versioned, bint copied):
     """A capsule for another library: of protocol 1.0 if versioned, else of the one without versions."""
     cdef DLManagedTensor *old
     cdef DLManagedTensorVersioned *new
+    t = alias(t)        # keeps this storage, whatever the tensor itself changes to
     if versioned:
         new = <DLManagedTensorVersioned *>malloc(sizeof(DLManagedTensorVersioned))
         if new == NULL:
@@ -125,7 +129,8 @@ def export_dlpack(Tensor t, bint versioned, bint copied):
         Py_INCREF(t)
         return PyCapsule_New(new, "dltensor_versioned", <destructor>_unused_versioned)
     if t.bits & READONLY:
-        raise BufferError("the tensor is read-only, which a DLPack capsule without version cannot say: ask for one with "
+        raise BufferError("the tensor is read-only, which a DLPack capsule without version cannot say: ask for one "
+                          "with "
                           "max_version=(1, 0), or clone() the tensor")
     old = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
     if old == NULL:
@@ -158,7 +163,8 @@ cdef int _dtype_of(DLDataType *d) except -1:
             if _CODE[i] == d.code and 8 * ITEMSIZE[i] == d.bits:
                 return i
     raise BufferError(f"from_dlpack: elements of type {_CODE_NAMES.get(d.code, 'code ' + str(d.code))}{d.bits}"
-                      f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the library they "
+                      f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the "
+                      f"library they "
                       "come from")
 
 
@@ -168,7 +174,8 @@ cdef Tensor _over(DLTensor *d, object owner, bint readonly):
     cdef int i, tid
     cdef int64_t n = 1, last = 0
     if d.device.device_type != DL_CPU:
-        raise BufferError(f"from_dlpack: the data is on a device of type {d.device.device_type}; only the cpu (type 1) can be read. "
+        raise BufferError(f"from_dlpack: the data is on a device of type {d.device.device_type}; only the cpu (type "
+                          f"1) can be read. "
                           "Move it to the cpu in the library it comes from.")
     if not 0 <= d.ndim <= TGX_MAX_DIMS or (d.ndim and d.shape == NULL):
         raise BufferError(f"from_dlpack: {d.ndim} dimensions are not possible; from 0 to {TGX_MAX_DIMS} are")
@@ -181,7 +188,8 @@ cdef Tensor _over(DLTensor *d, object owner, bint readonly):
         t.strides[i] = d.strides[i] if d.strides != NULL else n
         n *= max(d.shape[i], 1)
         if t.strides[i] < 0 and t.sizes[i] > 1:
-            raise RuntimeError(f"from_dlpack: tensors with negative strides are not supported, got stride {t.strides[i]} in dimension "
+            raise RuntimeError(f"from_dlpack: tensors with negative strides are not supported, got stride "
+                               f"{t.strides[i]} in dimension "
                                f"{i}: copy the array first")
         last += (t.sizes[i] - 1) * t.strides[i] if t.sizes[i] else 0
     finish(t)
@@ -204,7 +212,8 @@ def import_dlpack(capsule):
         owner.new = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
         if owner.new.version.major > 1:
-            raise BufferError(f"from_dlpack: the capsule follows DLPack {owner.new.version.major}.{owner.new.version.minor}, but "
+            raise BufferError(f"from_dlpack: the capsule follows DLPack "
+                              f"{owner.new.version.major}.{owner.new.version.minor}, but "
                               "version 1 is the newest understood: ask for max_version=(1, 0)")
         return _over(&owner.new.dl_tensor, owner, (owner.new.flags & DL_READ_ONLY) != 0)
     if PyCapsule_IsValid(capsule, "dltensor"):
@@ -212,9 +221,11 @@ def import_dlpack(capsule):
         PyCapsule_SetName(capsule, "used_dltensor")
         return _over(&owner.old.dl_tensor, owner, False)
     if type(capsule).__name__ == "PyCapsule":
-        raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+        raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+                           "once, so you "
                            "might have already constructed a tensor from it once.")
-    raise TypeError(f"from_dlpack: expected an object with __dlpack__, or a DLPack capsule, not {type(capsule).__name__}")
+    raise TypeError(f"from_dlpack: expected an object with __dlpack__, or a DLPack capsule, not "
+                    f"{type(capsule).__name__}")
 
 
 # ---- storages, for pickle and copy ---------------------------------------------------------------------------------
@@ -255,8 +266,9 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
         plain.place = 1
     else:
         s = storage
-        if offset > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]) or _reach(plain, offset) > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]):
-            raise RuntimeError(f"sizes {tuple(shape)}, strides {tuple(stride)} and offset {offset} are out of bounds for storage of "
+        if max(offset, _reach(plain, offset)) > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]):
+            raise RuntimeError(f"sizes {tuple(shape)}, strides {tuple(stride)} and offset {offset} are out of bounds "
+                               f"for storage of "
                                f"size {s.nbytes} bytes")
         plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
         if s.readonly:
@@ -295,7 +307,7 @@ def share_memory_from(Tensor t, Tensor source):
 
 
 def resize(Tensor t, shape):
-    """Change t's shape in place: row-major, over its own storage where that is large enough, else over a larger copy."""
+    """Change t's shape in place: row-major, over its own storage where that is large enough, else over a copy."""
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int i, n = len(shape)
     cdef int64_t count, room
@@ -308,7 +320,8 @@ def resize(Tensor t, shape):
     room = 0 if t.storage is None else <int64_t>(t.storage.nbytes // ITEMSIZE[t.tid]) - t.storage_offset()
     if t.storage is not None and count > room:
         if t.storage.owner is not None:
-            raise RuntimeError("resize_: Trying to resize storage that is not resizable: its memory was lent by another library. "
+            raise RuntimeError("resize_: Trying to resize storage that is not resizable: its memory was lent by "
+                               "another library. "
                                "clone() the tensor first.")
         fresh = empty(&count, 1, t.tid)
         memcpy(fresh.data, t.data, min(room, count) * ITEMSIZE[t.tid])
@@ -373,7 +386,8 @@ def numpy(Tensor self, *, bint force=False):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = alias(self)
     if self.tid == TGX_BF16:
-        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example with .float().")
+        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
+                        "with .float().")
     if self.place != 0:
         raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
     return _asarray(PyMemoryView_FromObject(self))

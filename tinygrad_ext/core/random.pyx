@@ -105,9 +105,11 @@ cdef class Generator:
     def set_state(self, new_state):
         """Continue from a state that `get_state` or PyTorch gave. Raises TypeError and RuntimeError if it is none."""
         cdef Tensor t
-        if not isinstance(new_state, Tensor) or (<Tensor>new_state).tid != TGX_U8 or not (<Tensor>new_state).bits & CONTIGUOUS:
+        if not isinstance(new_state, Tensor) or (<Tensor>new_state).tid != TGX_U8 or (
+                not (<Tensor>new_state).bits & CONTIGUOUS):
             raise TypeError("set_state: new_state: expected a torch.ByteTensor, got "
-                            f"{new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__}; pass what "
+                            f"{new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__}; pass "
+                            f"what "
                             "get_state returned")
         t = <Tensor>new_state
         self._set_state_bytes(t.data[:t.count] if t.place == 0 else b"")
@@ -174,7 +176,8 @@ cdef object _bad(str op, str argument, object got, str expected, str advice):
 
 cdef int _need_float(int dtype, str op) except -1:
     if not is_float(dtype):
-        raise NotImplementedError(f'"{op}" not implemented for \'{dtype_title(dtype)}\': self must have a real floating point dtype; '
+        raise NotImplementedError(f'"{op}" not implemented for \'{dtype_title(dtype)}\': self must have a real '
+                                  f'floating point dtype; '
                                   "draw in float32 and convert the result")
     return 0
 
@@ -232,7 +235,8 @@ cdef int fill_uniform(Generator g, int dtype, void *out, int64_t n, double low, 
     if not -most <= high <= most:
         raise _bad("uniform_", "to", high, f"a finite {dtype_of(part)}", "narrow the interval")
     if not low <= high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}: exchange the two")
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}: "
+                           f"exchange the two")
     if not high - low <= most:
         raise _bad("uniform_", "to - from", high - low, f"at most {most}", "narrow the interval")
     tgx_random_uniform(&g.mt, part, out, n if part == dtype else 2 * n, low, high)
@@ -256,27 +260,32 @@ cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, 
 cdef int fill_log_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std) except -1:
     _need_float(dtype, "log_normal_")
     if not std > 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}: pass the standard deviation of the logarithm")
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}: pass the standard deviation of the "
+                           f"logarithm")
     tgx_random_log_normal(&g.mt, dtype, out, n, mean, std)
     return 0
 
 
 cdef int fill_exponential(Generator g, int dtype, void *out, int64_t n, double rate) except -1:
     if not is_float(dtype):     # RuntimeError here and for cauchy_, NotImplementedError elsewhere: as PyTorch has it
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point "
+        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a "
+                           "floating point "
                            f"but you specified {dtype_title(dtype)}: exponential_ draws in float32; convert the result")
     if not rate > 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}: pass the rate, one over the mean")
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}: pass the rate, one over "
+                           f"the mean")
     tgx_random_exponential(&g.mt, dtype, out, n, rate)
     return 0
 
 
 cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median, double sigma) except -1:
     if not is_float(dtype):
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
+        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating "
+                           "point "
                            f"but you specified {dtype_title(dtype)}: cauchy_ draws in float32; convert the result")
     if not sigma > 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}: pass the half width at half height")
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}: pass the half width at half "
+                           f"height")
     tgx_random_cauchy(&g.mt, dtype, out, n, median, sigma)
     return 0
 
@@ -286,7 +295,8 @@ cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) 
     if dtype == TGX_BOOL:
         raise NotImplementedError("\"geometric_\" not implemented for 'Bool': use an integer dtype")
     if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}: pass the chance of success of one trial")
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}: pass the chance of success of one "
+                           f"trial")
     tgx_random_geometric(&g.mt, dtype, out, n, p)
     return 0
 
@@ -294,7 +304,8 @@ cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) 
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1:
     _need_real(dtype, "random_")
     if not low <= last:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={int(last) + 1}: exchange the two")
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={int(last) + 1}: "
+                           f"exchange the two")
     _check_integer(dtype, "from", low)
     _check_integer(dtype, "to - 1", last)
     tgx_random_integers(&g.mt, dtype, out, n, low, <uint64_t>last - <uint64_t>low + 1)
@@ -318,7 +329,8 @@ cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) 
 cdef int fill_bernoulli_each(Generator g, int dtype, void *out, int64_t n, int p_dtype, const void *p) except -1:
     _need_real(dtype, "bernoulli_")
     if tgx_random_bernoulli_each(&g.mt, dtype, out, n, p_dtype, p) == TGX_BAD_VALUE:
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: every element of p must be in [0, 1]; "
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: every element of p must be in "
+                           "[0, 1]; "
                            "pass probabilities, for instance through sigmoid()")
     return 0
 
@@ -333,12 +345,14 @@ cdef int fill_multinomial(Generator g, int dtype, const void *weights, int64_t r
     if not samples > 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples: multinomial got num_samples={samples}")
     if not replacement and samples > categories:
-        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: num_samples={samples}, input has "
+        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: "
+                           f"num_samples={samples}, input has "
                            f"{categories} categories; pass replacement=True to draw one more than once")
     cdef int status = tgx_random_multinomial(&g.mt, dtype, weights, rows, categories, out, samples, replacement)
     if status == TGX_NO_MEMORY:
         raise MemoryError(f"multinomial: cannot allocate {16 * categories} bytes of scratch memory")
     if status == TGX_BAD_VALUE:
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or is an invalid multinomial distribution "
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or is an invalid "
+                           "multinomial distribution "
                            "(sum of probabilities <= 0): pass weights, for instance through softmax()")
     return 0

@@ -8,6 +8,7 @@ tinygrad_ext/tensor_methods.py; this file holds what needs the C fields.
 cimport cython
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype_of, make_size
@@ -146,6 +147,7 @@ cdef class Tensor:
         _export(self, view, flags)
 
     def __releasebuffer__(self, Py_buffer *view):
+        Py_XDECREF((<PyObject **>view.internal)[0])
         free(view.internal)
 
     # ---- autograd links
@@ -505,6 +507,7 @@ cdef char **_FORMATS = ["?", "B", "b", "h", "i", "q", "e", "", "f", "d", "Zf", "
 
 cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
     """Lend t's memory. BufferError for what no other library may see or understand."""
+    cdef PyObject **kept
     cdef Py_ssize_t *room
     cdef int i
     if needs_grad(t):
@@ -517,13 +520,17 @@ cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
         raise BufferError("the tensor is read-only: its memory was lent by another library that does not allow writing")
     if not t.bits & CONTIGUOUS and flags & PyBUF_STRIDES != PyBUF_STRIDES:
         raise BufferError("the tensor's elements do not lie in row-major order; call contiguous() first")
-    room = <Py_ssize_t *>malloc(2 * (t.rank + 1) * sizeof(Py_ssize_t))
-    if room == NULL:
+    # the storage, which the tensor may leave (`.data =`, resize_) while it is lent; then shape and strides
+    kept = <PyObject **>malloc(sizeof(PyObject *) + 2 * t.rank * sizeof(Py_ssize_t))
+    if kept == NULL:
         raise MemoryError
+    kept[0] = <PyObject *>t.storage
+    Py_INCREF(t.storage)
+    room = <Py_ssize_t *>(kept + 1)
     for i in range(t.rank):
         room[i] = t.sizes[i]
         room[t.rank + i] = t.strides[i] * ITEMSIZE[t.tid]
-    view.internal = room
+    view.internal = kept
     view.obj = t
     view.buf = t.data
     view.itemsize = ITEMSIZE[t.tid]

@@ -58,7 +58,8 @@ cdef int _common_shape(list indices, int64_t *shape) except -1:
     return ndim
 
 
-cdef int _add_offsets(int64_t *into, Tensor table, int dim, Tensor index, int flags, Outside outside, str title) except -1:
+cdef int _add_offsets(int64_t *into, Tensor table, int dim, Tensor index, int flags, Outside outside,
+                      str title) except -1:
     """Bytes from the table's start to the entry each index names, set in or added to `into`."""
     cdef int64_t bad, size = table.sizes[dim]
     cdef ptrdiff_t stride = table.strides[dim] * ITEMSIZE[table.tid]
@@ -206,7 +207,8 @@ cdef Tensor like_result(Target *t, Tensor values):
     for i in range(values.rank):
         k = t.ndim - values.rank + i
         if (k < 0 and values.sizes[i] != 1) or (k >= 0 and values.sizes[i] != t.shape[k] and values.sizes[i] != 1):
-            raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result "
+            raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to "
+                               "indexing result "
                                f"of shape {[t.shape[j] for j in range(t.ndim)]}")
         if same and values.sizes[i] != t.shape[i]:
             same = False
@@ -235,7 +237,8 @@ cdef Tensor filling(object value, Tensor like):
     cdef Tensor t
     cdef tgx_scalar s = as_scalar(value)
     if s.im != 0 and like.tid < TGX_C64:
-        raise RuntimeError(f"value cannot be converted to type {dtype_title(like.tid)} without overflow: {value} is complex")
+        raise RuntimeError(f"value cannot be converted to type {dtype_title(like.tid)} without overflow: {value} is "
+                           "complex")
     if like.tid == TGX_BOOL:
         s.i = s.f != 0 or s.i != 0
     t = empty(NULL, 0, like.tid)
@@ -249,7 +252,8 @@ cdef int _check_mask(Tensor table, Tensor mask, int at) except -1:
     cdef int i
     for i in range(mask.rank):
         if mask.sizes[i] != table.sizes[at + i]:
-            raise IndexError(f"The shape of the mask {shape_text(mask)} at index {i} does not match the shape of the indexed tensor "
+            raise IndexError(f"The shape of the mask {shape_text(mask)} at index {i} does not match the shape of the "
+                             "indexed tensor "
                              f"{shape_text(table)} at index {at + i}")
     return 0
 
@@ -280,7 +284,8 @@ cdef list _by_dimension(Tensor table, object indices, int *dims):
             out.append(t)
             at += 1
         else:
-            raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {dtype_title(t.tid)}. Convert "
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
+                             f"{dtype_title(t.tid)}. Convert "
                              "it with .long().")
     return out
 
@@ -354,7 +359,8 @@ cdef object k_index_put(PyObject **a):
     cdef Tensor self = <Tensor><object>a[0], values = <Tensor><object>a[2]
     cdef Tensor out
     if self.tid != values.tid:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_title(self.tid)} for the "
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_title(self.tid)} "
+                           "for the "
                            f"destination and {dtype_title(values.tid)} for the source.")
     out = target_of(a[4], self)
     _put(out, <object>a[1], values, <object>a[3])

@@ -42,14 +42,16 @@ cdef inline int _need(Window *w, Tensor t) except -1:
 cdef int _select(Window *w, Tensor t, object index) except -1:
     cdef int64_t i, n
     if t.rank == 0:
-        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
+                         "to convert "
                          "a 0-dim tensor to a number")
     _need(w, t)
     n = t.sizes[w.at]
     try:
         i = index
     except OverflowError:
-        raise ValueError(f"Overflow when unpacking long long: index {index} is out of bounds for dimension {w.at} with size "
+        raise ValueError(f"Overflow when unpacking long long: index {index} is out of bounds for dimension {w.at} with "
+                         "size "
                          f"{n}") from None
     if i < -n or i >= n:
         raise IndexError(f"index {i} is out of bounds for dimension {w.at} with size {n}")
@@ -61,11 +63,13 @@ cdef int _select(Window *w, Tensor t, object index) except -1:
 cdef int _slice(Window *w, Tensor t, object index) except -1:
     cdef Py_ssize_t start, stop, step, n
     if t.rank == 0:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor. Use `tensor.item()` for its value, or tensor[...].")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor. Use `tensor.item()` for its value, or "
+                         "tensor[...].")
     _need(w, t)
     PySlice_Unpack(index, &start, &stop, &step)
     if step <= 0:
-        raise ValueError(f"step must be greater than zero, got {step}: strides are never negative. Use flip() to reverse a "
+        raise ValueError(f"step must be greater than zero, got {step}: strides are never negative. Use flip() to "
+                         "reverse a "
                          "dimension.")
     n = PySlice_AdjustIndices(t.sizes[w.at], &start, &stop, step)
     w.offset += start * t.strides[w.at]

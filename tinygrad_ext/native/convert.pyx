@@ -30,7 +30,8 @@ cdef object k_to_copy(PyObject **a):
     cdef int dtype = dtype_id(<object>a[1]) if a[1] != <PyObject *>None else t.tid
     cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.place
     if t.place != 0 and device == 0:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: make it on "
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: "
+                                  "make it on "
                                   "the cpu with empty_like(t, device='cpu')")
     out = like_format(t, dtype, device, a[6])
     copy_into(out, t)
@@ -71,7 +72,8 @@ cdef object k_to_device(PyObject **a):
     """to(self, device, dtype, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0]
     cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else t.place
-    return converted(t, dtype_id(<object>a[2]) if a[2] != <PyObject *>None else t.tid, device, <object>a[4] is True, a[5])
+    return converted(t, dtype_id(<object>a[2]) if a[2] != <PyObject *>None else t.tid, device, <object>a[4] is True,
+                     a[5])
 
 
 cdef object k_to_other(PyObject **a):
@@ -159,20 +161,24 @@ cdef object k_view_as_complex(PyObject **a):
     cdef int i, last = t.rank - 1
     cdef int64_t offset
     if t.tid == TGX_F16:
-        raise NotImplementedError("\"view_as_complex\" not implemented for 'Half': there is no complex dtype of that precision here; use "
+        raise NotImplementedError("\"view_as_complex\" not implemented for 'Half': there is no complex dtype of that "
+                                  "precision here; use "
                                   "float() first")
     if t.tid != TGX_F32 and t.tid != TGX_F64:
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           "scalar type: "
                            f"{dtype_title(t.tid)}. Use float() first.")
     if t.rank == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if t.sizes[last] != 2:
         raise RuntimeError(f"Tensor must have a last dimension of size 2, got {shape_text(t)}")
     if t.strides[last] != 1:
-        raise RuntimeError(f"Tensor must have a last dimension with stride 1, got {t.strides[last]}: call contiguous() first")
+        raise RuntimeError(f"Tensor must have a last dimension with stride 1, got {t.strides[last]}: call "
+                           f"contiguous() first")
     for i in range(last):
         if t.strides[i] % 2 and t.sizes[i] > 1:
-            raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got {t.strides[i]} for "
+            raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got "
+                               f"{t.strides[i]} for "
                                f"dimension {i}: call contiguous() first")
         strides[i] = t.strides[i] // 2
     offset = 0 if t.storage is None else <int64_t>(t.data - t.storage.data) // ITEMSIZE[t.tid]

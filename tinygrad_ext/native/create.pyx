@@ -33,7 +33,8 @@ cdef Options options(PyObject **args) except *:
 
 
 cdef int _refuse_grad(int dtype) except -1:
-    raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {dtype_of(dtype)}: "
+    raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got "
+                       f"{dtype_of(dtype)}: "
                        "give a floating dtype, or leave requires_grad out")
 
 
@@ -62,7 +63,8 @@ cdef Tensor shaped(const int64_t *shape, int ndim, int dtype, Options *o, PyObje
 
 cdef int _check_readonly(Tensor t, str op) except -1:
     if t.bits & READONLY:
-        raise RuntimeError(f"{op}: the tensor to write to is read-only: its memory was lent by another library that does not "
+        raise RuntimeError(f"{op}: the tensor to write to is read-only: its memory was lent by another library that "
+                           f"does not "
                            "allow writing. Clone it first.")
     return 0
 
@@ -71,7 +73,8 @@ cdef int check_writable(Tensor t, str op) except -1:
     """The refusals of every kernel that writes into a tensor it was given."""
     _check_readonly(t, op)
     if may_overlap(t):
-        raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to a single "
+                           f"memory "
                            f"location. Please clone() the tensor before performing the operation ({op}).")
     return 0
 
@@ -144,10 +147,12 @@ cdef object k_empty_strided(PyObject **a):
     cdef int i, ndim = read_shape(<object>a[0], shape)
     cdef int n = as_ints(a[1], strides, TGX_MAX_DIMS, 1)
     if n != ndim:
-        raise RuntimeError(f"empty_strided: dimensionality of sizes ({ndim}) must match dimensionality of strides ({n})")
+        raise RuntimeError(f"empty_strided: dimensionality of sizes ({ndim}) must match dimensionality of strides "
+                           f"({n})")
     for i in range(ndim):
         if strides[i] < 0:
-            raise RuntimeError(f"empty_strided: negative strides are not supported, got strides {<object>a[1]}; flip() a tensor "
+            raise RuntimeError(f"empty_strided: negative strides are not supported, got strides {<object>a[1]}; "
+                               f"flip() a tensor "
                                "instead")
     return finished(empty_strided(shape, strides, ndim, o.dtype if o.dtype >= 0 else default_dtype_id,
                                   o.device if o.device > 0 else 0), &o)
@@ -172,7 +177,8 @@ cdef Tensor _formatted(Tensor t, object format):
     if format is _channels_last:
         return _channels_last_empty(t.sizes, t.rank, t.tid, t.place)
     if format is _preserve_format:
-        raise RuntimeError("unsupported memory format Preserve: empty() cannot keep an order, there is no tensor whose order could be kept. "
+        raise RuntimeError("unsupported memory format Preserve: empty() cannot keep an order, there is no tensor "
+                           "whose order could be kept. "
                            "Use contiguous_format, or empty_like().")
     return t
 
@@ -298,9 +304,11 @@ cdef int _refuse_sizes(Tensor t, Tensor src) except -1:
     for i in range(src.rank):
         k = t.rank - src.rank + i
         if k >= 0 and src.sizes[i] != 1 and src.sizes[i] != t.sizes[k]:
-            raise RuntimeError(f"The size of tensor a ({t.sizes[k]}) must match the size of tensor b ({src.sizes[i]}) at non-singleton "
+            raise RuntimeError(f"The size of tensor a ({t.sizes[k]}) must match the size of tensor b ({src.sizes[i]}) "
+                               f"at non-singleton "
                                f"dimension {k}: copy_() got self {shape_text(t)} and src {shape_text(src)}")
-    raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(src)}: copy_()")
+    raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(src)}: "
+                       f"copy_()")
 
 
 cdef object k_copy(PyObject **a):
@@ -313,7 +321,8 @@ cdef object k_copy(PyObject **a):
         return out
     src = <Tensor><object>a[1]
     if src.place != 0 and out.place == 0:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it on the cpu")
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it "
+                                  "on the cpu")
     if not broadcasts(src, out):
         _refuse_sizes(out, src)
     copy_into(out, src)
@@ -328,7 +337,8 @@ cdef object k_fill(PyObject **a):
     if isinstance(<object>a[1], Tensor):
         value = <Tensor><object>a[1]
         if value.rank != 0:
-            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.rank} dimensions. "
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.rank} "
+                               f"dimensions. "
                                "Use copy_() for a tensor that broadcasts.")
         copy_into(out, value)
     else:

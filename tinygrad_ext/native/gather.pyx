@@ -1,8 +1,8 @@
 # cython: language_level=3
 """gather, and the scatter family: an index tensor as large as the result names places along one dimension.
 
-Gathering runs in the threads of the iterator. Scattering is cut along another dimension than the indexed one, so that no two
-threads write to one place and sums add up in the order of the index whatever the number of threads.
+Gathering runs in the threads of the iterator. Scattering is cut along another dimension than the indexed one, so that
+no two threads write to one place and sums add up in the order of the index whatever the number of threads.
 All indices are checked before the first write.
 """
 from cpython.object cimport PyObject
@@ -66,9 +66,11 @@ cdef int _check_sizes(Tensor table, Tensor index, int dim, str title) except -1:
     for i in range(index.rank):
         if i != dim and index.sizes[i] > table.sizes[i]:
             if title == "gather":
-                raise RuntimeError(f"Size does not match at dimension {i} expected index {shape_text(index)} to be no larger than self "
+                raise RuntimeError(f"Size does not match at dimension {i} expected index {shape_text(index)} to be no "
+                                   "larger than self "
                                    f"{shape_text(table)} apart from dimension {dim}")
-            raise RuntimeError(f"Expected index {shape_text(index)} to be no larger than self {shape_text(table)} apart from "
+            raise RuntimeError(f"Expected index {shape_text(index)} to be no larger than self {shape_text(table)} "
+                               "apart from "
                                f"dimension {dim}")
     return 0
 
@@ -80,7 +82,8 @@ cdef int _check_source(Tensor table, Tensor index, Tensor source, int dim) excep
                            f"{index.rank} and {source.rank}")
     for i in range(index.rank):
         if index.sizes[i] > source.sizes[i]:
-            raise RuntimeError(f"Expected index {shape_text(index)} to be no larger than self {shape_text(table)} apart from "
+            raise RuntimeError(f"Expected index {shape_text(index)} to be no larger than self {shape_text(table)} "
+                               "apart from "
                                f"dimension {dim} and to be no larger size than src {shape_text(source)}")
     return 0
 
@@ -172,7 +175,8 @@ cdef int scatter_into(Tensor table, int dim, Tensor index, Tensor source, int ki
     cdef int i
     w.loop = tgx_scatter_loop(kind, table.tid)
     if w.loop == NULL:
-        raise NotImplementedError(f'"{title}" not implemented for \'{dtype_title(table.tid)}\': convert self and src first, for '
+        raise NotImplementedError(f'"{title}" not implemented for \'{dtype_title(table.tid)}\': convert self and src '
+                                  'first, for '
                                   "example with .float()")
     _check_sizes(table, index, dim, title)
     _check_bounds(index, dim, table.sizes[dim])
@@ -241,9 +245,11 @@ cdef object k_scatter_with(PyObject **a):
     """scatter(self, dim, index, src or value, *, reduce)."""
     cdef object how = <object>a[4]
     if how != "add" and how != "multiply":
-        raise RuntimeError(f"reduce argument must be either add or multiply, got '{how}'. scatter_reduce() has sum, prod, mean, amax and "
+        raise RuntimeError(f"reduce argument must be either add or multiply, got '{how}'. scatter_reduce() has sum, "
+                           "prod, mean, amax and "
                            "amin.")
-    return delivered(_scattered(a, <object>a[3], TGX_SCATTER_ADD if how == "add" else TGX_SCATTER_MUL, a[5], "scatter"), a[5])
+    return delivered(_scattered(a, <object>a[3], TGX_SCATTER_ADD if how == "add" else TGX_SCATTER_MUL, a[5],
+                                "scatter"), a[5])
 
 
 cdef object k_scatter_add(PyObject **a):
@@ -258,7 +264,8 @@ cdef object k_gather_backward(PyObject **a):
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1), dim = wrap_dim_c(as_int(a[2]), ndim)
     out = empty(shape, ndim, grad.tid)
     zero(out)
-    scatter_into(_at_least_1d(out), dim, _checked_index(<Tensor><object>a[3], ndim, "gather", "input"), _at_least_1d(grad),
+    scatter_into(_at_least_1d(out), dim, _checked_index(<Tensor><object>a[3], ndim, "gather", "input"),
+                 _at_least_1d(grad),
                  TGX_SCATTER_ADD, "gather")
     return out
 
@@ -292,7 +299,8 @@ cdef int _divide(Tensor out, int dim, Tensor index, bint include_self) except -1
     cdef tgx_iter it
     cdef tgx_loop loop = tgx_mean_loop(out.tid)
     if loop == NULL:
-        raise NotImplementedError(f'"scatter_reduce" mean not implemented for \'{dtype_title(out.tid)}\': convert self and src '
+        raise NotImplementedError(f'"scatter_reduce" mean not implemented for \'{dtype_title(out.tid)}\': convert self '
+                                  'and src '
                                   "first, for example with .float()")
     fill(counts, 1 if include_self else 0)
     fill(one, 1)
@@ -315,7 +323,8 @@ cdef object k_scatter_reduce(PyObject **a):
     if how not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {how}")
     if self.tid >= TGX_C64:
-        raise NotImplementedError(f'"scatter_reduce" not implemented for \'{dtype_title(self.tid)}\': scatter_add takes complex '
+        raise NotImplementedError(f'"scatter_reduce" not implemented for \'{dtype_title(self.tid)}\': scatter_add '
+                                  'takes complex '
                                   "numbers")
     if not include_self:
         index = _at_least_1d(cast(_checked_index(<Tensor><object>a[2], self.rank, "scatter", "self"), TGX_I64))

@@ -115,7 +115,9 @@ cdef object _as_int(object o):
     """The int of a 0-dim integer tensor, a NumPy integer or another type with __index__; None for the rest."""
     if isinstance(o, Tensor):
         return int(o) if (<Tensor>o).rank == 0 and TGX_U8 < (<Tensor>o).tid <= TGX_I64 else None
-    if isinstance(o, (list, tuple, bool, str, bytes)) or type(o).__name__ == "bool" or not hasattr(type(o), "__index__"):
+    if isinstance(o, (list, tuple, bool, str, bytes)) or type(o).__name__ == "bool":
+        return None
+    if not hasattr(type(o), "__index__"):
         return None
     if getattr(o, "ndim", 0) != 0:
         return None
@@ -128,14 +130,17 @@ cdef Tensor _as_index_tensor(object o):
     if isinstance(o, Tensor):
         t = <Tensor>o
         if TGX_I8 == t.tid or t.tid == TGX_I16 or t.tid > TGX_I64:
-            raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {dtype_title(t.tid)}. "
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
+                             f"{dtype_title(t.tid)}. "
                              "Convert it with .long().")
         return t
     if not PySequence_Check(o) and not hasattr(o, "__array_interface__"):
-        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                         "indices "
                          f"(got {type(o).__name__})")
     if isinstance(o, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(o).__name__}': an index is an int, a slice, None, Ellipsis, or a "
+        raise TypeError(f"new(): invalid data type '{type(o).__name__}': an index is an int, a slice, None, Ellipsis, "
+                        "or a "
                         "tensor or sequence of ints or bools")
     t = tensor_of(o, -1, 0)
     return t if t.tid == TGX_BOOL or t.tid == TGX_U8 else cast(t, TGX_I64)
@@ -265,7 +270,8 @@ cdef object c_getitem(PyObject **a):
 
 # ---- writing -------------------------------------------------------------------------------------------------------
 
-_C_NAMES = ["bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t", "c10::Half", "c10::BFloat16", "float", "double"]
+_C_NAMES = ["bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t", "c10::Half", "c10::BFloat16", "float",
+            "double"]
 
 
 cdef object _number_for(object value, Tensor t):
@@ -273,7 +279,8 @@ cdef object _number_for(object value, Tensor t):
     cdef int64_t low, high
     if not isinstance(value, (bool, int, float, complex)):
         if not hasattr(value, "item") or getattr(value, "ndim", 1) != 0:
-            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype_title(t.tid)}Tensor: give a number or a "
+            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype_title(t.tid)}Tensor: give a "
+                            "number or a "
                             "tensor, such as tinygrad_ext.as_tensor(value)")
         value = value.item()
     if isinstance(value, complex) and t.tid < TGX_C64:

@@ -6,7 +6,8 @@ from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.tensor cimport Tensor, alias, dtype_title, empty, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.advanced cimport (
-    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Target, aim_along, delivered, filling, like_result,
+    OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Target, aim_along, delivered, filling,
+    like_result,
     read_into, target_of, write_from,
 )
 
@@ -74,7 +75,8 @@ cdef int _check_source(Tensor self, int dim, Tensor index, Tensor source, str ti
                            f"({s.sizes[dim if dim < s.rank else 0]}), for dim: {dim}")
     for i in range(rank):
         if s.rank != rank or (i != dim and s.sizes[i] != x.sizes[i]):
-            raise RuntimeError(f"{title}(): source tensor shape must match self tensor shape, excluding the specified dimension. "
+            raise RuntimeError(f"{title}(): source tensor shape must match self tensor shape, excluding the specified "
+                               "dimension. "
                                f"Got self.shape = {shape_text(self)} source.shape = {shape_text(source)}")
     return 0
 
@@ -84,7 +86,8 @@ cdef Tensor _scaled(Tensor source, object alpha):
     if type(alpha) is int and alpha == 1:
         return source
     if source.tid < TGX_F16 and isinstance(alpha, (float, complex)):
-        raise RuntimeError(f"index_add_(): For integral input tensors, argument alpha must not be a floating point number, got {alpha}")
+        raise RuntimeError("index_add_(): For integral input tensors, argument alpha must not be a floating point "
+                           f"number, got {alpha}")
     return alias(source) * filling(alpha, source)
 
 
@@ -95,7 +98,8 @@ cdef object k_index_add(PyObject **a):
     cdef Target t
     cdef int dim = wrap_dim_c(as_int(a[1]), self.rank)
     if self.tid != source.tid:
-        raise RuntimeError(f"index_add_(): self ({dtype_title(self.tid)}) and source ({dtype_title(source.tid)}) must have the "
+        raise RuntimeError(f"index_add_(): self ({dtype_title(self.tid)}) and source ({dtype_title(source.tid)}) must "
+                           "have the "
                            "same scalar type")
     _check_source(self, dim, index, source, "index_add_")
     out = target_of(a[5], self)
@@ -117,14 +121,17 @@ cdef object k_index_copy(PyObject **a):
         raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) "
                            f"{dtype_title(self.tid)} and (source) {dtype_title(source.tid)}")
     if source.rank and self.rank and source.rank != self.rank:
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                         "Source "
                          f"dimensionality ({source.rank}), destination dimensionality ({self.rank})")
     out = target_of(a[4], self)
     x, s = _at_least_1d(out), _at_least_1d(source)
     if s.rank != x.rank:
-        raise IndexError(f"index_copy_(): source of shape {shape_text(source)} does not fit self of shape {shape_text(self)}")
+        raise IndexError(f"index_copy_(): source of shape {shape_text(source)} does not fit self of shape "
+                         f"{shape_text(self)}")
     if s.sizes[dim] != index.count:
-        raise IndexError(f"index_copy_(): Number of indices ({index.count}) should be equal to source.size(dim) ({s.sizes[dim]})")
+        raise IndexError(f"index_copy_(): Number of indices ({index.count}) should be equal to source.size(dim) "
+                         f"({s.sizes[dim]})")
     for i in range(x.rank):
         if i != dim and x.sizes[i] != s.sizes[i]:
             raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Got destination "

@@ -75,7 +75,8 @@ cdef int common_shape(Tensor a, Tensor b, str title, int64_t *shape, int *ndim) 
         at = broadcast_shape(<Tensor>t, shape, ndim)
         if at:
             raise RuntimeError(f"The size of tensor a ({shape[at - 1]}) must match the size of tensor b "
-                               f"({b.sizes[at - 1 - (ndim[0] - b.rank)]}) at non-singleton dimension {at - 1}: {title}() got self "
+                               f"({b.sizes[at - 1 - (ndim[0] - b.rank)]}) at non-singleton dimension {at - 1}: "
+                               f"{title}() got self "
                                f"{shape_text(a)} and mask {shape_text(b)}, which do not broadcast")
     return 0
 
@@ -97,7 +98,8 @@ cdef object k_masked_select(PyObject **a):
     cdef int64_t[TGX_MAX_DIMS] shape
     cdef int ndim
     if mask.tid != TGX_BOOL:
-        raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {dtype_title(mask.tid)}: compare first, as in x > 0")
+        raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {dtype_title(mask.tid)}: compare first, "
+                           "as in x > 0")
     common_shape(self, mask, "masked_select", shape, &ndim)
     return selected(repeated(self, shape, ndim), repeated(mask, shape, ndim))
 
@@ -122,7 +124,8 @@ cdef Tensor _zeros(const int64_t *shape, int ndim, Tensor like):
 cdef Tensor _scattered(Tensor out, Tensor mask, Tensor source):
     """Write source's elements in order to the places of out (contiguous) that the mask names."""
     if _count(mask) > source.count:
-        raise RuntimeError(f"masked_scatter: Number of elements of source < number of ones in mask: {source.count} < {_count(mask)}")
+        raise RuntimeError(f"masked_scatter: Number of elements of source < number of ones in mask: {source.count} < "
+                           f"{_count(mask)}")
     with nogil:
         _loops.expand(out.data, source.data, <const uint8_t *>mask.data, out.count, ITEMSIZE[out.tid])
     return out
@@ -136,7 +139,8 @@ cdef object k_masked_scatter(PyObject **a):
     if mask.tid != TGX_BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {dtype_of(mask.tid)}")
     if self.tid != source.tid:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {dtype_title(self.tid)} and "
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{dtype_title(self.tid)} and "
                            f"{dtype_title(source.tid)}")
     common_shape(self, mask, "masked_scatter", shape, &ndim)
     out = empty(shape, ndim, self.tid)
@@ -152,7 +156,8 @@ cdef object k_masked_fill(PyObject **a):
     cdef char[16] value
     cdef bint given = a[3] != <PyObject *>None
     if mask.tid != TGX_BOOL:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtype_of(mask.tid)}: compare "
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtype_of(mask.tid)}: "
+                           "compare "
                            "first, as in x > 0")
     common_shape(self, mask, "masked_fill", shape, &ndim)
     _value_bytes(value, <object>a[2], self.tid)

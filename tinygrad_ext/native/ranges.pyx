@@ -69,9 +69,12 @@ cdef object _arange(object start, object end, object step, Options *o, PyObject 
     cdef int dtype = o.dtype
     cdef int64_t n
     if dtype < 0:
-        dtype = (<Tensor><object>out).tid if out != NULL and out != <PyObject *>None else TGX_I64 if whole else default_dtype_id
+        dtype = TGX_I64 if whole else default_dtype_id
+        if out != NULL and out != <PyObject *>None:
+            dtype = (<Tensor><object>out).tid
     if dtype == TGX_BOOL or dtype >= TGX_C64:
-        raise NotImplementedError(f'"arange" not implemented for \'{dtype_title(dtype)}\': use a number dtype and convert')
+        raise NotImplementedError(f'"arange" not implemented for \'{dtype_title(dtype)}\': use a number dtype and '
+                                  f'convert')
     n = _count(start, end, step, dtype == TGX_I64)
     t = _row(n, dtype, o, out)
     if t.place != 0 or n == 0:
@@ -95,7 +98,8 @@ cdef int64_t _count(object start, object end, object step, bint integer) except 
     if step == 0:
         raise RuntimeError("step must be nonzero: arange would never reach its end")
     if step != step or (step > 0 and end < start) or (step < 0 and end > start):
-        raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: arange got start {start}, end {end}, "
+        raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: arange got start {start}, end "
+                           f"{end}, "
                            f"step {step}; exchange the bounds, or negate the step")
     if integer:
         count = -((start - end) // step)
@@ -135,7 +139,10 @@ cdef int _fill_line(Tensor t, double start, double end) noexcept nogil:
     if t.tid == TGX_F32:
         single_step = (last - first) / <float>(n - 1) if n > 1 else 0
         for i in range(n):
-            single[i] = first + single_step * <float>i if i < n // 2 or n == 1 else last - single_step * <float>(n - 1 - i)
+            if i < n // 2 or n == 1:
+                single[i] = first + single_step * <float>i
+            else:
+                single[i] = last - single_step * <float>(n - 1 - i)
         return 0
     for i in range(n):
         p[i] = start + step * <double>i if i < n // 2 or n == 1 else end - step * <double>(n - 1 - i)
@@ -154,10 +161,12 @@ cdef object k_linspace(PyObject **a):
         raise NotImplementedError('"linspace" not implemented for complex bounds: join two real ranges with complex()')
     t = _row(n, default_dtype_id, &o, a[8])
     if t.tid == TGX_BOOL or t.tid >= TGX_C64:
-        raise NotImplementedError(f'"linspace" not implemented for \'{dtype_title(t.tid)}\': use a number dtype and convert')
+        raise NotImplementedError(f'"linspace" not implemented for \'{dtype_title(t.tid)}\': use a number dtype and '
+                                  f'convert')
     if t.place != 0:
         return finished(t, &o)
-    row = t if t.tid in (TGX_F32, TGX_F64) and t.bits & CONTIGUOUS else empty(&n, 1, TGX_F32 if t.tid == TGX_F32 else TGX_F64)
+    row = t if t.tid in (TGX_F32, TGX_F64) and t.bits & CONTIGUOUS else empty(&n, 1,
+                                                                              TGX_F32 if t.tid == TGX_F32 else TGX_F64)
     if t.tid < TGX_F16:
         _fill_line(row, <double>start.i, <double>end.i)
     else:
@@ -197,7 +206,8 @@ cdef object k_eye_m(PyObject **a):
 
 cdef Tensor _triangle(PyObject **a, bint lower):
     """Row and column numbers of the elements on, below or above a diagonal, row by row: int64 of 2 x count."""
-    cdef int64_t rows = as_int(a[0]), columns = as_int(a[1]), offset = as_int(a[2]), r, c, k = 0, first, last
+    cdef int64_t rows = as_int(a[0]), columns = as_int(a[1]), offset = as_int(a[2])
+    cdef int64_t r, c, k = 0, first, last, start, stop
     cdef int64_t[2] shape
     cdef Tensor t
     cdef int64_t *p
@@ -208,12 +218,16 @@ cdef Tensor _triangle(PyObject **a, bint lower):
         rows = 0
     offset = min(max(offset, -rows), columns)
     shape[0], shape[1] = 2, 0
-    for r in range(rows):
+    start = max(-offset, 0) if lower else 0                 # rows before have no element, nor have those from `stop` on
+    stop = rows if lower else max(min(rows, columns - offset), 0)
+    for r in range(start, stop):
         _ends(r, columns, offset, lower, &first, &last)
         shape[1] += last - first
+        if shape[1] > (<int64_t>1 << 42):
+            raise MemoryError(f"cannot allocate the index pairs of a triangle of {rows} x {columns}; use a smaller one")
     t = empty(shape, 2, TGX_I64)
     p = <int64_t *>t.data
-    for r in range(rows):
+    for r in range(start, stop):
         _ends(r, columns, offset, lower, &first, &last)
         for c in range(first, last):
             p[k], p[k + shape[1]] = r, c

@@ -11,7 +11,8 @@ from tinygrad_ext.core.dispatch cimport as_float, as_int, register_kernel
 from tinygrad_ext.core.dtype cimport default_dtype_id, dtype_of
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.random cimport (
-    Generator, as_generator, fill_bernoulli, fill_bernoulli_each, fill_cauchy, fill_exponential, fill_full, fill_geometric,
+    Generator, as_generator, fill_bernoulli, fill_bernoulli_each, fill_cauchy, fill_exponential, fill_full,
+    fill_geometric,
     fill_integers, fill_log_normal, fill_multinomial, fill_normal, fill_permutation, fill_uniform, last_integer,
 )
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, view
@@ -83,7 +84,8 @@ cdef object k_normal_size(PyObject **a):
 cdef int64_t _last(int64_t low, int64_t high) except? -1:
     """The greatest integer below `high`; RuntimeError unless low is below high."""
     if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}: the upper bound is "
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}: the upper "
+                           f"bound is "
                            "left out of the range")
     return high - 1
 
@@ -114,7 +116,8 @@ cdef object k_randperm(PyObject **a):
     if t.place != 0:
         return finished(t, &o)
     if t.tid >= TGX_C64 or n - 1 > last_integer(t.tid):
-        raise RuntimeError(f"n is too large for result tensor type: '{dtype_title(t.tid)}' cannot hold {n - 1}; use int64")
+        raise RuntimeError(f"n is too large for result tensor type: '{dtype_title(t.tid)}' cannot hold {n - 1}; use "
+                           f"int64")
     order = t if t.tid == TGX_I64 and t.bits & CONTIGUOUS else empty(&n, 1, TGX_I64)
     fill_permutation(g, <int64_t *>order.data, n)
     return finished(_drawn(t, order), &o)
@@ -235,10 +238,12 @@ cdef Tensor _bernoulli_each(Tensor t, PyObject *generator, Tensor p):
     """One probability for each element; p broadcasts to t."""
     cdef Tensor dense = _dense(t), chances
     if p.tid < TGX_F16 or p.tid >= TGX_C64:
-        raise NotImplementedError(f'"bernoulli" not implemented for \'{dtype_title(p.tid)}\': expected probabilities tensor to have '
+        raise NotImplementedError(f'"bernoulli" not implemented for \'{dtype_title(p.tid)}\': expected probabilities '
+                                  f'tensor to have '
                                   "floating type, or one number p")
     if not broadcasts(p, t):
-        raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape of p {shape_text(p)}: bernoulli_()")
+        raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape of p "
+                           f"{shape_text(p)}: bernoulli_()")
     if t.place == 0:
         chances = empty_like(dense, TGX_F64 if p.tid == TGX_F64 else TGX_F32)
         copy_into(chances, p)
@@ -281,7 +286,8 @@ cdef object k_multinomial(PyObject **a):
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtype_title(t.tid)}. "
                            "Convert the weights with float().")
     if t.rank != 1 and t.rank != 2:
-        raise RuntimeError(f"prob_dist must be 1 or 2 dim, got {t.rank}: multinomial takes a vector of weights, or a matrix with "
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim, got {t.rank}: multinomial takes a vector of weights, or a "
+                           f"matrix with "
                            "one distribution a row")
     categories = t.sizes[t.rank - 1]
     rows = t.sizes[0] if t.rank == 2 else 1

@@ -9,7 +9,8 @@ from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
 from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_F32, TGX_I32, TGX_I64, int64_t
 
 cdef extern from "search.h" nogil:
-    void tgx_search_row(int dtype, const char *row, const int64_t *order, int64_t n, const char *values, int64_t count, int right,
+    void tgx_search_row(int dtype, const char *row, const int64_t *order, int64_t n, const char *values,
+                        int64_t count, int right,
                         int64_t *out)
 
 cdef struct Search:
@@ -33,7 +34,8 @@ cdef int _search(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
         row = 0 if s.one_row else lo // s.per_row
         end = hi if s.one_row else min(hi, (row + 1) * s.per_row)
         at = row * s.n
-        tgx_search_row(s.dtype, s.x + at * s.width, s.order + at if s.order != NULL else NULL, s.n, s.values + lo * s.width,
+        tgx_search_row(s.dtype, s.x + at * s.width, s.order + at if s.order != NULL else NULL, s.n,
+                       s.values + lo * s.width,
                        end - lo, s.right, s.out + lo)
         lo = end
     return 0
@@ -45,13 +47,16 @@ cdef int _check_rows(Tensor x, Tensor values) except -1:
     if x.rank == 1:
         return 0
     if x.rank == 0:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+                           "dimension")
     for i in range(x.rank - 1):
         if fits and x.sizes[i] != values.sizes[i]:
             fits = False
     if not fits:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-                           f"tensor and input value tensor must match, but we got boundaries tensor {shape_text(x)} and input "
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
+                           "of boundaries "
+                           f"tensor and input value tensor must match, but we got boundaries tensor {shape_text(x)} "
+                           "and input "
                            f"value tensor {shape_text(values)}")
     return 0
 
@@ -61,9 +66,11 @@ cdef Tensor _order(object sorter, Tensor x):
     cdef Tensor t = contiguous(<Tensor>sorter)
     cdef int64_t i, n = x.sizes[x.rank - 1]
     if t.tid != TGX_I64:
-        raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtype_title(t.tid)}")
+        raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                           f"{dtype_title(t.tid)}")
     if t.rank != x.rank or any([t.sizes[k] != x.sizes[k] for k in range(x.rank)]):
-        raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(x)} "
+        raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
+                           f"tensor {shape_text(x)} "
                            f"and got sorter tensor {shape_text(t)}")
     for i in range(t.count):
         if not 0 <= (<int64_t *>t.data)[i] < n:
@@ -77,14 +84,17 @@ cdef object k_searchsorted(PyObject **a):
     cdef int dtype = promote(x.tid, values.tid)
     cdef Search s
     if dtype >= TGX_C64 or dtype == TGX_F16 or dtype == TGX_BF16:
-        raise NotImplementedError(f'"searchsorted" not implemented for \'{dtype_title(dtype)}\': convert both tensors first, for '
+        raise NotImplementedError(f'"searchsorted" not implemented for \'{dtype_title(dtype)}\': convert both tensors '
+                                  'first, for '
                                   "example with .float()")
     _check_rows(x, values)
     order = _order(<object>a[3], x) if a[3] != <PyObject *>None else None
     x, values = cast(x, dtype), cast(values, dtype)
     out = empty(values.sizes, values.rank, TGX_I64)
-    s.x, s.values, s.out, s.order = x.data, values.data, <int64_t *>out.data, <int64_t *>order.data if order is not None else NULL
-    s.n, s.one_row, s.right, s.dtype, s.width = x.sizes[x.rank - 1], x.rank == 1, <object>a[2], dtype, ITEMSIZE[dtype]
+    s.x, s.values, s.out = x.data, values.data, <int64_t *>out.data
+    s.order = <int64_t *>order.data if order is not None else NULL
+    s.n, s.one_row, s.right = x.sizes[x.rank - 1], x.rank == 1, <object>a[2]
+    s.dtype, s.width = dtype, ITEMSIZE[dtype]
     s.per_row = values.sizes[values.rank - 1] if values.rank else 1
     if out.count:
         with nogil:

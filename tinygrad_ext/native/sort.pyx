@@ -1,8 +1,8 @@
 # cython: language_level=3
 """sort and topk along one dimension.
 
-The dimension is brought to the end of a contiguous copy (rows lie behind each other), each row is sorted on its own, rows in
-several threads, and the results go back to the order of dimensions of the input.
+The dimension is brought to the end of a contiguous copy (rows lie behind each other), each row is sorted on its own,
+rows in several threads, and the results go back to the order of dimensions of the input.
 """
 from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
@@ -16,7 +16,8 @@ from tinygrad_ext.core.types cimport TGX_C64, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMO
 
 cdef extern from "sort.h" nogil:
     size_t tgx_sort_room(int dtype, int64_t n)
-    void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room)
+    void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values,
+                      int64_t *indices, void *room)
 
 cdef struct Rows:
     const char *x
@@ -40,7 +41,8 @@ cdef int _rows(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
         if room == NULL:
             return TGX_NO_MEMORY
     for i in range(lo, hi):
-        tgx_sort_row(r.dtype, r.x + i * r.n * r.width, r.n, r.k, r.descending, r.values + i * r.k * r.width, r.indices + i * r.k,
+        tgx_sort_row(r.dtype, r.x + i * r.n * r.width, r.n, r.k, r.descending, r.values + i * r.k * r.width,
+                     r.indices + i * r.k,
                      room)
     if size > sizeof(small):
         free(room)
@@ -92,7 +94,8 @@ cdef Tensor _room_like(Tensor t):
 
 cdef int _check_dtype(Tensor self, str title) except -1:
     if self.tid >= TGX_C64:
-        raise RuntimeError(f"{title}() does not support complex dtypes, which have no order: got {dtype_title(self.tid)}. Sort by "
+        raise RuntimeError(f"{title}() does not support complex dtypes, which have no order: got "
+                           f"{dtype_title(self.tid)}. Sort by "
                            "abs() or another real number.")
     return 0
 

@@ -56,7 +56,8 @@ def _no_list(*args):
 
 # ---- to ------------------------------------------------------------------------------------------------------------
 
-op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+   "pin_memory=None, "
    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
    kernel="_to_copy", shape="kernel", variants="function", types=_ALL, samples=_likes,
    grad={"self": lambda grad, self_dtype: grad.to(self_dtype)},
@@ -67,7 +68,8 @@ op("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bo
    compose="to_dtype", variants="method", types=_ALL, samples=lambda make: _with(make.dtype, copy=True)(make),
    doc="The tensor in another dtype; the tensor itself when that is its dtype and copy is False.")
 
-op("aten::to.device(Tensor(a) self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, "
+op("aten::to.device(Tensor(a) self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool "
+   "copy=False, "
    "*, MemoryFormat? memory_format=None) -> Tensor(a)",
    compose="to_device", variants="method", types=_ALL, samples=_with(copy=True),
    doc="The tensor on a device and in a dtype; the tensor itself when nothing changes and copy is False.")
@@ -82,7 +84,8 @@ op("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)",
    doc="The tensor in the dtype of other.")
 
 op("aten::cpu(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="cpu", tags="data_dependent", variants="method", types=_ALL, samples=_likes, doc="The tensor in the computer's main memory.")
+   compose="cpu", tags="data_dependent", variants="method", types=_ALL, samples=_likes,
+   doc="The tensor in the computer's main memory.")
 
 for _name, _dtype in (("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"),
                       ("long", "int64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("float", "float32"),
@@ -93,7 +96,8 @@ for _name, _dtype in (("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("s
 # ---- values --------------------------------------------------------------------------------------------------------
 
 op("aten::item(Tensor self) -> Scalar",
-   kernel="item", shape=_no_data, tags="data_dependent", variants="method", types=_ALL, samples=lambda make: [Sample(make()), Sample(make(1, 1))],
+   kernel="item", shape=_no_data, tags="data_dependent", variants="method", types=_ALL,
+   samples=lambda make: [Sample(make()), Sample(make(1, 1))],
    errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
    doc="The only element as a Python number.")
 
@@ -167,12 +171,15 @@ def _complex(real, imag):
     from tinygrad_ext import stack, view_as_complex
 
     if real.dtype != imag.dtype:
-        raise RuntimeError(f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second argument: "
+        raise RuntimeError(f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
+                           f"argument: "
                            "complex() joins two tensors of one dtype")
     if real.dtype.name == "float16":
-        raise NotImplementedError("\"complex\" not implemented for 'Half': there is no complex dtype of that precision here; use float()")
+        raise NotImplementedError("\"complex\" not implemented for 'Half': there is no complex dtype of that "
+                                  "precision here; use float()")
     if real.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}")
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and "
+                           f"{imag.dtype}")
     return view_as_complex(stack(_spread(real, imag), -1))
 
 
@@ -182,5 +189,6 @@ def _spread(*tensors):
     return broadcast_tensors(*tensors)
 
 
-op("aten::complex(Tensor real, Tensor imag) -> Tensor", compose=_complex, variants="function", types="float", samples=_twos,
+op("aten::complex(Tensor real, Tensor imag) -> Tensor", compose=_complex, variants="function", types="float",
+   samples=_twos,
    doc="Complex numbers from their real and imaginary parts.")

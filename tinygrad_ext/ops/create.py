@@ -68,7 +68,8 @@ op(f"aten::full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
    doc="Tensor filled with one value, whose kind of number gives the dtype unless one is named.")
 
 op(f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor",
-   kernel="scalar_tensor", shape="kernel", variants="function", samples=lambda make: [Sample(2, dtype=make.dtype), Sample(1.5)],
+   kernel="scalar_tensor", shape="kernel", variants="function",
+   samples=lambda make: [Sample(2, dtype=make.dtype), Sample(1.5)],
    doc="0-d tensor of one number, in the default dtype unless one is named.")
 
 op(f"aten::empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
@@ -156,10 +157,12 @@ def _data(make):
     yield Sample(True)
 
 
-op("aten::tensor(Any data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool pin_memory=False) "
+op("aten::tensor(Any data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool "
+   "pin_memory=False) "
    "-> Tensor",
    kernel="tensor", shape="kernel", variants="function", samples=_data,
-   errors=[(lambda: __import__("tinygrad_ext").tensor([[1], [2, 3]]), ValueError, "expected sequence of length 1 at dim 1 (got 2)")],
+   errors=[(lambda: __import__("tinygrad_ext").tensor([[1], [2, 3]]), ValueError,
+            "expected sequence of length 1 at dim 1 (got 2)")],
    doc="Tensor with a copy of data: a number, nested sequences of numbers, an array, or another tensor.")
 
 op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
@@ -175,7 +178,8 @@ op("aten::detach(Tensor(a) self) -> Tensor(a)",
 op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
    kernel="copy", takes_out=True, shape="kernel", variants="inplace", numbers="src",
    grad={"self": _no_grad, "src": "grad"},
-   types=_ALL, samples=lambda make: [Sample(make(2, 3), make(3)), Sample(make(2), make()), Sample(make(0, 2), make(1, 2))],
+   types=_ALL, samples=lambda make: [Sample(make(2, 3), make(3)), Sample(make(2), make()),
+                                     Sample(make(0, 2), make(1, 2))],
    doc="copy_: overwrite self with src, which broadcasts and converts to self's shape and dtype.")
 
 op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
@@ -190,5 +194,6 @@ op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
    doc="Every element set to the value of a 0-d tensor.")
 
 op("aten::zero(Tensor self) -> Tensor",
-   kernel="zero", takes_out=True, shape="kernel", variants="function_ inplace", grad={"self": _no_grad}, types=_ALL, samples=_likes,
+   kernel="zero", takes_out=True, shape="kernel", variants="function_ inplace", grad={"self": _no_grad}, types=_ALL,
+   samples=_likes,
    doc="zero_: set every element to zero.")

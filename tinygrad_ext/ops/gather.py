@@ -69,15 +69,18 @@ def _bad(name, *args):
 _OUTSIDE = "index 5 is out of bounds for dimension 0 with size 2"
 
 op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-   kernel="gather", types="bool int float half complex", variants="function method out", shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
+   kernel="gather", types="bool int float half complex", variants="function method out",
+   shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
    grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
    samples=lambda make: [Sample(*a) for a in _indices(make)], reference=_reference_gather,
    errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
-   doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no larger than "
+   doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
+       "larger than "
        "self apart from `dim`; RuntimeError outside the bounds.")
 
 op("aten::_gather_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
-   kernel="gather_backward", types="bool int float half complex", variants="method", shape=lambda grad, size, dim, index: meta(size, grad.dtype),
+   kernel="gather_backward", types="bool int float half complex", variants="method",
+   shape=lambda grad, size, dim, index: meta(size, grad.dtype),
    grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
    samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
    doc="Zeros of a size with grad added where gather read it.")
@@ -107,7 +110,8 @@ def _repeated(make):
 
 
 op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out",
+   shape=same,
    grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0),
          "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
    samples=lambda make: [Sample(*a) for a in _distinct(make)], reference=_reference_scatter,
@@ -115,7 +119,8 @@ op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
    doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.")
 
 op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out",
+   shape=same,
    grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
    samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)], reference=_reference_scatter,
    doc="self with one value at the places that index names along a dimension.")
@@ -123,15 +128,18 @@ op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Ten
 _OLD_NAMES = {"add": "sum", "multiply": "prod"}
 
 op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
-   samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")], reference=_reference_scatter,
+   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out",
+   shape=same,
+   samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")],
+   reference=_reference_scatter,
    grad={"self, src": lambda grad, self, dim, index, src, reduce, result: _spread(
        grad, self, dim, index, src, _OLD_NAMES[reduce], True, result)},
    gaps={"torch": "PyTorch has no derivative for it"},
    doc="self with src added to, or multiplied into, the places that index names.")
 
 op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out",
+   shape=same,
    samples=lambda make: [Sample(s, d, i, 2, reduce=r) for s, d, i, _ in _repeated(make) for r in ("add", "multiply")],
    reference=_reference_scatter,
    grad={"self": lambda grad, dim, index, value, reduce: grad if reduce == "add" else grad.scatter(
@@ -140,7 +148,8 @@ op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value,
    doc="self with one value added to, or multiplied into, the places that index names.")
 
 op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter_add", types="bool int float half complex", takes_out=True, variants="function method inplace out", shape=same,
+   kernel="scatter_add", types="bool int float half complex", takes_out=True, variants="function method inplace out",
+   shape=same,
    grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
    samples=lambda make: [Sample(*a) for a in _repeated(make)], reference=_reference_add,
    errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],
@@ -206,7 +215,8 @@ def _spread_product(grad, self, dim, index, src, include_self):
 def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
     import numpy
 
-    ufunc = {"sum": numpy.add, "mean": numpy.add, "prod": numpy.multiply, "amax": numpy.maximum, "amin": numpy.minimum}[reduce]
+    ufunc = {"sum": numpy.add, "mean": numpy.add, "prod": numpy.multiply, "amax": numpy.maximum,
+             "amin": numpy.minimum}[reduce]
     start = self
     if not include_self:
         if self.dtype.kind == "f":
@@ -218,19 +228,24 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
         start = _reduced(self, dim, index, {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce], None)
     out = _reduced(start, dim, index, src, ufunc)
     if reduce == "mean":
-        counts = _reduced(numpy.full(self.shape, int(include_self), dtype=numpy.int64), dim, index, 1, numpy.add).clip(1)
+        counts = _reduced(numpy.full(self.shape, int(include_self), dtype=numpy.int64), dim, index, 1,
+                          numpy.add).clip(1)
         out = out / counts if self.dtype.kind == "f" else out // counts
     return out.astype(self.dtype)
 
 
-op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-   kernel="scatter_reduce", types="bool int float half", takes_out=True, variants="function method inplace out", shape=same,
+op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+   "Tensor",
+   kernel="scatter_reduce", types="bool int float half", takes_out=True, variants="function method inplace out",
+   shape=same,
    grad={"self, src": _spread},
-   samples=lambda make: [Sample(*a, r, include_self=s) for a in _repeated(make) for r in ("sum", "prod", "mean", "amax", "amin")
+   samples=lambda make: [Sample(*a, r, include_self=s) for a in _repeated(make)
+                         for r in ("sum", "prod", "mean", "amax", "amin")
                          for s in (True, False) if r != "mean" or make.dtype.name != "bool"],
    reference=_reference_reduce,
    errors=[(_bad("scatter_reduce", "src", "sum"), RuntimeError, _OUTSIDE),
-           (_bad("scatter_reduce", "src", "median"), RuntimeError, "reduce argument must be either sum, prod, mean, amax or amin")],
+           (_bad("scatter_reduce", "src", "median"), RuntimeError,
+            "reduce argument must be either sum, prod, mean, amax or amin")],
    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. Without "
        "include_self the elements of self at these places do not count. Integer means are rounded down.")
 
@@ -244,7 +259,8 @@ def _take_along_dim(self, indices, dim):
     if dim is None:
         return self.reshape(-1).gather(0, indices.reshape(-1))
     if self.dim() != indices.dim():
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           "got "
                            f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
     from tinygrad_ext.ops.shapes import broadcast_sizes, wrapped
 
@@ -267,7 +283,8 @@ def _reference_along(self, indices, dim=None):
 
 op("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
    compose=_take_along_dim, variants="function method out",
-   samples=lambda make: [Sample(make(3, 4), make.ints(0, 3, (1, 4)), 0), Sample(make(3, 4), make.ints(0, 4, (3, 2)), -1),
+   samples=lambda make: [Sample(make(3, 4), make.ints(0, 3, (1, 4)), 0),
+                         Sample(make(3, 4), make.ints(0, 4, (3, 2)), -1),
                          Sample(make(3, 1), make.ints(0, 3, (2, 4)), 0), Sample(make(3, 4), make.ints(0, 12, (5,)))],
    reference=_reference_along,
    doc="gather whose operands broadcast outside `dim`; without dim over all elements as one vector.")

@@ -4,7 +4,6 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
-
 op("aten::where(Tensor condition) -> Tensor[]",
    compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
    samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(5))], reference="numpy.nonzero",
@@ -106,7 +105,8 @@ def _common(self, mask, *_):
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor",
-   kernel="masked_select", types="bool int float half complex", variants="function method out", samples=_masked, reference=_reference_select,
+   kernel="masked_select", types="bool int float half complex", variants="function method out", samples=_masked,
+   reference=_reference_select,
    grad={"self": lambda grad, self_shape, mask: grad._masked_select_backward(self_shape, mask)},
    errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
    gaps={"shape": "how many elements there are depends on the values of the mask"},
@@ -118,17 +118,20 @@ op("aten::_masked_select_backward(Tensor grad, int[] size, Tensor mask) -> Tenso
    grad={"grad": lambda grad, mask: grad.masked_select(mask)},
    samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
    gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
-   doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is undone.")
+   doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is "
+       "undone.")
 
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace", shape=_common,
+   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace",
+   shape=_common,
    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
    samples=lambda make: [Sample(*s.args, 2) for s in _masked(make)], reference=_reference_fill,
    errors=[(_bad_mask("masked_fill", 1), RuntimeError, "only supports boolean masks")],
    doc="self with one value under the true places of a bool mask. The mask broadcasts; the value takes self's dtype.")
 
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace", shape=_common,
+   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace",
+   shape=_common,
    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0),
          "value": lambda grad, mask: grad.masked_select(mask).sum()},
    samples=lambda make: [Sample(*s.args, make()) for s in _masked(make)], reference=_reference_fill,

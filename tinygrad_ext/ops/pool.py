@@ -11,9 +11,10 @@ def _call(name, shape, *args, **kwargs):
     """Call of the function on zeros of a shape, for the error samples."""
 
     def call():
-        import tinygrad_ext as tg
+        from tinygrad_ext.registry import functions
 
-        return getattr(tg.nn.functional, name)(tg.zeros(shape), *args, **kwargs)
+        fn = functions.get("nn.functional." + name) or functions[name]
+        return fn(functions["zeros"](shape), *args, **kwargs)
 
     return call
 

@@ -80,27 +80,32 @@ op(f"aten::randn_like(Tensor self, *, {_LIKE}) -> Tensor",
    doc="Normal numbers of mean 0 and variance 1 in the shape, dtype and order in memory of self.")
 
 op(f"aten::randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor",
-   kernel="randint_like", shape="kernel", variants="function", samples=_likes_and(5), types="int float half", tags="random",
+   kernel="randint_like", shape="kernel", variants="function", samples=_likes_and(5), types="int float half",
+   tags="random",
    doc="Integers from 0 up to but without high in the shape and dtype of self.")
 
 op(f"aten::randint_like.low_dtype(Tensor self, int low, int high, *, {_LIKE}) -> Tensor",
-   kernel="randint_like_low", shape="kernel", variants="function", samples=_likes_and(1, 5), types="int float half", tags="random",
+   kernel="randint_like_low", shape="kernel", variants="function", samples=_likes_and(1, 5), types="int float half",
+   tags="random",
    doc="Integers from low up to but without high in the shape and dtype of self.")
 
 # ---- in place ------------------------------------------------------------------------------------------------------
 
 op("aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
-   kernel="uniform", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes, types="float half", tags="random",
+   kernel="uniform", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
+   types="float half", tags="random",
    errors=[(lambda: _tg().zeros(2).uniform_(2, 1), RuntimeError, "uniform_")],
    doc="uniform_: numbers in [from, to).")
 
 op("aten::normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
-   kernel="normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes, types="float half", tags="random",
+   kernel="normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
+   types="float half", tags="random",
    errors=[(lambda: _tg().zeros(2).normal_(0, -1), RuntimeError, "normal")],
    doc="normal_: numbers of the given mean and standard deviation.")
 
 op("aten::random(Tensor self, *, Generator? generator=None) -> Tensor",
-   kernel="random", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes, types="bool int float half", tags="random",
+   kernel="random", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
+   types="bool int float half", tags="random",
    doc="random_: integers from 0 to the greatest that the dtype holds without gaps.")
 
 op("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
@@ -120,16 +125,19 @@ op("aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) 
 
 op("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
    kernel="geometric", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(0.3), types="int float half", tags="random", errors=[(lambda: _tg().zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
+   samples=_likes_and(0.3), types="int float half", tags="random",
+   errors=[(lambda: _tg().zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
    doc="geometric_: number of trials, of success probability p, up to the first success.")
 
 op("aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
-   kernel="cauchy", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes, types="float half", tags="random",
+   kernel="cauchy", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
+   types="float half", tags="random",
    errors=[(lambda: _tg().zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_")],
    doc="cauchy_: numbers with density 1 / (pi * sigma * (1 + ((x - median) / sigma) ** 2)).")
 
 op("aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
-   kernel="log_normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes, types="float half", tags="random",
+   kernel="log_normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
+   types="float half", tags="random",
    errors=[(lambda: _tg().zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_")],
    doc="log_normal_: numbers whose logarithm is normal with the given mean and standard deviation.")
 
@@ -144,11 +152,13 @@ op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
 
 op("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
    kernel="bernoulli_p", takes_out=True, shape="kernel", variants="function method", grad={"self": _no_grad},
-   samples=_plain_and(0.3), types="int float half", tags="random", doc="0 or 1 in the shape and dtype of self, each 1 with probability p.")
+   samples=_plain_and(0.3), types="int float half", tags="random",
+   doc="0 or 1 in the shape and dtype of self, each 1 with probability p.")
 
 op("aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
    kernel="bernoulli_p", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(0.3), types="int float half", tags="random", errors=[(lambda: _tg().zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
+   samples=_likes_and(0.3), types="int float half", tags="random",
+   errors=[(lambda: _tg().zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
    doc="bernoulli_: 0 or 1, each 1 with probability p.")
 
 op("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
@@ -211,7 +221,8 @@ op("aten::normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=
 
 op("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
    kernel=_normal_spread, shape=lambda mean, std, generator: std.new_empty(std.shape), variants="function out",
-   grad={"std": _zeros_like("std")}, types="float half", tags="random", samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
+   grad={"std": _zeros_like("std")}, types="float half", tags="random",
+   samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
    errors=[(lambda: _tg().normal(0.0, _tg().tensor([-1.0])), RuntimeError, "std >= 0.0")],
    doc="Normal numbers of one mean, each with its own standard deviation.")
 

@@ -19,7 +19,8 @@ def _pair(self, dim=-1, *_):
 def _first_k(self, k, dim=-1, *_):
     dim = wrapped(dim, self.dim())
     if not 0 <= k <= (self.shape[dim] if self.dim() else 1):
-        raise RuntimeError(f"selected index k out of range: topk() got k={k} for shape {tuple(self.shape)} and dim={dim}")
+        raise RuntimeError(f"selected index k out of range: topk() got k={k} for shape {tuple(self.shape)} and "
+                           f"dim={dim}")
     shape = [k if d == dim else s for d, s in enumerate(self.shape)]
     return meta(shape, self.dtype), meta(shape, _int64())
 
@@ -57,9 +58,11 @@ op("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values
    kernel="sort", types=_TYPES, variants="function method out", shape=_pair, grad={"self": _back},
    samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)], reference=_reference_sort,
    errors=[(lambda: zeros(2, 3).sort(2), IndexError, "Dimension out of range")],
-   doc="The elements of each row of a dimension in order, and where they stood (int64). Equal elements keep their order.")
+   doc="The elements of each row of a dimension in order, and where they stood (int64). Equal elements keep their "
+       "order.")
 
-op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+   "indices)",
    kernel="sort_stable", types=_TYPES, variants="function method out",
    shape=lambda self, stable, dim, descending: _pair(self, dim), grad={"self": _back},
    samples=lambda make: [Sample(x, stable=True, dim=d, descending=r) for x, d in _rows(make) for r in (False, True)],
@@ -68,10 +71,12 @@ op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=
 
 op("aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
    kernel="topk", types=_TYPES, variants="function method out", shape=_first_k, grad={"self": _back},
-   samples=lambda make: [Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x, d in _rows(make) for r in (True, False)],
+   samples=lambda make: [Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x,
+                         d in _rows(make) for r in (True, False)],
    reference=_reference_topk,
    errors=[(lambda: zeros(2, 3).topk(4), RuntimeError, "selected index k out of range")],
-   doc="The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64). Of equal "
+   doc="The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64). Of "
+       "equal "
        "elements the first ones are taken. RuntimeError when the dimension has fewer than k.")
 
 op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
