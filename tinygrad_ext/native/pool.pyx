@@ -5,7 +5,7 @@ A signal is an image of height one. The windows go into tables (kernels/pool.h),
 Planes are dealt out to the threads.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport contiguous
+from tinygrad_ext.core.copy cimport contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.storage cimport Storage, new_storage
@@ -153,7 +153,10 @@ cdef int _expect_dtype(Tensor x, str op, bint floating) except -1:
 cdef object _max(Tensor x, Window *w, bint adaptive):
     cdef Tensor out = _images(x, w.out, w.dims, x.tid), at = _images(x, w.out, w.dims, TGX_I64)
     cdef Job j
-    cdef Storage tables = _tables(&j.p, w, adaptive, False)
+    cdef Storage tables
+    if out.count == 0 or out.place:
+        return out, at
+    tables = _tables(&j.p, w, adaptive, False)
     x = contiguous(x)
     j.at = <int64_t *>at.data
     _run(&j, MAX, x, out, _count_planes(x, w.dims), w.size[0] * w.size[1])
@@ -185,7 +188,10 @@ cdef object k_max_pool2d(PyObject **a):
 cdef Tensor _mean(Tensor x, Window *w, int64_t divisor, bint adaptive, bint count_pad):
     cdef Tensor out = _images(x, w.out, w.dims, x.tid)
     cdef Job j
-    cdef Storage tables = _tables(&j.p, w, adaptive, count_pad)
+    cdef Storage tables
+    if out.count == 0 or out.place:
+        return out
+    tables = _tables(&j.p, w, adaptive, count_pad)
     j.p.divisor = divisor
     x = contiguous(x)
     _run(&j, MEAN, x, out, _count_planes(x, w.dims), w.size[0] * w.size[1])
@@ -236,6 +242,11 @@ cdef Tensor _spread(Tensor grad, PyObject *input_size, Window *w, int64_t diviso
             grad.sizes[rank - 1] != w.out[1] or (w.dims == 2 and grad.sizes[rank - 2] != w.out[0])):
         raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit the pooling of an input of shape {shape_text(out)}")
     _expect_dtype(grad, "avg_pool_backward", True)
+    if out.count == 0 or out.place:
+        return out
+    if grad.count == 0:
+        zero(out)
+        return out
     tables = _tables(&j.p, w, adaptive, count_pad)
     j.p.divisor = divisor
     grad = contiguous(grad)

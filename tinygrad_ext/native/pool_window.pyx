@@ -117,6 +117,8 @@ cdef int read_adaptive(Window *w, Tensor x, PyObject *size, int dims, str op) ex
     w.out[0] = 1
     for i in range(dims):
         value = given[i]
+        if value is not None and value > 1 << 31:
+            raise RuntimeError(f"{op}: output_size={value} is out of range: it must be below 2**31")
         w.out[2 - dims + i] = w.size[2 - dims + i] if value is None else value
     if w.out[0] < 0 or w.out[1] < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0 but received {_shown(w.out, dims)}; a "
