@@ -303,6 +303,8 @@ cdef object k_batch_norm(PyObject **a):
     for name, o in (("running_mean", running_mean), ("running_var", running_var), ("weight", <object>a[1]),
                     ("bias", <object>a[2])):
         check_channels(o, job.channels, name)
+    if x.rank < 2:
+        raise RuntimeError(f"batch_norm: the input needs at least 2 dimensions (N, C, ...), got shape {shape_text(x)}")
     check_running(running_mean, x.tid, "running_mean")
     check_running(running_var, x.tid, "running_var")
     w, b = parameter(<object>a[1], x.tid), parameter(<object>a[2], x.tid)
