@@ -130,3 +130,8 @@ def test_polygamma_left_of_zero_follows_its_reflection():
 
 def test_the_instruction_set_is_one_of_the_three():
     assert cpu_level() in ("base", "avx2", "avx512")
+
+
+def test_a_complex_product_keeps_its_nans():
+    got = (tg.tensor(complex(float("nan"), float("inf"))) * 1).item()
+    assert got.real != got.real and got.imag != got.imag

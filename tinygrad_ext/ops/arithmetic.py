@@ -74,7 +74,7 @@ op("aten::__rsub__(Tensor self, Tensor other) -> Tensor",
    doc="What `other - self` calls when other is no tensor.")
 
 op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-   scalar={"int float half complex": "x * y", "bool": "x & y"},
+   scalar={"int float half": "x * y", "complex": "TIMES(x, y)", "bool": "x & y"},
    grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
    operator="mul", numbers="self other", aliases="multiply", reference="numpy.multiply",
    doc="Product, element by element, with broadcasting.")
