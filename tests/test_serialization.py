@@ -181,7 +181,7 @@ def _bytes(obj):
     (b"", "no safetensors file"), (b"hello world", "no safetensors file"), (b"\xff" * 40, "no safetensors file"),
     (_bytes(tg.ones(9))[:-3], "damaged or cut off"), (_bytes(tg.ones(9))[:40], "damaged or cut off"),
     (pickle.dumps({"a": 1}), "bare pickle"), (b"PK\x03\x04 no zip", "PyTorch file"),
-])
+], ids=["empty", "text", "noise", "without its end", "header only", "pickle", "half a zip"])
 def test_foreign_and_damaged_files_are_refused(data, fragment):
     with pytest.raises(RuntimeError, match=fragment):
         tg.load(io.BytesIO(data))

@@ -169,4 +169,4 @@ def test_agrees_with_hand_derivatives_of_a_small_network():
     h.sum().backward()
     pre = [1 * 0.5 + 2 * 0.2, 1 * -0.3 + 2 * 0.8]
     slope = [1 - math.tanh(p) ** 2 for p in pre]
-    assert w1.grad.tolist() == pytest.approx([[slope[0], slope[1]], [2 * slope[0], 2 * slope[1]]])
+    assert w1.grad.flatten().tolist() == pytest.approx([slope[0], slope[1], 2 * slope[0], 2 * slope[1]])

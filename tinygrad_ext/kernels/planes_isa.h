@@ -26,7 +26,8 @@ typedef uint32_t quad __attribute__((vector_size(16)));
 static inline void turn_4(uint32_t in[16][16], uint32_t out[16][16]) {
     for (int i = 0; i < 16; i += 4)
         for (int j = 0; j < 16; j += 4) {
-            quad a = *(quad *)&in[i][j], b = *(quad *)&in[i + 1][j], c = *(quad *)&in[i + 2][j], d = *(quad *)&in[i + 3][j];
+            quad a = *(quad *)&in[i][j], b = *(quad *)&in[i + 1][j];
+            quad c = *(quad *)&in[i + 2][j], d = *(quad *)&in[i + 3][j];
             quad ab = __builtin_shuffle(a, b, (quad){0, 4, 1, 5}), ab2 = __builtin_shuffle(a, b, (quad){2, 6, 3, 7});
             quad cd = __builtin_shuffle(c, d, (quad){0, 4, 1, 5}), cd2 = __builtin_shuffle(c, d, (quad){2, 6, 3, 7});
             *(quad *)&out[j][i] = __builtin_shuffle(ab, cd, (quad){0, 1, 4, 5});

@@ -4,7 +4,8 @@
 #include <stdint.h>
 
 /* 1 when an element of the window (strides >= 0) lies at `room` elements or beyond; never overflows. */
-static inline int tgx_window_outside(const int64_t *sizes, const int64_t *strides, int n, int64_t offset, int64_t room) {
+static inline int tgx_window_outside(const int64_t *sizes, const int64_t *strides, int n, int64_t offset,
+                                     int64_t room) {
     __int128 last = offset;
     for (int i = 0; i < n; i++)
         if (sizes[i] == 0) return 0;

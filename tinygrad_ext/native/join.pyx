@@ -70,10 +70,12 @@ cdef Tensor target(object out, object tensors, const int64_t *shape, int ndim, i
     o = <Tensor>out
     for t in tensors:
         if t.storage is o.storage and t.count and o.count:
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                               "refer to a "
                                f"single memory location. {name}() cannot write to its own input; clone() it first.")
     if not can_cast(dtype_of(dtype), dtype_of(o.tid)):
-        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_title(o.tid)}: together "
+        raise TypeError(f"torch.{name}(): input types can't be cast to the desired output type {dtype_title(o.tid)}: "
+                        f"together "
                         f"they make {dtype_title(dtype)}")
     prepare_out(o, shape, ndim, dtype)
     check_writable(o, f"{name}()")
@@ -88,11 +90,13 @@ cdef bint skipped(Tensor t) noexcept:
 cdef int check_cat(Tensor first, Tensor t, int dim, int at) except -1:
     cdef int i
     if t.rank != first.rank:
-        raise RuntimeError(f"Tensors must have same number of dimensions: got {first.rank} and {t.rank}. cat(): tensor number "
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {first.rank} and {t.rank}. cat(): "
+                           f"tensor number "
                            f"{at} in the list has shape {shape_text(t)}, the first {shape_text(first)}")
     for i in range(t.rank):
         if i != dim and t.sizes[i] != first.sizes[i]:
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {first.sizes[i]} but got "
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                               f"{first.sizes[i]} but got "
                                f"size {t.sizes[i]} for tensor number {at} in the list.")
     return 0
 
@@ -108,7 +112,8 @@ cdef object k_cat(PyObject **a):
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, t in enumerate(tensors):
         if t.rank == 0:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated. Use stack() or unsqueeze it.")
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated. Use stack() or "
+                               f"unsqueeze it.")
         if first is None and not skipped(t):
             first = t
     if first is None:
@@ -144,7 +149,8 @@ cdef object k_stack(PyObject **a):
         raise RuntimeError(f"stack(): a tensor has at most {TGX_MAX_DIMS} dimensions, and the entries have them all")
     for k, t in enumerate(tensors):
         if not same_shape(t, first):
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 and "
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 "
+                               f"and "
                                f"{shape_text(t)} at entry {k}")
     for i in range(first.rank):
         shape[i + (i >= dim)] = first.sizes[i]

@@ -12,7 +12,8 @@ from tinygrad_ext.core.types cimport TGX_F16, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.window cimport clamped, diagonal, part, windows, without, wrap_index
 
 cdef extern from "putback.h" nogil:
-    int tgx_window_add(int dtype, char *dst, const ptrdiff_t *dst_strides, const char *src, const ptrdiff_t *src_strides,
+    int tgx_window_add(int dtype, char *dst, const ptrdiff_t *dst_strides, const char *src,
+                       const ptrdiff_t *src_strides,
                        const int64_t *sizes, int ndim)
     void tgx_window_count(int64_t *counts, const int64_t *strides, const int64_t *sizes, int ndim)
     int tgx_window_share(int dtype, char *data, const int64_t *counts, int64_t n)
@@ -42,7 +43,8 @@ cdef object k_slice_backward(PyObject **a):
     cdef int dim = wrap_dim_c(as_int(a[2]), out.rank)
     cdef int64_t n = grad.sizes[dim], step = as_int(a[4]), start = clamped(a[3], out.sizes[dim], 0)
     if step <= 0 or n and (n - 1) > (out.sizes[dim] - 1 - start) // step:
-        raise RuntimeError(f"_slice_backward(): {n} elements from {start} on in steps of {step} do not fit in {shape_text(out)}")
+        raise RuntimeError(f"_slice_backward(): {n} elements from {start} on in steps of {step} do not fit in "
+                           f"{shape_text(out)}")
     copy_into(part(out, dim, start, n, step), grad)
     return out
 
@@ -63,7 +65,8 @@ cdef int add_into(Tensor window, Tensor grad) except -1:
     cdef int i, code
     for i in range(window.rank):
         if grad.rank != window.rank or grad.sizes[i] != window.sizes[i]:
-            raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit windows of shape {shape_text(window)}")
+            raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit windows of shape "
+                               f"{shape_text(window)}")
         to[i], step[i] = window.strides[i] * ITEMSIZE[window.tid], grad.strides[i] * ITEMSIZE[grad.tid]
     with nogil:
         code = tgx_window_add(grad.tid, window.data, to, grad.data, step, window.sizes, window.rank)

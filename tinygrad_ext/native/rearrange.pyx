@@ -35,7 +35,8 @@ cdef object k_flip(PyObject **a):
     for i in range(n):
         d = wrap_dim_c(dims[i], t.rank)
         if seen & (<uint64_t>1 << d):
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims {[dims[k] for k in range(n)]}: flip() takes "
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims {[dims[k] for k in range(n)]}: "
+                               f"flip() takes "
                                "each dimension once")
         seen |= <uint64_t>1 << d
         if t.rank:
@@ -108,13 +109,14 @@ cdef int64_t times(int64_t repeats, int64_t size, str name) except -1:
     cdef int64_t pair[2]
     pair[0], pair[1] = repeats, size
     if repeats < 0:
-        raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {repeats * size}: a number of repeats is {repeats}")
+        raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {repeats * size}: a number of "
+                           f"repeats is {repeats}")
     return checked_numel(pair, 2, name)
 
 
 cdef int copy_repeated(Tensor out, Tensor t, const int64_t *outer, const int64_t *inner) except -1:
-    """Fill out, whose dimension i is outer[i] times t's size times inner[i]. The sizes, taken apart and without ones, are
-    at most as many as out has bits in its count, so they fit."""
+    """Fill out, whose dimension i is outer[i] times t's size times inner[i]. The sizes, taken apart and without
+    ones, are at most as many as out has bits in its count, so they fit."""
     cdef int64_t sizes[3 * TGX_MAX_DIMS]
     cdef int64_t to[3 * TGX_MAX_DIMS]
     cdef int64_t step[3 * TGX_MAX_DIMS]
@@ -142,7 +144,8 @@ cdef object k_repeat(PyObject **a):
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int i, k, n = as_ints(a[1], outer, TGX_MAX_DIMS, 1)
     if n < t.rank:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: repeat() got "
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                           "tensor: repeat() got "
                            f"{n} repeats for a tensor of {t.rank} dimensions")
     for i in range(n):
         k = i - (n - t.rank)
@@ -185,7 +188,8 @@ cdef object k_repeat_counts(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0], out
     cdef int64_t total = 0, i, k, at = 0, count
     if t.tid != TGX_I64 and t.tid != TGX_I32:
-        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{dtype_title(t.tid)}\': repeats must be int32 or '
+        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{dtype_title(t.tid)}\': repeats '
+                                  f'must be int32 or '
                                   'int64')
     if t.rank != 1:
         raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {shape_text(t)}")
@@ -198,7 +202,8 @@ cdef object k_repeat_counts(PyObject **a):
             raise RuntimeError("repeat_interleave: storage size calculation overflowed with the sum of repeats")
         total += count
     if a[1] != <PyObject *>None and as_int(a[1]) != total:
-        raise RuntimeError(f"allocated size does not match required size: output_size is {as_int(a[1])}, the repeats add up to {total}")
+        raise RuntimeError(f"allocated size does not match required size: output_size is {as_int(a[1])}, the repeats "
+                           f"add up to {total}")
     out = empty(&total, 1, t.tid)
     for i in range(t.count):
         count = (<int64_t *>t.data)[i] if t.tid == TGX_I64 else (<int32_t *>t.data)[i]
@@ -333,18 +338,21 @@ cdef object k_pad(PyObject **a):
     if n % 2:
         raise RuntimeError(f"Padding length must be divisible by 2: each dimension takes a pair, got {n} numbers")
     if n > 2 * t.rank:
-        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
+                           "padding length "
                            f"{n} and input of dimension {t.rank}")
     for i in range(t.rank):
         sizes[i] = t.sizes[i]
     for i in range(n // 2):
         d, low, high = t.rank - 1 - i, pad[2 * i], pad[2 * i + 1]
         if not (-limit < low < limit and -limit < high < limit):
-            raise RuntimeError(f"constant_pad_nd: storage size calculation overflowed with pad={[pad[k] for k in range(n)]}")
+            raise RuntimeError(f"constant_pad_nd: storage size calculation overflowed with "
+                               f"pad={[pad[k] for k in range(n)]}")
         sizes[d] += low + high
         # torch's narrow() refuses first to cut more than there is
         if sizes[d] < 0 or t.sizes[d] + min(low, 0) + min(high, 0) < 0:
-            raise RuntimeError(f"constant_pad_nd(): the input size {t.sizes[d]}, plus negative padding {low} and {high}, resulted in a "
+            raise RuntimeError(f"constant_pad_nd(): the input size {t.sizes[d]}, plus negative padding {low} and "
+                               f"{high}, resulted in a "
                                f"negative output size, which is invalid. Check dimension {d} of your input.")
     checked_numel(sizes, t.rank, "constant_pad_nd")
     out = empty(sizes, t.rank, t.tid)

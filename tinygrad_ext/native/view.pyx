@@ -21,7 +21,8 @@ cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
             unknown = i
             shape[i] = 1
         elif shape[i] < 0:
-            raise RuntimeError(f"invalid shape dimension {shape[i]}: sizes are not negative, but for one -1 to be inferred")
+            raise RuntimeError(f"invalid shape dimension {shape[i]}: sizes are not negative, but for one -1 to be "
+                               f"inferred")
     known = checked_numel(shape, ndim, "view")      # a product that wraps around could equal the count
     if unknown < 0:
         if known != t.count:
@@ -29,7 +30,8 @@ cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
         return 0
     shape[unknown] = -1
     if known == 0 and t.count == 0:
-        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list_text(shape, ndim)} because the unspecified "
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list_text(shape, ndim)} because the "
+                           f"unspecified "
                            "dimension size -1 can be any value and is ambiguous")
     if known == 0 or t.count % known:
         raise RuntimeError(f"shape '{list_text(shape, ndim)}' is invalid for input of size {t.count}")
@@ -91,7 +93,8 @@ cdef object k_view(PyObject **a):
     cdef int ndim = read_sizes(a[1], shape)
     infer_size(t, shape, ndim)
     if not view_strides(t, shape, ndim, strides):
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           "spans across "
                            "two contiguous subspaces). Use .reshape(...) instead.")
     return view(t, shape, strides, ndim, 0)
 
@@ -119,13 +122,15 @@ cdef object k_expand(PyObject **a):
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int i, k, ndim = read_sizes(a[1], shape)
     if ndim < t.rank:
-        raise RuntimeError(f"expand({shape_text(t)}, size={[shape[i] for i in range(ndim)]}): the number of sizes provided ({ndim}) "
+        raise RuntimeError(f"expand({shape_text(t)}, size={[shape[i] for i in range(ndim)]}): the number of sizes "
+                           f"provided ({ndim}) "
                            f"must be greater or equal to the number of dimensions in the tensor ({t.rank})")
     for i in range(ndim):
         k = i - (ndim - t.rank)
         if k < 0:
             if shape[i] < 0:
-                raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) isn't allowed in a leading, non-existing "
+                raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) isn't allowed in a leading, "
+                                   f"non-existing "
                                    f"dimension {i}")
             strides[i] = 0
             continue
@@ -136,8 +141,10 @@ cdef object k_expand(PyObject **a):
         elif t.sizes[k] == 1:
             strides[i] = 0
         else:
-            raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) must match the existing size ({t.sizes[k]}) at "
-                               f"non-singleton dimension {i}. Target sizes: {[shape[j] for j in range(ndim)]}. Tensor sizes: "
+            raise RuntimeError(f"The expanded size of the tensor ({shape[i]}) must match the existing size "
+                               f"({t.sizes[k]}) at "
+                               f"non-singleton dimension {i}. Target sizes: {[shape[j] for j in range(ndim)]}. Tensor "
+                               f"sizes: "
                                f"{shape_text(t)}")
     checked_numel(shape, ndim, "expand")
     return view(t, shape, strides, ndim, 0)
@@ -151,7 +158,8 @@ cdef object k_permute(PyObject **a):
     cdef int i, d, n = as_ints(a[1], dims, TGX_MAX_DIMS, 1)
     cdef unsigned long long seen = 0
     if n != t.rank:
-        raise RuntimeError(f"permute(): number of dimensions in the tensor input does not match the length of the desired "
+        raise RuntimeError(f"permute(): number of dimensions in the tensor input does not match the length of the "
+                           f"desired "
                            f"ordering of dimensions i.e. input.dim() = {t.rank} is not equal to len(dims) = {n}")
     for i in range(n):
         d = wrap_dim_c(dims[i], t.rank)
@@ -185,7 +193,8 @@ cdef Tensor swapped(Tensor t, int d0, int d1):
 cdef object k_t(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     if t.rank > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {t.rank}D. Use .mT or .transpose(dim0, dim1).")
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {t.rank}D. Use .mT or "
+                           f".transpose(dim0, dim1).")
     return view(t, t.sizes, t.strides, t.rank, 0) if t.rank < 2 else swapped(t, 0, 1)
 
 
@@ -214,7 +223,8 @@ cdef object k_squeeze_dims(PyObject **a):
     for i in range(n):
         d = wrap_dim_c(dims[i], t.rank)
         if mask & (<uint64_t>1 << d):
-            raise RuntimeError(f"squeeze(): dim {d} appears multiple times in the list of dims {[dims[k] for k in range(n)]}")
+            raise RuntimeError(f"squeeze(): dim {d} appears multiple times in the list of dims "
+                               f"{[dims[k] for k in range(n)]}")
         mask |= <uint64_t>1 << d
     return squeezed(t, mask)
 
@@ -269,10 +279,12 @@ cdef object k_unflatten(PyObject **a):
     if n == 0:
         raise RuntimeError("unflatten: sizes must be non-empty; give the sizes that the dimension is taken apart into")
     if t.rank == 0 or t.rank - 1 + n > TGX_MAX_DIMS:
-        raise RuntimeError(f"unflatten got an unexpected error: a tensor of {t.rank} dimensions cannot have one taken apart into {n}")
+        raise RuntimeError(f"unflatten got an unexpected error: a tensor of {t.rank} dimensions cannot have one taken "
+                           f"apart into {n}")
     for i in range(n):
         if sizes[i] < -1 or sizes[i] == -1 and unknown >= 0:
-            raise RuntimeError(f"unflatten got an unexpected error: sizes {list_text(sizes, n)} may hold one -1 and nothing below it")
+            raise RuntimeError(f"unflatten got an unexpected error: sizes {list_text(sizes, n)} may hold one -1 and "
+                               f"nothing below it")
         if sizes[i] == -1:
             unknown, sizes[i] = i, 1
     known = checked_numel(sizes, n, "unflatten")
@@ -281,7 +293,8 @@ cdef object k_unflatten(PyObject **a):
     if known != t.sizes[dim] if unknown < 0 else t.sizes[dim] % known:
         if unknown >= 0:
             sizes[unknown] = -1
-        raise RuntimeError(f"unflatten: Provided sizes {list_text(sizes, n)} don't multiply up to the size of dim {dim} "
+        raise RuntimeError(f"unflatten: Provided sizes {list_text(sizes, n)} don't multiply up to the size of dim "
+                           f"{dim} "
                            f"({t.sizes[dim]}) in the input tensor")
     if unknown >= 0:
         sizes[unknown] = t.sizes[dim] // known
@@ -328,7 +341,8 @@ cdef object k_movedim(PyObject **a):
     cdef int i, k = 0, n = as_ints(a[1], source, TGX_MAX_DIMS, 1), m = as_ints(a[2], destination, TGX_MAX_DIMS, 1)
     cdef uint64_t taken, filled
     if n != m:
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list_text(source, n)} dims) should contain the same "
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list_text(source, n)} dims) should "
+                           f"contain the same "
                            f"number of dims as destination ({list_text(destination, m)} dims)")
     taken, filled = distinct(source, n, t.rank, "source"), distinct(destination, m, t.rank, "destination")
     for i in range(n):
@@ -360,7 +374,8 @@ cdef uint64_t distinct(int64_t *dims, int n, int rank, str name) except? 0:
 
 cdef int check_bytes(Tensor t, str what, int64_t value, int64_t ratio, int dtype) except -1:
     if value % ratio:
-        raise RuntimeError(f"self.{what} must be divisible by {ratio} to view {dtype_title(t.tid)} as {dtype_title(dtype)} (different "
+        raise RuntimeError(f"self.{what} must be divisible by {ratio} to view {dtype_title(t.tid)} as "
+                           f"{dtype_title(dtype)} (different "
                            f"element sizes), but got {value}")
     return 0
 
@@ -378,7 +393,7 @@ cdef object k_view_dtype(PyObject **a):
         titles = f"to view {dtype_title(t.tid)} as {dtype_title(dtype)} (different element sizes)"
         if t.rank == 0:
             raise RuntimeError(f"self.dim() cannot be 0 {titles}")
-        if old > new and t.strides[last] != 1 or old < new and t.strides[last] != 1 and t.sizes[last] % (new // old) == 0:
+        if t.strides[last] != 1 and (old > new or t.sizes[last] % (new // old) == 0):
             raise RuntimeError(f"self.stride(-1) must be 1 {titles}, but got {t.strides[last]}")
         if old > new:
             ratio = old // new

@@ -64,7 +64,8 @@ cdef object k_narrow(PyObject **a):
     if length < 0:
         raise RuntimeError(f"narrow(): length must be non-negative. Got {length}.")
     if start < -size or start > size:
-        raise IndexError(f"narrow(): start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        raise IndexError(f"narrow(): start out of range (expected to be in range of [{-size}, {size}], but got "
+                         f"{start})")
     if start < 0:
         start += size
     if length > size - start:
@@ -103,7 +104,8 @@ cdef object k_slice(PyObject **a):
 
 cdef int split_dim(Tensor t, PyObject *dim, str name) except -1:
     if t.rank == 0:
-        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor. A 0-dim tensor has nothing to cut; unsqueeze it first.")
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor. A 0-dim tensor has nothing to cut; "
+                           f"unsqueeze it first.")
     return wrap_dim_c(as_int(dim), t.rank)
 
 
@@ -162,7 +164,8 @@ cdef object k_split_sizes(PyObject **a):
         out.append(part(t, dim, start, length, 1))
         start += length
     if start != size:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at "
+                           f"dimension {dim}), "
                            f"but got split_sizes={list(sizes)}")
     return tuple(out)
 
@@ -250,24 +253,30 @@ cdef object k_as_strided(PyObject **a):
     cdef int64_t start = t.storage_offset(), offset = start
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
-        raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and {len(<object>a[2])} strides")
+        raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and "
+                           f"{len(<object>a[2])} strides")
     for i in range(ndim):
         if sizes[i] < 0:
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and strides={list(<object>a[2])}: "
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and "
+                               f"strides={list(<object>a[2])}: "
                                "as_strided() takes sizes that are not negative")
     checked_numel(sizes, ndim, "as_strided")
     if a[3] != <PyObject *>None:
         offset = as_int(a[3])
     for i in range(ndim):
         if strides[i] < 0:
-            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(<object>a[2])}")
+            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: "
+                               f"{list(<object>a[2])}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     if tgx_window_outside(sizes, strides, ndim, offset, <int64_t>1 << 60):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and strides={list(<object>a[2])}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and "
+                           f"strides={list(<object>a[2])}")
     if t.storage is not None and tgx_window_outside(sizes, strides, ndim, offset, t.storage.nbytes // ITEMSIZE[t.tid]):
-        raise RuntimeError(f"setStorage: sizes {list(<object>a[1])}, strides {list(<object>a[2])}, storage offset {offset} are out of "
-                           f"bounds for storage of size {t.storage.nbytes} bytes. as_strided() stays inside the tensor's storage.")
+        raise RuntimeError(f"setStorage: sizes {list(<object>a[1])}, strides {list(<object>a[2])}, storage offset "
+                           f"{offset} are out of "
+                           f"bounds for storage of size {t.storage.nbytes} bytes. as_strided() stays inside the "
+                           f"tensor's storage.")
     for i in range(ndim):
         if sizes[i] == 0:
             offset = start              # no element, so nothing may point outside

@@ -32,7 +32,8 @@ def _stack_shape(tensors, dim):
     shape = list(tensors[0].shape)
     for i, t in enumerate(tensors):
         if list(t.shape) != shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape} at entry 0 and {list(t.shape)} at "
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape} at entry 0 and "
+                               f"{list(t.shape)} at "
                                f"entry {i}")
     shape.insert(wrapped(dim, len(shape) + 1), len(tensors))
     return meta(shape, _dtype(tensors))
@@ -69,8 +70,10 @@ op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
    grad={"tensors": _uncat},
    samples=_lists, reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
    errors=[(lambda: _cat([zeros(2, 3), zeros(3)]), RuntimeError, "must have same number of dimensions: got 2 and 1"),
-           (lambda: _cat([zeros(2, 3), zeros(2, 4)]), RuntimeError, "Expected size 3 but got size 4 for tensor number 1"),
-           (lambda: _cat([zeros(2), zeros()]), RuntimeError, "zero-dimensional tensor (at position 1) cannot be concatenated"),
+           (lambda: _cat([zeros(2, 3), zeros(2, 4)]), RuntimeError,
+            "Expected size 3 but got size 4 for tensor number 1"),
+           (lambda: _cat([zeros(2), zeros()]), RuntimeError,
+            "zero-dimensional tensor (at position 1) cannot be concatenated"),
            (lambda: _cat([]), ValueError, "expected a non-empty list of Tensors")],
    doc="The tensors one after the other along a dimension. All other sizes must agree; dtypes promote.")
 
@@ -78,7 +81,8 @@ op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
    kernel="stack", takes_out=True, variants="function out", types=_ALL, shape=_stack_shape,
    grad={"tensors": lambda grad, dim: grad.unbind(dim)},
    samples=_equal_lists, reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),
-   errors=[(lambda: _stack([zeros(2), zeros(3)]), RuntimeError, "to be equal size, but got [2] at entry 0 and [3] at entry 1"),
+   errors=[(lambda: _stack([zeros(2), zeros(3)]), RuntimeError,
+            "to be equal size, but got [2] at entry 0 and [3] at entry 1"),
            (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList")],
    doc="Tensors of one shape along a new dimension.")
 
@@ -91,7 +95,8 @@ op("aten::hstack(Tensor[] tensors) -> Tensor",
 
 op("aten::vstack(Tensor[] tensors) -> Tensor",
    compose=lambda tensors: _vstack(tensors), variants="function out", types=_ALL,
-   samples=lambda make: [Sample([make(2), make(2)]), Sample([make(2, 3), make(1, 3)]), Sample([make(), make()]), Sample([make(3), make(2, 3)])],
+   samples=lambda make: [Sample([make(2), make(2)]), Sample([make(2, 3), make(1, 3)]), Sample([make(), make()]),
+                         Sample([make(3), make(2, 3)])],
    reference="numpy.vstack",
    errors=[(lambda: _vstack([]), RuntimeError, "vstack expects a non-empty TensorList")],
    doc="Tensors on top of each other: along the first dimension; a vector is a row.")
@@ -104,8 +109,10 @@ op("aten::meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
    errors=[(lambda: _meshgrid([], "ij"), RuntimeError, "meshgrid expects a non-empty TensorList"),
            (lambda: _meshgrid([zeros(2)], "a"), RuntimeError, 'indexing must be one of "xy" or "ij", but received: a'),
            (lambda: _meshgrid([zeros(2, 2)], "ij"), RuntimeError, "Expected 0D or 1D tensor"),
-           (lambda: _meshgrid([zeros(2), zeros(2).long()], "ij"), RuntimeError, "meshgrid expects all tensors to have the same dtype")],
-   doc="Coordinates of a grid from those of its axes: as many tensors as axes, each a view in the grid's shape. indexing=\"xy\" "
+           (lambda: _meshgrid([zeros(2), zeros(2).long()], "ij"), RuntimeError,
+            "meshgrid expects all tensors to have the same dtype")],
+   doc="Coordinates of a grid from those of its axes: as many tensors as axes, each a view in the grid's shape. "
+       "indexing=\"xy\" "
        "exchanges the first two axes.")
 
 
@@ -146,13 +153,15 @@ def _meshgrid(tensors, indexing):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {list(t.shape)}")
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape "
+                               f"{list(t.shape)}")
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) > 1
     axes = [tensors[1], tensors[0], *tensors[2:]] if swap else tensors
     shape = [t.numel() for t in axes]
-    grids = [t.reshape([t.numel() if k == i else 1 for k in range(len(axes))]).expand(shape) for i, t in enumerate(axes)]
+    grids = [t.reshape([t.numel() if k == i else 1 for k in range(len(axes))]).expand(shape)
+             for i, t in enumerate(axes)]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)

@@ -37,7 +37,8 @@ def broadcast_sizes(*shapes):
                 continue
             if out[i] != 1:
                 raise RuntimeError(f"The size of tensor a ({out[i]}) must match the size of tensor b ({size}) at "
-                                   f"non-singleton dimension {i}: shapes {', '.join(str(list(s)) for s in shapes)} do not "
+                                   f"non-singleton dimension {i}: shapes {', '.join(str(list(s)) for s in shapes)} do "
+                                   f"not "
                                    "broadcast")
             out[i] = size
     return tuple(out)
