@@ -103,12 +103,15 @@ def test_batch_norm_works_on_strided_running_statistics():
 
 
 @pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: F.batch_norm(tg.randn(1, 3), None, None, training=True), ValueError, "Expected more than 1 value per channel"),
+    (lambda: F.batch_norm(tg.randn(1, 3), None, None, training=True), ValueError,
+     "Expected more than 1 value per channel"),
     (lambda: F.batch_norm(tg.randn(2, 3), None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
-    (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(2), tg.ones(3)), RuntimeError, "running_mean should contain 3 elements not 2"),
+    (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(2), tg.ones(3)), RuntimeError,
+     "running_mean should contain 3 elements not 2"),
     (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3), tg.ones(3), tg.ones(2)), RuntimeError, "weight should contain 3"),
     (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3).double(), tg.ones(3)), RuntimeError, "mixed dtype"),
-    (lambda: F.batch_norm(tg.ones(2, 3).long(), tg.ones(3), tg.ones(3)), NotImplementedError, "not implemented for 'Long'"),
+    (lambda: F.batch_norm(tg.ones(2, 3).long(), tg.ones(3), tg.ones(3)), NotImplementedError,
+     "not implemented for 'Long'"),
     (lambda: F.batch_norm(tg.randn(3), None, None, training=True), RuntimeError, "at least 2 dimensions"),
     (lambda: F.group_norm(tg.randn(2, 6), 4), RuntimeError, "to be divisible by num_groups"),
     (lambda: F.instance_norm(tg.randn(2, 3, 1)), ValueError, "Expected more than 1 spatial element"),

@@ -9,8 +9,8 @@ from tinygrad_ext.ops.samples import Sample
 
 def _no_gradient(op_name, weight):
     if weight is not None and weight.requires_grad:
-        raise RuntimeError(f"{op_name} is not differentiable with respect to argument 'weight'. This input cannot have requires_grad "
-                           "True: give weight.detach().")
+        raise RuntimeError(f"{op_name} is not differentiable with respect to argument 'weight'. This input cannot have "
+                           "requires_grad True: give weight.detach().")
 
 
 def _nll_loss(self, target, weight, size_average, ignore_index, reduce, reduction):
@@ -58,8 +58,8 @@ def _class_shape(self, target, weight, reduction, ignore_index):
 op("aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
    "bool? reduce=None, str reduction=\"mean\") -> Tensor",
    compose=_nll_loss, variants="function", where="nn.functional", samples=_class_samples, reference=_np_nll,
-   doc="Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities. target is "
-       "(N, ...) with class numbers; a mean is weighted by weight (C).")
+   doc="Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities. target "
+       "is (N, ...) with class numbers; a mean is weighted by weight (C).")
 
 op("aten::_nll_loss(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) -> Tensor",
    kernel="nll_loss", variants="function", where="_fused", shape=_class_shape,
@@ -97,7 +97,8 @@ op("aten::cross_entropy(Tensor self, Tensor target, Tensor? weight=None, bool? s
    compose="cross_entropy_public", variants="function", where="nn.functional", samples=_class_samples,
    reference=_np_cross_entropy,
    doc="nll_loss of log_softmax over the classes of input (N, C, ...). target holds class numbers (N, ...), or a "
-       "probability of each class in input's shape. label_smoothing moves that share of the target to all classes evenly.")
+       "probability of each class in input's shape. label_smoothing moves that share of the target to all classes "
+       "evenly.")
 
 op("aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
    "-> (Tensor loss, Tensor lse)",
@@ -144,13 +145,14 @@ op("aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, T
          "gradgradcheck": "takes lse for a function of self, which it is in use"},
    doc="Derivative of cross_entropy by its input: (softmax - one hot target) times the factor of each row.")
 
-op("aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
-   "-> Tensor",
+op("aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int "
+   "ignore_index) -> Tensor",
    kernel="class_scale", variants="function", where="_fused",
    shape=lambda grad_output, self, target, *_: shapes.meta(target.shape, grad_output.dtype),
    samples=lambda make: iter([Sample(make(), make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
    grad={"grad_output": lambda grad, grad_output, self, target, weight, reduction, ignore_index:
-         _unscale(grad * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index), reduction)},
+         _unscale(grad * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index),
+             reduction)},
    gaps={"reference": "part of the derivative of cross_entropy, which gradcheck compares"},
    doc="Factor of each target in the derivative of a loss of classes: gradient times weight over the total weight.")
 

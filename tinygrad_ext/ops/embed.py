@@ -15,8 +15,8 @@ def _embedding_samples(make):
     yield Sample(make(5, 3), make.ints(0, 5, (0,)))
 
 
-op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-   "-> Tensor",
+op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+   "sparse=False) -> Tensor",
    kernel="embedding", variants="function", samples=_embedding_samples,
    shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
    reference=lambda weight, indices, **_: weight[indices],
@@ -128,7 +128,8 @@ def _drop(input, p, training, inplace, channels=False):
         zero = input.detach().new_zeros(())
         return input.mul_(zero) if inplace else input * zero
     if not input.dtype.is_floating_point and not input.dtype.is_complex:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs "
+                           "floats")
     noise = fused._dropout_noise(input.detach(), p, channels)
     return input.mul_(noise) if inplace else input * noise
 
@@ -164,17 +165,19 @@ op("aten::dropout(Tensor input, float p, bool train) -> Tensor",
 
 op("aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
    kernel="dropout_noise", variants="function", where="_fused",
-   shape=lambda self, p, channels: shapes.meta((*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
+   shape=lambda self, p, channels: shapes.meta(
+       (*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
    samples=lambda make: iter([Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 4), 0.1, True)]), tags="random",
-   doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each example.")
+   doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each "
+       "example.")
 
 
 def _channel_dropout(name, ranks, input, p, training, inplace):
     """Dropout of whole channels; an input without the batch dimension counts as one example."""
     _check_p(p)
     if input.dim() not in ranks:
-        raise RuntimeError(f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. It drops whole "
-                           "channels; dropout drops single elements.")
+        raise RuntimeError(f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. "
+                           "It drops whole channels; dropout drops single elements.")
     if input.dim() == ranks[0]:
         return _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
     return _drop(input, p, training, inplace, True)

@@ -1,7 +1,7 @@
 """Losses between probabilities: binary cross entropy and Kullback-Leibler divergence."""
 
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.loss import np_reduced, pairs, reduced, reduction_of, warn_sizes
+from tinygrad_ext.ops.loss import np_reduced, pairs, reduced, reduction_of
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -28,15 +28,15 @@ def _np_bce(x, y, reduction="none"):
 
 def _check_probability(t, name):
     if t.numel() and t.device.type != "meta" and not (t.min().item() >= 0 and t.max().item() <= 1):
-        raise RuntimeError(f"all elements of {name} should be between 0 and 1: got {t.min().item()} to {t.max().item()}. For "
-                           "scores of any size there is binary_cross_entropy_with_logits.")
+        raise RuntimeError(f"all elements of {name} should be between 0 and 1: got {t.min().item()} to "
+                           f"{t.max().item()}. For scores of any size there is binary_cross_entropy_with_logits.")
 
 
 def _binary_cross_entropy(self, target, weight, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     if self.shape != target.shape:
-        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({self.shape}) is deprecated. "
-                         "Please ensure they have the same size.")
+        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({self.shape}) is "
+                         "deprecated. Please ensure they have the same size.")
     if target.dtype != self.dtype:
         raise RuntimeError(f"Found dtype {target.dtype} but expected {self.dtype}: target must have the dtype of input")
     _check_probability(self, "input")
@@ -107,7 +107,8 @@ def _np_with_logits(x, y, weight=None, reduction="mean", pos_weight=None):
 op("aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, "
    "bool? reduce=None, str reduction=\"mean\", Tensor? pos_weight=None) -> Tensor",
    compose=_with_logits, variants="function", where="nn.functional", samples=_logit_samples, reference=_np_with_logits,
-   doc="binary_cross_entropy of sigmoid(input), without its overflow. pos_weight multiplies the part of positive targets.")
+   doc="binary_cross_entropy of sigmoid(input), without its overflow. pos_weight multiplies the part of positive "
+       "targets.")
 
 # ---- divergence ----------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,8 @@ def _kl_div(self, target, size_average, reduce, reduction, log_target):
     if reduction == "mean" and size_average is None and reduce is None:
         import warnings
 
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
+                      "'batchmean' divides "
                       "only by the batch size, and aligns with the KL div math definition.", UserWarning, stacklevel=2)
     by_batch = reduction == "batchmean"
     reduction = reduction_of(size_average, reduce, "sum" if by_batch else reduction)

@@ -39,7 +39,8 @@ def warn_sizes(self, target):
     if self.shape != target.shape:
         import warnings
 
-        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This will "
+        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This "
+                      "will "
                       "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
                       UserWarning, stacklevel=3)
 
@@ -107,7 +108,8 @@ def _mse_backward_self(grad, grad_output, reduction):
 
 
 op("aten::_mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction) -> Tensor",
-   kernel="mse_loss_backward", variants="function", where="_fused", shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
+   kernel="mse_loss_backward", variants="function", where="_fused",
+   shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
    samples=lambda make: iter([Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
                              + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]),
    reference=lambda g, x, y, reduction: 2 * g * (x - y) / (x.size if reduction == "mean" else 1),
@@ -186,7 +188,8 @@ def _huber_samples(make):
     yield Sample(make(3), make(3))
 
 
-op("aten::huber_loss(Tensor self, Tensor target, str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
+op("aten::huber_loss(Tensor self, Tensor target, str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> "
+   "Tensor",
    compose=_huber_loss, variants="function", where="nn.functional", samples=_huber_samples,
    reference=lambda x, y, reduction="mean", delta=1.0: np_reduced(delta * _np_smooth(x, y, delta), reduction),
    doc="Half the squared distance up to delta, and from there a line of slope delta.")

@@ -28,9 +28,10 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
-    "shape": lambda input, *_: shapes.same(input), "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
-    "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 and "
-           "variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
+    "shape": lambda input, *_: shapes.same(input),
+    "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
+    "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
+           "and variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
 }  # fmt: skip
 
 op("aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
@@ -63,10 +64,12 @@ def _batch_samples(make):
     yield Sample(make(4, 3), None, None, make(3), make(3), True)
     yield Sample(make(2, 3, 5), None, None, make(3), make(3), True, 0.1, 1e-3)
     yield Sample(make(2, 3, 2, 2), None, None, training=True)
-    yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3))
+    yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3),
+        make(3))
 
 
-def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1,
+    eps=1e-5):
     import numpy as np
 
     axes = (0, *range(2, x.ndim))
@@ -97,7 +100,8 @@ op("aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? runn
    "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
    compose=_batch_norm, variants="function", where="nn.functional", samples=_batch_samples, reference=_np_batch_norm,
    doc="Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each). "
-       "training takes mean and variance from the batch and moves running_mean and running_var towards them by momentum, "
+       "training takes mean and variance from the batch and moves running_mean and running_var towards them by "
+       "momentum, "
        "in place; otherwise these two are used.")
 
 
@@ -109,7 +113,8 @@ op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running
    "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
    compose=_batch_norm_top, variants="function",
    samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5, False)]),
-   reference=lambda x, w, b, rm, rv, training, momentum, eps, _: _np_batch_norm(x, rm, rv, w, b, training, momentum, eps),
+   reference=lambda x, w, b, rm, rv, training, momentum, eps, _: _np_batch_norm(x, rm, rv, w, b, training, momentum,
+       eps),
    doc="nn.functional.batch_norm with the arguments in another order.")
 
 
@@ -157,12 +162,12 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if num_groups <= 0 or shape[1] % num_groups:
-        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{list(shape)} and num_groups={num_groups}")
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of "
+                           f"shape {list(shape)} and num_groups={num_groups}")
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and tuple(t.shape) != (shape[1],):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
-                               f"shape {list(t.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                               f"got {name} of shape {list(t.shape)} and input of shape {list(shape)}")
     each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
     out = tg.layer_norm(input.reshape(shape[0] * num_groups, each), (each,), None, None, eps).reshape(shape)
     out = out if weight is None else out * _by_channel(weight, len(shape))
@@ -175,7 +180,8 @@ def _group_samples(make):
 
 
 def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
-    y = _np_layer_norm(x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps)
+    y = _np_layer_norm(x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,),
+        eps=eps)
     y = y.reshape(x.shape)
     y = y if weight is None else y * weight.reshape(1, -1, *[1] * (x.ndim - 2))
     return y if bias is None else y + bias.reshape(1, -1, *[1] * (x.ndim - 2))
@@ -183,8 +189,8 @@ def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
 
 _GROUP_NORM = {
     "compose": _group_norm, "variants": "function", "samples": _group_samples, "reference": _np_group_norm,
-    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 for "
-           "each example, then multiply by weight and add bias (C each).",
+    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 "
+           "for each example, then multiply by weight and add bias (C each).",
 }  # fmt: skip
 
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
@@ -223,7 +229,8 @@ def _rms_norm(input, normalized_shape, weight, eps):
     n = len(normalized_shape)
     if tuple(input.shape[input.dim() - n:]) != tuple(normalized_shape) or n == 0:
         text = ", ".join(map(str, normalized_shape))
-        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of size"
+        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of "
+                           "size"
                            f"{list(input.shape)}")
     eps = finfo(input.dtype).eps if eps is None else eps
     out = input * ((input * input).mean(tuple(range(-n, 0)), keepdim=True) + eps).rsqrt()
@@ -241,7 +248,8 @@ def _np_rms_norm(x, normalized_shape, weight=None, eps=None):
 _RMS_NORM = {
     "compose": _rms_norm, "variants": "function", "reference": _np_rms_norm,
     "samples": lambda make: iter([Sample(make(3, 4), (4,), make(4)), Sample(make(2, 3, 4), (3, 4), eps=0.1)]),
-    "doc": "Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by weight.",
+    "doc": "Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by "
+           "weight.",
 }  # fmt: skip
 
 op("aten::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", **_RMS_NORM)

@@ -5,6 +5,7 @@ from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
+
 def _with_dim(make):
     yield Sample(make(3, 4), 1)
     yield Sample(make(3, 4), 0)
