@@ -132,7 +132,10 @@ def _np_kl_div(x, y, reduction="mean", log_target=False):
     import numpy as np
     import scipy.special
 
-    loss = np.exp(y if y.dtype.kind == "f" else y.astype(np.float32)) * (y - x) if log_target else scipy.special.xlogy(y, y) - y * x
+    if log_target:
+        loss = np.exp(y if y.dtype.kind == "f" else y.astype(np.float32)) * (y - x)
+    else:
+        loss = scipy.special.xlogy(y, y) - y * x
     return loss.sum() / x.shape[0] if reduction == "batchmean" else np_reduced(loss, reduction)
 
 
