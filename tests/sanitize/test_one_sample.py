@@ -22,10 +22,10 @@ def test_runs_clean(op):
                 for layout in layouts.KEEP_SHAPE.values():
                     changed = layouts.laid_out(sample, layout)
                     if changed is not None:
-                        with contextlib.suppress(RuntimeError):     # a view may refuse a layout
+                        with contextlib.suppress(RuntimeError):  # a view may refuse a layout
                             sweep.call(op, *changed)
                 result = None
-                with contextlib.suppress(RuntimeError):             # a write to a leaf that requires grad
+                with contextlib.suppress(RuntimeError):  # a write to a leaf that requires grad
                     result = sweep.call(op, sample.args, sample.kwargs)
                 roots = [r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad]
                 if roots:

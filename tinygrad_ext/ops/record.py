@@ -46,9 +46,34 @@ import sys
 
 RECORDS = []
 
-_FIELDS = ("scalar", "types", "promote", "returns", "inputs", "choices", "refuses", "failure", "kernel", "compose", "grad", "shape", "variants", "operator",
-           "numbers", "aliases", "where", "reference", "samples", "errors", "domain", "gaps", "doc", "view", "takes_out",
-           "tags")
+_FIELDS = (
+    "scalar",
+    "types",
+    "promote",
+    "returns",
+    "inputs",
+    "choices",
+    "refuses",
+    "failure",
+    "kernel",
+    "compose",
+    "grad",
+    "shape",
+    "variants",
+    "operator",
+    "numbers",
+    "aliases",
+    "where",
+    "reference",
+    "samples",
+    "errors",
+    "domain",
+    "gaps",
+    "doc",
+    "view",
+    "takes_out",
+    "tags",
+)
 
 
 class Record:

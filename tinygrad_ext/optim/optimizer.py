@@ -66,9 +66,7 @@ def _step_between_hooks(optimizer, step, args, kwargs):
         if replaced is None:
             continue
         if not (isinstance(replaced, tuple) and len(replaced) == 2):
-            raise RuntimeError(
-                f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced!r}."
-            )
+            raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced!r}.")
         args, kwargs = replaced
     result = step(optimizer, *args, **kwargs)
     for hook in [*optimizer._post_hooks.values(), *_global_post_hooks.values()]:

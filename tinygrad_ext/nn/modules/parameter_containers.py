@@ -73,9 +73,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Add all values of an iterable at the end and return this list."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
             self.append(value)
         return self
