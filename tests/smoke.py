@@ -33,5 +33,6 @@ with tempfile.TemporaryDirectory() as folder:
     again = tg.load(path)
 assert all(tg.equal(again[k], v) for k, v in model.state_dict().items())
 print(
-    f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, loss {losses[0]:.3f} to {losses[-1]:.3f}"
+    f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, "
+    f"loss {losses[0]:.3f} to {losses[-1]:.3f}"
 )

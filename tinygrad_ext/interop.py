@@ -59,9 +59,9 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
     rules of promotion, and the result becomes a tensor; a tensor that requires grad refuses.
     """
     generic = _numpy().generic
-    if method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS and len(inputs) == 2:
-        if all(isinstance(x, (Tensor, generic)) for x in inputs):
-            return _OPERATORS[ufunc.__name__](*[x.item() if isinstance(x, generic) else x for x in inputs])
+    plain = method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS and len(inputs) == 2
+    if plain and all(isinstance(x, (Tensor, generic)) for x in inputs):
+        return _OPERATORS[ufunc.__name__](*[x.item() if isinstance(x, generic) else x for x in inputs])
     out = kwargs.get("out")
     if out is not None:
         kwargs["out"] = tuple(_plain(x) for x in out)

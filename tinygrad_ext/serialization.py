@@ -74,7 +74,7 @@ def _lay_out(tensors):
     tensors: list of (path, tensor), each tensor once.
     """
     groups = {}
-    for path, t in tensors:
+    for _, t in tensors:
         if not t.is_meta:
             groups.setdefault(id(_core.storage_of(t)), []).append(t)
     named, rows, strides, taken = {}, [], {}, {}

@@ -151,15 +151,18 @@ def simple_loop(name, out, ins, compute, declared, expression):
     if len(ins) == 2:
         once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
         text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
-        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n        {simd}for (ptrdiff_t i = 0; i < count; i++) "
-        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
+        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n"
+        text += f"        {simd}for (ptrdiff_t i = 0; i < count; i++) "
+        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n"
+        text += "        return status;\n    }\n"
     load = " ".join(
         f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
         for k, (v, t) in enumerate(zip(names, ins))
     )
     # unrolled, because tiles of a transposed operand come this way
     text += '    _Pragma("GCC unroll 4")\n'
-    text += f"    for (ptrdiff_t i = 0; i < count; i++) {{ {load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
+    text += "    for (ptrdiff_t i = 0; i < count; i++) { "
+    text += f"{load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
     return text + "    return status;\n}\n"
 
 
@@ -185,7 +188,8 @@ def block_loop(name, out, ins, compute, declared, expression):
     text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} ob[BLOCK]; "
     text += " ".join(f"S_{t} {v}b[BLOCK];" for v, t in zip(names, ins))
     text += f"\n    const ptrdiff_t step = ({sizes}) ? count : BLOCK;\n"
-    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n        const ptrdiff_t m = count - at < step ? count - at : step;\n"
+    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n"
+    text += "        const ptrdiff_t m = count - at < step ? count - at : step;\n"
     for k, (v, t) in enumerate(zip(names, ins)):
         text += f"        const S_{t} *{v}p = GATHER({t}, data[{k + 1}], s[{k + 1}], at, m, {v}b);\n"
     text += f"        S_{out} *o = s[0] == sizeof(S_{out}) ? (S_{out} *)data[0] + at : ob;\n"
@@ -208,7 +212,8 @@ def loop(name, out, ins, tag, declared, expression):
         parts, choice = [], ""
         for k, (condition, e) in enumerate(expression.items()):
             parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e))
-            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}return {name}_{k}(data, s, count, aux);\n"
+            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
+            choice += f"return {name}_{k}(data, s, count, aux);\n"
         return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
     done = typed(expression, tag)
     make = complex_loop if tag in REAL else block_loop if "vm_" in done else simple_loop
@@ -280,7 +285,8 @@ def tables(names):
     text = NOTE + '#include "types.h"\n'
     for suffix in TARGETS:
         text += "".join(f"extern const tgx_loop_row tgx_loops_{n}_{suffix}[];\n" for n in names)
-        text += f"const tgx_loop_row *const tgx_loops_{suffix}[] = {{{', '.join(f'tgx_loops_{n}_{suffix}' for n in names)}, 0}};\n"
+        text += f"const tgx_loop_row *const tgx_loops_{suffix}[] = "
+        text += f"{{{', '.join(f'tgx_loops_{n}_{suffix}' for n in names)}, 0}};\n"
     return text
 
 

@@ -91,12 +91,13 @@ def test_a_hundred_thousand_steps_leave_memory_flat():
 
 
 def test_cycles_through_hooks_are_collected():
-    x = tg.ones(3, requires_grad=True)
-    y = x * 2
-    hold = [y]
-    y.register_hook(lambda g: len(hold) * g)
-    alive = weakref.ref(y)
-    del x, y, hold
+    def make():
+        y = tg.ones(3, requires_grad=True) * 2
+        hold = [y]
+        y.register_hook(lambda g: len(hold) * g)
+        return weakref.ref(y)
+
+    alive = make()
     gc.collect()
     assert alive() is None
 

@@ -47,7 +47,8 @@ def main():
     path = Path(__file__).with_name("ops.npz")
     np.savez_compressed(path, **{k.replace("/", "|"): v for k, v in found.items()})
     print(
-        f"{len(found)} results of {len({k.split('/')[0] for k in found})} ops in {path.name}, {path.stat().st_size:,} bytes"
+        f"{len(found)} results of {len({k.split('/')[0] for k in found})} ops in {path.name}, "
+        f"{path.stat().st_size:,} bytes"
     )
 
 

@@ -270,7 +270,8 @@ op(
     reference=_gelu_reference,
     samples=_gelu_samples,
     errors=[(lambda: fused.gelu(_tensor([1.0]), approximate="x"), RuntimeError, "approximate argument must be either")],
-    doc="x times the normal distribution function of x, exactly or by a formula with tanh (Hendrycks and Gimpel, 2016).",
+    doc="x times the normal distribution function of x, exactly or by a formula with tanh "
+    "(Hendrycks and Gimpel, 2016).",
 )
 
 op(

@@ -5,12 +5,12 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 _NO_BOOL_SUB = {
-    "bool": "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-    "the `~` or `logical_not()` operator instead."
+    "bool": "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+    "use the `~` or `logical_not()` operator instead."
 }
 _NO_BOOL_NEG = {
-    "bool": "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-    "`~` or `logical_not()` operator instead."
+    "bool": "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+    "the `~` or `logical_not()` operator instead."
 }
 
 
@@ -173,7 +173,8 @@ op(
     samples=_rounded,
     reference=_rounded_reference,
     errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
-    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers when rounded.",
+    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers "
+    "when rounded.",
 )
 
 op(
@@ -374,8 +375,8 @@ op(
     reference=lambda x, y, z, value=1: x + value * y / z,
     errors=[(lambda: _tensor([1]).addcdiv(_tensor([1]), _tensor([1])), RuntimeError, "Integer division with addcdiv")],
     refuses={
-        "int": "Integer division with addcdiv is no longer supported. Convert the operands to floating tensors, or compose "
-        "it of div(rounding_mode='trunc') and add."
+        "int": "Integer division with addcdiv is no longer supported. Convert the operands to floating tensors, or "
+        "compose it of div(rounding_mode='trunc') and add."
     },
     doc="self + value * tensor1 / tensor2, element by element, for floating tensors.",
 )

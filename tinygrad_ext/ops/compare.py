@@ -146,7 +146,8 @@ op(
     variants="function method inplace out function_",
     grad={"self": lambda grad, self: grad * self.isfinite()},
     reference="numpy.nan_to_num",
-    doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers).",
+    doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's "
+    "largest finite numbers).",
 )
 
 # ---- choosing ------------------------------------------------------------------------------------------------------

@@ -118,8 +118,8 @@ _TAIL = (
 )
 
 op(
-    "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
-    "int groups=1) -> Tensor",
+    "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+    "int[2] dilation=1, int groups=1) -> Tensor",
     kernel="conv2d",
     types="int float",
     variants="function",
@@ -188,8 +188,8 @@ op(
 )
 
 op(
-    "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, "
-    "int groups=1) -> Tensor",
+    "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+    "int[1] dilation=1, int groups=1) -> Tensor",
     kernel="conv1d",
     types="int float",
     variants="function",

@@ -70,8 +70,8 @@ def _expand_dots(terms, output, operands):
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
                 f"({t.dim()}) for operand {i} and no ellipsis was given"
                 if None not in term
-                else f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
-                f"({t.dim()}) for operand {i}"
+                else f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
+                f"dimensions ({t.dim()}) for operand {i}"
             )
         widths.append(t.dim() - named if None in term else 0)
     widest = max(widths, default=0)
@@ -383,8 +383,8 @@ op(
         ),
         (_call("ij"), ValueError, "must specify the equation string and at least one operand"),
     ],
-    doc="Sum of products over subscripts: 'ij,jk->ik' is a matrix product. Without '->' the output has the subscripts that appear "
-    "once, in alphabetical order; '...' stands for dimensions that broadcast.",
+    doc="Sum of products over subscripts: 'ij,jk->ik' is a matrix product. Without '->' the output has the subscripts "
+    "that appear once, in alphabetical order; '...' stands for dimensions that broadcast.",
 )
 
 op(

@@ -287,8 +287,8 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
 
 
 op(
-    "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
-    "Tensor",
+    "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor",
     kernel="scatter_reduce",
     types="bool int float half",
     takes_out=True,
@@ -311,8 +311,8 @@ op(
             "reduce argument must be either sum, prod, mean, amax or amin",
         ),
     ],
-    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. Without "
-    "include_self the elements of self at these places do not count. Integer means are rounded down.",
+    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. "
+    "Without include_self the elements of self at these places do not count. Integer means are rounded down.",
 )
 
 

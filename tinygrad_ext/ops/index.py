@@ -167,9 +167,8 @@ op(
     grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
     samples=_picks,
     reference=_reference_index,
-    doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many dimensions as "
-    "they "
-    "have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.",
+    doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many "
+    "dimensions as they have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.",
 )
 
 op(

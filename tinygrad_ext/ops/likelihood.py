@@ -112,8 +112,7 @@ def _with_logits(self, target, weight, size_average, reduce, reduction, pos_weig
 
 
 def _logit_samples(make):
-    for sample in pairs(make):
-        yield sample
+    yield from pairs(make)
     yield Sample(make(2, 3), make(2, 3, low=0, high=1), make(3).detach(), pos_weight=make(3, low=1, high=2).detach())
 
 

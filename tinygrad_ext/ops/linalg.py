@@ -185,8 +185,8 @@ op(
             "must match the size of tensor b (3) at non-singleton dimension 0",
         ),
     ],
-    doc="Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n). The dimensions in front broadcast; a vector is a row "
-    "on the left, a column on the right, and its added dimension leaves the result.",
+    doc="Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n). The dimensions in front broadcast; a "
+    "vector is a row on the left, a column on the right, and its added dimension leaves the result.",
 )
 
 op(

@@ -178,7 +178,8 @@ for _name, _doc in (
         doc=_doc,
     )
     op(
-        f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {_returns}",
+        f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        f"-> {_returns}",
         kernel=_name + "_correction",
         types="float",
         variants=_variants,
@@ -261,7 +262,8 @@ def _norm_reference(x, p="fro", dim=None, keepdim=False, dtype=None):
 
 
 op(
-    "aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
     kernel="vector_norm",
     types="float",
     where="linalg",
@@ -270,8 +272,9 @@ op(
     grad={"self": _norm_back},
     samples=_vector_norms,
     reference=_vector_norm_reference,
-    doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the "
-    "number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without elements.",
+    doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, "
+    "the number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without "
+    "elements.",
 )
 
 op(

@@ -153,7 +153,10 @@ def _maybe_indices(name):
 _PLACES = " A place is the number of an element in its plane. Padding never wins; NaN does."
 
 for _n, _samples in ((1, _max1d), (2, _max2d)):
-    _window = f"int[{_n}] kernel_size, int[{_n}]? stride=None, int[{_n}] padding=0, int[{_n}] dilation=1, bool ceil_mode=False"
+    _window = (
+        f"int[{_n}] kernel_size, int[{_n}]? stride=None, int[{_n}] padding=0, int[{_n}] dilation=1, "
+        "bool ceil_mode=False"
+    )
     _name = f"max_pool{_n}d"
     op(
         f"aten::{_name}_with_indices(Tensor self, {_window}) -> (Tensor values, Tensor indices)",

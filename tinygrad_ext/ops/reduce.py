@@ -387,5 +387,6 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
             (_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0"),
             (_call("arg" + _name, (3,), of="bool"), RuntimeError, "does not support bool input"),
         ],
-        doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, the first NaN.",
+        doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, "
+        "the first NaN.",
     )

@@ -114,9 +114,8 @@ op(
     reference=lambda self, boundaries, *, right=False, out_int32=False: _reference_search(
         boundaries, self, right=right
     ),
-    doc="Number of the bucket each element falls in; boundaries is sorted, and each belongs to the bucket before it, or "
-    "with right to "
-    "the one behind it.",
+    doc="Number of the bucket each element falls in; boundaries is sorted, and each belongs to the bucket before it, "
+    "or with right to the one behind it.",
 )
 
 op(
@@ -205,8 +204,8 @@ def _reference_unique(self, sorted=True, return_inverse=False, return_counts=Fal
 _FEW = {"shape": "how many distinct elements there are depends on the values"}
 
 op(
-    "aten::unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
-    "Any",
+    "aten::unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+    "-> Any",
     compose=lambda self, sorted, return_inverse, return_counts, dim: _unique(
         self, dim, return_inverse, return_counts, True
     ),

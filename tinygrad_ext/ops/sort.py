@@ -83,7 +83,8 @@ op(
 )
 
 op(
-    "aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    "aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) "
+    "-> (Tensor values, Tensor indices)",
     kernel="topk",
     types=_TYPES,
     variants="function method out",

@@ -105,7 +105,8 @@ op(
     scalar={
         "bool": "x == y || (double)(x != y) <= atol + fabs(rtol * y)",
         "int": "x == y || fabs((double)x - (double)y) <= atol + fabs(rtol * (double)y)",
-        "float": "x == y || (equal_nan && x != x && y != y) || (fabs(x - y) <= atol + fabs(rtol * y) && fabs(x - y) < INFINITY)",
+        "float": "x == y || (equal_nan && x != x && y != y) "
+        "|| (fabs(x - y) <= atol + fabs(rtol * y) && fabs(x - y) < INFINITY)",
     },
     returns="bool",
     refuses={"mixed": "isclose: self and other did not match in dtype; convert one of them"},

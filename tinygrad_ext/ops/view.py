@@ -413,7 +413,8 @@ op(
         Sample(make(0, 3), (1, 3)),
     ],
     errors=[(lambda: zeros(2, 3).sum_to_size(2), RuntimeError, "size {[2]} is not expandable to size {[2, 3]}")],
-    doc="Sum over the dimensions along which the given shape would be repeated to become self's: the reverse of expand.",
+    doc="Sum over the dimensions along which the given shape would be repeated to become self's: "
+    "the reverse of expand.",
 )
 
 

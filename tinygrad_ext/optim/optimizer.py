@@ -51,10 +51,10 @@ def _with_hooks(step):
     @functools.wraps(step)
     def step_and_hooks(self, *args, **kwargs):
         self._opt_called = True
-        if self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks:
-            # A step that calls super().step() is one step, with its hooks around the outer one.
-            if type(self).step is step_and_hooks:
-                return _step_between_hooks(self, step, args, kwargs)
+        hooks = self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks
+        # A step that calls super().step() is one step, with its hooks around the outer one.
+        if hooks and type(self).step is step_and_hooks:
+            return _step_between_hooks(self, step, args, kwargs)
         return step(self, *args, **kwargs)
 
     return step_and_hooks

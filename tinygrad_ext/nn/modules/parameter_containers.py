@@ -146,7 +146,9 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """Return the value called ``key``, else ``default``."""
-        return self[key] if key in self else default
+        if key in self:
+            return self[key]
+        return default
 
     def setdefault(self, key, default=None):
         """Return the value called ``key``, which is set to ``default`` if it is missing."""
