@@ -155,12 +155,12 @@ cdef char *data_of(Tensor t) noexcept:
 
 cdef void add_parts(const tgx_layer_norm_job *job, const real *sums, real *gain, real *shift) noexcept:
     """Sums of the parts, in their order."""
-    cdef int64_t i, part
+    cdef int64_t i, _part
     if gain == NULL:
         return
     for i in range(job.n):
         gain[i], shift[i] = sums[i], sums[job.n + i]
-    for part in range(1, job.parts):
+    for _part in range(1, job.parts):
         sums += 2 * job.n
         for i in range(job.n):
             gain[i] += sums[i]
