@@ -3,6 +3,7 @@
 Environment: TINYGRAD_EXT_DEBUG=1 (assertions, -O0), TINYGRAD_EXT_SANITIZE=1 (ASan and UBSan),
 TINYGRAD_EXT_ANNOTATE=1 (Cython's HTML), TINYGRAD_EXT_COVERAGE=1 (line tracing), TINYGRAD_EXT_JOBS=n.
 """
+
 import os
 import sys
 from pathlib import Path
@@ -23,17 +24,38 @@ JOBS = int(os.environ.get("TINYGRAD_EXT_JOBS", os.cpu_count() or 1))
 
 # No -ffast-math and no -march=native: results are the same on every machine of one instruction set, and a wheel
 # runs everywhere. No contraction: vector body and scalar tail of a loop must round alike.
-CFLAGS = ["-std=gnu11", "-fno-strict-aliasing", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno",
-          "-fno-trapping-math", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unused-variable"]
+CFLAGS = [
+    "-std=gnu11",
+    "-fno-strict-aliasing",
+    "-fopenmp-simd",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fvisibility=hidden",
+    "-Wno-unused-function",
+    "-Wno-unused-variable",
+]
 CFLAGS += ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
 LDFLAGS = [] if DEBUG else ["-Wl,-s"] if sys.platform == "linux" else []
 if SANITIZE:
-    CFLAGS += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer",
-               "-fno-sanitize=float-divide-by-zero,float-cast-overflow,alignment"]
+    CFLAGS += [
+        "-O1",
+        "-g",
+        "-fsanitize=address,undefined",
+        "-fno-omit-frame-pointer",
+        "-fno-sanitize=float-divide-by-zero,float-cast-overflow,alignment",
+    ]
     LDFLAGS = ["-fsanitize=address,undefined"]
 DIRECTIVES = {
-    "language_level": 3, "boundscheck": DEBUG, "wraparound": False, "initializedcheck": DEBUG, "cdivision": True,
-    "embedsignature": False, "linetrace": COVERAGE, "binding": True, "annotation_typing": False,
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "cdivision": True,
+    "embedsignature": False,
+    "linetrace": COVERAGE,
+    "binding": True,
+    "annotation_typing": False,
 }
 
 # C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
@@ -41,8 +63,11 @@ DIRECTIVES = {
 MORE_SOURCES = {
     "core/random": ["kernels/random_sample.c"],
     "core/blas": ["kernels/gemm.c"],
-    "core/copy": ["kernels/casts.c", "kernels/planes.c",
-                  *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512"))],
+    "core/copy": [
+        "kernels/casts.c",
+        "kernels/planes.c",
+        *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
+    ],
     "core/node": ["core/frames.c"],
 }
 LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
@@ -66,11 +91,14 @@ def extensions():
         kernels = [f"tinygrad_ext/{c}" for c in kernel_sources(place)]
         headers = [str(h.relative_to(ROOT)) for h in (PACKAGE / "kernels").glob("*.h")] if kernels else []
         yield Extension(
-            "tinygrad_ext." + place.replace("/", "."), [str(pyx.relative_to(ROOT)), *kernels], depends=headers,
+            "tinygrad_ext." + place.replace("/", "."),
+            [str(pyx.relative_to(ROOT)), *kernels],
+            depends=headers,
             include_dirs=["tinygrad_ext/kernels", "tinygrad_ext/core"],
             extra_compile_args=CFLAGS + (["-O3"] if kernels and not DEBUG and not SANITIZE else []),
             extra_link_args=LDFLAGS,
-            libraries=["m", *LIBRARIES.get(place, [])], define_macros=[("CYTHON_TRACE", "1")] if COVERAGE else [],
+            libraries=["m", *LIBRARIES.get(place, [])],
+            define_macros=[("CYTHON_TRACE", "1")] if COVERAGE else [],
         )
 
 
@@ -103,8 +131,14 @@ def main():
     from generate_loops import generate
 
     generate(PACKAGE)
-    modules = cythonize(list(extensions()), compiler_directives=DIRECTIVES, annotate=ANNOTATE, nthreads=JOBS,
-                        build_dir="build/cython", quiet=True)
+    modules = cythonize(
+        list(extensions()),
+        compiler_directives=DIRECTIVES,
+        annotate=ANNOTATE,
+        nthreads=JOBS,
+        build_dir="build/cython",
+        quiet=True,
+    )
     setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
 
 

@@ -25,13 +25,21 @@ def run(console):
     training, held_out = digits()
     model = DigitsNet()
     size = sum(p.numel() for p in model.parameters())
-    console.print(f"[bold]tinygrad_ext {tg.__version__}[/]: a CNN with {size:,} parameters learns to read digits "
-                  f"({len(training)} scans to learn from, {len(held_out)} held out)")
+    console.print(
+        f"[bold]tinygrad_ext {tg.__version__}[/]: a CNN with {size:,} parameters learns to read digits "
+        f"({len(training)} scans to learn from, {len(held_out)} held out)"
+    )
     history = []
     started = time.perf_counter()
-    columns = (TextColumn("training"), BarColumn(), TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-               TextColumn("loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.1%}  held out "
-                          "{task.fields[held_out]:.1%}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+        TextColumn(
+            "loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.1%}  held out {task.fields[held_out]:.1%}"
+        ),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=EPOCHS, loss=float("nan"), accuracy=0.0, held_out=0.0)
 
@@ -48,8 +56,10 @@ def run(console):
     learning_curve(history, OUTPUT / "learning_curve.png")
     wrong = misread(held_out, scores.argmax(1), OUTPUT / "misread.png")
     reached = accuracy(scores, held_out)
-    console.print(f"held-out accuracy [bold]{reached:.2%}[/] ({wrong} misread) after {EPOCHS} epochs in {seconds:.1f} s, "
-                  f"{tg.get_num_threads()} thread(s), peak tensor memory {tg.memory_stats()['peak'] / 2**20:.0f} MiB")
+    console.print(
+        f"held-out accuracy [bold]{reached:.2%}[/] ({wrong} misread) after {EPOCHS} epochs in {seconds:.1f} s, "
+        f"{tg.get_num_threads()} thread(s), peak tensor memory {tg.memory_stats()['peak'] / 2**20:.0f} MiB"
+    )
     return reached
 
 
@@ -62,11 +72,13 @@ def main():
     console = Console()
     reached = run(console)
     reload_elsewhere()
-    console.print(f"weights        {OUTPUT / 'digits.safetensors'}: reloaded in a new process, predictions equal bit for bit\n"
-                  f"learning curve {OUTPUT / 'learning_curve.png'}\n"
-                  f"misread digits {OUTPUT / 'misread.png'}\n\n"
-                  "Next: change the network in demo/model.py and run `make demo` again; see where an op is defined with "
-                  "`.venv/bin/python -m tinygrad_ext ops where exp`; read docs/start.md.")
+    console.print(
+        f"weights        {OUTPUT / 'digits.safetensors'}: reloaded in a new process, predictions equal bit for bit\n"
+        f"learning curve {OUTPUT / 'learning_curve.png'}\n"
+        f"misread digits {OUTPUT / 'misread.png'}\n\n"
+        "Next: change the network in demo/model.py and run `make demo` again; see where an op is defined with "
+        "`.venv/bin/python -m tinygrad_ext ops where exp`; read docs/start.md."
+    )
     if reached < WANTED:
         sys.exit(f"held-out accuracy {reached:.2%} is below {WANTED:.0%}")
 

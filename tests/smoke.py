@@ -5,13 +5,15 @@ import tempfile
 from pathlib import Path
 
 before = set(sys.modules)
-import tinygrad_ext as tg  # noqa: E402
+import tinygrad_ext as tg
 
 loaded = set(sys.modules) - before
-assert "pluggy" not in loaded and "safetensors" not in loaded and "importlib.metadata" not in loaded, "import is not lean"
+assert "pluggy" not in loaded and "safetensors" not in loaded and "importlib.metadata" not in loaded, (
+    "import is not lean"
+)
 assert "site-packages" in tg.__file__, f"not the installed package: {tg.__file__}"
 
-from tinygrad_ext import nn, optim  # noqa: E402
+from tinygrad_ext import nn, optim
 
 tg.manual_seed(0)
 x, y = tg.randn(64, 3), tg.randn(64, 1)
@@ -30,4 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
     tg.save(model.state_dict(), path)
     again = tg.load(path)
 assert all(tg.equal(again[k], v) for k, v in model.state_dict().items())
-print(f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, loss {losses[0]:.3f} to {losses[-1]:.3f}")
+print(
+    f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, "
+    f"loss {losses[0]:.3f} to {losses[-1]:.3f}"
+)

@@ -10,6 +10,7 @@ import pytest
 
 import tinygrad_ext as tg
 
+
 @contextlib.contextmanager
 def _quiet():
     with warnings.catch_warnings():
@@ -17,9 +18,22 @@ def _quiet():
         yield
 
 
-ALL = [getattr(tg, n) for n in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
-                                "complex64",
-                                "complex128")]
+ALL = [
+    getattr(tg, n)
+    for n in (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    )
+]
 
 
 # ---- NumPy
@@ -45,8 +59,9 @@ def test_the_memory_outlives_the_tensor_and_the_array():
     assert array[999] == 999 and t[999].item() == 999
 
 
-@pytest.mark.parametrize("make", [lambda t: np.asarray(t), lambda t: np.array(t), lambda t: memoryview(t),
-                                  lambda t: t.__array__()])
+@pytest.mark.parametrize(
+    "make", [lambda t: np.asarray(t), lambda t: np.array(t), lambda t: memoryview(t), lambda t: t.__array__()]
+)
 def test_every_way_into_numpy_gives_the_values(make):
     assert np.asarray(make(tg.arange(4).reshape(2, 2)[:, 1])).tolist() == [1, 3]
 
@@ -69,17 +84,20 @@ def test_tensors_that_require_grad_do_not_lend_their_memory():
     assert t.numpy(force=True).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: tg.ones(2, dtype=tg.bfloat16).numpy(), TypeError, "Got unsupported ScalarType BFloat16"),
-    (lambda: np.asarray(tg.ones(2, dtype=tg.bfloat16)), TypeError, "BFloat16"),
-    (lambda: tg.ones(2, device="meta").numpy(), TypeError, "can't convert meta device type tensor to numpy"),
-    (lambda: tg.from_numpy([1]), TypeError, "expected np.ndarray (got list)"),
-    (lambda: tg.from_numpy(np.array(["a"])), TypeError, "The only supported types are"),
-    (lambda: tg.from_numpy(np.array([1], "u2")), TypeError, "The only supported types are"),
-    (lambda: tg.from_numpy(np.ones(3)[::-1]), ValueError, "negative"),
-    (lambda: tg.from_numpy(np.ones(3, ">f4")), ValueError, "byte order"),
-    (lambda: tg.from_numpy(np.zeros(3, "i1,f4")["f1"]), ValueError, "not a multiple of the element byte size"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: tg.ones(2, dtype=tg.bfloat16).numpy(), TypeError, "Got unsupported ScalarType BFloat16"),
+        (lambda: np.asarray(tg.ones(2, dtype=tg.bfloat16)), TypeError, "BFloat16"),
+        (lambda: tg.ones(2, device="meta").numpy(), TypeError, "can't convert meta device type tensor to numpy"),
+        (lambda: tg.from_numpy([1]), TypeError, "expected np.ndarray (got list)"),
+        (lambda: tg.from_numpy(np.array(["a"])), TypeError, "The only supported types are"),
+        (lambda: tg.from_numpy(np.array([1], "u2")), TypeError, "The only supported types are"),
+        (lambda: tg.from_numpy(np.ones(3)[::-1]), ValueError, "negative"),
+        (lambda: tg.from_numpy(np.ones(3, ">f4")), ValueError, "byte order"),
+        (lambda: tg.from_numpy(np.zeros(3, "i1,f4")["f1"]), ValueError, "not a multiple of the element byte size"),
+    ],
+)
 def test_what_cannot_be_shared_is_refused(make, error, fragment):
     with pytest.raises(error) as raised:
         make()
@@ -91,13 +109,19 @@ def test_a_read_only_array_gives_a_read_only_tensor():
     array.flags.writeable = False
     with pytest.warns(UserWarning, match="not writable"):
         t = tg.from_numpy(array)
-    for write in (lambda: t.add_(1), lambda: t.fill_(2), lambda: t.zero_(), lambda: t.copy_(tg.zeros(3)),
-                  lambda: t.uniform_(),
-                  lambda: t[0].fill_(3), lambda: t.view(3, 1).mul_(2)):
+    for write in (
+        lambda: t.add_(1),
+        lambda: t.fill_(2),
+        lambda: t.zero_(),
+        lambda: t.copy_(tg.zeros(3)),
+        lambda: t.uniform_(),
+        lambda: t[0].fill_(3),
+        lambda: t.view(3, 1).mul_(2),
+    ):
         with pytest.raises(RuntimeError, match="read-only"):
             write()
     assert array.tolist() == [1, 1, 1] and (t + 1).tolist() == [2, 2, 2]
-    assert not t.numpy().flags.writeable and not memoryview(t).contiguous is False and memoryview(t).readonly
+    assert not t.numpy().flags.writeable and memoryview(t).contiguous is not False and memoryview(t).readonly
     t.clone().add_(1)
 
 
@@ -153,12 +177,17 @@ def test_frombuffer_reads_a_window_of_the_memory():
     assert t.tolist() == [255 + 256 * 5, 6 + 256 * 7]
 
 
-@pytest.mark.parametrize("arguments, fragment", [
-    ({"count": 0}, "must not be 0"), ({"offset": 16}, "no greater than buffer length"),
-    ({"offset": -1}, "must be non-negative"),
-    ({"offset": 2}, "multiple of element size"), ({"count": 5}, "must not be greater"),
-    ({"count": 2, "offset": 2}, "not aligned"),
-])
+@pytest.mark.parametrize(
+    "arguments, fragment",
+    [
+        ({"count": 0}, "must not be 0"),
+        ({"offset": 16}, "no greater than buffer length"),
+        ({"offset": -1}, "must be non-negative"),
+        ({"offset": 2}, "multiple of element size"),
+        ({"count": 5}, "must not be greater"),
+        ({"count": 2, "offset": 2}, "not aligned"),
+    ],
+)
 def test_frombuffer_refuses_what_does_not_fit(arguments, fragment):
     with pytest.raises(ValueError, match=fragment):
         tg.frombuffer(bytearray(16), dtype=tg.int32, **arguments)
@@ -176,8 +205,11 @@ def test_a_lent_buffer_keeps_the_tensor_alive():
 
 
 def test_lent_memory_lives_on_when_the_tensor_takes_other_memory():
-    for change in (lambda t: setattr(t, "data", tg.zeros(1)), lambda t: t.resize_(100_000),
-                   lambda t: tg.add(tg.ones(9), 1, out=t)):
+    for change in (
+        lambda t: setattr(t, "data", tg.zeros(1)),
+        lambda t: t.resize_(100_000),
+        lambda t: tg.add(tg.ones(9), 1, out=t),
+    ):
         t = tg.arange(1000.0)
         lent = [t.numpy(), memoryview(t), np.from_dlpack(t), tg.from_dlpack(t)]
         with _quiet():
@@ -212,8 +244,11 @@ def test_dlpack_says_that_memory_is_read_only_in_both_directions():
 
 def test_dlpack_capsules_of_both_protocols():
     t = tg.arange(3)
-    for capsule, name in ((t.__dlpack__(), "dltensor"), (t.__dlpack__(max_version=(1, 1)), "dltensor_versioned"),
-                          (t.__dlpack__(max_version=(0, 8)), "dltensor")):
+    for capsule, name in (
+        (t.__dlpack__(), "dltensor"),
+        (t.__dlpack__(max_version=(1, 1)), "dltensor_versioned"),
+        (t.__dlpack__(max_version=(0, 8)), "dltensor"),
+    ):
         assert f'"{name}"' in repr(capsule)
         assert tg.from_dlpack(capsule).tolist() == [0, 1, 2]
         with pytest.raises(RuntimeError, match="only once"):
@@ -224,7 +259,7 @@ def test_dlpack_frees_what_it_held():
     start = tg.memory_stats()["allocated"]
     for _ in range(10):
         t = tg.zeros(1000)
-        t.__dlpack__()                                  # never consumed
+        t.__dlpack__()  # never consumed
         t.__dlpack__(max_version=(1, 0))
         tg.from_dlpack(t.__dlpack__())
         tg.from_dlpack(np.from_dlpack(t))
@@ -233,16 +268,19 @@ def test_dlpack_frees_what_it_held():
     assert tg.memory_stats()["allocated"] == start
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: tg.ones(1, requires_grad=True).__dlpack__(), BufferError, "use tensor.detach()"),
-    (lambda: tg.ones(1, device="meta").__dlpack__(), BufferError, "no data"),
-    (lambda: tg.ones(1).__dlpack__(stream=1), AssertionError, "stream should be None on cpu"),
-    (lambda: tg.ones(1).__dlpack__(dl_device=(2, 0)), BufferError, "cpu"),
-    (lambda: tg.from_dlpack(np.ones(3)[::-1]), RuntimeError, "negative strides"),
-    (lambda: tg.from_dlpack(np.ones(3, "u2")), BufferError, "uint16"),
-    (lambda: tg.from_dlpack(3), TypeError, "__dlpack__"),
-    (lambda: tg.from_dlpack(np.ones(1), device="meta"), BufferError, "device='cpu'"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: tg.ones(1, requires_grad=True).__dlpack__(), BufferError, "use tensor.detach()"),
+        (lambda: tg.ones(1, device="meta").__dlpack__(), BufferError, "no data"),
+        (lambda: tg.ones(1).__dlpack__(stream=1), AssertionError, "stream should be None on cpu"),
+        (lambda: tg.ones(1).__dlpack__(dl_device=(2, 0)), BufferError, "cpu"),
+        (lambda: tg.from_dlpack(np.ones(3)[::-1]), RuntimeError, "negative strides"),
+        (lambda: tg.from_dlpack(np.ones(3, "u2")), BufferError, "uint16"),
+        (lambda: tg.from_dlpack(3), TypeError, "__dlpack__"),
+        (lambda: tg.from_dlpack(np.ones(1), device="meta"), BufferError, "device='cpu'"),
+    ],
+)
 def test_dlpack_refusals(make, error, fragment):
     with pytest.raises(error) as raised:
         make()

@@ -24,9 +24,27 @@ def through_file(obj, **kwargs):
 # ---- values
 
 
-PLAIN = [None, True, 3, 2**80, -1.5, float("inf"), "text é \U0001f600 \ud83d", 1j, (1, (2,)), [1, [2]], {},
-         {"a": {"b": 1}}, {7: 2, None: 3, 2.5: 4, True: 5},
-         {(1, "x"): [1]}, OrderedDict(b=1, a=2), tg.Size([2, 3]), tg.float32, tg.device("cpu"), []]
+PLAIN = [
+    None,
+    True,
+    3,
+    2**80,
+    -1.5,
+    float("inf"),
+    "text é \U0001f600 \ud83d",
+    1j,
+    (1, (2,)),
+    [1, [2]],
+    {},
+    {"a": {"b": 1}},
+    {7: 2, None: 3, 2.5: 4, True: 5},
+    {(1, "x"): [1]},
+    OrderedDict(b=1, a=2),
+    tg.Size([2, 3]),
+    tg.float32,
+    tg.device("cpu"),
+    [],
+]
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=repr)
@@ -43,7 +61,7 @@ def test_nan_and_attributes_of_an_ordered_dict_come_back():
 
 
 def test_no_length_of_the_header_is_taken_for_another_format():
-    for n in range(300):        # a header of 128 bytes begins as a pickle does
+    for n in range(300):  # a header of 128 bytes begins as a pickle does
         assert through_file("x" * n) == "x" * n
 
 
@@ -55,9 +73,23 @@ def test_numpy_scalars_become_numbers():
 # ---- tensors
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16",
-                                   "float32", "float64", "complex64",
-                                   "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_every_dtype_and_layout_comes_back(dtype):
     base = tg.ones(4, 6, dtype=getattr(tg, dtype))
     for t in (base, base.t(), base[1:3, ::2], base[0, 0], base[:0], base[:1].expand(3, 6), base.t()[1:3]):
@@ -126,10 +158,14 @@ def test_any_safetensors_file_is_a_dict_of_tensors(tmp_path):
 
 
 def test_a_training_state_comes_back():
-    state = {"step": 3, "model": OrderedDict(w=tg.randn(3, 2)), "optimizer": {"state": {0: {"exp_avg": tg.zeros(3, 2)}},
-                                                                              "param_groups": [{"lr": 0.1,
-                                                                                                "betas": (0.9, 0.999),
-                                                                                                "params": [0]}]}}
+    state = {
+        "step": 3,
+        "model": OrderedDict(w=tg.randn(3, 2)),
+        "optimizer": {
+            "state": {0: {"exp_avg": tg.zeros(3, 2)}},
+            "param_groups": [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0]}],
+        },
+    }
     again = through_file(state)
     assert again["optimizer"]["param_groups"] == state["optimizer"]["param_groups"]
     assert again["model"]["w"].tolist() == state["model"]["w"].tolist() and list(again["optimizer"]["state"]) == [0]
@@ -138,13 +174,16 @@ def test_a_training_state_comes_back():
 # ---- refusals
 
 
-@pytest.mark.parametrize("obj, error, fragment", [
-    ({"a": [object()]}, TypeError, "state['a'][0] is a builtins.object"),
-    ({"a": {1, 2}}, TypeError, "state['a'] is a builtins.set"),
-    (lambda: 0, TypeError, "state is a builtins.function"),
-    ({"f": tg.relu}, TypeError, "state['f']"),
-    ([tg.ones(1).as_subclass(type("Sub", (tg.Tensor,), {}))], TypeError, "as_subclass(Tensor)"),
-])
+@pytest.mark.parametrize(
+    "obj, error, fragment",
+    [
+        ({"a": [object()]}, TypeError, "state['a'][0] is a builtins.object"),
+        ({"a": {1, 2}}, TypeError, "state['a'] is a builtins.set"),
+        (lambda: 0, TypeError, "state is a builtins.function"),
+        ({"f": tg.relu}, TypeError, "state['f']"),
+        ([tg.ones(1).as_subclass(type("Sub", (tg.Tensor,), {}))], TypeError, "as_subclass(Tensor)"),
+    ],
+)
 def test_what_cannot_be_saved_is_named_by_its_place(obj, error, fragment):
     with pytest.raises(error) as raised:
         tg.save(obj, io.BytesIO())
@@ -177,11 +216,19 @@ def _bytes(obj):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("data, fragment", [
-    (b"", "no safetensors file"), (b"hello world", "no safetensors file"), (b"\xff" * 40, "no safetensors file"),
-    (_bytes(tg.ones(9))[:-3], "damaged or cut off"), (_bytes(tg.ones(9))[:40], "damaged or cut off"),
-    (pickle.dumps({"a": 1}), "bare pickle"), (b"PK\x03\x04 no zip", "PyTorch file"),
-])
+@pytest.mark.parametrize(
+    "data, fragment",
+    [
+        (b"", "no safetensors file"),
+        (b"hello world", "no safetensors file"),
+        (b"\xff" * 40, "no safetensors file"),
+        (_bytes(tg.ones(9))[:-3], "damaged or cut off"),
+        (_bytes(tg.ones(9))[:40], "damaged or cut off"),
+        (pickle.dumps({"a": 1}), "bare pickle"),
+        (b"PK\x03\x04 no zip", "PyTorch file"),
+    ],
+    ids=["empty", "text", "noise", "without its end", "header only", "pickle", "half a zip"],
+)
 def test_foreign_and_damaged_files_are_refused(data, fragment):
     with pytest.raises(RuntimeError, match=fragment):
         tg.load(io.BytesIO(data))
@@ -196,29 +243,42 @@ def _edited(**changes):
     """A file with some of its metadata replaced."""
     data = _bytes(tg.arange(6.0).reshape(2, 3).t())
     n = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + n])
+    header = json.loads(data[8 : 8 + n])
     header["__metadata__"].update(changes)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    return io.BytesIO(len(text).to_bytes(8, "little") + text + data[8 + n:])
+    return io.BytesIO(len(text).to_bytes(8, "little") + text + data[8 + n :])
 
 
-@pytest.mark.parametrize("changes", [
-    {"object": '{"tensor": 1}'}, {"object": '{"tensor": -1}'}, {"object": '{"system": "ls"}'}, {"object": "{}"},
-    {"object": "["},
-    {"object": '{"__class__": 1}'}, {"object": '{"dict": [[[1], 2]]}'}, {"object": '{"device": "cuda"}'},
-    {"object": '{"dtype": "int3"}'},
-    {"object": "[" * 100_000 + "]" * 100_000}, {"object": '{"tuple": 3}'},
-    {"object": '{"dict": [], "attributes": {"dict": []}}'},
-    {"tensors": '[["nothing", "float32", [3, 2], [1, 3], 0, false, false]]'}, {"tensors": "[[]]"}, {"tensors": "3"},
-    {"tensors": '[["tensor", "float32", [300, 2], [1, 3], 0, false, false]]'},
-    {"tensors": '[["tensor", "float32", [3, 2], [1, 3], -1, false, false]]'},
-    {"tensors": '[["tensor", "float32", [3, 2], [1, 3], 1, false, false]]'},
-    {"tensors": '[["tensor", "float64", [3, 2], [1, 3], 0, false, false]]'},
-    {"tensors": '[["tensor", "float32", [1099511627776, 1099511627776], [0, 0], 0, false, false]]'},
-    {"tensors": '[["tensor", "int64", [1], [1], 0, true, true]]'},
-    {"strides": '{"tensor": [5, 1]}'}, {"strides": '{"tensor": ["a"]}'}, {"format": "tinygrad_ext 99"},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"object": '{"tensor": 1}'},
+        {"object": '{"tensor": -1}'},
+        {"object": '{"system": "ls"}'},
+        {"object": "{}"},
+        {"object": "["},
+        {"object": '{"__class__": 1}'},
+        {"object": '{"dict": [[[1], 2]]}'},
+        {"object": '{"device": "cuda"}'},
+        {"object": '{"dtype": "int3"}'},
+        {"object": "[" * 100_000 + "]" * 100_000},
+        {"object": '{"tuple": 3}'},
+        {"object": '{"dict": [], "attributes": {"dict": []}}'},
+        {"tensors": '[["nothing", "float32", [3, 2], [1, 3], 0, false, false]]'},
+        {"tensors": "[[]]"},
+        {"tensors": "3"},
+        {"tensors": '[["tensor", "float32", [300, 2], [1, 3], 0, false, false]]'},
+        {"tensors": '[["tensor", "float32", [3, 2], [1, 3], -1, false, false]]'},
+        {"tensors": '[["tensor", "float32", [3, 2], [1, 3], 1, false, false]]'},
+        {"tensors": '[["tensor", "float64", [3, 2], [1, 3], 0, false, false]]'},
+        {"tensors": '[["tensor", "float32", [1099511627776, 1099511627776], [0, 0], 0, false, false]]'},
+        {"tensors": '[["tensor", "int64", [1], [1], 0, true, true]]'},
+        {"strides": '{"tensor": [5, 1]}'},
+        {"strides": '{"tensor": ["a"]}'},
+        {"format": "tinygrad_ext 99"},
+    ],
+)
 def test_metadata_that_does_not_fit_is_refused(changes):
     with pytest.raises(RuntimeError, match="load"):
         tg.load(_edited(**changes))
@@ -260,14 +320,24 @@ class _Calls:
         return self.call
 
 
-@pytest.mark.parametrize("pickled", [
-    pickle.dumps(_Calls(os.system, "exit 1"), 2), pickle.dumps(_Calls(eval, "1"), 4), pickle.dumps(_Calls(print, 1)),
-    b"ctorch\nTensor\n(I3\ntR.",                            # a class that is only a name here
-    b"ctorch\nFloatStorage\n}X\x05\x00\x00\x00dtypeI1\nsb.",    # attributes of our own table
-    b"ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00aI1\nsb.",
-    b"ccollections\nOrderedDict\n}X\x01\x00\x00\x00aI1\nsb.",
-    b"\x80\x02", b".", b"", b"(lp0\n0.", b"\x80\x02\x95\xff\xff\xff\xff\xff\xff\xff\x7f.", b"X\xff\xff\xff\x7f.",
-])
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        pickle.dumps(_Calls(os.system, "exit 1"), 2),
+        pickle.dumps(_Calls(eval, "1"), 4),
+        pickle.dumps(_Calls(print, 1)),
+        b"ctorch\nTensor\n(I3\ntR.",  # a class that is only a name here
+        b"ctorch\nFloatStorage\n}X\x05\x00\x00\x00dtypeI1\nsb.",  # attributes of our own table
+        b"ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00aI1\nsb.",
+        b"ccollections\nOrderedDict\n}X\x01\x00\x00\x00aI1\nsb.",
+        b"\x80\x02",
+        b".",
+        b"",
+        b"(lp0\n0.",
+        b"\x80\x02\x95\xff\xff\xff\xff\xff\xff\xff\x7f.",
+        b"X\xff\xff\xff\x7f.",
+    ],
+)
 def test_a_pickle_that_does_more_than_hold_tensors_is_refused(pickled):
     with pytest.raises(RuntimeError, match="cannot be read as a PyTorch file"):
         tg.load(_archive(pickled))
@@ -276,9 +346,11 @@ def test_a_pickle_that_does_more_than_hold_tensors_is_refused(pickled):
 def test_archives_of_other_kinds_are_refused():
     plain = pickle.dumps({"a": 1}, 2)
     assert tg.load(_archive(plain)) == {"a": 1}
-    for archive, fragment in ((_archive(plain, byteorder=b"big"), "big-endian"),
-                              (_archive(plain, **{"constants.pkl": b""}), "TorchScript"),
-                              (_archive(plain, compression=zipfile.ZIP_DEFLATED), "compressed")):
+    for archive, fragment in (
+        (_archive(plain, byteorder=b"big"), "big-endian"),
+        (_archive(plain, **{"constants.pkl": b""}), "TorchScript"),
+        (_archive(plain, compression=zipfile.ZIP_DEFLATED), "compressed"),
+    ):
         with pytest.raises(RuntimeError, match=fragment):
             tg.load(archive)
 
@@ -294,9 +366,18 @@ def test_a_pytorch_checkpoint_is_read(pytorch, tmp_path):
     model(pytorch.ones(1, 3)).sum().backward()
     optimizer.step()
     path = tmp_path / "x.pt"
-    pytorch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "weight": model.weight,
-                  "bytes": b"abc",
-                  "size": pytorch.Size([2]), "dtype": pytorch.float16, "device": pytorch.device("cpu")}, path)
+    pytorch.save(
+        {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "weight": model.weight,
+            "bytes": b"abc",
+            "size": pytorch.Size([2]),
+            "dtype": pytorch.float16,
+            "device": pytorch.device("cpu"),
+        },
+        path,
+    )
     again = tg.load(path)
     assert again["model"]["weight"].tolist() == model.weight.tolist() and again["model"]._metadata[""] == {"version": 1}
     assert again["optimizer"]["state"][0]["exp_avg"].tolist() == optimizer.state_dict()["state"][0]["exp_avg"].tolist()
@@ -304,8 +385,9 @@ def test_a_pytorch_checkpoint_is_read(pytorch, tmp_path):
     assert (again["size"], again["dtype"], again["device"]) == (tg.Size([2]), tg.float16, tg.device("cpu"))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64",
-                                   "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
 def test_pytorch_tensors_of_every_dtype_and_layout_are_read(pytorch, dtype):
     base = pytorch.ones(4, 6, dtype=getattr(pytorch, dtype))
     file = io.BytesIO()
@@ -313,8 +395,9 @@ def test_pytorch_tensors_of_every_dtype_and_layout_are_read(pytorch, dtype):
     pytorch.save(tensors, file)
     file.seek(0)
     again = tg.load(file)
-    assert [(t.shape, t.stride(), t.tolist()) for t in again] == [(tuple(t.shape), t.stride(),
-                                                                   t.tolist()) for t in tensors]
+    assert [(t.shape, t.stride(), t.tolist()) for t in again] == [
+        (tuple(t.shape), t.stride(), t.tolist()) for t in tensors
+    ]
     assert again[0].data_ptr() == again[1].data_ptr()
 
 

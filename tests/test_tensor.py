@@ -16,14 +16,22 @@ class Tagged(Tensor):
 # ---- old-style constructors
 
 
-@pytest.mark.parametrize("make, want", [
-    (lambda: Tensor(3, 4).shape, (3, 4)), (lambda: Tensor(tg.Size([2])).shape, (2,)), (lambda: Tensor().shape, (0,)),
-    (lambda: Tensor([1, 2]).tolist(), [1.0, 2.0]), (lambda: Tensor((2, 3)).tolist(), [2.0, 3.0]),
-    (lambda: tg.LongTensor([1, 2]).dtype, tg.int64), (lambda: tg.LongTensor(2, 3).shape, (2, 3)),
-    (lambda: tg.BoolTensor([1, 0]).tolist(), [True, False]),
-    (lambda: tg.zeros(1, dtype=tg.int8).new([1, 2]).dtype, tg.int8),
-    (lambda: tg.ones(1).new(2, 3).shape, (2, 3)), (lambda: tg.ones(1).new_tensor([1, 2]).dtype, tg.float32),
-])
+@pytest.mark.parametrize(
+    "make, want",
+    [
+        (lambda: Tensor(3, 4).shape, (3, 4)),
+        (lambda: Tensor(tg.Size([2])).shape, (2,)),
+        (lambda: Tensor().shape, (0,)),
+        (lambda: Tensor([1, 2]).tolist(), [1.0, 2.0]),
+        (lambda: Tensor((2, 3)).tolist(), [2.0, 3.0]),
+        (lambda: tg.LongTensor([1, 2]).dtype, tg.int64),
+        (lambda: tg.LongTensor(2, 3).shape, (2, 3)),
+        (lambda: tg.BoolTensor([1, 0]).tolist(), [True, False]),
+        (lambda: tg.zeros(1, dtype=tg.int8).new([1, 2]).dtype, tg.int8),
+        (lambda: tg.ones(1).new(2, 3).shape, (2, 3)),
+        (lambda: tg.ones(1).new_tensor([1, 2]).dtype, tg.float32),
+    ],
+)
 def test_old_constructors(make, want):
     assert make() == want
 
@@ -35,15 +43,18 @@ def test_typed_constructors_are_types_for_isinstance_and_type():
     assert t.type("torch.DoubleTensor").dtype == t.type(tg.DoubleTensor).dtype == t.type(tg.float64).dtype == tg.float64
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: Tensor(1.5), TypeError, "data must be a sequence (got float)"),
-    (lambda: Tensor("a"), TypeError, "invalid data type 'str'"),
-    (lambda: Tensor([1], [2]), TypeError, "new() takes sizes or one sequence"),
-    (lambda: Tensor([1], dtype=tg.float64), TypeError, "unexpected keyword argument 'dtype'"),
-    (lambda: tg.FloatTensor(tg.ones(1).double()), TypeError, "expected torch.FloatTensor"),
-    (lambda: tg.ones(1).type("Float"), ValueError, "invalid type: 'Float'"),
-    (lambda: Tensor([1], device="meta"), RuntimeError, "legacy constructor expects device type: cpu"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: Tensor(1.5), TypeError, "data must be a sequence (got float)"),
+        (lambda: Tensor("a"), TypeError, "invalid data type 'str'"),
+        (lambda: Tensor([1], [2]), TypeError, "new() takes sizes or one sequence"),
+        (lambda: Tensor([1], dtype=tg.float64), TypeError, "unexpected keyword argument 'dtype'"),
+        (lambda: tg.FloatTensor(tg.ones(1).double()), TypeError, "expected torch.FloatTensor"),
+        (lambda: tg.ones(1).type("Float"), ValueError, "invalid type: 'Float'"),
+        (lambda: Tensor([1], device="meta"), RuntimeError, "legacy constructor expects device type: cpu"),
+    ],
+)
 def test_old_constructors_refuse(make, error, fragment):
     with pytest.raises(error) as raised:
         make()
@@ -62,18 +73,21 @@ def test_len_iter_contains_format():
     assert b.tolist() == [3, 4]
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: len(tg.tensor(1)), TypeError, "len() of a 0-d tensor"),
-    (lambda: list(tg.tensor(1)), TypeError, "iteration over a 0-d tensor"),
-    (lambda: "a" in tg.ones(1), RuntimeError, "only supports Tensor or scalar"),
-    (lambda: format(tg.ones(1), ".2f"), TypeError, "unsupported format string"),
-    (lambda: bool(tg.ones(2)), RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"),
-    (lambda: int(tg.ones(2)), RuntimeError, "cannot be converted to Scalar"),
-    (lambda: tg.ones(2).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar"),
-    (lambda: tg.ones(1, device="meta").item(), RuntimeError, "meta tensors"),
-    (lambda: tg.ones(2, device="meta").tolist(), NotImplementedError, "no data"),
-    (lambda: range(tg.tensor(1.0)), TypeError, "only integer tensors"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: len(tg.tensor(1)), TypeError, "len() of a 0-d tensor"),
+        (lambda: list(tg.tensor(1)), TypeError, "iteration over a 0-d tensor"),
+        (lambda: "a" in tg.ones(1), RuntimeError, "only supports Tensor or scalar"),
+        (lambda: format(tg.ones(1), ".2f"), TypeError, "unsupported format string"),
+        (lambda: bool(tg.ones(2)), RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"),
+        (lambda: int(tg.ones(2)), RuntimeError, "cannot be converted to Scalar"),
+        (lambda: tg.ones(2).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar"),
+        (lambda: tg.ones(1, device="meta").item(), RuntimeError, "meta tensors"),
+        (lambda: tg.ones(2, device="meta").tolist(), NotImplementedError, "no data"),
+        (lambda: range(tg.tensor(1.0)), TypeError, "only integer tensors"),
+    ],
+)
 def test_protocols_refuse(make, error, fragment):
     with pytest.raises(error) as raised:
         make()
@@ -210,8 +224,9 @@ def test_as_subclass_keeps_memory_and_gradient():
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex128"])
-@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda t: pickle.loads(pickle.dumps(t))],
-                         ids=["deepcopy", "copy", "pickle"])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, copy.copy, lambda t: pickle.loads(pickle.dumps(t))], ids=["deepcopy", "copy", "pickle"]
+)
 def test_any_layout_survives(dtype, again):
     base = tg.ones(4, 6, dtype=getattr(tg, dtype))
     for t in (base, base.t(), base[1:3, ::2], base[0, 0], base[:0], base[:1].expand(3, 6)):
@@ -240,9 +255,11 @@ def test_deepcopy_of_a_computed_tensor_is_refused():
         copy.deepcopy(tg.ones(1, requires_grad=True) * 2)
 
 
-@pytest.mark.parametrize("value", [tg.Size([2, 3]), tg.float32, tg.device("cpu"), tg.device("meta"), tg.strided,
-                                   tg.contiguous_format],
-                         ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [tg.Size([2, 3]), tg.float32, tg.device("cpu"), tg.device("meta"), tg.strided, tg.contiguous_format],
+    ids=repr,
+)
 def test_small_values_pickle_and_copy(value):
     for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
         assert again == value and type(again) is type(value)
@@ -257,8 +274,14 @@ def test_a_pickle_cannot_reach_outside_its_storage():
     from tinygrad_ext.core.interop import storage_of, window
 
     storage = storage_of(tg.ones(4))
-    for shape, stride, offset in (((5,), (1,), 0), ((4,), (1,), 1), ((2,), (2**62,), 0), ((2,), (-1,), 1),
-                                  ((2**62, 4), (0, 1), 0),
-                                  ((1,), (1,), -1), ((2,), (1, 1), 0)):
+    for shape, stride, offset in (
+        ((5,), (1,), 0),
+        ((4,), (1,), 1),
+        ((2,), (2**62,), 0),
+        ((2,), (-1,), 1),
+        ((2**62, 4), (0, 1), 0),
+        ((1,), (1,), -1),
+        ((2,), (1, 1), 0),
+    ):
         with pytest.raises(RuntimeError):
             window(storage, tg.float32, shape, stride, offset)

@@ -7,11 +7,17 @@ import math as _math
 import os as _os
 import sys as _sys
 
-from tinygrad_ext.core import (  # noqa: F401  (the order loads each layer once)
+from tinygrad_ext.core import (
     dtype as _dtype,
-    tensor as _tensor,
-    record as _record,
+)
+from tinygrad_ext.core import (
     engine as _engine,
+)
+from tinygrad_ext.core import (
+    record as _record,
+)
+from tinygrad_ext.core import (
+    tensor as _tensor,
 )
 from tinygrad_ext.core.dtype import (
     Size,
@@ -37,9 +43,8 @@ from tinygrad_ext.core.tensor import Parameter, Tensor
 
 globals().update(_dtype.by_name)
 
-from tinygrad_ext import _assemble, autograd  # noqa: E402
-from tinygrad_ext.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer  # noqa: E402
-from tinygrad_ext.autograd.modes import (  # noqa: E402
+from tinygrad_ext import _assemble, autograd
+from tinygrad_ext.autograd.modes import (
     enable_grad,
     inference_mode,
     is_anomaly_check_nan_enabled,
@@ -49,17 +54,52 @@ from tinygrad_ext.autograd.modes import (  # noqa: E402
     no_grad,
     set_grad_enabled,
 )
+from tinygrad_ext.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
 
 __version__ = "0.1.0"
 
-_LAZY = ("nn", "optim", "utils", "testing", "overrides", "serialization", "linalg", "special", "random", "printing",
-         "registry", "config")
+_LAZY = (
+    "nn",
+    "optim",
+    "utils",
+    "testing",
+    "overrides",
+    "serialization",
+    "linalg",
+    "special",
+    "random",
+    "printing",
+    "registry",
+    "config",
+)
 _LAZY_NAMES = {
-    "save": "serialization", "load": "serialization", "set_printoptions": "printing", "get_printoptions": "printing",
-    "show_config": "config", "get_rng_state": "random", "set_rng_state": "random",
-    "memory_stats": "config", "reset_peak_memory_stats": "config", "empty_cache": "config",
-    **dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor",
-                     "BFloat16Tensor", "FloatTensor", "DoubleTensor", "ComplexFloatTensor", "ComplexDoubleTensor"), "legacy"),
+    "save": "serialization",
+    "load": "serialization",
+    "set_printoptions": "printing",
+    "get_printoptions": "printing",
+    "show_config": "config",
+    "get_rng_state": "random",
+    "set_rng_state": "random",
+    "memory_stats": "config",
+    "reset_peak_memory_stats": "config",
+    "empty_cache": "config",
+    **dict.fromkeys(
+        (
+            "BoolTensor",
+            "ByteTensor",
+            "CharTensor",
+            "ShortTensor",
+            "IntTensor",
+            "LongTensor",
+            "HalfTensor",
+            "BFloat16Tensor",
+            "FloatTensor",
+            "DoubleTensor",
+            "ComplexFloatTensor",
+            "ComplexDoubleTensor",
+        ),
+        "legacy",
+    ),
 }
 
 

@@ -41,8 +41,14 @@ def _fill_slots(folder):
     node.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     slots.fill()
-    for name in ("register_hook", "register_post_accumulate_grad_hook", "detach_", "backward", "retain_grad",
-                 "as_subclass"):
+    for name in (
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+        "detach_",
+        "backward",
+        "retain_grad",
+        "as_subclass",
+    ):
         setattr(Tensor, name, getattr(methods, name))
     from tinygrad_ext import copying, legacy, overrides, tensor_methods
 
@@ -59,5 +65,7 @@ def unknown_name(name):
     known = [*registry.functions, *_dtype.by_name]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    return (f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
-            "docs/differences.md.")
+    return (
+        f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
+        "docs/differences.md."
+    )

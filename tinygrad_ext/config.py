@@ -31,6 +31,6 @@ def _facts():
         "BLAS": ", ".join(f"{name} {value}" for name, value in blas.items()),
         "threads": get_num_threads(),
         "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak "
-                     f"{memory['peak']}, "
-                     f"{memory['cached']} kept",
+        f"{memory['peak']}, "
+        f"{memory['cached']} kept",
     }

@@ -11,7 +11,6 @@ from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
-
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
 
@@ -44,9 +43,11 @@ def deepcopy_tensor(t, memo):
     if id(t) in memo:
         return memo[id(t)]
     if not t.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment. "
-                           "This one was computed from others that require grad: copy it with detach().clone().")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment. "
+            "This one was computed from others that require grad: copy it with detach().clone()."
+        )
     storage = copy.deepcopy(_core.storage_of(t), memo)
     made = _core.window(storage, t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, cls=type(t))
     memo[id(t)] = made
@@ -68,8 +69,13 @@ def parameter_class(cls):
         return Parameter if cls is Tensor else cls
     made = _parameter_classes.get(cls)
     if made is None:
-        body = {"__init__": Parameter.__init__, "__module__": cls.__module__, "__qualname__": cls.__qualname__,
-                "__doc__": cls.__doc__, "_parameter_of": cls}
+        body = {
+            "__init__": Parameter.__init__,
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+            "_parameter_of": cls,
+        }
         made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)
     return made
 
@@ -81,12 +87,15 @@ def init_parameter(self, data, requires_grad):
 
         data = empty(0)
     if not isinstance(data, Tensor):
-        raise TypeError(f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with "
-                        f"tensor(data)")
+        raise TypeError(
+            f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with tensor(data)"
+        )
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
-        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got "
-                           f"{data.dtype}: pass "
-                           "requires_grad=False, or convert the data first")
+        raise RuntimeError(
+            f"Only Tensors of floating point and complex dtype can require gradients, got "
+            f"{data.dtype}: pass "
+            "requires_grad=False, or convert the data first"
+        )
     _core.share_memory_from(self, data)
     if type(data) not in (Tensor, Parameter):
         self.__dict__.update(data.__dict__)
@@ -146,9 +155,11 @@ def _resize_(self, *sizes, memory_format=None):
 
 
 def _set_(self, *args, **kwargs):
-    raise NotImplementedError("set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
-                              "tensor "
-                              "with as_strided().")
+    raise NotImplementedError(
+        "set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
+        "tensor "
+        "with as_strided()."
+    )
 
 
 METHODS = {

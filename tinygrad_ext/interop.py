@@ -32,12 +32,23 @@ def _array(self, dtype=None, copy=None):
 
 
 _OPERATORS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
-    "true_divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
     "power": operator.pow,
-    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
     "greater": operator.gt,
-    "greater_equal": operator.ge, "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "greater_equal": operator.ge,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
 }
 
 
@@ -48,9 +59,9 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
     rules of promotion, and the result becomes a tensor; a tensor that requires grad refuses.
     """
     generic = _numpy().generic
-    if method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS and len(inputs) == 2:
-        if all(isinstance(x, (Tensor, generic)) for x in inputs):
-            return _OPERATORS[ufunc.__name__](*[x.item() if isinstance(x, generic) else x for x in inputs])
+    plain = method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS and len(inputs) == 2
+    if plain and all(isinstance(x, (Tensor, generic)) for x in inputs):
+        return _OPERATORS[ufunc.__name__](*[x.item() if isinstance(x, generic) else x for x in inputs])
     out = kwargs.get("out")
     if out is not None:
         kwargs["out"] = tuple(_plain(x) for x in out)
@@ -88,8 +99,9 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if stream is not None:
         raise AssertionError(f"stream should be None on cpu, got {stream!r}")
     if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(f"Can't export to the device {tuple(dl_device)!r}: this tensor is on the cpu, which is (1, "
-                          f"0)")
+        raise BufferError(
+            f"Can't export to the device {tuple(dl_device)!r}: this tensor is on the cpu, which is (1, 0)"
+        )
     if copy:
         self = self.clone()
     return _core.export_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
@@ -120,9 +132,11 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     else:
         kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
         if int(kind) != 1:
-            raise BufferError(f"from_dlpack: the data is on a device of type {int(kind)}; only the cpu (type 1) can "
-                              f"be read. "
-                              "Move it to the cpu in the library it comes from.")
+            raise BufferError(
+                f"from_dlpack: the data is on a device of type {int(kind)}; only the cpu (type 1) can "
+                f"be read. "
+                "Move it to the cpu in the library it comes from."
+            )
         t = _core.import_dlpack(_capsule(lend, copy))
     return t.clone() if copy else t
 
@@ -160,15 +174,18 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         t = frombuffer(obj, dtype=dtype)
     if t is None:
         if copy is False:
-            raise ValueError("can't alias arbitrary sequence into a tensor: pass an array or tensor, or leave "
-                             "copy=False out")
+            raise ValueError(
+                "can't alias arbitrary sequence into a tensor: pass an array or tensor, or leave copy=False out"
+            )
         t = construct.make_tensor(obj, dtype, device)
     else:
         same = (dtype is None or t.dtype == dtype) and (device is None or t.device == _device(device))
         if copy is False and not same:
-            raise ValueError(f"can't alias tensor of dtype '{t.dtype}' and device '{t.device}' into dtype '{dtype}' "
-                             f"and device "
-                             f"'{device}': leave copy=False out")
+            raise ValueError(
+                f"can't alias tensor of dtype '{t.dtype}' and device '{t.device}' into dtype '{dtype}' "
+                f"and device "
+                f"'{device}': leave copy=False out"
+            )
         moved = t if same else t.to(device=device, dtype=dtype)
         t = moved.clone() if copy and moved is t else moved
     if isinstance(obj, Tensor) and not requires_grad:
@@ -203,16 +220,20 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if have == 0 or count == 0:
         raise ValueError(f"both buffer length ({have}) and count ({count}) must not be 0")
     if not 0 <= offset < have:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({have} "
-                         f"bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({have} bytes) minus 1"
+        )
     if count < 0 and (have - offset) % size:
-        raise ValueError(f"buffer length ({have} bytes) after offset ({offset} bytes) must be a multiple of element "
-                         f"size ({size})")
+        raise ValueError(
+            f"buffer length ({have} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+        )
     count = (have - offset) // size if count < 0 else count
     if offset + count * size > have:
-        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
-                         f"greater "
-                         f"than actual buffer length ({have} bytes)")
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
+            f"greater "
+            f"than actual buffer length ({have} bytes)"
+        )
     t = construct.over_bytes(buffer, dtype, offset, count)
     return t.requires_grad_() if requires_grad else t
 

@@ -7,10 +7,20 @@ from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.tensor import Tensor
 
-_TITLES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-           "float16": "Half",
-           "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
-           "complex128": "ComplexDouble"}
+_TITLES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
 
 
 # ---- constructors --------------------------------------------------------------------------------------------------
@@ -24,17 +34,22 @@ def _construct(args, kwargs, dtype=None):
     if "data" in kwargs or "other" in kwargs:
         args = (*args, kwargs.pop("data", None) if "data" in kwargs else kwargs.pop("other"))
     if kwargs:
-        raise TypeError(f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype "
-                        f"and requires_grad")
+        raise TypeError(
+            f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype "
+            f"and requires_grad"
+        )
     if place is not None and device(place).type != "cpu":
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device(place).type} was "
-                           f"passed; use "
-                           "empty(..., device=...)")
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device(place).type} was "
+            f"passed; use "
+            "empty(..., device=...)"
+        )
     if all(_is_size(a) for a in args):
         return _empty(args if args else (0,), dtype)
     if len(args) != 1:
-        raise TypeError(f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use "
-                        f"tensor()")
+        raise TypeError(
+            f"new() takes sizes or one sequence, got ({', '.join(type(a).__name__ for a in args)}); use tensor()"
+        )
     return _of_data(args[0], dtype)
 
 
@@ -127,9 +142,11 @@ def _type(self, dtype=None, non_blocking=False):
 
 def _cuda(self, device=None, non_blocking=False, memory_format=None):
     """Refused: there is no GPU in this build."""
-    raise AssertionError("tinygrad_ext is not compiled with CUDA enabled: tensors live on the cpu. Leave .cuda() out, "
-                         "or write "
-                         ".to(device) with a device that is 'cpu' here.")
+    raise AssertionError(
+        "tinygrad_ext is not compiled with CUDA enabled: tensors live on the cpu. Leave .cuda() out, "
+        "or write "
+        ".to(device) with a device that is 'cpu' here."
+    )
 
 
 # ---- Python's protocols --------------------------------------------------------------------------------------------

@@ -13,4 +13,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(key[len(_PLACE):] for key in functions if key.startswith(_PLACE))
+    return sorted(key[len(_PLACE) :] for key in functions if key.startswith(_PLACE))

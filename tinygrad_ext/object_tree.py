@@ -10,7 +10,7 @@ from collections import OrderedDict
 from tinygrad_ext.core.dtype import Size, by_name, device, dtype
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
-DEEPEST = 300       # levels of nesting; the JSON reader recurses
+DEEPEST = 300  # levels of nesting; the JSON reader recurses
 
 
 class Encoder:
@@ -36,16 +36,20 @@ class Encoder:
             return self._container(obj, kind, path)
         if kind.__module__ == "numpy" and hasattr(obj, "item") and getattr(obj, "ndim", 1) == 0:
             return self.encode(obj.item(), path)
-        raise TypeError(f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
-                        f"Tensors, numbers, str, "
-                        "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
-                        "state_dict() and not the object.")
+        raise TypeError(
+            f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
+            f"Tensors, numbers, str, "
+            "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
+            "state_dict() and not the object."
+        )
 
     def _row(self, t, path):
         if type(t) not in (Tensor, Parameter):
-            raise TypeError(f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file "
-                            f"cannot name: save "
-                            "t.as_subclass(Tensor)")
+            raise TypeError(
+                f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file "
+                f"cannot name: save "
+                "t.as_subclass(Tensor)"
+            )
         row = self._rows.get(id(t))
         if row is None:
             row = self._rows[id(t)] = len(self.tensors)
@@ -63,15 +67,16 @@ class Encoder:
             out = out if kind is list else {"tuple": out}
         else:
             out = {kind.__name__: [[self._key(k, path), self.encode(v, (*path, k))] for k, v in obj.items()]}
-            if getattr(obj, "__dict__", None):      # a state_dict's _metadata
+            if getattr(obj, "__dict__", None):  # a state_dict's _metadata
                 out["attributes"] = self.encode(dict(vars(obj)), (*path, "__dict__"))
         self._open.discard(id(obj))
         return out
 
     def _key(self, key, path):
         if isinstance(key, Tensor):
-            raise TypeError(f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after "
-                            f"loading")
+            raise TypeError(
+                f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after loading"
+            )
         return self.encode(key, (*path, key))
 
 

@@ -56,8 +56,10 @@ def dispatch(func, args, kwargs):
         result = item.__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise TypeError(f"no implementation found for '{path_of(func)}' on types that implement __torch_function__: "
-                    f"{list(types)}. Each of them returned NotImplemented.")
+    raise TypeError(
+        f"no implementation found for '{path_of(func)}' on types that implement __torch_function__: "
+        f"{list(types)}. Each of them returned NotImplemented."
+    )
 
 
 def _as_subclass(result, cls):

@@ -4,8 +4,16 @@ from contextlib import contextmanager
 
 from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
 
-__all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
-           "set_rng_state"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def get_rng_state():

@@ -6,34 +6,58 @@ The built-in families go through `register` exactly as a plugin's records do.
 import sys
 from collections import namedtuple
 
-from tinygrad_ext.core import callables, dispatch, loops
+from tinygrad_ext.core import callables, loops
 from tinygrad_ext.core.callables import OpFunction, OpMethod
 from tinygrad_ext.core.dispatch import Op
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.schema import Schema
 
 ops = {}  # "aten::add.Tensor" -> Op
 functions = {}  # "nn.functional.relu" -> OpFunction
 methods = {}  # "add", "add_" -> OpMethod
 
-_KINDS = {name: i for i, name in enumerate(
-    ("Tensor", "Scalar", "int", "float", "bool", "str", "ScalarType", "Device", "Layout", "MemoryFormat", "Generator",
-     "complex", "Dict", "Any"))}
+_KINDS = {
+    name: i
+    for i, name in enumerate(
+        (
+            "Tensor",
+            "Scalar",
+            "int",
+            "float",
+            "bool",
+            "str",
+            "ScalarType",
+            "Device",
+            "Layout",
+            "MemoryFormat",
+            "Generator",
+            "complex",
+            "Dict",
+            "Any",
+        )
+    )
+}
 _KINDS["SymInt"] = _KINDS["int"]
 _KINDS["number"] = _KINDS["Scalar"]
 _OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL, _VARARGS = (1 << i for i in range(8))
 _GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
-_OUTPUT = {None: -1, "real": -2, "bool": 0}        # fixed_out of core/dispatch.pxd
+_OUTPUT = {None: -1, "real": -2, "bool": 0}  # fixed_out of core/dispatch.pxd
 
 
 def _arg_rows(schema, record):
     numbers = (record.numbers or "").split()
     rows = []
     for a in schema.args:
-        flags = (_OPTIONAL * bool(a.optional) | _LIST * bool(a.is_list) | _KEYWORD * bool(a.kwarg_only)
-                 | _DEFAULT * bool(a.has_default) | _NUMBER * (a.name in numbers) | _WRITE * bool(a.is_write)
-                 | _ELEM_OPTIONAL * bool(a.elem_optional)
-                 | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or "")))
+        flags = (
+            _OPTIONAL * bool(a.optional)
+            | _LIST * bool(a.is_list)
+            | _KEYWORD * bool(a.kwarg_only)
+            | _DEFAULT * bool(a.has_default)
+            | _NUMBER * (a.name in numbers)
+            | _WRITE * bool(a.is_write)
+            | _ELEM_OPTIONAL * bool(a.elem_optional)
+            | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
+        )
         rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
     return rows
 
@@ -49,7 +73,12 @@ def _rule_function(rule):
         code = rule.__code__
         return rule, code.co_varnames[: code.co_argcount]
     name, _, rest = rule.rstrip(")").partition("(")
-    fn = functions.get("_fused." + name) or functions.get(name) or functions.get("nn.functional." + name) or methods.get(name)
+    fn = (
+        functions.get("_fused." + name)
+        or functions.get(name)
+        or functions.get("nn.functional." + name)
+        or methods.get(name)
+    )
     return fn, tuple(p.strip() for p in rest.split(","))
 
 
@@ -80,8 +109,10 @@ def _rule_params(record, schema, names):
         elif name.endswith("_geometry") and name[:-9] in places:
             out.append(_GEOMETRY | places[name[:-9]])
         else:
-            raise TypeError(f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
-                            f"{', '.join(places)}, and <argument>_shape")
+            raise TypeError(
+                f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
+                f"{', '.join(places)}, and <argument>_shape"
+            )
     return out
 
 
@@ -127,8 +158,13 @@ def make_op(record):
     several = None
     if len(names) > 1 and all(names):
         several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
-    o.set_traits(is_view=bool(record.view), has_out="out" in variants(record), shape_rule=record.shape,
-                 node_type=_node_name(schema), returns=several)
+    o.set_traits(
+        is_view=bool(record.view),
+        has_out="out" in variants(record),
+        shape_rule=record.shape,
+        node_type=_node_name(schema),
+        returns=several,
+    )
     _set_rules(o)
     return o
 
@@ -205,8 +241,14 @@ def _add(table, key, cls, name, o, record, place="", inplace=False):
     if found is not None:
         found.set_ops([*found.overloads, o])
         return found
-    f = cls(name, [o], module="tinygrad_ext" + ("." + place[:-1] if place else ""), doc=record.doc, owner=record.owner,
-            inplace=inplace)
+    f = cls(
+        name,
+        [o],
+        module="tinygrad_ext" + ("." + place[:-1] if place else ""),
+        doc=record.doc,
+        owner=record.owner,
+        inplace=inplace,
+    )
     table[key] = f
     return f
 
@@ -248,7 +290,7 @@ def function_by_path(module, qualname):
     """A public function or method by where it stands; for pickle."""
     if qualname.startswith("Tensor."):
         return methods[qualname[7:]]
-    place = module[len("tinygrad_ext"):].lstrip(".")
+    place = module[len("tinygrad_ext") :].lstrip(".")
     return functions[(place + "." if place else "") + qualname]
 
 

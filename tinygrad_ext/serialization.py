@@ -24,8 +24,18 @@ from tinygrad_ext.object_tree import Decoder, Encoder
 __all__ = ["load", "save"]
 
 FORMAT = "tinygrad_ext 1"
-_CODES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "F16": "float16",
-          "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+_CODES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -64,7 +74,7 @@ def _lay_out(tensors):
     tensors: list of (path, tensor), each tensor once.
     """
     groups = {}
-    for path, t in tensors:
+    for _, t in tensors:
         if not t.is_meta:
             groups.setdefault(id(_core.storage_of(t)), []).append(t)
     named, rows, strides, taken = {}, [], {}, {}
@@ -126,8 +136,10 @@ def _in_compact(t, order):
 def _bounds(group):
     """First and last byte that the tensors of a group touch in their storage, the first at a multiple of 16."""
     starts = [t.storage_offset() * t.itemsize for t in group]
-    ends = [start + (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))) * t.itemsize if t.numel() else start
-            for start, t in zip(starts, group)]
+    ends = [
+        start + (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))) * t.itemsize if t.numel() else start
+        for start, t in zip(starts, group)
+    ]
     return min(starts) // 16 * 16, max(ends)
 
 
@@ -154,8 +166,10 @@ def _specs(named):
 
     spec = getattr(safetensors, "TensorSpec", None)
     if spec is not None:
-        return {n: spec(dtype=t.dtype.name, shape=list(t.shape), data_ptr=_address(t), data_len=t.nbytes) for n,
-                t in named.items()}
+        return {
+            n: spec(dtype=t.dtype.name, shape=list(t.shape), data_ptr=_address(t), data_len=t.nbytes)
+            for n, t in named.items()
+        }
     return {n: {"dtype": t.dtype.name, "shape": list(t.shape), "data": bytes(_bytes(t))} for n, t in named.items()}
 
 
@@ -164,14 +178,15 @@ def _address(t):
 
 
 def _bytes(t):
-    return memoryview(_core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1],
-                                   t.storage_offset() * t.itemsize))
+    return memoryview(
+        _core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1], t.storage_offset() * t.itemsize)
+    )
 
 
 def _bytes_of(named, meta):
     import safetensors
 
-    named = {name: _pairs(t) for name, t in named.items()}      # kept alive here while their addresses are read
+    named = {name: _pairs(t) for name, t in named.items()}  # kept alive here while their addresses are read
     return bytes(safetensors.serialize(_specs(named), meta))
 
 
@@ -180,7 +195,7 @@ def _write(path, named, meta):
     if os.path.exists(path) and not os.path.isfile(path):
         if os.path.isdir(path):
             raise IsADirectoryError(f"save: {path} is a directory; name a file in it")
-        with open(path, "wb") as f:                             # a pipe or device cannot be replaced
+        with open(path, "wb") as f:  # a pipe or device cannot be replaced
             f.write(_bytes_of(named, meta))
         return
     path = os.path.realpath(path)
@@ -216,7 +231,7 @@ def load(f, map_location=None, *, weights_only=True, **_):
         name = os.fspath(f)
         with open(f, "rb") as opened:
             data = opened.read()
-    if data[:4] == b"PK\x03\x04" and data[8:9] != b"{":        # not the length before a safetensors header
+    if data[:4] == b"PK\x03\x04" and data[8:9] != b"{":  # not the length before a safetensors header
         from tinygrad_ext import torch_archive
 
         found = torch_archive.read(data, name)
@@ -230,34 +245,41 @@ def _read(data, name):
     import safetensors
 
     if data[:1] == b"\x80" and data[8:9] != b"{":
-        raise RuntimeError(f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
-                           f"an old PyTorch "
-                           "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)")
+        raise RuntimeError(
+            f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
+            f"an old PyTorch "
+            "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)"
+        )
     try:
         parts = {n: part for n, part in safetensors.deserialize(bytes(data))}
-        meta = json.loads(data[8:8 + int.from_bytes(data[:8], "little")]).get("__metadata__") or {}
+        meta = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__") or {}
     except (safetensors.SafetensorError, ValueError, RecursionError) as e:
         raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {e}") from None
     if meta.get("format", "").partition(" ")[0] != "tinygrad_ext":
         return {n: _plain(part, n, name) for n, part in parts.items()}
     if meta["format"] != FORMAT:
-        raise RuntimeError(f"load: {name} was written in the format '{meta['format']}', this version reads "
-                           f"'{FORMAT}': update "
-                           "tinygrad_ext")
+        raise RuntimeError(
+            f"load: {name} was written in the format '{meta['format']}', this version reads "
+            f"'{FORMAT}': update "
+            "tinygrad_ext"
+        )
     try:
         tensors = _tensors(json.loads(meta["tensors"]), json.loads(meta["strides"]), parts, name)
         return Decoder(tensors).decode(json.loads(meta["object"]))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError) as e:
-        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({type(e).__name__}: "
-                           f"{e})") from None
+        raise RuntimeError(
+            f"load: {name} is damaged: its metadata does not fit together ({type(e).__name__}: {e})"
+        ) from None
 
 
 def _plain(part, key, name):
     """One tensor of a safetensors file as a tensor of its own."""
     dtype = _CODES.get(part["dtype"]) or {"C64": "complex64"}.get(part["dtype"])
     if dtype is None:
-        raise RuntimeError(f"load: {name}: '{key}' has the dtype {part['dtype']}, which has no match here; convert it "
-                           f"where it was made")
+        raise RuntimeError(
+            f"load: {name}: '{key}' has the dtype {part['dtype']}, which has no match here; convert it "
+            f"where it was made"
+        )
     storage = _storage.storage_of_bytes(part["data"])
     return _core.window(storage, by_name[dtype], part["shape"], _core.row_strides(part["shape"]), 0)
 
@@ -268,8 +290,17 @@ def _tensors(table, strides, parts, name):
     for key, dtype, shape, stride, offset, requires_grad, is_parameter in table:
         if key is not None and key not in storages:
             storages[key] = _core.storage_of(_ordered(_plain(parts[key], key, name), strides.get(key), dtype))
-        out.append(_core.window(storages[key] if key is not None else None, by_name[dtype], shape, stride, offset,
-                                bool(requires_grad), Parameter if is_parameter else Tensor))
+        out.append(
+            _core.window(
+                storages[key] if key is not None else None,
+                by_name[dtype],
+                shape,
+                stride,
+                offset,
+                bool(requires_grad),
+                Parameter if is_parameter else Tensor,
+            )
+        )
     return out
 
 
@@ -314,4 +345,3 @@ def _moved(obj, place, done):
     if type(obj) in (list, tuple):
         return type(obj)(_moved(x, place, done) for x in obj)
     return obj
-

@@ -14,8 +14,10 @@ def install():
 def _is_nonzero(self):
     """Whether the only element is not zero."""
     if self.numel() != 1:
-        raise RuntimeError(f"Boolean value of Tensor with {'no' if self.numel() == 0 else 'more than one'} value"
-                           f"{'s' if self.numel() == 0 else ''} is ambiguous: is_nonzero() needs one element")
+        raise RuntimeError(
+            f"Boolean value of Tensor with {'no' if self.numel() == 0 else 'more than one'} value"
+            f"{'s' if self.numel() == 0 else ''} is ambiguous: is_nonzero() needs one element"
+        )
     return bool(self)
 
 
@@ -25,35 +27,44 @@ def _reversed_dims(self):
         return self.t()
     import warnings
 
-    warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this "
-                  f"one has "
-                  f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.", UserWarning,
-                  stacklevel=2)
+    warnings.warn(
+        f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: this "
+        f"one has "
+        f"{self.dim()}. Consider `x.mT` to transpose batches of matrices, or permute.",
+        UserWarning,
+        stacklevel=2,
+    )
     return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
 
 def _matrix_transpose(self):
     """The last two dimensions exchanged."""
     if self.dim() == 1:
-        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor. "
-                           "A vector has no transpose; unsqueeze it first.")
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor. "
+            "A vector has no transpose; unsqueeze it first."
+        )
     return self.transpose(-2, -1)
 
 
 def _adjoint(self):
     """The last two dimensions exchanged, conjugated."""
     if self.dim() == 1:
-        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor. "
-                           "A vector has no transpose; unsqueeze it first.")
+        raise RuntimeError(
+            "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor. "
+            "A vector has no transpose; unsqueeze it first."
+        )
     return _matrix_transpose(self).conj()
 
 
 def _hermitian(self):
     """Conjugate transpose of a matrix."""
     if self.dim() not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For "
-                           f"batches of "
-                           "matrices use tensor.mH.")
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For "
+            f"batches of "
+            "matrices use tensor.mH."
+        )
     return self.transpose(0, 1).conj() if self.dim() == 2 else self.conj()
 
 

@@ -16,10 +16,20 @@ from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core.dtype import Size, by_name, device
 from tinygrad_ext.core.tensor import Parameter
 
-_TITLES = {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
-           "Half": "float16",
-           "BFloat16": "bfloat16", "Float": "float32", "Double": "float64", "ComplexFloat": "complex64",
-           "ComplexDouble": "complex128"}
+_TITLES = {
+    "Bool": "bool",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
 
 
 class _StorageType:
@@ -94,12 +104,20 @@ _NAMES = {
 
 
 _CALLS = (OrderedDict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_MAKERS = (pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4,
-           pickle.REDUCE,
-           pickle.BUILD)
+_MAKERS = (
+    pickle.NEWOBJ,
+    pickle.NEWOBJ_EX,
+    pickle.INST,
+    pickle.OBJ,
+    pickle.EXT1,
+    pickle.EXT2,
+    pickle.EXT4,
+    pickle.REDUCE,
+    pickle.BUILD,
+)
 
 
-class _Unpickler(pickle._Unpickler):    # the one in Python: its opcodes can be replaced
+class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
     dispatch = {code: fn for code, fn in pickle._Unpickler.dispatch.items() if bytes([code]) not in _MAKERS}
 
     def __init__(self, archive, folder):
@@ -110,9 +128,11 @@ class _Unpickler(pickle._Unpickler):    # the one in Python: its opcodes can be 
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
         found = _NAMES.get((module, name))
         if found is None:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a tensor: load it with "
-                                         f"PyTorch and save the "
-                                         "state_dict() alone")
+            raise pickle.UnpicklingError(
+                f"it names {module}.{name}, which is no part of a tensor: load it with "
+                f"PyTorch and save the "
+                "state_dict() alone"
+            )
         return found
 
     def _call(self):
@@ -157,12 +177,12 @@ def read(data, name):
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive)
-    except Exception as e:      # a damaged pickle fails in any opcode and in any way
+    except Exception as e:  # a damaged pickle fails in any opcode and in any way
         raise RuntimeError(f"load: {name} cannot be read as a PyTorch file: {e}") from None
 
 
 def _read(archive):
-    folders = [n[:-len("/data.pkl")] for n in archive.namelist() if n.count("/") == 1 and n.endswith("/data.pkl")]
+    folders = [n[: -len("/data.pkl")] for n in archive.namelist() if n.count("/") == 1 and n.endswith("/data.pkl")]
     if len(folders) != 1:
         raise ValueError("it has no data.pkl, so it is a zip of another kind")
     folder = folders[0]

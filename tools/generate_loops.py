@@ -20,21 +20,42 @@ import sys
 import types
 from pathlib import Path
 
-KINDS = {"bool": ["b8"], "int": ["u8", "i8", "i16", "i32", "i64"], "float": ["f32", "f64"], "half": ["f16", "bf16"],
-         "complex": ["c64", "c128"]}
+KINDS = {
+    "bool": ["b8"],
+    "int": ["u8", "i8", "i16", "i32", "i64"],
+    "float": ["f32", "f64"],
+    "half": ["f16", "bf16"],
+    "complex": ["c64", "c128"],
+}
 SLOT = {t: i for i, t in enumerate(["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"])}
-COMPUTE = {"b8": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
-           "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "c64": "tgx_c64", "c128": "tgx_c128"}
+COMPUTE = {
+    "b8": "uint8_t",
+    "u8": "uint8_t",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "f16": "float",
+    "bf16": "float",
+    "f32": "float",
+    "f64": "double",
+    "c64": "tgx_c64",
+    "c128": "tgx_c128",
+}
 TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it)
     "base": ("", "1"),
     "avx2": ('#pragma GCC target("avx2,fma,bmi2")', "defined(__x86_64__)"),
-    "avx512": ('#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,prefer-vector-width=512")',
-               "defined(__x86_64__)"),
+    "avx512": (
+        '#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,prefer-vector-width=512")',
+        "defined(__x86_64__)",
+    ),
 }
-MATH = re.compile(r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
-                  r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
-                  r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
-                  r"polygamma)\(")
+MATH = re.compile(
+    r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
+    r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
+    r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
+    r"polygamma)\("
+)
 NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
 REAL = {"c64": "f32", "c128": "f64"}
@@ -72,7 +93,7 @@ def typed(expression, tag):
         return f"vm_{m[1]}_{'f32' if single else 'f64'}("
 
     expression = MATH.sub(name, expression).replace("LARGEST", "FLT_MAX" if single else "DBL_MAX")
-    if single:      # a double literal would widen the whole expression
+    if single:  # a double literal would widen the whole expression
         expression = re.sub(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])", r"\1f", expression)
     return expression
 
@@ -120,7 +141,9 @@ def simple_loop(name, out, ins, compute, declared, expression):
     simd = "" if can_fail(expression) else "SIMD "
     names = "xyz"[: len(ins)]
     sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
-    wide = "".join(f"        const S_{t} *{v}p = (const S_{t} *)data[{k + 1}];\n" for k, (v, t) in enumerate(zip(names, ins)))
+    wide = "".join(
+        f"        const S_{t} *{v}p = (const S_{t} *)data[{k + 1}];\n" for k, (v, t) in enumerate(zip(names, ins))
+    )
     load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
     text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
     text += f"    if ({sizes}) {{\n{wide}        {simd}for (ptrdiff_t i = 0; i < count; i++) {{ {load} "
@@ -128,13 +151,18 @@ def simple_loop(name, out, ins, compute, declared, expression):
     if len(ins) == 2:
         once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
         text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
-        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n        {simd}for (ptrdiff_t i = 0; i < count; i++) "
-        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
-    load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
-                    for k, (v, t) in enumerate(zip(names, ins)))
+        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n"
+        text += f"        {simd}for (ptrdiff_t i = 0; i < count; i++) "
+        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n"
+        text += "        return status;\n    }\n"
+    load = " ".join(
+        f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
+        for k, (v, t) in enumerate(zip(names, ins))
+    )
     # unrolled, because tiles of a transposed operand come this way
     text += '    _Pragma("GCC unroll 4")\n'
-    text += f"    for (ptrdiff_t i = 0; i < count; i++) {{ {load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
+    text += "    for (ptrdiff_t i = 0; i < count; i++) { "
+    text += f"{load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
     return text + "    return status;\n}\n"
 
 
@@ -160,7 +188,8 @@ def block_loop(name, out, ins, compute, declared, expression):
     text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} ob[BLOCK]; "
     text += " ".join(f"S_{t} {v}b[BLOCK];" for v, t in zip(names, ins))
     text += f"\n    const ptrdiff_t step = ({sizes}) ? count : BLOCK;\n"
-    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n        const ptrdiff_t m = count - at < step ? count - at : step;\n"
+    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n"
+    text += "        const ptrdiff_t m = count - at < step ? count - at : step;\n"
     for k, (v, t) in enumerate(zip(names, ins)):
         text += f"        const S_{t} *{v}p = GATHER({t}, data[{k + 1}], s[{k + 1}], at, m, {v}b);\n"
     text += f"        S_{out} *o = s[0] == sizeof(S_{out}) ? (S_{out} *)data[0] + at : ob;\n"
@@ -183,7 +212,8 @@ def loop(name, out, ins, tag, declared, expression):
         parts, choice = [], ""
         for k, (condition, e) in enumerate(expression.items()):
             parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e))
-            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}return {name}_{k}(data, s, count, aux);\n"
+            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
+            choice += f"return {name}_{k}(data, s, count, aux);\n"
         return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
     done = typed(expression, tag)
     make = complex_loop if tag in REAL else block_loop if "vm_" in done else simple_loop
@@ -225,7 +255,12 @@ def generate(package):
         if not table:
             continue
         names.append(path.stem)
-        text = "\n".join(loops) + f"\nconst tgx_loop_row ISA(tgx_loops_{path.stem})[] = {{\n" + "\n".join(table) + "\n    {0, {0}},\n};\n"
+        text = (
+            "\n".join(loops)
+            + f"\nconst tgx_loop_row ISA(tgx_loops_{path.stem})[] = {{\n"
+            + "\n".join(table)
+            + "\n    {0, {0}},\n};\n"
+        )
         fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", '#include "loops.h"\n\n' + text))
     for old in set(kernels.glob("loops_*_gen.c")) - fresh - {kernels / "loops_tables_gen.c"}:
         old.unlink()
@@ -250,7 +285,8 @@ def tables(names):
     text = NOTE + '#include "types.h"\n'
     for suffix in TARGETS:
         text += "".join(f"extern const tgx_loop_row tgx_loops_{n}_{suffix}[];\n" for n in names)
-        text += f"const tgx_loop_row *const tgx_loops_{suffix}[] = {{{', '.join(f'tgx_loops_{n}_{suffix}' for n in names)}, 0}};\n"
+        text += f"const tgx_loop_row *const tgx_loops_{suffix}[] = "
+        text += f"{{{', '.join(f'tgx_loops_{n}_{suffix}' for n in names)}, 0}};\n"
     return text
 
 

@@ -14,8 +14,10 @@ TESTS = ["tests/core", "tests/autograd", "tests/test_tensor.py", "tests/ops/test
 def version(path):
     """'3.11' of an interpreter, or None when it does not run."""
     try:
-        code = ("import sys, sysconfig, os; print('%d.%d' % sys.version_info[:2], "
-            "os.path.exists(sysconfig.get_path('include') + '/Python.h'))")
+        code = (
+            "import sys, sysconfig, os; print('%d.%d' % sys.version_info[:2], "
+            "os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
+        )
         got = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=30)
     except OSError:
         return None
@@ -47,7 +49,17 @@ def run(v, path):
     subprocess.run([*pip, "--upgrade", "--force-reinstall", str(ROOT)], check=True)
     tests = [str(ROOT / t) for t in TESTS if (ROOT / t).exists()]
     # from another folder, so that the installed package is tested and not the source tree
-    command = [str(python), "-m", "pytest", "-m", "not slow", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-m",
+        "not slow",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "--rootdir",
+        str(ROOT),
+    ]
     return subprocess.run([*command, *tests], cwd=ROOT / "build").returncode
 
 

@@ -23,24 +23,33 @@ def copy_source():
     for item in ("tinygrad_ext", "tools", "tests", "setup.py", "pyproject.toml", "README.md"):
         source, target = ROOT / item, COPY / item
         if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*_gen.*", "__pycache__"))
+            shutil.copytree(
+                source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*_gen.*", "__pycache__")
+            )
         else:
             shutil.copy2(source, target)
 
 
 def library(name):
     """Full path of a compiler run-time library."""
-    return subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def environment():
     env = dict(os.environ)
-    env.update({
-        "TINYGRAD_EXT_SANITIZE": "1", "TINYGRAD_EXT_ISA": "base", "PYTHONPATH": str(COPY), "PYTHONMALLOC": "malloc",
-        "LD_PRELOAD": library("libasan.so") + ":" + library("libstdc++.so.6"),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:allocator_may_return_null=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=98",
-    })
+    env.update(
+        {
+            "TINYGRAD_EXT_SANITIZE": "1",
+            "TINYGRAD_EXT_ISA": "base",
+            "PYTHONPATH": str(COPY),
+            "PYTHONMALLOC": "malloc",
+            "LD_PRELOAD": library("libasan.so") + ":" + library("libstdc++.so.6"),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=98",
+        }
+    )
     return env
 
 

@@ -63,8 +63,11 @@ class AffineLegacy(Function):
         return g * w, g * x, g if self.needs_input_grad[2] else None
 
 
-STYLES = {"ctx": Affine.apply, "setup_context": lambda x, w, b=None: AffineSeparate.apply(x, w, b=b),
-          "legacy": AffineLegacy(2.0)}
+STYLES = {
+    "ctx": Affine.apply,
+    "setup_context": lambda x, w, b=None: AffineSeparate.apply(x, w, b=b),
+    "legacy": AffineLegacy(2.0),
+}
 
 
 @pytest.mark.parametrize("f", STYLES.values(), ids=STYLES)
@@ -137,18 +140,25 @@ def make(forward=None, backward=None):
     return type("Made", (Function,), body)
 
 
-@pytest.mark.parametrize("made, error, fragment", [
-    (make(backward=lambda ctx, g: ()), RuntimeError, r"incorrect number of gradients \(expected 2, got 0\)"),
-    (make(backward=lambda ctx, g: (g, None, g)), RuntimeError, r"\(expected 2, got 3\)"),
-    (make(backward=lambda ctx, g: (g, g)), RuntimeError, "gradient different than None at position 2"),
-    (make(backward=lambda ctx, g: ([1.0], None)), RuntimeError, r"expected Variable or None \(got list\)"),
-    (make(backward=lambda ctx, g: (tg.ones(7, dtype=tg.float64), None)), RuntimeError, "invalid gradient at index 0 - got .7. but expected shape compatible with .2."),
-    (make(backward=lambda ctx, g: {"nobody": g}), RuntimeError, "no argument"),
-    (make(), NotImplementedError, "either the backward or vjp"),
-    (make(backward=lambda ctx, g: (g.mul_(2), None)), RuntimeError, "changed an incoming gradient in place"),
-    (make(backward=lambda ctx, g: ((g * (1 + 2j)), None)), RuntimeError, "complex gradient"),
-    (make(backward=lambda ctx, g: 1 / 0), ZeroDivisionError, "division"),
-])
+@pytest.mark.parametrize(
+    "made, error, fragment",
+    [
+        (make(backward=lambda ctx, g: ()), RuntimeError, r"incorrect number of gradients \(expected 2, got 0\)"),
+        (make(backward=lambda ctx, g: (g, None, g)), RuntimeError, r"\(expected 2, got 3\)"),
+        (make(backward=lambda ctx, g: (g, g)), RuntimeError, "gradient different than None at position 2"),
+        (make(backward=lambda ctx, g: ([1.0], None)), RuntimeError, r"expected Variable or None \(got list\)"),
+        (
+            make(backward=lambda ctx, g: (tg.ones(7, dtype=tg.float64), None)),
+            RuntimeError,
+            "invalid gradient at index 0 - got .7. but expected shape compatible with .2.",
+        ),
+        (make(backward=lambda ctx, g: {"nobody": g}), RuntimeError, "no argument"),
+        (make(), NotImplementedError, "either the backward or vjp"),
+        (make(backward=lambda ctx, g: (g.mul_(2), None)), RuntimeError, "changed an incoming gradient in place"),
+        (make(backward=lambda ctx, g: ((g * (1 + 2j)), None)), RuntimeError, "complex gradient"),
+        (make(backward=lambda ctx, g: 1 / 0), ZeroDivisionError, "division"),
+    ],
+)
 def test_wrong_gradients_are_named(made, error, fragment):
     x = point(1.0, 2.0)
     with pytest.raises(error, match=fragment):
@@ -164,16 +174,23 @@ def test_extra_trailing_nones_and_broadcast_gradients_are_accepted():
     assert x.grad.tolist() == [3.0, 3.0] and x.grad.dtype == tg.float64
 
 
-@pytest.mark.parametrize("forward, error, fragment", [
-    (lambda ctx, x: ctx.save_for_backward([x]), TypeError, "can only save variables, but argument 0 is of type list"),
-    (lambda ctx, x: ctx.save_for_forward(3), AssertionError, "tensors"),
-    (lambda ctx, x: ctx.mark_dirty(3) or x, RuntimeError, "mark_dirty takes tensors"),
-    (lambda ctx, x: ctx.mark_dirty(x) or x * 2, RuntimeError, "marked as dirty but was not returned as output"),
-    (lambda ctx, x: ctx.set_materialize_grads(1), TypeError, r"expected \(bool\)"),
-    (lambda ctx, x: ctx.saved_tensors[0], IndexError, "range"),
-    (lambda ctx, x: [x * 1], TypeError, "inside a list"),
-    (lambda ctx, x: 1 / 0, ZeroDivisionError, "division"),
-])
+@pytest.mark.parametrize(
+    "forward, error, fragment",
+    [
+        (
+            lambda ctx, x: ctx.save_for_backward([x]),
+            TypeError,
+            "can only save variables, but argument 0 is of type list",
+        ),
+        (lambda ctx, x: ctx.save_for_forward(3), AssertionError, "tensors"),
+        (lambda ctx, x: ctx.mark_dirty(3) or x, RuntimeError, "mark_dirty takes tensors"),
+        (lambda ctx, x: ctx.mark_dirty(x) or x * 2, RuntimeError, "marked as dirty but was not returned as output"),
+        (lambda ctx, x: ctx.set_materialize_grads(1), TypeError, r"expected \(bool\)"),
+        (lambda ctx, x: ctx.saved_tensors[0], IndexError, "range"),
+        (lambda ctx, x: [x * 1], TypeError, "inside a list"),
+        (lambda ctx, x: 1 / 0, ZeroDivisionError, "division"),
+    ],
+)
 def test_wrong_use_in_forward_is_refused(forward, error, fragment):
     with pytest.raises(error, match=fragment):
         make(forward, lambda ctx, g: g).apply(point(1.0) * 1)
@@ -196,6 +213,7 @@ def test_tensors_in_lists_would_lose_their_gradient():
 
 def test_setup_context_must_return_nothing():
     """PyTorch ignores what setup_context returns."""
+
     class Returns(AffineSeparate):
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -282,6 +300,7 @@ def test_saved_tensors_are_checked_and_freed():
 
 def test_once_differentiable_refuses_the_second_derivative():
     """PyTorch drops the term without a word when the derivative is taken with grad()."""
+
     class Once(Function):
         @staticmethod
         def forward(ctx, x):

@@ -101,10 +101,13 @@ def test_a_hook_that_raises_leaves_the_engine_usable():
     assert a.grad.item() == 2.0
 
 
-@pytest.mark.parametrize("bad, error", [
-    (lambda g: "text", RuntimeError),
-    (lambda g: tg.ones(5), RuntimeError),
-])
+@pytest.mark.parametrize(
+    "bad, error",
+    [
+        (lambda g: "text", RuntimeError),
+        (lambda g: tg.ones(5), RuntimeError),
+    ],
+)
 def test_a_hook_may_not_return_garbage(bad, error):
     a = tg.ones(2, requires_grad=True)
     a.register_hook(bad)

@@ -65,7 +65,7 @@ def test_assignment_of_a_tracked_value():
 def test_second_derivative_through_a_write_to_a_view():
     def f(x):
         y = x * x
-        y[0] = y[1].clone() * x[0]      # without the clone y[1] would be saved and then written to
+        y[0] = y[1].clone() * x[0]  # without the clone y[1] would be saved and then written to
         y[1:].mul_(x[2])
         return (y * y).sum()
 

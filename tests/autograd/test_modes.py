@@ -26,10 +26,16 @@ def test_one_object_may_be_entered_twice():
     assert tg.is_grad_enabled()
 
 
-@pytest.mark.parametrize("decorator", [
-    lambda: tg.no_grad(), lambda: tg.no_grad, lambda: tg.set_grad_enabled(False), lambda: tg.inference_mode(),
-    lambda: tg.inference_mode,
-])
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        lambda: tg.no_grad(),
+        lambda: tg.no_grad,
+        lambda: tg.set_grad_enabled(False),
+        lambda: tg.inference_mode(),
+        lambda: tg.inference_mode,
+    ],
+)
 def test_decorators_with_and_without_brackets(decorator):
     @decorator()
     def double(x):
@@ -99,7 +105,10 @@ def test_anomaly_mode_finds_the_nan_and_its_forward():
     x = tg.tensor([-1.0], requires_grad=True)
     with pytest.warns(UserWarning, match="Anomaly Detection"), tg.autograd.detect_anomaly():
         y = x.sqrt()
-        with pytest.warns(UserWarning, match="test_modes.py"), pytest.raises(RuntimeError, match="SqrtBackward0' returned nan values in its 0th output"):
+        with (
+            pytest.warns(UserWarning, match="test_modes.py"),
+            pytest.raises(RuntimeError, match="SqrtBackward0' returned nan values in its 0th output"),
+        ):
             y.backward()
     assert not tg.is_anomaly_enabled()
 
@@ -110,5 +119,8 @@ def test_anomaly_mode_shows_where_the_forward_of_a_failing_node_was():
         y = x * 2
         z = y * y
         y.add_(1)
-        with pytest.warns(UserWarning, match="Error detected in MulBackward0"), pytest.raises(RuntimeError, match="inplace"):
+        with (
+            pytest.warns(UserWarning, match="Error detected in MulBackward0"),
+            pytest.raises(RuntimeError, match="inplace"),
+        ):
             z.sum().backward()

@@ -16,7 +16,7 @@ def test_backward_inside_backward():
     inner = tg.tensor([3.0], requires_grad=True)
 
     def hook(g):
-        with tg.enable_grad():          # backward runs hooks with recording off
+        with tg.enable_grad():  # backward runs hooks with recording off
             (inner * inner).sum().backward()
         return g
 
@@ -99,13 +99,22 @@ CTRL_C = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prepare, work", [
-    ("y = x\n    for _ in range(3_000_000): y = y + x", "y.sum().backward()"),
-    ("a = tg.ones(3_000_000)", "\n            [a.exp() for _ in range(100_000)]"),
-], ids=["backward", "a long run of ops"])
+@pytest.mark.parametrize(
+    "prepare, work",
+    [
+        ("y = x\n    for _ in range(3_000_000): y = y + x", "y.sum().backward()"),
+        ("a = tg.ones(3_000_000)", "\n            [a.exp() for _ in range(100_000)]"),
+    ],
+    ids=["backward", "a long run of ops"],
+)
 def test_ctrl_c_interrupts_and_the_process_goes_on(prepare, work):
     code = textwrap.dedent(CTRL_C.replace("{prepare}", prepare).replace("{work}", work))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["interrupted", "2.0"], done.stdout + done.stderr

@@ -1,4 +1,5 @@
 """Rules of the matrix products, with the BLAS found here and with none. Compiled functions are reached by ctypes."""
+
 import ctypes
 import os
 import subprocess
@@ -28,10 +29,32 @@ def compiled(module, name, restype, *argtypes):
     return ctypes.CFUNCTYPE(restype, *argtypes)(address)
 
 
-GEMM = {t: compiled(blas, f"{t}gemm", None, *[INT] * 3, *[SIZE] * 3, scalar, POINTER, SIZE, POINTER, SIZE, scalar,
-                    POINTER, SIZE) for t, scalar in SCALARS.items()}
-GEMV = {t: compiled(blas, f"{t}gemv", None, INT, INT, SIZE, SIZE, SCALARS[t], POINTER, SIZE, POINTER, SIZE, SCALARS[t],
-                    POINTER, SIZE) for t in "sd"}
+GEMM = {
+    t: compiled(
+        blas, f"{t}gemm", None, *[INT] * 3, *[SIZE] * 3, scalar, POINTER, SIZE, POINTER, SIZE, scalar, POINTER, SIZE
+    )
+    for t, scalar in SCALARS.items()
+}
+GEMV = {
+    t: compiled(
+        blas,
+        f"{t}gemv",
+        None,
+        INT,
+        INT,
+        SIZE,
+        SIZE,
+        SCALARS[t],
+        POINTER,
+        SIZE,
+        POINTER,
+        SIZE,
+        SCALARS[t],
+        POINTER,
+        SIZE,
+    )
+    for t in "sd"
+}
 DOT = {t: compiled(blas, f"{t}dot", SCALARS[t], SIZE, POINTER, SIZE, POINTER, SIZE) for t in "sd"}
 
 
@@ -63,8 +86,9 @@ def check_gemm(kind, order, trans_a, trans_b, m, n, k, alpha, beta):
     expected = alpha * (a @ b) + (beta * c if beta else 0)
     (a, lda), (b, ldb), (c, ldc) = stored(a, order, trans_a), stored(b, order, trans_b), stored(c, order, NO)
     (alpha, keep_alpha), (beta, keep_beta) = scalar(kind, alpha), scalar(kind, beta)
-    GEMM[kind](order, trans_a, trans_b, m, n, k, alpha, a.ctypes.data, lda, b.ctypes.data, ldb, beta, c.ctypes.data,
-               ldc)
+    GEMM[kind](
+        order, trans_a, trans_b, m, n, k, alpha, a.ctypes.data, lda, b.ctypes.data, ldb, beta, c.ctypes.data, ldc
+    )
     result = c[:, :-1] if order == ROW else c[:, :-1].T
     np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE[kind] * (k + 1))
     assert np.isnan(c[:, -1]).all(), "wrote beyond a row"
@@ -108,12 +132,15 @@ def test_products_are_right_with_the_library_found():
 
 
 def test_products_are_right_without_a_library():
-    assert in_new_process("""
+    assert (
+        in_new_process("""
 import test_blas as t
 t.blas._candidates = lambda: []
 assert t.blas.blas_info()["library"] is None and t.blas.blas_info()["threads"] == 1
 t.check_every_gemm(); t.check_every_vector_product(); print("right")
-""") == "right"
+""")
+        == "right"
+    )
 
 
 def test_a_32_bit_library_is_used_with_its_own_integers():
@@ -123,22 +150,28 @@ def test_a_32_bit_library_is_used_with_its_own_integers():
     names = [name for name in os.listdir(folder) if "openblas" in name] if os.path.isdir(folder) else []
     if not names:
         pytest.skip("this SciPy brings no OpenBLAS")
-    assert in_new_process(f"""
+    assert (
+        in_new_process(f"""
 import test_blas as t
 t.blas._candidates = lambda: ["/no/such/library", {os.path.join(folder, names[0])!r}]
 assert t.blas.blas_info()["int_width"] == 32
 t.check_every_gemm(); t.check_every_vector_product(); print("right")
-""") == "right"
+""")
+        == "right"
+    )
 
 
 def test_a_file_that_is_no_library_is_passed_over(tmp_path):
     fake = tmp_path / "libopenblas.so"
     fake.write_text("no library")
-    assert in_new_process(f"""
+    assert (
+        in_new_process(f"""
 import test_blas as t
 t.blas._candidates = lambda: [{str(fake)!r}]
 print(t.blas.blas_info()["library"])
-""") == "None"
+""")
+        == "None"
+    )
 
 
 def test_numpys_own_library_comes_first():
@@ -156,7 +189,8 @@ def test_blas_info_reports_a_preset_processor(monkeypatch):
 
 
 def test_the_library_is_looked_up_once_by_many_threads():
-    assert in_new_process("""
+    assert (
+        in_new_process("""
 import threading
 import test_blas as t
 calls, real = [], t.blas._candidates
@@ -164,7 +198,9 @@ t.blas._candidates = lambda: calls.append(1) or real()
 threads = [threading.Thread(target=t.blas.blas_info) for _ in range(8)]
 [x.start() for x in threads]; [x.join() for x in threads]
 print(len(calls))
-""") == "1"
+""")
+        == "1"
+    )
 
 
 @pytest.fixture
@@ -192,19 +228,25 @@ def test_blas_threads_follow_set_num_threads():
 
 @pytest.mark.usefixtures("openblas")
 def test_threads_set_before_the_lookup_count():
-    assert in_new_process("""
+    assert (
+        in_new_process("""
 from tinygrad_ext.core import blas, parallel
 parallel.set_num_threads(1); print(blas.blas_info()["threads"])
-""") == "1"
+""")
+        == "1"
+    )
 
 
 @pytest.mark.usefixtures("openblas")
 def test_a_limit_set_for_the_library_alone_stays():
-    assert in_new_process("""
+    assert (
+        in_new_process("""
 import os; os.environ["OPENBLAS_NUM_THREADS"] = "1"; os.environ["TINYGRAD_EXT_NUM_THREADS"] = "2"
 from tinygrad_ext.core import blas, parallel
 print(parallel.get_num_threads(), blas.blas_info()["threads"])
-""") == "2 1"
+""")
+        == "2 1"
+    )
 
 
 @pytest.mark.usefixtures("keep_num_threads")

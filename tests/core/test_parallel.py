@@ -1,4 +1,5 @@
 """Rules of the thread pool. Compiled functions are reached by ctypes, through the capsules made for cimport."""
+
 import ctypes
 import os
 import signal
@@ -25,8 +26,9 @@ def compiled(module, name, restype, *argtypes):
 
 
 in_parallel = compiled(parallel, "in_parallel", ctypes.c_int)
-_parallel_for = compiled(parallel, "parallel_for", ctypes.c_int, RANGE_FN, ctypes.c_void_p, ctypes.c_ssize_t,
-                         ctypes.c_ssize_t)
+_parallel_for = compiled(
+    parallel, "parallel_for", ctypes.c_int, RANGE_FN, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t
+)
 
 
 def parallel_for(function, n, grain=1):
@@ -47,8 +49,9 @@ def keep_num_threads():
 
 
 def run_python(code, **env):
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
@@ -175,14 +178,17 @@ def test_set_num_threads_is_read_back():
     assert parallel.get_num_threads() == 5
 
 
-@pytest.mark.parametrize(("value", "error", "message"), [
-    (0, RuntimeError, "set_num_threads expects a positive integer, but got 0"),
-    (-2, RuntimeError, "set_num_threads expects a positive integer, but got -2"),
-    (1.5, TypeError, "set_num_threads expects an int, but got float"),
-    (True, TypeError, "set_num_threads expects an int, but got bool"),
-    (None, TypeError, "set_num_threads expects an int, but got NoneType"),
-    (2**40, ValueError, "set_num_threads expects an integer up to"),
-])
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (0, RuntimeError, "set_num_threads expects a positive integer, but got 0"),
+        (-2, RuntimeError, "set_num_threads expects a positive integer, but got -2"),
+        (1.5, TypeError, "set_num_threads expects an int, but got float"),
+        (True, TypeError, "set_num_threads expects an int, but got bool"),
+        (None, TypeError, "set_num_threads expects an int, but got NoneType"),
+        (2**40, ValueError, "set_num_threads expects an integer up to"),
+    ],
+)
 def test_set_num_threads_refuses(value, error, message):
     before = parallel.get_num_threads()
     with pytest.raises(error, match=message):
@@ -193,10 +199,13 @@ def test_set_num_threads_refuses(value, error, message):
 SHOW = "from tinygrad_ext.core import parallel; print(parallel.get_num_threads())"
 
 
-@pytest.mark.parametrize(("env", "threads"), [
-    ({"TINYGRAD_EXT_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
-    ({"TINYGRAD_EXT_NUM_THREADS": "", "OMP_NUM_THREADS": "5,2"}, 5),
-])
+@pytest.mark.parametrize(
+    ("env", "threads"),
+    [
+        ({"TINYGRAD_EXT_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
+        ({"TINYGRAD_EXT_NUM_THREADS": "", "OMP_NUM_THREADS": "5,2"}, 5),
+    ],
+)
 def test_the_environment_sets_the_default(env, threads):
     assert run_python(SHOW, **env)[0] == str(threads)
 

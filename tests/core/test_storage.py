@@ -11,6 +11,6 @@ def test_a_refused_allocation_leaves_the_books_right():
         with pytest.raises(MemoryError, match="cannot allocate 17592186044416 bytes"):
             tg.empty(1 << 42)
     after = tg.memory_stats()
-    del before["cached"], after["cached"]       # given back to the system before the refusal
+    del before["cached"], after["cached"]  # given back to the system before the refusal
     assert after == before
     assert tg.ones(4).sum().item() == 4

@@ -46,7 +46,10 @@ def main():
         found = values()
     path = Path(__file__).with_name("ops.npz")
     np.savez_compressed(path, **{k.replace("/", "|"): v for k, v in found.items()})
-    print(f"{len(found)} results of {len({k.split('/')[0] for k in found})} ops in {path.name}, {path.stat().st_size:,} bytes")
+    print(
+        f"{len(found)} results of {len({k.split('/')[0] for k in found})} ops in {path.name}, "
+        f"{path.stat().st_size:,} bytes"
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ the other on one stream, so that state carried over (the spare normal, the place
 A draw is an expression in which ``torch`` is the package under test. ``exact`` is false where logarithm and cosine
 of float64 may differ in the last bits. ``state`` is the SHA-256 of the generator's state after the last draw.
 """
+
 import hashlib
 import json
 from pathlib import Path
@@ -15,11 +16,11 @@ SEEDS = [0, 42, -1, 2**40 + 7]
 
 DRAWS = [
     "torch.rand(5)",
-    "torch.randn(3)",                                   # odd: leaves a spare normal
+    "torch.randn(3)",  # odd: leaves a spare normal
     "torch.randint(0, 10, (6,))",
-    "torch.randn(2)",                                   # begins with the spare
-    "torch.randn(16)",                                  # chunks of 16 from here on
-    "torch.randn(17)",                                  # and a tail
+    "torch.randn(2)",  # begins with the spare
+    "torch.randn(16)",  # chunks of 16 from here on
+    "torch.randn(17)",  # and a tail
     "torch.rand(3, dtype=torch.float64)",
     "torch.randn(3, dtype=torch.float64)",
     "torch.randn(18, dtype=torch.float64)",
@@ -30,9 +31,9 @@ DRAWS = [
     "torch.empty(5).uniform_(-3, 5.1)",
     "torch.empty(5, dtype=torch.float64).uniform_(-3, 5.1)",
     "torch.empty(20).normal_(1.5, 0.3)",
-    "torch.empty(4, 5).t().normal_()",                  # strided: serial, in memory order
+    "torch.empty(4, 5).t().normal_()",  # strided: serial, in memory order
     "torch.normal(2.0, 3.0, (4,))",
-    "torch.randint(-5, 2**28 - 6, (4,))",               # the widest range of 32-bit draws
+    "torch.randint(-5, 2**28 - 6, (4,))",  # the widest range of 32-bit draws
     "torch.randint(-5, 2**28 - 5, (4,))",
     "torch.randint(0, 2**40, (4,))",
     "torch.randint(0, 200, (4,), dtype=torch.uint8)",
@@ -76,15 +77,17 @@ def check_portable_stream():
     torch.empty(2).bernoulli_(0.5)
     used = int(torch.get_rng_state()[16:24].view(torch.int64))
     if used != 4:
-        raise SystemExit(f"bernoulli_ used {used} words for 2 values, expected 4: this PyTorch draws through MKL; "
-                         "run on a processor of another maker")
+        raise SystemExit(
+            f"bernoulli_ used {used} words for 2 values, expected 4: this PyTorch draws through MKL; "
+            "run on a processor of another maker"
+        )
 
 
 def main():
     check_portable_stream()
     golden = {"torch": torch.__version__, "streams": [stream(seed) for seed in SEEDS]}
     path = Path(__file__).with_name("random.json")
-    path.write_text(json.dumps(golden).replace('{"draw"', '\n{"draw"') + "\n")    # a draw to a line, for the diff
+    path.write_text(json.dumps(golden).replace('{"draw"', '\n{"draw"') + "\n")  # a draw to a line, for the diff
 
 
 if __name__ == "__main__":

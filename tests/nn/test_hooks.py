@@ -115,7 +115,7 @@ def test_full_backward_hook_gets_gradients_in_order_of_arguments():
     net.register_full_backward_hook(lambda module, gi, go: seen.append((gi, go)))
     a, b = tg.ones(2, requires_grad=True), tg.ones(2)
     net(a, b).sum().backward()
-    (grad_input, grad_output), = seen
+    ((grad_input, grad_output),) = seen
     assert grad_input[0].tolist() == [2, 2] and grad_input[1] is None
     assert grad_output[0].tolist() == [1, 1]
 

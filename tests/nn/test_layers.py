@@ -108,7 +108,7 @@ def test_inplace_activations_write_over_their_input():
     for name in ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "LeakyReLU", "ELU", "Hardtanh", "Hardswish", "Hardsigmoid"):
         x = tg.tensor([-2.0, 3.0])
         layer = getattr(nn, name)(inplace=True)
-        assert layer(x) is x and "inplace=True" in repr(layer) or name.startswith("Hard")
+        assert (layer(x) is x and "inplace=True" in repr(layer)) or name.startswith("Hard")
 
 
 def test_embedding_equals_pytorchs():

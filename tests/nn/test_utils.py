@@ -22,7 +22,7 @@ def test_norm_clipping_scales_all_gradients_together():
 
 
 def test_a_single_tensor_and_no_gradient_are_fine():
-    parameter, = with_grads([3.0, 4.0])
+    (parameter,) = with_grads([3.0, 4.0])
     assert float(nn.utils.clip_grad_norm_(parameter, 100.0)) == 5
     assert float(nn.utils.clip_grad_norm_([nn.Parameter(tg.ones(1))], 1.0)) == 0
 
@@ -34,7 +34,7 @@ def test_a_norm_that_is_not_finite_raises_on_request():
 
 
 def test_value_clipping_cuts_each_element():
-    parameter, = with_grads([-3.0, 0.5])
+    (parameter,) = with_grads([-3.0, 0.5])
     nn.utils.clip_grad_value_(parameter, 1)
     assert parameter.grad.tolist() == [-1.0, 0.5]
 

@@ -47,7 +47,7 @@ def test_the_weight_gradient_needs_no_input_gradient():
     assert grad.shape == w.shape
 
 
-@pytest.mark.parametrize("size", [2 ** 33, 2 ** 62], ids=str)
+@pytest.mark.parametrize("size", [2**33, 2**62], ids=str)
 def test_huge_windows_are_refused(size):
     with pytest.raises(RuntimeError):
         F.conv2d(tg.zeros((1, 1, 4, 4)), tg.zeros((1, 1, 1, 1)), padding=size)

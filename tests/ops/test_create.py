@@ -5,15 +5,21 @@ import pytest
 
 import tinygrad_ext as tg
 
-
 # ---- factories
 
 
-@pytest.mark.parametrize("call, shape", [
-    (lambda: tg.zeros(2, 3), (2, 3)), (lambda: tg.zeros((2, 3)), (2, 3)), (lambda: tg.ones([4]), (4,)),
-    (lambda: tg.empty(()), ()),
-    (lambda: tg.zeros(size=(1, 2)), (1, 2)), (lambda: tg.full((2,), 1.0), (2,)), (lambda: tg.zeros(0), (0,)),
-])
+@pytest.mark.parametrize(
+    "call, shape",
+    [
+        (lambda: tg.zeros(2, 3), (2, 3)),
+        (lambda: tg.zeros((2, 3)), (2, 3)),
+        (lambda: tg.ones([4]), (4,)),
+        (lambda: tg.empty(()), ()),
+        (lambda: tg.zeros(size=(1, 2)), (1, 2)),
+        (lambda: tg.full((2,), 1.0), (2,)),
+        (lambda: tg.zeros(0), (0,)),
+    ],
+)
 def test_sizes_come_as_ints_or_as_a_sequence(call, shape):
     assert call().shape == shape
 
@@ -44,9 +50,14 @@ def test_like_forms_keep_the_order_of_dimensions():
 
 
 def test_factories_make_meta_tensors():
-    for t in (tg.zeros(2, device="meta"), tg.arange(2, device="meta"), tg.eye(2, device="meta"),
-              tg.rand(2, device="meta"),
-              tg.ones_like(tg.zeros(2), device="meta"), tg.tensor([1.0, 2.0], device="meta")):
+    for t in (
+        tg.zeros(2, device="meta"),
+        tg.arange(2, device="meta"),
+        tg.eye(2, device="meta"),
+        tg.rand(2, device="meta"),
+        tg.ones_like(tg.zeros(2), device="meta"),
+        tg.tensor([1.0, 2.0], device="meta"),
+    ):
         assert t.is_meta and t.numel() in (2, 4)
 
 
@@ -74,7 +85,7 @@ def test_arange_does_not_add_up_rounding():
 def test_arange_of_int64_is_exact_and_its_length_cannot_overflow():
     assert tg.arange(2**62, 2**62 + 3).tolist() == [2**62, 2**62 + 1, 2**62 + 2]
     with pytest.raises((RuntimeError, MemoryError)):
-        tg.arange(-2**63, 2**63 - 1)
+        tg.arange(-(2**63), 2**63 - 1)
     with pytest.raises(RuntimeError, match="unsupported range"):
         tg.arange(0, float("inf"))
 
@@ -95,32 +106,44 @@ def test_triangles_of_huge_matrices_neither_hang_nor_overflow():
 # ---- tensor()
 
 
-@pytest.mark.parametrize("data, dtype", [
-    ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"), ([1j, 2], "complex64"), ([], "float32"),
-    (range(3), "int64"),
-    (np.float64(2), "float64"), ([np.float64(2), 1.0], "float64"), ([np.float32(1)], "float32"),
-    (np.array([1], "i2"), "int16"),
-])
+@pytest.mark.parametrize(
+    "data, dtype",
+    [
+        ([True, False], "bool"),
+        ([True, 2], "int64"),
+        ([1, 2.5], "float32"),
+        ([1j, 2], "complex64"),
+        ([], "float32"),
+        (range(3), "int64"),
+        (np.float64(2), "float64"),
+        ([np.float64(2), 1.0], "float64"),
+        ([np.float32(1)], "float32"),
+        (np.array([1], "i2"), "int16"),
+    ],
+)
 def test_tensor_infers_the_dtype(data, dtype):
     assert tg.tensor(data).dtype.name == dtype
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: tg.tensor([[1], [2, 3]]), ValueError, "expected sequence of length 1 at dim 1 (got 2)"),
-    (lambda: tg.tensor("a"), TypeError, "invalid data type 'str'"),
-    (lambda: tg.tensor(None), RuntimeError, "Could not infer dtype of NoneType"),
-    (lambda: tg.tensor(300, dtype=tg.uint8), RuntimeError, "cannot be converted to type uint8 without overflow"),
-    (lambda: tg.tensor(float("nan"), dtype=tg.int64), RuntimeError, "without overflow"),
-    (lambda: tg.tensor(2**64), ValueError, "Overflow when unpacking long long"),
-    (lambda: tg.tensor(1j, dtype=tg.float32), TypeError, "must be real number, not complex"),
-    (lambda: tg.tensor([tg.ones(2)]), ValueError, "only one element tensors"),
-    (lambda: tg.tensor([1, [2]]), TypeError, "'list' object"),
-    (lambda: tg.zeros(1, dtype=tg.int8).fill_(128), RuntimeError, "without overflow"),
-    (lambda: tg.zeros(1).fill_(1j), RuntimeError, "without overflow"),
-    (lambda: tg.ones(2).copy_(tg.ones(3)), RuntimeError, "must match the size of tensor b (3)"),
-    (lambda: tg.ones(2).fill_(tg.ones(2)), RuntimeError, "0-dimension value tensor"),
-    (lambda: tg.ones(2).copy_(tg.ones(2, device="meta")), NotImplementedError, "no data"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: tg.tensor([[1], [2, 3]]), ValueError, "expected sequence of length 1 at dim 1 (got 2)"),
+        (lambda: tg.tensor("a"), TypeError, "invalid data type 'str'"),
+        (lambda: tg.tensor(None), RuntimeError, "Could not infer dtype of NoneType"),
+        (lambda: tg.tensor(300, dtype=tg.uint8), RuntimeError, "cannot be converted to type uint8 without overflow"),
+        (lambda: tg.tensor(float("nan"), dtype=tg.int64), RuntimeError, "without overflow"),
+        (lambda: tg.tensor(2**64), ValueError, "Overflow when unpacking long long"),
+        (lambda: tg.tensor(1j, dtype=tg.float32), TypeError, "must be real number, not complex"),
+        (lambda: tg.tensor([tg.ones(2)]), ValueError, "only one element tensors"),
+        (lambda: tg.tensor([1, [2]]), TypeError, "'list' object"),
+        (lambda: tg.zeros(1, dtype=tg.int8).fill_(128), RuntimeError, "without overflow"),
+        (lambda: tg.zeros(1).fill_(1j), RuntimeError, "without overflow"),
+        (lambda: tg.ones(2).copy_(tg.ones(3)), RuntimeError, "must match the size of tensor b (3)"),
+        (lambda: tg.ones(2).fill_(tg.ones(2)), RuntimeError, "0-dimension value tensor"),
+        (lambda: tg.ones(2).copy_(tg.ones(2, device="meta")), NotImplementedError, "no data"),
+    ],
+)
 def test_values_that_do_not_fit_are_refused(make, error, fragment):
     with pytest.raises(error) as raised:
         make()

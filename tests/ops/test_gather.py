@@ -10,8 +10,11 @@ BAD = tg.tensor([[0, 7]])
 
 def test_scatter_leaves_self_alone_when_an_index_is_outside():
     x = tg.zeros(2, 3)
-    for call in (lambda: x.scatter_(0, BAD, 1.0), lambda: x.scatter_add_(0, BAD, tg.ones(1, 2)),
-                 lambda: x.scatter_(0, -BAD, 1.0)):
+    for call in (
+        lambda: x.scatter_(0, BAD, 1.0),
+        lambda: x.scatter_add_(0, BAD, tg.ones(1, 2)),
+        lambda: x.scatter_(0, -BAD, 1.0),
+    ):
         with pytest.raises(RuntimeError, match="is out of bounds for dimension 0 with size 2"):
             call()
     assert x.sum().item() == 0
@@ -22,20 +25,28 @@ def test_gather_takes_no_negative_index():
         tg.zeros(2, 3).gather(1, tg.tensor([[-1]]))
 
 
-@pytest.mark.parametrize(("call", "fragment"), [
-    (lambda x: x.gather(0, tg.tensor([0])), "same number of dimensions as input tensor"),
-    (lambda x: x.gather(0, tg.tensor([[0.0]])), "Expected dtype int32/int64 for index"),
-    (lambda x: x.gather(0, tg.zeros(2, 9, dtype=tg.int64)), "to be no larger than self [2, 3] apart from dimension 0"),
-    (lambda x: x.scatter(0, tg.tensor([[0]]), tg.tensor([[1]])), "Expected self.dtype to be equal to src.dtype"),
-    (lambda x: x.scatter(0, tg.tensor([[0, 1]]), tg.ones(1, 1)), "to be no larger size than src [1, 1]"),
-    (lambda x: x.scatter(0, tg.tensor([[0]]), 1.0, reduce="sum"), "either add or multiply"),
-    (lambda x: x.index_add(0, tg.tensor([0]), tg.ones(1, 2)), "source tensor shape must match self tensor shape"),
-    (lambda x: x.index_add(0, tg.tensor([0]), tg.ones(2, 3)),
-     "Number of indices (1) should be equal to source.size(dim)"),
-    (lambda x: x.masked_fill(x > 0, tg.ones(2)), "only supports a 0-dimensional value tensor"),
-    (lambda x: x[0].masked_fill_(x > 0, 1.0), "output with shape [3] doesn't match the broadcast shape [2, 3]"),
-    (lambda x: x.masked_scatter(x == 0, tg.ones(2)), "Number of elements of source < number of ones in mask"),
-])
+@pytest.mark.parametrize(
+    ("call", "fragment"),
+    [
+        (lambda x: x.gather(0, tg.tensor([0])), "same number of dimensions as input tensor"),
+        (lambda x: x.gather(0, tg.tensor([[0.0]])), "Expected dtype int32/int64 for index"),
+        (
+            lambda x: x.gather(0, tg.zeros(2, 9, dtype=tg.int64)),
+            "to be no larger than self [2, 3] apart from dimension 0",
+        ),
+        (lambda x: x.scatter(0, tg.tensor([[0]]), tg.tensor([[1]])), "Expected self.dtype to be equal to src.dtype"),
+        (lambda x: x.scatter(0, tg.tensor([[0, 1]]), tg.ones(1, 1)), "to be no larger size than src [1, 1]"),
+        (lambda x: x.scatter(0, tg.tensor([[0]]), 1.0, reduce="sum"), "either add or multiply"),
+        (lambda x: x.index_add(0, tg.tensor([0]), tg.ones(1, 2)), "source tensor shape must match self tensor shape"),
+        (
+            lambda x: x.index_add(0, tg.tensor([0]), tg.ones(2, 3)),
+            "Number of indices (1) should be equal to source.size(dim)",
+        ),
+        (lambda x: x.masked_fill(x > 0, tg.ones(2)), "only supports a 0-dimensional value tensor"),
+        (lambda x: x[0].masked_fill_(x > 0, 1.0), "output with shape [3] doesn't match the broadcast shape [2, 3]"),
+        (lambda x: x.masked_scatter(x == 0, tg.ones(2)), "Number of elements of source < number of ones in mask"),
+    ],
+)
 def test_refusals(call, fragment):
     with pytest.raises(RuntimeError) as raised:
         call(tg.zeros(2, 3))
@@ -49,8 +60,9 @@ def test_sums_do_not_depend_on_the_number_of_threads():
     threads = tg.get_num_threads()
     for n in (1, 3):
         tg.set_num_threads(n)
-        results.append([tg.zeros(300, 400, dtype=tg.float64).scatter_add(d, index, x).numpy().tobytes() for d in (0,
-                                                                                                                  1)])
+        results.append(
+            [tg.zeros(300, 400, dtype=tg.float64).scatter_add(d, index, x).numpy().tobytes() for d in (0, 1)]
+        )
     tg.set_num_threads(threads)
     assert results[0] == results[1]
 

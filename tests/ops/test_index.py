@@ -17,11 +17,34 @@ def arange(*shape, dtype=None):
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
-WINDOWS = [0, -1, slice(None), slice(1, None, 2), None, ..., (), (0, 1), (..., 0), (slice(None), None, 1),
-           (0, ..., None),
-           slice(5, 9), (slice(-9, 9), slice(None, None, 1 << 40)), np.int64(1)]
-PICKS = [[0, 1], ([0, 1], [1, 0]), (slice(None), [0, 2]), ([0, 1], slice(None), [0, 1]),
-         [True, False], np.array([True, False]), (..., np.array([1, 1])), (None, [1, 0], None), (True, [0]), False]
+WINDOWS = [
+    0,
+    -1,
+    slice(None),
+    slice(1, None, 2),
+    None,
+    ...,
+    (),
+    (0, 1),
+    (..., 0),
+    (slice(None), None, 1),
+    (0, ..., None),
+    slice(5, 9),
+    (slice(-9, 9), slice(None, None, 1 << 40)),
+    np.int64(1),
+]
+PICKS = [
+    [0, 1],
+    ([0, 1], [1, 0]),
+    (slice(None), [0, 2]),
+    ([0, 1], slice(None), [0, 1]),
+    [True, False],
+    np.array([True, False]),
+    (..., np.array([1, 1])),
+    (None, [1, 0], None),
+    (True, [0]),
+    False,
+]
 
 
 @pytest.mark.parametrize("index", WINDOWS, ids=str)
@@ -57,21 +80,28 @@ def test_a_short_list_with_a_slice_or_a_list_in_it_is_a_tuple():
     assert x[[0, slice(1, 3)]].tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize(("index", "error", "fragment"), [
-    (3, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
-    ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
-    (slice(None, None, -1), ValueError, "step must be greater than zero"),
-    (slice(None, None, 0), ValueError, "slice step cannot be zero"),
-    (slice(0, 1.5), TypeError, "slice indices must be integers"),
-    (1.5, IndexError, "only integers, slices"),
-    ({1}, IndexError, "only integers, slices"),
-    ("a", TypeError, "invalid data type 'str'"),
-    (2**70, ValueError, "Overflow when unpacking long"),
-    ([0, 9], IndexError, "index 9 is out of bounds for dimension 0 with size 3"),
-    ([True, False], IndexError, "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor "
-                                "[3, 4]"),
-    (([0, 1], [0, 1, 2]), IndexError, "could not be broadcast together with shapes [2], [3]"),
-], ids=str)
+@pytest.mark.parametrize(
+    ("index", "error", "fragment"),
+    [
+        (3, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
+        (slice(None, None, -1), ValueError, "step must be greater than zero"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (slice(0, 1.5), TypeError, "slice indices must be integers"),
+        (1.5, IndexError, "only integers, slices"),
+        ({1}, IndexError, "only integers, slices"),
+        ("a", TypeError, "invalid data type 'str'"),
+        (2**70, ValueError, "Overflow when unpacking long"),
+        ([0, 9], IndexError, "index 9 is out of bounds for dimension 0 with size 3"),
+        (
+            [True, False],
+            IndexError,
+            "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3, 4]",
+        ),
+        (([0, 1], [0, 1, 2]), IndexError, "could not be broadcast together with shapes [2], [3]"),
+    ],
+    ids=str,
+)
 def test_wrong_indices_raise(index, error, fragment):
     with pytest.raises(error) as raised:
         arange(3, 4)[index]
@@ -111,10 +141,11 @@ def test_values_broadcast_and_may_have_leading_ones():
 def test_a_window_converts_the_dtype_and_an_index_tensor_does_not():
     x = arange(3, 2)
     x[0] = tg.tensor([7, 8])
-    x[x > 4] = tg.tensor(1)         # one value under a mask converts too
+    x[x > 4] = tg.tensor(1)  # one value under a mask converts too
     assert x.tolist() == [[1, 1], [2, 3], [4, 1]]
-    with pytest.raises(RuntimeError, match="source and destination dtypes match, got Double for the destination and "
-                                           "Long"):
+    with pytest.raises(
+        RuntimeError, match="source and destination dtypes match, got Double for the destination and Long"
+    ):
         x[[0, 1]] = tg.tensor([1, 2])
 
 
@@ -126,8 +157,9 @@ def test_overlapping_source_is_read_before_it_is_written():
     assert x.tolist() == [1, 2, 3, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("value", "error"), [("a", TypeError), ([1], TypeError), (None, TypeError), (1j, RuntimeError),
-                                              (2**70, ValueError)])
+@pytest.mark.parametrize(
+    ("value", "error"), [("a", TypeError), ([1], TypeError), (None, TypeError), (1j, RuntimeError), (2**70, ValueError)]
+)
 def test_what_no_number_is_cannot_be_written(value, error):
     with pytest.raises(error):
         arange(3)[0] = value
@@ -154,8 +186,9 @@ def test_read_only_memory_is_not_written():
 
 def test_a_leaf_and_its_views_are_not_written_in_grad_mode():
     x = arange(3).requires_grad_()
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place "
-                                           "operation"):
+    with pytest.raises(
+        RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"
+    ):
         x[0] = 1.0
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         x[:] = 1.0
@@ -214,8 +247,14 @@ def test_second_derivatives(index):
 def test_the_graph_names_the_last_step():
     x = arange(3, 4).requires_grad_()
     names = [x[i].grad_fn.name() for i in (0, slice(1, 2), None, ..., (slice(None), 0), [0])]
-    assert names == ["SelectBackward0", "SliceBackward0", "UnsqueezeBackward0", "AliasBackward0", "SelectBackward0",
-                     "IndexBackward0"]
+    assert names == [
+        "SelectBackward0",
+        "SliceBackward0",
+        "UnsqueezeBackward0",
+        "AliasBackward0",
+        "SelectBackward0",
+        "IndexBackward0",
+    ]
 
 
 # ---- overriding ----------------------------------------------------------------------------------------------------

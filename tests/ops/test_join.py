@@ -58,8 +58,13 @@ def test_triangles_in_place_write_only_zeros(name):
 
 def test_huge_sizes_are_refused_and_not_wrapped_around():
     x = tg.ones(2, 3)
-    for call in (lambda: x.repeat(2**62, 1), lambda: x.diag_embed(2**62), lambda: tg.constant_pad_nd(x, (2**62, 0)),
-                 lambda: x.repeat_interleave(2**62), lambda: tg.repeat_interleave(tg.tensor([2**61, 2**61]))):
+    for call in (
+        lambda: x.repeat(2**62, 1),
+        lambda: x.diag_embed(2**62),
+        lambda: tg.constant_pad_nd(x, (2**62, 0)),
+        lambda: x.repeat_interleave(2**62),
+        lambda: tg.repeat_interleave(tg.tensor([2**61, 2**61])),
+    ):
         with pytest.raises((RuntimeError, MemoryError)):
             call()
 

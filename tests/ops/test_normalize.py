@@ -72,11 +72,14 @@ def test_a_large_mean_does_not_spoil_the_variance():
     assert out.mean(1).abs().max().item() < 2e-3 and (out.var(1) - 1).abs().max().item() < 1e-2
 
 
-@pytest.mark.parametrize(("shape", "weight", "text"), [
-    ((3,), None, "Given normalized_shape=[3], expected input with shape [*, 3]"),
-    ((4,), (3,), "Expected weight to be of same shape as normalized_shape"),
-    ((), None, "at least 1-dimensional"),
-])
+@pytest.mark.parametrize(
+    ("shape", "weight", "text"),
+    [
+        ((3,), None, "Given normalized_shape=[3], expected input with shape [*, 3]"),
+        ((4,), (3,), "Expected weight to be of same shape as normalized_shape"),
+        ((), None, "at least 1-dimensional"),
+    ],
+)
 def test_layer_norm_refuses_shapes_that_do_not_fit(shape, weight, text):
     with pytest.raises(RuntimeError) as refusal:
         F.layer_norm(tg.randn(2, 4), shape, weight and tg.randn(*weight))
@@ -102,18 +105,41 @@ def test_batch_norm_works_on_strided_running_statistics():
     assert wide[:, 0].tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: F.batch_norm(tg.randn(1, 3), None, None, training=True), ValueError, "Expected more than 1 value per channel"),
-    (lambda: F.batch_norm(tg.randn(2, 3), None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
-    (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(2), tg.ones(3)), RuntimeError, "running_mean should contain 3 elements not 2"),
-    (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3), tg.ones(3), tg.ones(2)), RuntimeError, "weight should contain 3"),
-    (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3).double(), tg.ones(3)), RuntimeError, "mixed dtype"),
-    (lambda: F.batch_norm(tg.ones(2, 3).long(), tg.ones(3), tg.ones(3)), NotImplementedError, "not implemented for 'Long'"),
-    (lambda: F.batch_norm(tg.randn(3), None, None, training=True), RuntimeError, "at least 2 dimensions"),
-    (lambda: F.group_norm(tg.randn(2, 6), 4), RuntimeError, "to be divisible by num_groups"),
-    (lambda: F.instance_norm(tg.randn(2, 3, 1)), ValueError, "Expected more than 1 spatial element"),
-    (lambda: F.rms_norm(tg.randn(2, 3), (2,)), RuntimeError, "Given normalized_shape=[2]"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: F.batch_norm(tg.randn(1, 3), None, None, training=True),
+            ValueError,
+            "Expected more than 1 value per channel",
+        ),
+        (
+            lambda: F.batch_norm(tg.randn(2, 3), None, None),
+            RuntimeError,
+            "running_mean must be defined in evaluation mode",
+        ),
+        (
+            lambda: F.batch_norm(tg.randn(2, 3), tg.ones(2), tg.ones(3)),
+            RuntimeError,
+            "running_mean should contain 3 elements not 2",
+        ),
+        (
+            lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3), tg.ones(3), tg.ones(2)),
+            RuntimeError,
+            "weight should contain 3",
+        ),
+        (lambda: F.batch_norm(tg.randn(2, 3), tg.ones(3).double(), tg.ones(3)), RuntimeError, "mixed dtype"),
+        (
+            lambda: F.batch_norm(tg.ones(2, 3).long(), tg.ones(3), tg.ones(3)),
+            NotImplementedError,
+            "not implemented for 'Long'",
+        ),
+        (lambda: F.batch_norm(tg.randn(3), None, None, training=True), RuntimeError, "at least 2 dimensions"),
+        (lambda: F.group_norm(tg.randn(2, 6), 4), RuntimeError, "to be divisible by num_groups"),
+        (lambda: F.instance_norm(tg.randn(2, 3, 1)), ValueError, "Expected more than 1 spatial element"),
+        (lambda: F.rms_norm(tg.randn(2, 3), (2,)), RuntimeError, "Given normalized_shape=[2]"),
+    ],
+)
 def test_norms_say_what_is_wrong(call, error, text):
     with pytest.raises(error) as refusal:
         call()
@@ -166,12 +192,15 @@ def test_dropout_of_channels_drops_whole_ones():
     assert set(sums.flatten().tolist()) == {0.0, 18.0}
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: F.dropout(tg.ones(2), 1.5), ValueError, "has to be between 0 and 1, but got 1.5"),
-    (lambda: tg.dropout(tg.ones(2), -0.5, True), RuntimeError, "has to be between 0 and 1, but got -0.5"),
-    (lambda: F.dropout(tg.ones(2).long(), 0.5), RuntimeError, "can't be cast to the desired output type"),
-    (lambda: F.dropout1d(tg.ones(2)), RuntimeError, "Expected 2D or 3D input"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: F.dropout(tg.ones(2), 1.5), ValueError, "has to be between 0 and 1, but got 1.5"),
+        (lambda: tg.dropout(tg.ones(2), -0.5, True), RuntimeError, "has to be between 0 and 1, but got -0.5"),
+        (lambda: F.dropout(tg.ones(2).long(), 0.5), RuntimeError, "can't be cast to the desired output type"),
+        (lambda: F.dropout1d(tg.ones(2)), RuntimeError, "Expected 2D or 3D input"),
+    ],
+)
 def test_dropout_says_what_is_wrong(call, error, text):
     with pytest.raises(error, match=text):
         call()

@@ -3,9 +3,9 @@
 import math
 
 import pytest
+from tinygrad_ext.core.loops import cpu_level
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.loops import cpu_level
 from tinygrad_ext.registry import functions
 
 INT_MIN = -(2**63)
@@ -125,8 +125,15 @@ def test_unknown_words_are_refused_with_the_known_ones():
 def test_polygamma_left_of_zero_follows_its_reflection():
     x = tg.tensor([-0.5], dtype=tg.float64)
     right = tg.polygamma(1, 1 - x)
-    assert math.isclose(tg.polygamma(1, x).item(), (math.pi / math.sin(math.pi * -0.5)) ** 2 - right.item(), rel_tol=1e-12)
+    assert math.isclose(
+        tg.polygamma(1, x).item(), (math.pi / math.sin(math.pi * -0.5)) ** 2 - right.item(), rel_tol=1e-12
+    )
 
 
 def test_the_instruction_set_is_one_of_the_three():
     assert cpu_level() in ("base", "avx2", "avx512")
+
+
+def test_a_complex_product_keeps_its_nans():
+    got = (tg.tensor(complex(float("nan"), float("inf"))) * 1).item()
+    assert got.real != got.real and got.imag != got.imag

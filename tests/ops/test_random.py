@@ -31,15 +31,24 @@ def test_draws_are_those_of_pytorch(stream):
     assert hashlib.sha256(tg.get_rng_state().numpy().tobytes()).hexdigest() == stream["state"]
 
 
-@pytest.mark.parametrize("draw", [
-    lambda g: tg.rand(3, generator=g), lambda g: tg.randn(3, generator=g), lambda g: tg.randint(9, (3,), generator=g),
-    lambda g: tg.randperm(5, generator=g), lambda g: tg.zeros(3).uniform_(generator=g),
-    lambda g: tg.zeros(3).normal_(generator=g),
-    lambda g: tg.zeros(3).exponential_(generator=g), lambda g: tg.bernoulli(tg.full((3,), 0.5), generator=g),
-    lambda g: tg.multinomial(tg.ones(5), 3, generator=g), lambda g: tg.normal(tg.zeros(3), 1.0, generator=g),
-    lambda g: tg.normal(0.0, 1.0, (3,), generator=g), lambda g: tg.zeros(3).random_(generator=g),
-    lambda g: tg.rand_like(tg.zeros(3), generator=g),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: tg.rand(3, generator=g),
+        lambda g: tg.randn(3, generator=g),
+        lambda g: tg.randint(9, (3,), generator=g),
+        lambda g: tg.randperm(5, generator=g),
+        lambda g: tg.zeros(3).uniform_(generator=g),
+        lambda g: tg.zeros(3).normal_(generator=g),
+        lambda g: tg.zeros(3).exponential_(generator=g),
+        lambda g: tg.bernoulli(tg.full((3,), 0.5), generator=g),
+        lambda g: tg.multinomial(tg.ones(5), 3, generator=g),
+        lambda g: tg.normal(tg.zeros(3), 1.0, generator=g),
+        lambda g: tg.normal(0.0, 1.0, (3,), generator=g),
+        lambda g: tg.zeros(3).random_(generator=g),
+        lambda g: tg.rand_like(tg.zeros(3), generator=g),
+    ],
+)
 def test_a_given_generator_is_drawn_from_and_the_default_left_alone(draw):
     g = tg.Generator().manual_seed(1)
     before = tg.get_rng_state()
@@ -94,8 +103,9 @@ def test_seeds():
     tg.manual_seed(0)
 
 
-@pytest.mark.parametrize("state", [None, 3, tg.zeros(5056), tg.zeros(10, dtype=tg.uint8),
-                                   tg.zeros(5056, dtype=tg.uint8)])
+@pytest.mark.parametrize(
+    "state", [None, 3, tg.zeros(5056), tg.zeros(10, dtype=tg.uint8), tg.zeros(5056, dtype=tg.uint8)]
+)
 def test_what_is_no_state_is_refused(state):
     with pytest.raises((TypeError, RuntimeError), match="set_state"):
         tg.set_rng_state(state)
@@ -104,30 +114,33 @@ def test_what_is_no_state_is_refused(state):
 # ---- refusals
 
 
-@pytest.mark.parametrize("make, error, fragment", [
-    (lambda: tg.zeros(2).uniform_(2, 1), RuntimeError, "uniform_ expects to return a [from, to) range"),
-    (lambda: tg.zeros(2).normal_(0, -1), RuntimeError, "normal expects std >= 0.0"),
-    (lambda: tg.zeros(2).exponential_(0), RuntimeError, "exponential_ expects lambda > 0.0"),
-    (lambda: tg.zeros(2).geometric_(1.0), RuntimeError, "geometric_ expects p to be in (0, 1)"),
-    (lambda: tg.zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_ expects sigma > 0.0"),
-    (lambda: tg.zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_ expects std > 0.0"),
-    (lambda: tg.zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_ expects p to be in [0, 1]"),
-    (lambda: tg.bernoulli(tg.tensor([2.0])), RuntimeError, "Expected p_in >= 0 && p_in <= 1"),
-    (lambda: tg.zeros(2, dtype=tg.int64).normal_(), NotImplementedError, "not implemented for 'Long'"),
-    (lambda: tg.zeros(2, dtype=tg.int64).exponential_(), RuntimeError, "continuous probability distribution"),
-    (lambda: tg.zeros(2, dtype=tg.int8).random_(0, 300), RuntimeError, "to - 1 is out of bounds"),
-    (lambda: tg.randint(300, (2,), dtype=tg.uint8), RuntimeError, "to - 1 is out of bounds"),
-    (lambda: tg.randint(2, 1, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'"),
-    (lambda: tg.randperm(300, dtype=tg.uint8), RuntimeError, "n is too large"),
-    (lambda: tg.multinomial(tg.ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist.size(-1) samples"),
-    (lambda: tg.multinomial(tg.ones(3), 0), RuntimeError, "cannot sample n_sample <= 0 samples"),
-    (lambda: tg.multinomial(tg.zeros(3), 1), RuntimeError, "invalid multinomial distribution"),
-    (lambda: tg.multinomial(-tg.ones(3), 1), RuntimeError, "`inf`, `nan` or element < 0"),
-    (lambda: tg.multinomial(tg.ones(2, 0), 1), RuntimeError, "no categories"),
-    (lambda: tg.rand(2, generator=3), TypeError, "Generator"),
-    (lambda: tg.zeros(1).expand(3).uniform_(), RuntimeError, "single memory location"),
-    (lambda: tg.ones(2, requires_grad=True).normal_(), RuntimeError, "leaf"),
-])
+@pytest.mark.parametrize(
+    "make, error, fragment",
+    [
+        (lambda: tg.zeros(2).uniform_(2, 1), RuntimeError, "uniform_ expects to return a [from, to) range"),
+        (lambda: tg.zeros(2).normal_(0, -1), RuntimeError, "normal expects std >= 0.0"),
+        (lambda: tg.zeros(2).exponential_(0), RuntimeError, "exponential_ expects lambda > 0.0"),
+        (lambda: tg.zeros(2).geometric_(1.0), RuntimeError, "geometric_ expects p to be in (0, 1)"),
+        (lambda: tg.zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_ expects sigma > 0.0"),
+        (lambda: tg.zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_ expects std > 0.0"),
+        (lambda: tg.zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_ expects p to be in [0, 1]"),
+        (lambda: tg.bernoulli(tg.tensor([2.0])), RuntimeError, "Expected p_in >= 0 && p_in <= 1"),
+        (lambda: tg.zeros(2, dtype=tg.int64).normal_(), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: tg.zeros(2, dtype=tg.int64).exponential_(), RuntimeError, "continuous probability distribution"),
+        (lambda: tg.zeros(2, dtype=tg.int8).random_(0, 300), RuntimeError, "to - 1 is out of bounds"),
+        (lambda: tg.randint(300, (2,), dtype=tg.uint8), RuntimeError, "to - 1 is out of bounds"),
+        (lambda: tg.randint(2, 1, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'"),
+        (lambda: tg.randperm(300, dtype=tg.uint8), RuntimeError, "n is too large"),
+        (lambda: tg.multinomial(tg.ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist.size(-1) samples"),
+        (lambda: tg.multinomial(tg.ones(3), 0), RuntimeError, "cannot sample n_sample <= 0 samples"),
+        (lambda: tg.multinomial(tg.zeros(3), 1), RuntimeError, "invalid multinomial distribution"),
+        (lambda: tg.multinomial(-tg.ones(3), 1), RuntimeError, "`inf`, `nan` or element < 0"),
+        (lambda: tg.multinomial(tg.ones(2, 0), 1), RuntimeError, "no categories"),
+        (lambda: tg.rand(2, generator=3), TypeError, "Generator"),
+        (lambda: tg.zeros(1).expand(3).uniform_(), RuntimeError, "single memory location"),
+        (lambda: tg.ones(2, requires_grad=True).normal_(), RuntimeError, "leaf"),
+    ],
+)
 def test_bad_parameters_are_refused(make, error, fragment):
     with pytest.raises(error) as raised:
         make()

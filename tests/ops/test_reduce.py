@@ -5,9 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
 
 
 @pytest.fixture
@@ -66,7 +66,16 @@ def test_threads_do_not_change_the_bits(threads):
     found = set()
     for n in (1, 2, 3, 7):
         threads(n)
-        found.add((bits(x.sum()), bits(x.var()), bits(matrix.sum(0)), bits(matrix.sum(1)), bits(x.cumsum(0)), bits(x.argmax())))
+        found.add(
+            (
+                bits(x.sum()),
+                bits(x.var()),
+                bits(matrix.sum(0)),
+                bits(matrix.sum(1)),
+                bits(x.cumsum(0)),
+                bits(x.argmax()),
+            )
+        )
     assert len(found) == 1
 
 
@@ -166,19 +175,22 @@ def test_variance_of_a_large_offset_keeps_its_digits():
     assert x.view(100, 100).var(0, correction=0)[0].item() == 0
 
 
-@pytest.mark.parametrize("call, error, fragment", [
-    (lambda x: x.sum(5), IndexError, r"expected to be in range of \[-2, 1\], but got 5"),
-    (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
-    (lambda x: x.mean((1, 1)), RuntimeError, "dim 1 appears multiple times"),
-    (lambda x: x.cumsum(-3), IndexError, "but got -3"),
-    (lambda x: x.long().mean(), RuntimeError, "could not infer output dtype.*Got: Long"),
-    (lambda x: x.long().norm(), RuntimeError, "Expected a floating point or complex tensor as input. Got Long"),
-    (lambda x: x.norm("nuclear"), RuntimeError, "not supported"),
-    (lambda x: x.half().prod(), NotImplementedError, "\"prod\" not implemented for 'Half'"),
-    (lambda x: x.bool().median(), NotImplementedError, "\"median\" not implemented for 'Bool'"),
-    (lambda x: x[:, :0].aminmax(), RuntimeError, "over an empty dimension"),
-    (lambda x: x[:0].norm(math.inf), RuntimeError, "cannot compute the inf norm on an empty tensor"),
-])
+@pytest.mark.parametrize(
+    "call, error, fragment",
+    [
+        (lambda x: x.sum(5), IndexError, r"expected to be in range of \[-2, 1\], but got 5"),
+        (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
+        (lambda x: x.mean((1, 1)), RuntimeError, "dim 1 appears multiple times"),
+        (lambda x: x.cumsum(-3), IndexError, "but got -3"),
+        (lambda x: x.long().mean(), RuntimeError, "could not infer output dtype.*Got: Long"),
+        (lambda x: x.long().norm(), RuntimeError, "Expected a floating point or complex tensor as input. Got Long"),
+        (lambda x: x.norm("nuclear"), RuntimeError, "not supported"),
+        (lambda x: x.half().prod(), NotImplementedError, "\"prod\" not implemented for 'Half'"),
+        (lambda x: x.bool().median(), NotImplementedError, "\"median\" not implemented for 'Bool'"),
+        (lambda x: x[:, :0].aminmax(), RuntimeError, "over an empty dimension"),
+        (lambda x: x[:0].norm(math.inf), RuntimeError, "cannot compute the inf norm on an empty tensor"),
+    ],
+)
 def test_refusals_say_what_came_and_what_is_wanted(call, error, fragment):
     with pytest.raises(error, match=fragment):
         call(tg.ones(2, 3))

@@ -102,7 +102,7 @@ def test_alias_set_and_write_mark(text, before, write, after):
         ("float[] x=[1, 2.5]", (1.0, 2.5)),
         ("bool[2] x=[True, False]", (True, False)),
         ("int[] x=[]", ()),
-        ("str x='it\\'s \"a\" \\n\\\\'", "it's \"a\" \n\\"),
+        ("str x='it\\'s \"a\" \\n\\\\'", 'it\'s "a" \n\\'),
         ('str x="a, b) -> c"', "a, b) -> c"),
     ],
 )

@@ -6,15 +6,15 @@ import pytest
 import tinygrad_ext as tg
 
 NAN, INF = float("nan"), float("inf")
-LENGTHS = [1, 2, 15, 16, 17, 33, 100, 191, 193, 383, 385, 1000,
-           5000]        # around the borders between the ways of sorting
+LENGTHS = [1, 2, 15, 16, 17, 33, 100, 191, 193, 383, 385, 1000, 5000]  # around the borders between the ways of sorting
 
 
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "float16"])
 def test_sort_is_stable(dtype, n):
-    a = np.random.default_rng(n).integers(0, 2 if dtype == "bool" else 50,
-                                          n) - (0 if dtype in ("uint8", "bool") else 25)
+    a = np.random.default_rng(n).integers(0, 2 if dtype == "bool" else 50, n) - (
+        0 if dtype in ("uint8", "bool") else 25
+    )
     a = a.astype(dtype)
     for descending in (False, True):
         values, indices = tg.tensor(a).sort(descending=descending)

@@ -11,7 +11,9 @@ def _leaf(*shape):
     return (tg.arange(math.prod(shape), dtype=tg.float64) + 1).reshape(shape).clone().requires_grad_()
 
 
-@pytest.mark.parametrize("size, stride, offset", [((3, 3), (1, 1), 0), ((2, 2, 2), (1, 0, 2), 1), ((4,), (0,), 2), ((), (), 3)])
+@pytest.mark.parametrize(
+    "size, stride, offset", [((3, 3), (1, 1), 0), ((2, 2, 2), (1, 0, 2), 1), ((4,), (0,), 2), ((), (), 3)]
+)
 def test_as_strided_differentiates_windows_that_read_an_element_several_times(size, stride, offset):
     x = _leaf(6)
     assert tg.autograd.gradcheck(lambda t: t.as_strided(size, stride, offset) ** 2, (x,))

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-import tinygrad_ext.nn.functional as F
-
 import tinygrad_ext as torch
+import tinygrad_ext.nn.functional as F
 from tinygrad_ext import Tensor, nn, optim
 from tinygrad_ext.utils.data import DataLoader, TensorDataset
 

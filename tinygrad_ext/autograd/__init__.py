@@ -3,8 +3,8 @@
 The engine is compiled (core/node, core/record, core/engine); this package is its public face.
 """
 
-from tinygrad_ext.autograd.engine import backward, grad
 from tinygrad_ext.autograd import function
+from tinygrad_ext.autograd.engine import backward, grad
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tinygrad_ext.autograd.modes import (
@@ -17,5 +17,19 @@ from tinygrad_ext.autograd.modes import (
 )
 from tinygrad_ext.core.tensor import Tensor as Variable
 
-__all__ = ["Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck",
-           "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

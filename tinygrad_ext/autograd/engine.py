@@ -43,8 +43,10 @@ def _root_grads(outputs, grads, is_batched=False):
             if not out.requires_grad:
                 raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
             if out.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs. This output has shape "
-                                   f"{list(out.shape)}: reduce it first, for example with .sum(), or pass gradient=.")
+                raise RuntimeError(
+                    "grad can be implicitly created only for scalar outputs. This output has shape "
+                    f"{list(out.shape)}: reduce it first, for example with .sum(), or pass gradient=."
+                )
             if not (out.dtype.is_floating_point or out.dtype.is_complex):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             if out.dtype.is_complex:
@@ -54,12 +56,16 @@ def _root_grads(outputs, grads, is_batched=False):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif isinstance(out, Tensor):
             if tuple(g.shape) != tuple(out.shape):
-                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of "
-                                   f"{out.shape}.")
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of "
+                    f"{out.shape}."
+                )
             if g.dtype.is_complex != out.dtype.is_complex:
-                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
-                                   f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
-                                   f"{out.dtype}.")
+                raise RuntimeError(
+                    "For complex Tensors, both grad_output and output are required to have the same dtype. "
+                    f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
+                    f"{out.dtype}."
+                )
         ready.append(g)
     return ready
 
@@ -100,8 +106,16 @@ def _retained(inputs):
     return inputs
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """Gradients of the sum of `outputs` with respect to `inputs`, as a tuple in their order.
 
     Arguments:
@@ -114,16 +128,27 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     Raises RuntimeError as `backward` does, and for unused inputs; NotImplementedError for is_grads_batched.
     """
     if is_grads_batched:
-        raise NotImplementedError("grad(): is_grads_batched=True needs vmap, which this release does not have; "
-                                  "call grad once for each row of grad_outputs")
+        raise NotImplementedError(
+            "grad(): is_grads_batched=True needs vmap, which this release does not have; "
+            "call grad once for each row of grad_outputs"
+        )
     if type(inputs) is dict:
-        got = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused, False,
-                   materialize_grads)
+        got = grad(
+            outputs,
+            tuple(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            allow_unused,
+            False,
+            materialize_grads,
+        )
         return dict(zip(inputs, got))
     outputs, wanted = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                         "allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     allow = materialize_grads if allow_unused is None else allow_unused

@@ -1,8 +1,8 @@
 """autograd.Function: one's own forward and backward, in the three styles of PyTorch's extension notes.
 
-    forward(ctx, ...) + backward(ctx, ...)                 static methods
-    forward(...) + setup_context(ctx, inputs, output)      static methods; forward knows no ctx
-    forward(self, ...) + backward(self, ...)               legacy: Function(*options)(x); each call has a node of its own
+forward(ctx, ...) + backward(ctx, ...)                 static methods
+forward(...) + setup_context(ctx, inputs, output)      static methods; forward knows no ctx
+forward(self, ...) + backward(self, ...)               legacy: Function(*options)(x); each call has a node of its own
 """
 
 import copy
@@ -26,8 +26,10 @@ class BackwardCFunction(FunctionCtx):
     def _backward(self, *grads):
         cls = self._forward_cls
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp and cls.backward is not cls.vjp:
-            raise RuntimeError(f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {cls.__name__} "
-                               "should have one of them. They mean the same.")
+            raise RuntimeError(
+                f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {cls.__name__} "
+                "should have one of them. They mean the same."
+            )
         rule = cls.vjp if cls.vjp is not Function.vjp else cls.backward
         return rule(self, *grads)
 
@@ -38,7 +40,9 @@ class FunctionMeta(type):
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
-        cls._separate_context = any("setup_context" in vars(c) for c in cls.__mro__ if c.__name__ != "Function" or c.__module__ != __name__)
+        cls._separate_context = any(
+            "setup_context" in vars(c) for c in cls.__mro__ if c.__name__ != "Function" or c.__module__ != __name__
+        )
         cls._legacy = not isinstance(inspect.getattr_static(cls, "forward", None), (staticmethod, classmethod))
         cls._signature = None
 
@@ -87,24 +91,26 @@ def _check_nested(cls, flat):
     for a in flat:
         inner = a.values() if isinstance(a, dict) else a
         if isinstance(a, (list, tuple, dict)) and any(isinstance(t, Tensor) and t.requires_grad for t in inner):
-            raise TypeError(f"{cls.__name__}.apply(): a {type(a).__name__} argument holds a tensor that requires grad, and its "
-                            "gradient would be lost. Pass tensors as arguments of their own: apply(*tensors).")
+            raise TypeError(
+                f"{cls.__name__}.apply(): a {type(a).__name__} argument holds a tensor that requires grad, and its "
+                "gradient would be lost. Pass tensors as arguments of their own: apply(*tensors)."
+            )
 
 
 class Function(metaclass=FunctionMeta):
     """Base of one's own differentiable functions: give forward and backward, call `apply`.
 
-        class Exp(Function):
-            @staticmethod
-            def forward(ctx, x):
-                result = x.exp()
-                ctx.save_for_backward(result)
-                return result
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result
 
-            @staticmethod
-            def backward(ctx, grad):
-                (result,) = ctx.saved_tensors
-                return grad * result
+        @staticmethod
+        def backward(ctx, grad):
+            (result,) = ctx.saved_tensors
+            return grad * result
     """
 
     generate_vmap_rule = False
@@ -124,22 +130,27 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """One gradient for each argument of forward, as a tuple or a dict by argument name."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use "
-                                  "it with backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use "
+            "it with backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """Forward-mode derivative."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
-                                  "AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @staticmethod
     def vmap(info, in_dims, *args):
         """Batched form."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-                                  "generate_vmap_rule=True.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -156,8 +167,11 @@ class Function(metaclass=FunctionMeta):
     def __call__(self, *args, **kwargs):
         cls = type(self)
         if not cls._legacy:
-            warnings.warn(f"{cls.__name__} should not be instantiated: its forward is static. Use {cls.__name__}.apply(...).",
-                          DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                f"{cls.__name__} should not be instantiated: its forward is static. Use {cls.__name__}.apply(...).",
+                DeprecationWarning,
+                stacklevel=2,
+            )
             return cls.apply(*args, **kwargs)
         flat, positional, keywords, names = _bind(cls, args, kwargs)
         _check_nested(cls, flat)
@@ -167,7 +181,7 @@ class Function(metaclass=FunctionMeta):
         try:
             return run(ctx, flat, this.forward, positional, keywords, None, names)
         finally:
-            del this._ctx           # the node holds the state, and the state must not hold the node
+            del this._ctx  # the node holds the state, and the state must not hold the node
 
     def _context(self):
         ctx = self.__dict__.get("_ctx")

@@ -31,9 +31,15 @@ def _numerical(fn, inputs, x, eps):
         for step, unit in steps:
             saved = target[i]
             target[i] = saved + step
-            high = [t.detach().numpy().astype(complex if t.dtype.is_complex else float).reshape(-1).copy() for t in _outputs(fn(*inputs))]
+            high = [
+                t.detach().numpy().astype(complex if t.dtype.is_complex else float).reshape(-1).copy()
+                for t in _outputs(fn(*inputs))
+            ]
             target[i] = saved - step
-            low = [t.detach().numpy().astype(complex if t.dtype.is_complex else float).reshape(-1).copy() for t in _outputs(fn(*inputs))]
+            low = [
+                t.detach().numpy().astype(complex if t.dtype.is_complex else float).reshape(-1).copy()
+                for t in _outputs(fn(*inputs))
+            ]
             target[i] = saved
             d = [(h - lo) / (2 * eps) for h, lo in zip(high, low)]
             total = d if total is None else [a + unit * b for a, b in zip(total, d)]
@@ -56,7 +62,7 @@ def _analytical(output, x):
     for j in range(output.numel()):
         row = np.zeros(x.numel())
         for unit in units:
-            seed = zeros(output.shape, dtype=output.dtype)      # row-major, so that reshape below makes no copy
+            seed = zeros(output.shape, dtype=output.dtype)  # row-major, so that reshape below makes no copy
             seed.detach().numpy().reshape(-1)[j] = unit
             (g,) = grad(output, x, seed, retain_graph=True, allow_unused=True)
             row = row if g is None else row + unit * g.detach().numpy().reshape(-1)
@@ -80,8 +86,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = _tensors(inputs)
     if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
-                         "requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
+        )
     outputs = _outputs(func(*inputs))
     for j, x in enumerate(checked):
         numeric = _numerical(func, inputs, x, eps)
@@ -92,9 +100,11 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
                 if not raise_exception:
                     return False
                 worst = np.unravel_index(np.argmax(np.abs(np.nan_to_num(analytic - want, nan=np.inf))), want.shape)
-                raise GradcheckError(f"Jacobian mismatch for output {i} with respect to input {j}, worst at {worst}: "
-                                     f"numerical {want[worst]}, analytical {analytic[worst]}\nnumerical:\n{want}\n"
-                                     f"analytical:\n{analytic}")
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {i} with respect to input {j}, worst at {worst}: "
+                    f"numerical {want[worst]}, analytical {analytic[worst]}\nnumerical:\n{want}\n"
+                    f"analytical:\n{analytic}"
+                )
     return True
 
 

@@ -13,8 +13,18 @@ from tinygrad_ext.core.modes import (
     set_modes,
 )
 
-__all__ = ["detect_anomaly", "enable_grad", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-           "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled"]
+__all__ = [
+    "detect_anomaly",
+    "enable_grad",
+    "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
 
 
 class _Mode:
@@ -38,7 +48,9 @@ class _Mode:
 
     def __call__(self, fn):
         if inspect.isclass(fn):
-            raise TypeError(f"{type(self).__name__} decorates functions, not the class {fn.__name__}; decorate its methods")
+            raise TypeError(
+                f"{type(self).__name__} decorates functions, not the class {fn.__name__}; decorate its methods"
+            )
         if inspect.isgeneratorfunction(fn):
             return _generator(self, fn)
 
@@ -171,8 +183,12 @@ class detect_anomaly(_Mode):
 
     def __init__(self, check_nan=True):
         super().__init__()
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
-                      "for debugging.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
+            "for debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
         self.level = 2 if check_nan else 1
 
     def clone(self):

@@ -39,8 +39,12 @@ def _explain_trace(name, stack):
     import traceback
     import warnings
 
-    warnings.warn(f"Error detected in {name}. Traceback of forward call that caused the error:\n"
-                  + "".join(traceback.format_list(stack)), UserWarning, stacklevel=2)
+    warnings.warn(
+        f"Error detected in {name}. Traceback of forward call that caused the error:\n"
+        + "".join(traceback.format_list(stack)),
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def fill():
@@ -51,12 +55,23 @@ def fill():
         return tg.zeros(size, dtype=dtype, device=device)
 
     functions = {
-        "zeros": zeros, "sum_to": _sum_to, "copy_strided": _copy_strided, "accumulate_into": _accumulate_into,
-        "has_nan": _has_nan, "stack": _stack, "explain_trace": _explain_trace,
-        "add": registry.functions["add"], "add_": registry.methods["add_"], "clone": lambda t: t.clone(),
-        "detached_clone": lambda t: t.detach().clone(), "restride": lambda t, *a: t.as_strided(*a),
-        "zero_": lambda t: t.zero_(), "copy_": lambda t, v: t.copy_(v), "real": lambda t: t.real,
-        "to_dtype": lambda t, d: t.to(d), "backward": backward,
+        "zeros": zeros,
+        "sum_to": _sum_to,
+        "copy_strided": _copy_strided,
+        "accumulate_into": _accumulate_into,
+        "has_nan": _has_nan,
+        "stack": _stack,
+        "explain_trace": _explain_trace,
+        "add": registry.functions["add"],
+        "add_": registry.methods["add_"],
+        "clone": lambda t: t.clone(),
+        "detached_clone": lambda t: t.detach().clone(),
+        "restride": lambda t, *a: t.as_strided(*a),
+        "zero_": lambda t: t.zero_(),
+        "copy_": lambda t, v: t.copy_(v),
+        "real": lambda t: t.real,
+        "to_dtype": lambda t, d: t.to(d),
+        "backward": backward,
     }
     for name, fn in functions.items():
         node.set_slot(name, fn)

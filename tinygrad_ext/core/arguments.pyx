@@ -10,7 +10,7 @@ from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
@@ -176,10 +176,9 @@ cdef int _place_of(Op op, PyObject *name, bint method) except -2:
 
 cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1:
     """Fill b.args from a vectorcall's arguments. False when this schema does not fit."""
-    cdef Py_ssize_t i, nkw, extra
+    cdef Py_ssize_t i
     cdef int got, at
     cdef ArgSpec *s
-    cdef object rest
     b.out = NULL
     b.overloaded = False
     b.owned = NULL

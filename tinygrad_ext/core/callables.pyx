@@ -13,8 +13,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.arguments cimport Bound, bind, brings_function, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, any_needs_grad, call_op, forward, state,
-    tgx_state, uint32_t,
+    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.tensor cimport Tensor, exact
 from tinygrad_ext.core.inplace cimport call_inplace, call_out

@@ -6,13 +6,13 @@ from cpython.buffer cimport (
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
-from tinygrad_ext.core.dispatch cimport as_int, as_scalar
-from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype, dtype_of
+from tinygrad_ext.core.dispatch cimport as_int
+from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype as DType, dtype_of
 from tinygrad_ext.core.storage cimport borrow_storage
-from tinygrad_ext.core.tensor cimport READONLY, Tensor, blank, dtype_title, empty, finish, shape_text, write_scalar
+from tinygrad_ext.core.tensor cimport READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
-    TGX_NTYPES, TGX_U8, tgx_scalar, uint8_t,
+    TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8,
+    tgx_scalar,
 )
 
 
@@ -97,8 +97,6 @@ cdef int _numpy_kind(object d) except -2:
 
 cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim, int rank) except NULL:
     """Write the numbers below `data` row by row; ValueError where a sequence has another length than its neighbours."""
-    cdef tgx_scalar s
-    cdef Tensor t
     cdef int64_t n
     if dim == rank:
         if isinstance(data, float) and dtype == TGX_F32:
@@ -257,7 +255,7 @@ cdef Tensor from_buffer(object data, bint copy):
     cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
     cdef Tensor t
     cdef int i, tid
-    cdef int64_t low = 0, high = 0
+    cdef int64_t high = 0
     cdef bint readonly = False
     cdef str code
     if not PyObject_CheckBuffer(data):
@@ -331,7 +329,7 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
     except (BufferError, ValueError):
         PyObject_GetBuffer(buffer, &owner.view, PyBUF_SIMPLE)
         readonly = True
-    t.tid = (<dtype?>dt).id
+    t.tid = (<DType?>dt).id
     t.data = <char *>owner.view.buf + offset
     if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
         raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} "
@@ -352,4 +350,4 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
 def make_tensor(data, dt, dev):
     """tensor(): copy of data with an optional dtype and device."""
     from tinygrad_ext.core.dtype import device as _device
-    return tensor_of(data, -1 if dt is None else (<dtype>dt).id, 0 if dev is None else _device(dev).id)
+    return tensor_of(data, -1 if dt is None else (<DType>dt).id, 0 if dev is None else _device(dev).id)

@@ -4,7 +4,7 @@ from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, shape_text, view, write_scalar
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, empty_like, shape_text, write_scalar
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F16, TGX_F64, tgx_loop, tgx_scalar
 
 cdef extern from "planes.h" nogil:

@@ -9,7 +9,7 @@ from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128,
+    TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128,
 )
 
 

@@ -31,6 +31,7 @@ def read_slots():
     global _add, _add_into
     _add, _add_into = slot("add"), slot("add_")
 
+
 cdef struct Entry:              # a node of this pass and the gradients that have arrived
     PyObject *node              # owned
     uint64_t seq
@@ -312,7 +313,7 @@ cdef object _sum(object a, object b, bint create_graph):
 cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
     """Add the gradient into the leaf's .grad."""
     cdef Tensor v = n.variable
-    cdef Tensor g, old
+    cdef Tensor g
     if grads[0] == NULL:
         return 0
     g = <Tensor><object>grads[0]
@@ -441,8 +442,6 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
     with `accumulate` only theirs are filled, without it their gradients are returned as a list.
     """
     cdef Task task = Task.__new__(Task)
-    cdef Edge edge
-    cdef Node n
     cdef list nodes = []
     cdef dict targets
     cdef uint32_t was_no_grad = state().no_grad
@@ -451,7 +450,7 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
         nodes.append(_edge_of(root, "output"))
     if inputs is not None:
         targets, wanted = {}, []
-        for k, t in enumerate(inputs):
+        for t in inputs:
             node, nr = _edge_of(t, "input")
             targets[<size_t><PyObject *>node] = True
             wanted.append((<size_t><PyObject *>node, nr, node))

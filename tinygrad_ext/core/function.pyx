@@ -5,14 +5,13 @@
 arguments, and the node. Edges are taken before the forward runs, because the forward may write to its inputs.
 """
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.node cimport (
     Node, check_inplace, gradient_edge, here, next_seq, note_mutation, rebase, reserve, set_meta, slot, watch, zeros_for,
-    Meta,
 )
 from tinygrad_ext.core.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, shape_text, version_of,
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of,
 )
 from tinygrad_ext.core.types cimport TGX_F16, uint32_t
 
@@ -114,7 +113,7 @@ cdef class FunctionNode(Node):
     # ---- backward
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
-        cdef int i, n
+        cdef int i
         cdef list given = []
         if self.released:
             raise RuntimeError(
@@ -163,7 +162,8 @@ cdef class FunctionNode(Node):
         while len(got) > n and got[len(got) - 1] is None:
             got = got[:len(got) - 1]
         if len(got) != n:
-            told = ", ".join([f"{self._arg(i)}: {'a gradient' if i < len(got) and got[i] is not None else 'none' if i < len(got) else 'missing'}"
+            told = ", ".join([f"{self._arg(i)}: "
+                              f"{'a gradient' if i < len(got) and got[i] is not None else 'none' if i < len(got) else 'missing'}"
                               for i in range(max(n, len(got)))])
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(got)}). "
                                f"One for each argument of forward, None where there is none: {told}")
@@ -194,7 +194,6 @@ def run(FunctionNode ctx, tuple args, forward, tuple forward_args, dict keywords
     cdef unsigned char was_no_grad = st.no_grad
     cdef bint record = False
     cdef int i, n = len(args)
-    cdef Tensor t
     cdef object output
     reserve(ctx, n, 1, 0)
     ctx.is_tensor = [False] * n
@@ -231,8 +230,6 @@ def run(FunctionNode ctx, tuple args, forward, tuple forward_args, dict keywords
         _keep_saved(ctx, wrapped)
     ctx.to_save = ctx.dirty = ctx.non_differentiable = None
     return wrapped if isinstance(output, tuple) else wrapped[0]
-
-
 
 
 cdef tuple _wrap_outputs(FunctionNode ctx, tuple args, tuple outputs, bint record):
@@ -325,7 +322,7 @@ cdef int _reserve_outputs(FunctionNode ctx, int n) except -1:
 
 cdef int _keep_saved(FunctionNode ctx, tuple outputs) except -1:
     """Move what save_for_backward was given into the node, outputs as detached aliases."""
-    cdef int i, k, n, nedges = ctx.nedges, noutputs = ctx.noutputs
+    cdef int i, n, nedges = ctx.nedges, noutputs = ctx.noutputs
     cdef Tensor t
     if ctx.to_save is None:
         ctx.output_of = []

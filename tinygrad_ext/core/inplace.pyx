@@ -17,7 +17,6 @@ from tinygrad_ext.core.tensor cimport (
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
-    cdef int i
     if op.kind == POINTWISE:
         forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:

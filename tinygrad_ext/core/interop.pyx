@@ -11,14 +11,13 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
-from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
+from tinygrad_ext.core.storage cimport Storage, borrow_storage
 from tinygrad_ext.core.tensor cimport (
-    INLINE_DIMS, READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
+    READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
     needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
-    TGX_NTYPES, TGX_U8, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    TGX_BF16, TGX_C64, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 
 cdef extern from "dlpack.h":

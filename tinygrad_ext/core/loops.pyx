@@ -4,7 +4,7 @@
 TINYGRAD_EXT_ISA=base|avx2|avx512 chooses a lower one, for tests and for comparing machines.
 """
 from cpython.pycapsule cimport PyCapsule_New
-from tinygrad_ext.core.types cimport TGX_NTYPES, tgx_loop
+from tinygrad_ext.core.types cimport tgx_loop
 
 cdef extern from *:
     """

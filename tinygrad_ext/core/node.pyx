@@ -9,9 +9,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport (
-    P_DTYPE, P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, Rule, state,
+    P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, Rule, state,
 )
 from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.tensor cimport (
@@ -130,7 +129,7 @@ cdef class Node:
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         """Gradients of the inputs from those of the outputs: results[e] for edge e, where needed[e]."""
         cdef Op op = self.op
-        cdef int r, k, e, n, first
+        cdef int r, k, e, first
         cdef bint wanted
         cdef Rule *rule
         cdef object got
@@ -502,7 +501,6 @@ cdef class CopySlices(Node):
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef Tensor b = self.base_like, v = self.view_like
         cdef PyObject *inner[1]
-        cdef int i
         grad = _slots["copy_strided"](<object>grads[0], make_size(b.sizes, b.rank), b.stride())
         window = _slots["restride"](grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
         slice_grad = _slots["clone"](window)

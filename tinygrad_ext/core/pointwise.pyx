@@ -8,18 +8,18 @@ stack as stride-0 operands, and walks them with the iterator.
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport cast, clone, copy_into
-from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, POINTWISE, as_scalar, set_pointwise, state
+from tinygrad_ext.core.copy cimport cast, copy_into
+from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
 from tinygrad_ext.core.dtype cimport (
-    ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
+    ITEMSIZE, default_dtype_id, dtype_of, is_complex, is_float, is_integral, promote,
 )
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, may_overlap, set_geometry, shape_text, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_C128, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, tgx_loop,
-    tgx_scalar,
+    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_C128, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER,
+    TGX_ZERO_DIVISION, tgx_loop, tgx_scalar,
 )
 
 cdef extern from "Python.h":
@@ -323,7 +323,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     cdef PyObject *o
     cdef PyObject *first = NULL
     cdef Tensor result
-    cdef int i, k, code, size, dtype, n = op.ntensors
+    cdef int i, code, size, dtype, n = op.ntensors
     cdef bint flat = True
     for i in range(n):
         if isinstance(<object>args[op.tensors[i]], Tensor):
@@ -389,7 +389,7 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
     """Any mixture of tensors, dtypes, layouts and numbers."""
     cdef Promotion p
     cdef int64_t[64] shape
-    cdef int ndim = 0, i, k, dtype, out_dtype, device = 0, want
+    cdef int ndim = 0, i, dtype, out_dtype, device = 0
     cdef object o
     cdef bint on_cpu = False
     cdef Tensor t, result, model = None

@@ -1,18 +1,18 @@
 # cython: language_level=3
 """Runs an op and writes down how to differentiate it: the autograd step of a call."""
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport malloc
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.dispatch cimport (
-    Op, P_DTYPE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, any_needs_grad, forward, set_record, state,
+    Op, P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, forward, set_record, state,
 )
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.inplace cimport forward_into
 from tinygrad_ext.core.node cimport (
     Node, check_inplace, gradient_edge, next_seq, rebase, reserve, set_meta, slot, here, watch,
 )
-from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, needs_grad, version_of
+from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, version_of
 from tinygrad_ext.core.types cimport TGX_F16, uint64_t, uint32_t
 
 

@@ -204,7 +204,6 @@ cdef class Tensor:
     @grad.setter
     def grad(self, value):
         cdef Tensor g
-        cdef int i
         if value is None:
             self.grad_ = None
             return

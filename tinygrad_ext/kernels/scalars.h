@@ -91,4 +91,8 @@ static inline float vm_polygamma_f32(int64_t n, float x) { return (float)vm_poly
 SCALARS(float, f32, f)
 SCALARS(double, f64, )
 #undef SCALARS
+
+/* The plain complex product. C's own one turns some NaN results back into infinities, which PyTorch does not. */
+#define TIMES(x, y) __builtin_complex(__real__(x) * __real__(y) - __imag__(x) * __imag__(y), \
+                                      __real__(x) * __imag__(y) + __imag__(x) * __real__(y))
 #endif

@@ -30,8 +30,8 @@ cdef Tensor open_target(Tensor target):
     if target.tid == TGX_U8:
         target = cast(target, TGX_I64)
     if target.tid != TGX_I64:
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {dtype_title(target.tid)}: targets are class "
-                           "numbers; convert them with target.long()")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {dtype_title(target.tid)}: targets are "
+                           "class numbers; convert them with target.long()")
     return contiguous(target)
 
 
@@ -41,11 +41,11 @@ cdef object open_weight(object weight, int64_t classes, int dtype):
         return None
     w = <Tensor>weight
     if w.rank != 1 or w.sizes[0] != classes:
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
-                           f"of shape: {shape_text(w)}")
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                           f"weight tensor of shape: {shape_text(w)}")
     if w.tid != dtype:
-        raise RuntimeError(f"expected scalar type {dtype_title(dtype)} but found {dtype_title(w.tid)} for weight: convert it to "
-                           "the input's dtype")
+        raise RuntimeError(f"expected scalar type {dtype_title(dtype)} but found {dtype_title(w.tid)} for weight: "
+                           "convert it to the input's dtype")
     return contiguous(w)
 
 
@@ -60,8 +60,8 @@ cdef int layout(Classes *c, const int64_t *sizes, int rank, Tensor target) excep
     c.classes = sizes[0] if rank == 1 else sizes[1]
     if rank == 1:
         if target.count != 1 or target.rank > 1:
-            raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported: an input of shape ({sizes[0]},) has "
-                               f"one target, got shape {shape_text(target)}")
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported: an input of shape "
+                               f"({sizes[0]},) has one target, got shape {shape_text(target)}")
         return 0
     c.outer = sizes[0]
     n = target.sizes[0] if target.rank else 1
@@ -74,7 +74,8 @@ cdef int layout(Classes *c, const int64_t *sizes, int rank, Tensor target) excep
         c.inner *= sizes[i]
         fits = fits and target.sizes[i - 1] == sizes[i]
     if rank > 2 and not fits:
-        raise RuntimeError(f"Expected target size {[sizes[i] for i in range(rank) if i != 1]}, got {shape_text(target)}")
+        raise RuntimeError(f"Expected target size {[sizes[i] for i in range(rank) if i != 1]}, got "
+                           f"{shape_text(target)}")
     return 0
 
 
@@ -82,12 +83,13 @@ cdef int check_targets(Classes *c) except -1:
     cdef int64_t i
     for i in range(c.outer * c.inner):
         if c.target[i] != c.ignore and not 0 <= c.target[i] < c.classes:
-            raise IndexError(f"Target {c.target[i]} is out of bounds. Targets are class numbers from 0 to {c.classes - 1}, or "
-                             f"ignore_index, which is {c.ignore}")
+            raise IndexError(f"Target {c.target[i]} is out of bounds. Targets are class numbers from 0 to "
+                             f"{c.classes - 1}, or ignore_index, which is {c.ignore}")
     return 0
 
 
-cdef tuple opened(Classes *c, const int64_t *sizes, int rank, int dtype, PyObject *target, PyObject *weight, PyObject *ignore):
+cdef tuple opened(Classes *c, const int64_t *sizes, int rank, int dtype, PyObject *target, PyObject *weight,
+                  PyObject *ignore):
     """Fill c for an input of these sizes; the tensors it points into, which the caller keeps."""
     cdef Tensor t = <Tensor><object>target
     layout(c, sizes, rank, t)
@@ -187,7 +189,8 @@ cdef Tensor scales_in(Classes *c, Tensor g, int how, Tensor target):
     cdef Tensor out = empty(target.sizes, target.rank, g.tid)
     g = contiguous(g)
     if g.count != (target.count if how == NONE else 1):
-        raise RuntimeError(f"grad_output of shape {shape_text(g)} does not fit a loss over targets of shape {shape_text(target)}")
+        raise RuntimeError(f"grad_output of shape {shape_text(g)} does not fit a loss over targets of shape "
+                           f"{shape_text(target)}")
     if g.tid == TGX_F32:
         scales(c, g, how, <float *>out.data)
     else:
@@ -234,12 +237,14 @@ cdef object k_cross_entropy(PyObject **a):
 
 cdef object k_cross_entropy_backward(PyObject **a):
     """_cross_entropy_backward(grad_output, self, lse, target, weight, reduction, ignore_index)."""
-    cdef Tensor g = <Tensor><object>a[0], x = contiguous(<Tensor><object>a[1]), lse = contiguous(<Tensor><object>a[2]), out
+    cdef Tensor g = <Tensor><object>a[0], x = contiguous(<Tensor><object>a[1]), out
+    cdef Tensor lse = contiguous(<Tensor><object>a[2])
     cdef Classes c
     require_float(x, "_cross_entropy_backward")
     kept = opened(&c, x.sizes, x.rank, x.tid, a[3], a[4], a[6])
     if lse.tid != x.tid or lse.count != c.outer * c.inner:
-        raise RuntimeError(f"_cross_entropy_backward: lse of shape {shape_text(lse)} does not belong to input {shape_text(x)}")
+        raise RuntimeError(f"_cross_entropy_backward: lse of shape {shape_text(lse)} does not belong to input "
+                           f"{shape_text(x)}")
     scale = scales_in(&c, cast(g, x.tid), reduction_of(a[5]), kept[0])
     out = scaled_softmax(x, lse, scale, 0 if x.rank == 1 else 1)
     subtract_in(&c, out, scale)
@@ -261,7 +266,8 @@ cdef object k_cross_entropy_public(PyObject **a):
     cdef PyObject *args[5]
     cdef PyObject *none = <PyObject *>None
     cdef Tensor x = <Tensor><object>a[0], t = <Tensor><object>a[1]
-    if a[2] != none or a[3] != none or a[5] != none or as_float(a[7]) != 0 or t.tid != TGX_I64 or t.rank >= max(x.rank, 1):
+    cdef bint plain = a[2] == none and a[3] == none and a[5] == none and as_float(a[7]) == 0
+    if not plain or t.tid != TGX_I64 or t.rank >= max(x.rank, 1):
         from tinygrad_ext.ops.class_loss import cross_entropy
         return cross_entropy(x, t, <object>a[2], <object>a[3], <object>a[4], <object>a[5], <object>a[6], <object>a[7])
     if _cross_entropy is None:

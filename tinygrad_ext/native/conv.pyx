@@ -82,9 +82,9 @@ cdef const tgx_conv_kernels *_kernels(int tid) noexcept:
 
 cdef void _scatter(const Job *j, const char *block, int64_t row, int64_t count, int64_t images, char *planes) noexcept nogil:
     """Rows of a block to every stride-th row and column of the result."""
-    cdef int64_t i, o, y, x, size = j.size, step = j.g.stride[1] * j.size
+    cdef int64_t _i, o, y, x, size = j.size, step = j.g.stride[1] * j.size
     cdef char *to
-    for i in range(images):
+    for _i in range(images):
         for o in range(j.p.outputs):
             for y in range(count):
                 to = planes + ((o * j.out_h + j.first_y + (row + y) * j.g.stride[0]) * j.out_w + j.first_x) * size
@@ -234,12 +234,12 @@ cdef Tensor conv_forward(Tensor x, Tensor w, Tensor bias, Geometry *g):
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t kernel = g.kernel[0] * g.kernel[1]
-    cdef Storage tables
+    cdef Storage _owner
     if x.place or w.place:
         return out
     x, w = contiguous(x), contiguous(w)
     bias = None if bias is None else contiguous(bias)
-    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _owner = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, out)
     _forward_plan(&j.p, g)
     j.out_h, j.out_w = g.out[0], g.out[1]
@@ -275,11 +275,11 @@ cdef Tensor conv_input_grad(Tensor grad, Tensor w, Geometry *g):
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t a, b, kernel = g.kernel[0] * g.kernel[1]
-    cdef Storage tables
+    cdef Storage _owner
     if grad.place or w.place:
         return out
     grad, w = contiguous(grad), contiguous(w)
-    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _owner = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, grad, out)
     j.scatter = g.stride[0] > 1 or g.stride[1] > 1
     if j.scatter or kernel == 0:
@@ -362,14 +362,14 @@ cdef Tensor conv_weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int ra
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t work
-    cdef Storage tables, sums, room
+    cdef Storage _owner, sums, room
     if out.place or out.count == 0:
         return out
     if grad.count == 0:
         zero(out)
         return out
     grad, x = contiguous(grad), contiguous(x)
-    tables = _room_for_taps(g, &y, &across, &offset, &tap)
+    _owner = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, grad)
     _forward_plan(&j.p, g)
     _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])

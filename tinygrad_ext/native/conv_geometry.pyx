@@ -79,7 +79,6 @@ cdef int check_operands(Tensor x, Tensor w, Tensor bias, int dims) except -1:
 
 
 cdef int check_sizes(Geometry *g, Tensor x, Tensor w, Tensor bias) except -1:
-    cdef int i
     if g.outputs < g.groups:
         raise RuntimeError(f"Given groups={g.groups}, expected weight to be at least {g.groups} at dimension 0, but got weight of "
                            f"size {shape_text(w)} instead")

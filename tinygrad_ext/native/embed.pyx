@@ -24,8 +24,10 @@ cdef object _no_padding = -1
 
 cdef Tensor open_indices(Tensor t):
     if t.tid != TGX_I64 and t.tid != TGX_I32:
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                           f"{dtype_title(t.tid)} instead (while checking arguments for embedding). Convert it with .long().")
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+                           "Int; but got "
+                           f"{dtype_title(t.tid)} instead (while checking arguments for embedding). Convert it with "
+                           ".long().")
     return contiguous(cast(t, TGX_I64))
 
 
@@ -34,7 +36,8 @@ cdef int check_rows(Tensor indices, int64_t rows) except -1:
     cdef int64_t i
     for i in range(indices.count):
         if not 0 <= at[i] < rows:
-            raise IndexError(f"index out of range in self: embedding has rows 0 to {rows - 1}, but indices hold {at[i]}")
+            raise IndexError(f"index out of range in self: embedding has rows 0 to {rows - 1}, but indices hold "
+                             f"{at[i]}")
     return 0
 
 
@@ -66,7 +69,8 @@ cdef Tensor rows_of(Tensor weight, Tensor indices):
 cdef object k_embedding(PyObject **a):
     """embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)."""
     if <object>a[4] is True:
-        raise NotImplementedError("embedding: sparse gradients are not supported; leave sparse=False, the gradient is dense")
+        raise NotImplementedError("embedding: sparse gradients are not supported; leave sparse=False, the gradient is "
+                                  "dense")
     return rows_of(<Tensor><object>a[0], <Tensor><object>a[1])
 
 
@@ -76,7 +80,8 @@ cdef object k_embedding_functional(PyObject **a):
     cdef PyObject *args[5]
     if a[2] != <PyObject *>None or a[3] != <PyObject *>None:
         from tinygrad_ext.ops.embed import embedding
-        return embedding(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5], <object>a[6])
+        return embedding(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5],
+            <object>a[6])
     if _embedding is None:
         from tinygrad_ext.registry import ops
         _embedding = ops["aten::embedding"]
@@ -186,8 +191,8 @@ cdef object k_one_hot(PyObject **a):
     cdef int64_t classes = as_int(a[1]), i, most = -1
     cdef const int64_t *at
     if self.tid != TGX_I64:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {dtype_title(self.tid)}; convert "
-                           "it with .long().")
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor. Got "
+                           f"{dtype_title(self.tid)}; convert it with .long().")
     self = contiguous(self)
     at = <const int64_t *>self.data
     for i in range(self.count):
@@ -199,7 +204,8 @@ cdef object k_one_hot(PyObject **a):
             raise RuntimeError("Can not infer total number of classes from empty tensor. Give num_classes.")
         classes = most + 1
     elif self.count == 0 and classes <= 0:
-        raise RuntimeError(f"Can not infer total number of classes from empty tensor. Give a positive num_classes, not {classes}.")
+        raise RuntimeError("Can not infer total number of classes from empty tensor. Give a positive num_classes, not "
+                           f"{classes}.")
     if most >= classes:
         raise RuntimeError(f"Class values must be smaller than num_classes. Got {most} with num_classes={classes}")
     if self.rank >= TGX_MAX_DIMS:

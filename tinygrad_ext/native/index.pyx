@@ -16,7 +16,7 @@ from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.inplace cimport call_inplace
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8, int64_t,
+    TGX_BOOL, TGX_C64, TGX_F16, TGX_I8, TGX_I16, TGX_I64, TGX_U8, int64_t,
 )
 from tinygrad_ext.native.advanced cimport filling
 
@@ -209,7 +209,7 @@ cdef list _converted(object index):
 cdef object _split(Tensor t, object index, list tensors):
     """Cut an index into a window, which is returned, and the index tensor of each dimension of that window."""
     cdef list parts, clean = []
-    cdef int rest = t.rank, k
+    cdef int rest = t.rank, _k
     if isinstance(index, Tensor) and (<Tensor>index).rank:
         tensors.append(_as_index_tensor(index))
         return (Ellipsis,)
@@ -224,11 +224,11 @@ cdef object _split(Tensor t, object index, list tensors):
             tensors.append(_truth(o))
         elif isinstance(o, Tensor):
             tensors.append(o)
-            for k in range(_dims_of(o)):
+            for _k in range(_dims_of(o)):
                 clean.append(_everything)
         elif o is Ellipsis:
             clean.append(o)
-            for k in range(rest):
+            for _k in range(rest):
                 tensors.append(None)
             rest = 0
         else:

@@ -40,7 +40,7 @@ cdef object k_index_select(PyObject **a):
     cdef int dim = wrap_dim_c(as_int(a[1]), self.rank)
     if self.rank == 0 and index.count != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.count} value(s)")
-    kept = aim_along(&t, _at_least_1d(self), dim, index, False, OUT_SELECT, "index_select")
+    _kept = aim_along(&t, _at_least_1d(self), dim, index, False, OUT_SELECT, "index_select")
     out = empty(t.shape, t.ndim if self.rank else 0, self.tid)
     read_into(&t, out)
     return out
@@ -54,7 +54,7 @@ cdef object k_index_select_backward(PyObject **a):
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
     out = empty(shape, ndim, grad.tid)
     zero(out)
-    kept = aim_along(&t, _at_least_1d(out), wrap_dim_c(as_int(a[2]), ndim), index, False, OUT_SELECT, "index_select")
+    _kept = aim_along(&t, _at_least_1d(out), wrap_dim_c(as_int(a[2]), ndim), index, False, OUT_SELECT, "index_select")
     write_from(&t, like_result(&t, grad), TGX_ADD)
     return out
 
@@ -103,7 +103,7 @@ cdef object k_index_add(PyObject **a):
                            "same scalar type")
     _check_source(self, dim, index, source, "index_add_")
     out = target_of(a[5], self)
-    kept = aim_along(&t, _at_least_1d(out), dim, index, False, OUT_RUNTIME, "index_add_")
+    _kept = aim_along(&t, _at_least_1d(out), dim, index, False, OUT_RUNTIME, "index_add_")
     source = _scaled(source, <object>a[4])
     write_from(&t, like_result(&t, _own(source, out)), TGX_ADD)
     return delivered(out, a[5])
@@ -136,7 +136,7 @@ cdef object k_index_copy(PyObject **a):
         if i != dim and x.sizes[i] != s.sizes[i]:
             raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Got destination "
                                f"{shape_text(self)} and source {shape_text(source)}, which differ in dimension {i}.")
-    kept = aim_along(&t, x, dim, index, False, OUT_COPY, "index_copy_")
+    _kept = aim_along(&t, x, dim, index, False, OUT_COPY, "index_copy_")
     write_from(&t, like_result(&t, _own(s, out)), TGX_WRITE)
     return delivered(out, a[4])
 
@@ -151,7 +151,7 @@ cdef object k_index_fill(PyObject **a):
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, got {dtype_title(index.tid)}.")
     value = _one_value(<object>a[3], self)
     out = target_of(a[4], self)
-    kept = aim_along(&t, _at_least_1d(out), dim, index, True, OUT_INDEX, "index_fill_")
+    _kept = aim_along(&t, _at_least_1d(out), dim, index, True, OUT_INDEX, "index_fill_")
     write_from(&t, value, TGX_WRITE)
     return delivered(out, a[4])
 
@@ -181,7 +181,7 @@ cdef object k_take(PyObject **a):
     if self.count == 0 and index.count:
         raise IndexError("take(): tried to take from an empty tensor")
     flat = _flat(self)
-    kept = aim_along(&t, flat, 0, index, True, OUT_TAKE, "take")
+    _kept = aim_along(&t, flat, 0, index, True, OUT_TAKE, "take")
     out = empty(index.sizes, index.rank, self.tid)
     read_into(&t, out)
     return out

@@ -69,7 +69,8 @@ cdef str meeting(Tensor a, Tensor b):
     for i in range(1, min(a.rank, b.rank) + 1):
         if a.sizes[a.rank - i] != b.sizes[b.rank - i] and a.sizes[a.rank - i] != 1 and b.sizes[b.rank - i] != 1:
             at = max(a.rank, b.rank) - i
-            return (f"The size of tensor a ({a.sizes[a.rank - i]}) must match the size of tensor b ({b.sizes[b.rank - i]}) at "
+            return (f"The size of tensor a ({a.sizes[a.rank - i]}) must match the size of tensor b "
+                    f"({b.sizes[b.rank - i]}) at "
                     f"non-singleton dimension {at}: input has shape {shape_text(a)}, target {shape_text(b)}")
     return "shapes fit"
 
@@ -155,7 +156,8 @@ cdef object k_mse_loss_backward(PyObject **a):
     cdef tgx_loss_job job
     cdef int how = reduction_of(a[3]), dtype = promote(promote(x.tid, y.tid), g.tid)
     if dtype != TGX_F32 and dtype != TGX_F64:
-        raise NotImplementedError(f"\"_mse_loss_backward\" not implemented for '{dtype_title(dtype)}': give floating tensors")
+        raise NotImplementedError(f"\"_mse_loss_backward\" not implemented for '{dtype_title(dtype)}': give floating "
+                                  "tensors")
     x, y = spread(x, y, dtype, "_mse_loss_backward"), spread(y, x, dtype, "_mse_loss_backward")
     out = empty(x.sizes, x.rank, dtype)
     job.out, job.x, job.y, job.grad, job.scale = out.data, x.data, y.data, NULL, 2

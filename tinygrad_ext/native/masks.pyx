@@ -10,7 +10,7 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, view, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_F16, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, tgx_loop, tgx_scalar, uint8_t,
+    TGX_BOOL, TGX_C64, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_loop, tgx_scalar, uint8_t,
 )
 
 cdef extern from "masks.h" nogil:
@@ -106,7 +106,7 @@ cdef object k_masked_select(PyObject **a):
 
 cdef object k_masked_select_backward(PyObject **a):
     """_masked_select_backward(grad, self, mask): zeros with grad's elements under the mask, in the common shape."""
-    cdef Tensor grad = contiguous(<Tensor><object>a[0]), mask = <Tensor><object>a[2], out
+    cdef Tensor grad = contiguous(<Tensor><object>a[0]), mask = <Tensor><object>a[2]
     cdef int64_t[TGX_MAX_DIMS] shape
     cdef int i, ndim = len(<object>a[1])
     for i in range(ndim):

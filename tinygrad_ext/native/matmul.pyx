@@ -5,15 +5,15 @@ All end in `_run`, which fills a Product from two operands seen as batches of ma
 read in place are copied; half precision is computed in float32.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport cast, contiguous, copy_into, zero
+from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
-from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
+from tinygrad_ext.core.pointwise cimport prepare_out
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, may_overlap, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_F16, TGX_F32, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_scalar,
+    TGX_BF16, TGX_BOOL, TGX_F16, TGX_F32, TGX_MAX_DIMS, int64_t, tgx_scalar,
 )
 from tinygrad_ext.native.product cimport Product, begin_product, blas_takes, run_product
 

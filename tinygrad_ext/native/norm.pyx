@@ -106,8 +106,8 @@ cdef int check_shape(Tensor t, const int64_t *shape, int n, str name) except -1:
     for i in range(n):
         fits = fits and t.sizes[i] == shape[i]
     if not fits:
-        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape_text(t)} and "
-                           f"normalized_shape = {[shape[i] for i in range(n)]}")
+        raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                           f"{shape_text(t)} and normalized_shape = {[shape[i] for i in range(n)]}")
     return 0
 
 
@@ -117,8 +117,8 @@ cdef int open_layer(tgx_layer_norm_job *job, Tensor x, PyObject *shape, Tensor w
     cdef int i, n = as_ints(shape, sizes, TGX_MAX_DIMS, 1)
     cdef bint fits = n <= x.rank
     if n == 0:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-                           "normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
     check_shape(weight, sizes, n, "weight")
     check_shape(bias, sizes, n, "bias")
     job.n = 1
@@ -127,7 +127,8 @@ cdef int open_layer(tgx_layer_norm_job *job, Tensor x, PyObject *shape, Tensor w
         job.n *= sizes[i]
     if not fits:
         text = ", ".join([str(sizes[i]) for i in range(n)])
-        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of size"
+        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of "
+                           "size"
                            f"{shape_text(x)}")
     job.rows = x.count // job.n if job.n else 0
     return 0
@@ -154,12 +155,12 @@ cdef char *data_of(Tensor t) noexcept:
 
 cdef void add_parts(const tgx_layer_norm_job *job, const real *sums, real *gain, real *shift) noexcept:
     """Sums of the parts, in their order."""
-    cdef int64_t i, part
+    cdef int64_t i, _part
     if gain == NULL:
         return
     for i in range(job.n):
         gain[i], shift[i] = sums[i], sums[job.n + i]
-    for part in range(1, job.parts):
+    for _part in range(1, job.parts):
         sums += 2 * job.n
         for i in range(job.n):
             gain[i] += sums[i]
@@ -177,7 +178,8 @@ cdef object k_layer_norm_backward(PyObject **a):
     w = parameter(<object>a[3], x.tid)
     open_layer(&job, x, a[2], w, None)
     if g.count != x.count:
-        raise RuntimeError(f"_layer_norm_backward: grad_output has shape {shape_text(g)}, self {shape_text(x)}; both must be equal")
+        raise RuntimeError(f"_layer_norm_backward: grad_output has shape {shape_text(g)}, self {shape_text(x)}; both "
+                           "must be equal")
     g, x = contiguous(cast(g, x.tid)), contiguous(x)
     if want_x:
         dx = empty(x.sizes, x.rank, x.tid)
@@ -217,7 +219,8 @@ cdef int check_channels(object o, int64_t channels, str name) except -1:
         return 0
     t = <Tensor>o
     if t.count != channels:
-        raise RuntimeError(f"{name} should contain {channels} elements not {t.count}: one for each channel, the input's dimension 1")
+        raise RuntimeError(f"{name} should contain {channels} elements not {t.count}: one for each channel, the "
+                           "input's dimension 1")
     return 0
 
 
@@ -246,7 +249,8 @@ cdef int wrote(object running) except -1:
     return 0
 
 
-cdef int statistics(tgx_batch_norm_job *job, Tensor x, Tensor mean, Tensor invstd, object running_mean, object running_var,
+cdef int statistics(tgx_batch_norm_job *job, Tensor x, Tensor mean, Tensor invstd,
+                    object running_mean, object running_var,
                     double momentum, double eps) except -1:
     """Mean and 1 / sqrt(variance + eps) of each channel; the running values follow, with the unbiased variance."""
     cdef int64_t c, n = job.outer * job.inner
@@ -278,8 +282,8 @@ cdef int check_running(object o, int dtype, str name) except -1:
         return 0
     t = <Tensor>o
     if t.tid != dtype:
-        raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {dtype_title(dtype)}, but {name} is "
-                           f"{dtype_title(t.tid)}")
+        raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {dtype_title(dtype)}, but "
+                           f"{name} is {dtype_title(t.tid)}")
     if t.rank > 1:
         raise RuntimeError(f"{name} should have one dimension, got shape {shape_text(t)}")
     if t.bits & READONLY:
@@ -340,7 +344,8 @@ cdef object k_batch_norm_backward(PyObject **a):
     want_x, want_w, want_b = <object>a[7]
     w, mean, invstd = parameter(<object>a[2], x.tid), parameter(<object>a[3], x.tid), parameter(<object>a[4], x.tid)
     if g.count != x.count:
-        raise RuntimeError(f"_batch_norm_backward: grad_output has shape {shape_text(g)}, self {shape_text(x)}; both must be equal")
+        raise RuntimeError(f"_batch_norm_backward: grad_output has shape {shape_text(g)}, self {shape_text(x)}; both "
+                           "must be equal")
     g, x = contiguous(cast(g, x.tid)), contiguous(x)
     open_batch(&job, x)
     for name, o in (("weight", w), ("mean", mean), ("invstd", invstd)):

@@ -153,10 +153,10 @@ cdef int _expect_dtype(Tensor x, str op, bint floating) except -1:
 cdef object _max(Tensor x, Window *w, bint adaptive):
     cdef Tensor out = _images(x, w.out, w.dims, x.tid), at = _images(x, w.out, w.dims, TGX_I64)
     cdef Job j
-    cdef Storage tables
+    cdef Storage _owner
     if out.count == 0 or out.place:
         return out, at
-    tables = _tables(&j.p, w, adaptive, False)
+    _owner = _tables(&j.p, w, adaptive, False)
     x = contiguous(x)
     j.at = <int64_t *>at.data
     _run(&j, MAX, x, out, _count_planes(x, w.dims), w.size[0] * w.size[1])
@@ -188,10 +188,10 @@ cdef object k_max_pool2d(PyObject **a):
 cdef Tensor _mean(Tensor x, Window *w, int64_t divisor, bint adaptive, bint count_pad):
     cdef Tensor out = _images(x, w.out, w.dims, x.tid)
     cdef Job j
-    cdef Storage tables
+    cdef Storage _owner
     if out.count == 0 or out.place:
         return out
-    tables = _tables(&j.p, w, adaptive, count_pad)
+    _owner = _tables(&j.p, w, adaptive, count_pad)
     j.p.divisor = divisor
     x = contiguous(x)
     _run(&j, MEAN, x, out, _count_planes(x, w.dims), w.size[0] * w.size[1])
@@ -237,7 +237,7 @@ cdef Tensor _spread(Tensor grad, PyObject *input_size, Window *w, int64_t diviso
     cdef int rank = as_ints(input_size, sizes, TGX_MAX_DIMS, 1)
     cdef Tensor out = empty(sizes, rank, grad.tid, grad.place)
     cdef Job j
-    cdef Storage tables
+    cdef Storage _owner
     if rank != grad.rank or _count_planes(out, w.dims) != _count_planes(grad, w.dims) or (
             grad.sizes[rank - 1] != w.out[1] or (w.dims == 2 and grad.sizes[rank - 2] != w.out[0])):
         raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit the pooling of an input of shape {shape_text(out)}")
@@ -247,7 +247,7 @@ cdef Tensor _spread(Tensor grad, PyObject *input_size, Window *w, int64_t diviso
     if grad.count == 0:
         zero(out)
         return out
-    tables = _tables(&j.p, w, adaptive, count_pad)
+    _owner = _tables(&j.p, w, adaptive, count_pad)
     j.p.divisor = divisor
     grad = contiguous(grad)
     _run(&j, SPREAD, grad, out, _count_planes(out, w.dims), w.size[0] * w.size[1])

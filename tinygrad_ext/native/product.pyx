@@ -13,7 +13,7 @@ from tinygrad_ext.core.blas cimport (
 )
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport mark_region, parallel_for
-from tinygrad_ext.core.types cimport TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64
+from tinygrad_ext.core.types cimport TGX_C64, TGX_F16, TGX_F32, TGX_F64
 
 cdef extern from "product.h" nogil:
     void tgx_tiny_f32(const tgx_shape *s, float alpha, const float *a, const float *b, float beta, float *c)

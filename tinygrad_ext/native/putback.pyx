@@ -100,8 +100,8 @@ cdef int64_t extent(const int64_t *sizes, const int64_t *strides, int ndim) noex
 cdef bint overlaps(const int64_t *sizes, const int64_t *strides, int ndim) noexcept:
     """False when surely no two indices share memory: each stride steps over all that the smaller ones reach."""
     cdef int64_t reach = 0, last = -1, best
-    cdef int i, k, at
-    for k in range(ndim):
+    cdef int i, k, at, _step
+    for _step in range(ndim):
         at = -1
         for i in range(ndim):
             # strictly rising strides: two equal ones overlap anyway

@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from libc.math cimport ceil, isfinite
 from tinygrad_ext.core.copy cimport copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_scalar, register_kernel
-from tinygrad_ext.core.dtype cimport default_dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport default_dtype_id
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, write_scalar
 from tinygrad_ext.core.types cimport (
     TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I64, int64_t, tgx_scalar,

@@ -301,7 +301,6 @@ cdef object k_diag_embed(PyObject **a):
     """diag_embed(self, offset, dim1, dim2): the last dimension becomes a diagonal among zeros"""
     cdef Tensor t = <Tensor><object>a[0], out
     cdef int64_t sizes[TGX_MAX_DIMS]
-    cdef int64_t pair[2]
     cdef int64_t offset = as_int(a[1])
     cdef int i, k = 0, rank = t.rank + 1, d1, d2
     if rank > TGX_MAX_DIMS:

@@ -6,18 +6,17 @@ then copied, which gives the order in which PyTorch walks it. Meta tensors draw 
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport broadcasts, contiguous, copy_into
-from tinygrad_ext.core.construct cimport read_shape
 from tinygrad_ext.core.dispatch cimport as_float, as_int, register_kernel
-from tinygrad_ext.core.dtype cimport default_dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport default_dtype_id
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.random cimport (
     Generator, as_generator, fill_bernoulli, fill_bernoulli_each, fill_cauchy, fill_exponential, fill_full,
     fill_geometric,
     fill_integers, fill_log_normal, fill_multinomial, fill_normal, fill_permutation, fill_uniform, last_integer,
 )
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, view
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text
 from tinygrad_ext.core.types cimport (
-    TGX_C64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t,
+    TGX_C64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_I64, int64_t,
 )
 from tinygrad_ext.native.create cimport Options, check_writable, finished, like_format, options, shaped, sized
 

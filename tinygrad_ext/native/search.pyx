@@ -6,7 +6,7 @@ from tinygrad_ext.core.dispatch cimport register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, promote
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_F32, TGX_I32, TGX_I64, int64_t
+from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_I64, int64_t
 
 cdef extern from "search.h" nogil:
     void tgx_search_row(int dtype, const char *row, const int64_t *order, int64_t n, const char *values,

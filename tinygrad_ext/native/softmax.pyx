@@ -44,8 +44,8 @@ cdef int require_float(Tensor t, str op) except -1:
         return 0
     if t.tid == TGX_F64:
         return 1
-    raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_title(t.tid)}': convert the input to float32 or float64 "
-                              "first")
+    raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_title(t.tid)}': convert the input to float32 or "
+                              "float64 first")
 
 
 cdef int run(range_fn fn, tgx_softmax_job *job, int64_t count) except -1:
@@ -92,7 +92,8 @@ cdef int64_t implied_dim(Tensor x, PyObject *dim, str name) except? -1:
     """The functional form's dim; None warns and stands for 0, or for 1 with two or four dimensions and more."""
     if dim != <PyObject *>None:
         return as_int(dim)
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                  "argument.",
                   UserWarning, stacklevel=1)
     return 0 if x.rank in (0, 1, 3) else 1
 

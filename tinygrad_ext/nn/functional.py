@@ -17,7 +17,7 @@ _FROM_TOP = (
 
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
-    found.update({path[len(_PLACE):]: f for path, f in functions.items() if path.startswith(_PLACE)})
+    found.update({path[len(_PLACE) :]: f for path, f in functions.items() if path.startswith(_PLACE)})
     return found
 
 

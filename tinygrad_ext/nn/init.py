@@ -9,9 +9,7 @@ import warnings
 
 import tinygrad_ext as tg
 
-_LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(
-    f"conv_transpose{n}d" for n in (1, 2, 3)
-)
+_LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(f"conv_transpose{n}d" for n in (1, 2, 3))
 # 3/4 is the empirical gain for selu from its fixed point analysis; the others are 1/rms of the slope.
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 

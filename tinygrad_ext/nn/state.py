@@ -218,9 +218,7 @@ def _load_tree(module, state_dict, prefix, metadata, assign, report):
     if assign:
         local_metadata["assign_to_params_buffers"] = True
     missing, unexpected = report.incompatible
-    module._load_from_state_dict(
-        state_dict, prefix, local_metadata, True, missing, unexpected, report.errors
-    )
+    module._load_from_state_dict(state_dict, prefix, local_metadata, True, missing, unexpected, report.errors)
     for name, child in module._modules.items():
         if child is not None:
             below = f"{prefix}{name}."

@@ -44,11 +44,7 @@ class Walking:
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over ``(dotted name, member)``; ``get_members_fn`` gives one module's items."""
         seen = set()
-        owners = (
-            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-            if recurse
-            else [(prefix, self)]
-        )
+        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
             for name, member in get_members_fn(module):
                 if member is None or member in seen:
@@ -64,9 +60,7 @@ class Walking:
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over ``(dotted name, parameter)``."""
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """Iterate over the buffers, here and (with ``recurse``) below, each once."""
@@ -75,9 +69,7 @@ class Walking:
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over ``(dotted name, buffer)``."""
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def get_submodule(self, target):
         """Return the module at the dotted name ``target``; ``""`` is this module.

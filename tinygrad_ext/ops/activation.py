@@ -19,14 +19,20 @@ def _sigmoid(x):
 
 def _with_inplace(name, types, arguments, *defaults):
     """The form with `inplace` that nn.functional's functions take as their last argument."""
+
     def run(self, *values):
         *values, inplace = values
         return getattr(fused, name + "_" if inplace else name)(self, *values)
 
-    op(f"aten::{name}.inplace(Tensor self{', ' + arguments if arguments else ''}, bool inplace=False) -> Tensor",
-       compose=run, types=types, variants="function", where="nn.functional",
-       samples=lambda make: [Sample(make(3, 4), *defaults, False)],
-       doc=f"{name} with a switch for writing over self.")
+    op(
+        f"aten::{name}.inplace(Tensor self{', ' + arguments if arguments else ''}, bool inplace=False) -> Tensor",
+        compose=run,
+        types=types,
+        variants="function",
+        where="nn.functional",
+        samples=lambda make: [Sample(make(3, 4), *defaults, False)],
+        doc=f"{name} with a switch for writing over self.",
+    )
 
 
 def _limits(make):
@@ -38,104 +44,163 @@ def _limits(make):
 
 # ---- rectifiers ----------------------------------------------------------------------------------------------------
 
-op("aten::relu(Tensor self) -> Tensor",
-   scalar={"int float half": "x <= 0 ? 0 : x"},
-   grad={"self": lambda grad, result: fused.threshold_backward(grad, result, 0)},
-   variants="function method inplace function_", where=". nn.functional", reference=lambda x: _np().maximum(x, 0),
-   refuses={"bool": "Boolean inputs not supported for relu: convert them first, for example with .float()"},
-   doc="The larger of zero and each element.")
+op(
+    "aten::relu(Tensor self) -> Tensor",
+    scalar={"int float half": "x <= 0 ? 0 : x"},
+    grad={"self": lambda grad, result: fused.threshold_backward(grad, result, 0)},
+    variants="function method inplace function_",
+    where=". nn.functional",
+    reference=lambda x: _np().maximum(x, 0),
+    refuses={"bool": "Boolean inputs not supported for relu: convert them first, for example with .float()"},
+    doc="The larger of zero and each element.",
+)
 
-op("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-   scalar={"float": "y <= threshold ? 0 : x"},
-   grad={"grad_output": "threshold_backward(grad, self, threshold)"},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), 0)],
-   reference=lambda g, x, t: _np().where(x <= t, 0, g),
-   doc="The gradient where self is above the threshold, else zero.")
+op(
+    "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    scalar={"float": "y <= threshold ? 0 : x"},
+    grad={"grad_output": "threshold_backward(grad, self, threshold)"},
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), 0)],
+    reference=lambda g, x, t: _np().where(x <= t, 0, g),
+    doc="The gradient where self is above the threshold, else zero.",
+)
 
-op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-   scalar={"int float": "x <= threshold ? value : x"}, promote="cast",
-   grad={"self": "threshold_backward(grad, self, threshold)"},
-   variants="function inplace function_", where=". nn.functional", samples=lambda make: [Sample(make(3, 4), 1, -2)],
-   reference=lambda x, t, v: _np().where(x <= t, _np().asarray(v).astype(x.dtype), x),
-   doc="Elements above the threshold; `value` in place of the others.")
+op(
+    "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    scalar={"int float": "x <= threshold ? value : x"},
+    promote="cast",
+    grad={"self": "threshold_backward(grad, self, threshold)"},
+    variants="function inplace function_",
+    where=". nn.functional",
+    samples=lambda make: [Sample(make(3, 4), 1, -2)],
+    reference=lambda x, t, v: _np().where(x <= t, _np().asarray(v).astype(x.dtype), x),
+    doc="Elements above the threshold; `value` in place of the others.",
+)
 
-op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-   scalar={"float": "x > 0 ? x : x * negative_slope"},
-   grad={"self": "leaky_relu_backward(grad, self, negative_slope)"},
-   variants="function inplace function_", where="nn.functional", reference=lambda x, slope=0.01: _np().where(x > 0, x, x * slope),
-   doc="x where positive, else negative_slope * x.")
+op(
+    "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    scalar={"float": "x > 0 ? x : x * negative_slope"},
+    grad={"self": "leaky_relu_backward(grad, self, negative_slope)"},
+    variants="function inplace function_",
+    where="nn.functional",
+    reference=lambda x, slope=0.01: _np().where(x > 0, x, x * slope),
+    doc="x where positive, else negative_slope * x.",
+)
 
-op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
-   scalar={"float": "y > 0 ? x : x * negative_slope"},
-   grad={"grad_output": "leaky_relu_backward(grad, self, negative_slope)"},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), 0.1)],
-   doc="Derivative of leaky_relu.")
+op(
+    "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
+    scalar={"float": "y > 0 ? x : x * negative_slope"},
+    grad={"grad_output": "leaky_relu_backward(grad, self, negative_slope)"},
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), 0.1)],
+    doc="Derivative of leaky_relu.",
+)
 
-op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-   scalar={"int": {"aux[0].i < 0 && min_val > 0": "FAIL(TGX_BAD_VALUE)",      # a negative limit wrapped
-                   "else": "x < min_val ? min_val : x > max_val ? max_val : x"},
-           "float": "x < min_val ? min_val : x > max_val ? max_val : x"},
-   promote="cast", failure="cannot do hardtanh on an unsigned type with negative limits: convert it first, for example with "
-                           ".int()",
-   grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
-   refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
-   variants="function inplace function_", where="nn.functional", samples=_limits,
-   reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
-   doc="Elements limited to the range from min_val to max_val, with no gradient outside and on its ends.")
+op(
+    "aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    scalar={
+        "int": {
+            "aux[0].i < 0 && min_val > 0": "FAIL(TGX_BAD_VALUE)",  # a negative limit wrapped
+            "else": "x < min_val ? min_val : x > max_val ? max_val : x",
+        },
+        "float": "x < min_val ? min_val : x > max_val ? max_val : x",
+    },
+    promote="cast",
+    failure="cannot do hardtanh on an unsigned type with negative limits: convert it first, for example with .int()",
+    grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
+    refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
+    variants="function inplace function_",
+    where="nn.functional",
+    samples=_limits,
+    reference=lambda x, low=-1, high=1: _np().clip(x, low, high),
+    doc="Elements limited to the range from min_val to max_val, with no gradient outside and on its ends.",
+)
 
-op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-   scalar={"float": "y <= min_val || y >= max_val ? 0 : x"},
-   grad={"grad_output": "hardtanh_backward(grad, self, min_val, max_val)"},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), -1, 1)],
-   doc="The gradient strictly between the limits, else zero.")
+op(
+    "aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    scalar={"float": "y <= min_val || y >= max_val ? 0 : x"},
+    grad={"grad_output": "hardtanh_backward(grad, self, min_val, max_val)"},
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), -1, 1)],
+    doc="The gradient strictly between the limits, else zero.",
+)
 
-op("aten::relu6(Tensor self) -> Tensor",
-   scalar={"int float": "x < 0 ? 0 : x > 6 ? 6 : x"},
-   grad={"self": lambda grad, self: fused.hardtanh_backward(grad, self, 0, 6)},
-   variants="function inplace", where="nn.functional", reference=lambda x: _np().clip(x, 0, 6), domain=(-4, 9),
-   doc="min(max(x, 0), 6).")
+op(
+    "aten::relu6(Tensor self) -> Tensor",
+    scalar={"int float": "x < 0 ? 0 : x > 6 ? 6 : x"},
+    grad={"self": lambda grad, self: fused.hardtanh_backward(grad, self, 0, 6)},
+    variants="function inplace",
+    where="nn.functional",
+    reference=lambda x: _np().clip(x, 0, 6),
+    domain=(-4, 9),
+    doc="min(max(x, 0), 6).",
+)
 
-op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
-   scalar={"float": "x > 0 ? x : y * x"},
-   grad={"self": lambda grad, self, weight: fused.where(self > 0, grad, grad * weight),
-         "weight": lambda grad, self: fused.where(self > 0, 0, grad * self)},
-   variants="function", where="_fused",
-   doc="x where positive, else the slope of the same place times x.")
+op(
+    "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    scalar={"float": "x > 0 ? x : y * x"},
+    grad={
+        "self": lambda grad, self, weight: fused.where(self > 0, grad, grad * weight),
+        "weight": lambda grad, self: fused.where(self > 0, 0, grad * self),
+    },
+    variants="function",
+    where="_fused",
+    doc="x where positive, else the slope of the same place times x.",
+)
 
 
 def _prelu(self, weight):
     count = weight.numel()
     if count > 1 and (self.dim() == 0 or self.shape[1 if self.dim() > 1 else 0] != count):
         found = 1 if self.dim() == 0 else self.shape[1 if self.dim() > 1 else 0]
-        raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                           f"{count} and channel size = {found}.")
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{count} and channel size = {found}."
+        )
     shape = [1] * self.dim()
     if self.dim() > 0:
         shape[1 if self.dim() > 1 else 0] = count
     return fused._prelu_kernel(self, weight.reshape(shape))
 
 
-op("aten::prelu(Tensor self, Tensor weight) -> Tensor",
-   compose=_prelu, types="float", where=". nn.functional",
-   samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2, 3, 4), make(3)), Sample(make(3, 4), make(1))],
-   doc="x where positive, else weight * x; weight has one slope or one for each channel (dimension 1).")
+op(
+    "aten::prelu(Tensor self, Tensor weight) -> Tensor",
+    compose=_prelu,
+    types="float",
+    where=". nn.functional",
+    samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2, 3, 4), make(3)), Sample(make(3, 4), make(1))],
+    doc="x where positive, else weight * x; weight has one slope or one for each channel (dimension 1).",
+)
 
 # ---- exponential units ---------------------------------------------------------------------------------------------
 
-op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-   scalar={"float": "x <= 0 ? expm1(x * input_scale) * alpha * scale : x * scale"},
-   grad={"self": "elu_backward(grad, self, alpha, scale, input_scale)"},
-   variants="function inplace", where="_fused",
-   reference=lambda x, a=1, s=1, i=1: _np().where(x <= 0, a * s * _np().expm1(_np().minimum(x * i, 0)), s * x),
-   doc="Exponential linear unit.")
+op(
+    "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    scalar={"float": "x <= 0 ? expm1(x * input_scale) * alpha * scale : x * scale"},
+    grad={"self": "elu_backward(grad, self, alpha, scale, input_scale)"},
+    variants="function inplace",
+    where="_fused",
+    reference=lambda x, a=1, s=1, i=1: _np().where(x <= 0, a * s * _np().expm1(_np().minimum(x * i, 0)), s * x),
+    doc="Exponential linear unit.",
+)
 
-op("aten::elu_backward(Tensor grad_output, Tensor self, Scalar alpha, Scalar scale, Scalar input_scale) -> Tensor",
-   scalar={"float": "y <= 0 ? x * input_scale * alpha * scale * exp(y * input_scale) : x * scale"},
-   grad={"grad_output": "elu_backward(grad, self, alpha, scale, input_scale)",
-         "self": lambda grad, grad_output, self, alpha, scale, input_scale: _elu_second(
-             grad * grad_output, self, alpha, scale, input_scale)},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), 1.5, 1.0, 1.0)],
-   doc="Derivative of elu.")
+op(
+    "aten::elu_backward(Tensor grad_output, Tensor self, Scalar alpha, Scalar scale, Scalar input_scale) -> Tensor",
+    scalar={"float": "y <= 0 ? x * input_scale * alpha * scale * exp(y * input_scale) : x * scale"},
+    grad={
+        "grad_output": "elu_backward(grad, self, alpha, scale, input_scale)",
+        "self": lambda grad, grad_output, self, alpha, scale, input_scale: _elu_second(
+            grad * grad_output, self, alpha, scale, input_scale
+        ),
+    },
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), 1.5, 1.0, 1.0)],
+    doc="Derivative of elu.",
+)
 
 
 def _elu_second(grad, self, alpha, scale, input_scale):
@@ -143,32 +208,46 @@ def _elu_second(grad, self, alpha, scale, input_scale):
     return grad * fused.where(self < 0, curve, 0)
 
 
-op("aten::elu.functional(Tensor self, Scalar alpha=1.0, bool inplace=False) -> Tensor",
-   types="float",
-   compose=lambda self, alpha, inplace: (fused.elu_ if inplace else fused.elu)(self, alpha), variants="function",
-   where="nn.functional", samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
-   reference=lambda x, a=1: _np().where(x <= 0, a * _np().expm1(_np().minimum(x, 0)), x),
-   doc="x where positive, else alpha * (exp(x) - 1).")
+op(
+    "aten::elu.functional(Tensor self, Scalar alpha=1.0, bool inplace=False) -> Tensor",
+    types="float",
+    compose=lambda self, alpha, inplace: (fused.elu_ if inplace else fused.elu)(self, alpha),
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
+    reference=lambda x, a=1: _np().where(x <= 0, a * _np().expm1(_np().minimum(x, 0)), x),
+    doc="x where positive, else alpha * (exp(x) - 1).",
+)
 
 _ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
-op("aten::selu(Tensor self) -> Tensor",
-   scalar={"float": "x <= 0 ? expm1(x) * 1.7580993408473768 : x * 1.0507009873554805"},
-   grad={"self": lambda grad, self: fused.elu_backward(grad, self, _ALPHA, _SCALE, 1)},
-   variants="function inplace function_", where=". nn.functional",
-   reference=lambda x: _SCALE * _np().where(x <= 0, _ALPHA * _np().expm1(_np().minimum(x, 0)), x),
-   doc="elu with the constants of self-normalising networks (Klambauer et al., 2017).")
+op(
+    "aten::selu(Tensor self) -> Tensor",
+    scalar={"float": "x <= 0 ? expm1(x) * 1.7580993408473768 : x * 1.0507009873554805"},
+    grad={"self": lambda grad, self: fused.elu_backward(grad, self, _ALPHA, _SCALE, 1)},
+    variants="function inplace function_",
+    where=". nn.functional",
+    reference=lambda x: _SCALE * _np().where(x <= 0, _ALPHA * _np().expm1(_np().minimum(x, 0)), x),
+    doc="elu with the constants of self-normalising networks (Klambauer et al., 2017).",
+)
 
-op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-   compose=lambda self, alpha: _celu(self, alpha), types="float", variants="function inplace function_", where=". nn.functional",
-   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
-   errors=[(lambda: _celu(None, 0), RuntimeError, "ZeroDivisionError: alpha cannot be 0 for CELU")],
-   doc="x where positive, else alpha * (exp(x / alpha) - 1).")
+op(
+    "aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    compose=lambda self, alpha: _celu(self, alpha),
+    types="float",
+    variants="function inplace function_",
+    where=". nn.functional",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
+    errors=[(lambda: _celu(None, 0), RuntimeError, "ZeroDivisionError: alpha cannot be 0 for CELU")],
+    doc="x where positive, else alpha * (exp(x / alpha) - 1).",
+)
 
 
 def _celu(self, alpha):
     if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU: celu() divides by it. Use relu() for the limit.")
+        raise RuntimeError(
+            "ZeroDivisionError: alpha cannot be 0 for CELU: celu() divides by it. Use relu() for the limit."
+        )
     return fused.elu(self, alpha, 1, 1 / alpha)
 
 
@@ -191,23 +270,39 @@ def _gelu_samples(make):
         yield Sample(make(0, 2), approximate=approximate)
 
 
-op("aten::gelu(Tensor self, *, str approximate='none') -> Tensor",
-   scalar={"float": {"approximate == 0": "0.5 * x * (1.0 + erf(x * 0.70710678118654752))", "else": "gelu_tanh(x)"}},
-   choices={"approximate": "none tanh"},
-   grad={"self": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate)},
-   variants="function", where="nn.functional", reference=_gelu_reference, samples=_gelu_samples,
-   errors=[(lambda: fused.gelu(_tensor([1.0]), approximate="x"), RuntimeError, "approximate argument must be either")],
-   doc="x times the normal distribution function of x, exactly or by a formula with tanh (Hendrycks and Gimpel, 2016).")
+op(
+    "aten::gelu(Tensor self, *, str approximate='none') -> Tensor",
+    scalar={"float": {"approximate == 0": "0.5 * x * (1.0 + erf(x * 0.70710678118654752))", "else": "gelu_tanh(x)"}},
+    choices={"approximate": "none tanh"},
+    grad={"self": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate)},
+    variants="function",
+    where="nn.functional",
+    reference=_gelu_reference,
+    samples=_gelu_samples,
+    errors=[(lambda: fused.gelu(_tensor([1.0]), approximate="x"), RuntimeError, "approximate argument must be either")],
+    doc="x times the normal distribution function of x, exactly or by a formula with tanh "
+    "(Hendrycks and Gimpel, 2016).",
+)
 
-op("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-   scalar={"float": {"approximate == 0": "x * (0.5 * (1.0 + erf(y * 0.70710678118654752)) "
-                                         "+ y * 0.3989422804014327 * exp(-0.5 * y * y))",
-                     "else": "x * gelu_tanh_slope(y)"}},
-   choices={"approximate": "none tanh"},
-   grad={"grad_output": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate),
-         "self": lambda grad, grad_output, self, approximate: grad * grad_output * _gelu_second(self, approximate)},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), approximate=a) for a in ("none", "tanh")],
-   doc="Derivative of gelu.")
+op(
+    "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    scalar={
+        "float": {
+            "approximate == 0": "x * (0.5 * (1.0 + erf(y * 0.70710678118654752)) "
+            "+ y * 0.3989422804014327 * exp(-0.5 * y * y))",
+            "else": "x * gelu_tanh_slope(y)",
+        }
+    },
+    choices={"approximate": "none tanh"},
+    grad={
+        "grad_output": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate),
+        "self": lambda grad, grad_output, self, approximate: grad * grad_output * _gelu_second(self, approximate),
+    },
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), approximate=a) for a in ("none", "tanh")],
+    doc="Derivative of gelu.",
+)
 
 
 def _tensor(values):
@@ -225,17 +320,27 @@ def _gelu_second(x, approximate):
     return (1 - t * t) * (slope + 0.5 * x * (bend - 2 * t * slope * slope))
 
 
-op("aten::silu(Tensor self) -> Tensor",
-   scalar={"float": "x * sigmoid(x)"}, grad={"self": "silu_backward(grad, self)"},
-   variants="function inplace", where="nn.functional", reference=lambda x: x * _sigmoid(x),
-   doc="x * sigmoid(x).")
+op(
+    "aten::silu(Tensor self) -> Tensor",
+    scalar={"float": "x * sigmoid(x)"},
+    grad={"self": "silu_backward(grad, self)"},
+    variants="function inplace",
+    where="nn.functional",
+    reference=lambda x: x * _sigmoid(x),
+    doc="x * sigmoid(x).",
+)
 
-op("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-   scalar={"float": "silu_slope(x, y)"},
-   grad={"grad_output": "silu_backward(grad, self)",
-         "self": lambda grad, grad_output, self: grad * grad_output * _silu_second(self)},
-   variants="function", where="_fused",
-   doc="Derivative of silu.")
+op(
+    "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "silu_slope(x, y)"},
+    grad={
+        "grad_output": "silu_backward(grad, self)",
+        "self": lambda grad, grad_output, self: grad * grad_output * _silu_second(self),
+    },
+    variants="function",
+    where="_fused",
+    doc="Derivative of silu.",
+)
 
 
 def _silu_second(x):
@@ -243,17 +348,27 @@ def _silu_second(x):
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
-op("aten::mish(Tensor self) -> Tensor",
-   scalar={"float": "x * tanh(softplus(x))"}, grad={"self": "mish_backward(grad, self)"},
-   variants="function inplace", where="nn.functional", reference=lambda x: x * _np().tanh(_np().log1p(_np().exp(x))),
-   doc="x * tanh(softplus(x)) (Misra, 2019).")
+op(
+    "aten::mish(Tensor self) -> Tensor",
+    scalar={"float": "x * tanh(softplus(x))"},
+    grad={"self": "mish_backward(grad, self)"},
+    variants="function inplace",
+    where="nn.functional",
+    reference=lambda x: x * _np().tanh(_np().log1p(_np().exp(x))),
+    doc="x * tanh(softplus(x)) (Misra, 2019).",
+)
 
-op("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor",
-   scalar={"float": "mish_slope(x, y)"},
-   grad={"grad_output": "mish_backward(grad, self)",
-         "self": lambda grad, grad_output, self: grad * grad_output * _mish_second(self)},
-   variants="function", where="_fused",
-   doc="Derivative of mish.")
+op(
+    "aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "mish_slope(x, y)"},
+    grad={
+        "grad_output": "mish_backward(grad, self)",
+        "self": lambda grad, grad_output, self: grad * grad_output * _mish_second(self),
+    },
+    variants="function",
+    where="_fused",
+    doc="Derivative of mish.",
+)
 
 
 def _mish_second(x):
@@ -262,19 +377,31 @@ def _mish_second(x):
     return (1 - t * t) * s * (2 + x * ((1 - s) - 2 * t * s))
 
 
-op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-   scalar={"float": "x * beta > threshold ? x : log1p(exp(x * beta)) / beta"},
-   grad={"self": "softplus_backward(grad, self, beta, threshold)"},
-   variants="function", where="nn.functional", samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 2, 3)],
-   reference=lambda x, b=1, t=20: _np().where(x * b > t, x, _np().log1p(_np().exp(x * b)) / b),
-   doc="log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold.")
+op(
+    "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    scalar={"float": "x * beta > threshold ? x : log1p(exp(x * beta)) / beta"},
+    grad={"self": "softplus_backward(grad, self, beta, threshold)"},
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 2, 3)],
+    reference=lambda x, b=1, t=20: _np().where(x * b > t, x, _np().log1p(_np().exp(x * b)) / b),
+    doc="log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold.",
+)
 
-op("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
-   scalar={"float": "y * beta > threshold ? x : x * sigmoid(y * beta)"},
-   grad={"grad_output": "softplus_backward(grad, self, beta, threshold)",
-         "self": lambda grad, grad_output, self, beta, threshold: _softplus_second(grad * grad_output, self, beta, threshold)},
-   variants="function", where="_fused", samples=lambda make: [Sample(make(3, 4), make(3, 4), 1, 20)],
-   doc="Derivative of softplus.")
+op(
+    "aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    scalar={"float": "y * beta > threshold ? x : x * sigmoid(y * beta)"},
+    grad={
+        "grad_output": "softplus_backward(grad, self, beta, threshold)",
+        "self": lambda grad, grad_output, self, beta, threshold: _softplus_second(
+            grad * grad_output, self, beta, threshold
+        ),
+    },
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), 1, 20)],
+    doc="Derivative of softplus.",
+)
 
 
 def _softplus_second(grad, x, beta, threshold):
@@ -282,59 +409,95 @@ def _softplus_second(grad, x, beta, threshold):
     return fused.where(x * beta >= threshold, 0, grad * (s * (1 - s) * beta))
 
 
-op("aten::logsigmoid(Tensor self) -> Tensor",
-   scalar={"float": "(x < 0 ? x : 0) - log1p(exp(-fabs(x)))"},
-   grad={"self": lambda grad, self: grad * (-self).sigmoid()},
-   variants="function", where="nn.functional", reference=lambda x: -_np().log1p(_np().exp(-x)),
-   doc="log(sigmoid(x)) without overflow.")
+op(
+    "aten::logsigmoid(Tensor self) -> Tensor",
+    scalar={"float": "(x < 0 ? x : 0) - log1p(exp(-fabs(x)))"},
+    grad={"self": lambda grad, self: grad * (-self).sigmoid()},
+    variants="function",
+    where="nn.functional",
+    reference=lambda x: -_np().log1p(_np().exp(-x)),
+    doc="log(sigmoid(x)) without overflow.",
+)
 
-op("aten::softsign(Tensor self) -> Tensor",
-   scalar={"float": "x / (1 + fabs(x))"}, promote="float", grad={"self": lambda grad, self: grad / (1 + self.abs()).square()},
-   variants="function", where="nn.functional", reference=lambda x: x / (1 + abs(x)),
-   doc="x / (1 + |x|).")
+op(
+    "aten::softsign(Tensor self) -> Tensor",
+    scalar={"float": "x / (1 + fabs(x))"},
+    promote="float",
+    grad={"self": lambda grad, self: grad / (1 + self.abs()).square()},
+    variants="function",
+    where="nn.functional",
+    reference=lambda x: x / (1 + abs(x)),
+    doc="x / (1 + |x|).",
+)
 
-op("aten::tanhshrink(Tensor self) -> Tensor",
-   scalar={"float": "x - tanh(x)"}, promote="float", grad={"self": lambda grad, self: grad * self.tanh().square()},
-   variants="function", where="nn.functional", reference=lambda x: x - _np().tanh(x),
-   doc="x - tanh(x).")
+op(
+    "aten::tanhshrink(Tensor self) -> Tensor",
+    scalar={"float": "x - tanh(x)"},
+    promote="float",
+    grad={"self": lambda grad, self: grad * self.tanh().square()},
+    variants="function",
+    where="nn.functional",
+    reference=lambda x: x - _np().tanh(x),
+    doc="x - tanh(x).",
+)
 
-op("aten::hardsigmoid(Tensor self) -> Tensor",
-   scalar={"float": "(x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
-   grad={"self": lambda grad, self: fused.hardtanh_backward(grad, self, -3, 3) / 6},
-   variants="function inplace", where="nn.functional", reference=lambda x: _np().clip(x + 3, 0, 6) / 6,
-   doc="min(max(x + 3, 0), 6) / 6.")
+op(
+    "aten::hardsigmoid(Tensor self) -> Tensor",
+    scalar={"float": "(x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
+    grad={"self": lambda grad, self: fused.hardtanh_backward(grad, self, -3, 3) / 6},
+    variants="function inplace",
+    where="nn.functional",
+    reference=lambda x: _np().clip(x + 3, 0, 6) / 6,
+    doc="min(max(x + 3, 0), 6) / 6.",
+)
 
-op("aten::hardswish(Tensor self) -> Tensor",
-   scalar={"float": "x * (x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
-   grad={"self": "hardswish_backward(grad, self)"},
-   variants="function inplace", where="nn.functional", reference=lambda x: x * _np().clip(x + 3, 0, 6) / 6,
-   doc="x * hardsigmoid(x) (Howard et al., 2019).")
+op(
+    "aten::hardswish(Tensor self) -> Tensor",
+    scalar={"float": "x * (x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
+    grad={"self": "hardswish_backward(grad, self)"},
+    variants="function inplace",
+    where="nn.functional",
+    reference=lambda x: x * _np().clip(x + 3, 0, 6) / 6,
+    doc="x * hardsigmoid(x) (Howard et al., 2019).",
+)
 
-op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
-   scalar={"float": "y <= -3 ? 0 : y < 3 ? x * (y / 3 + 0.5) : x"},
-   grad={"grad_output": "hardswish_backward(grad, self)",
-         "self": lambda grad, grad_output, self: fused.hardtanh_backward(grad * grad_output, self, -3, 3) / 3},
-   variants="function", where="_fused",
-   doc="Derivative of hardswish.")
+op(
+    "aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "y <= -3 ? 0 : y < 3 ? x * (y / 3 + 0.5) : x"},
+    grad={
+        "grad_output": "hardswish_backward(grad, self)",
+        "self": lambda grad, grad_output, self: fused.hardtanh_backward(grad * grad_output, self, -3, 3) / 3,
+    },
+    variants="function",
+    where="_fused",
+    doc="Derivative of hardswish.",
+)
 
 
 def _glu(self, dim):
     if self.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not self.dtype.is_floating_point:
-        raise NotImplementedError(f"\"glu\" not implemented for {self.dtype}: convert the argument first, for example with .float()")
+        raise NotImplementedError(
+            f'"glu" not implemented for {self.dtype}: convert the argument first, for example with .float()'
+        )
     if self.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
     half = self.shape[dim] // 2
     return self.narrow(dim, 0, half) * self.narrow(dim, half, half).sigmoid()
 
 
-op("aten::glu(Tensor self, int dim=-1) -> Tensor",
-   compose=_glu, types="float", variants="function", where="nn.functional",
-   samples=lambda make: [Sample(make(3, 4)), Sample(make(4, 3), 0), Sample(make(2, 3, 6), dim=-1)],
-   reference=lambda x, dim=-1: _np().split(x, 2, dim)[0] * _sigmoid(_np().split(x, 2, dim)[1]),
-   errors=[(lambda: fused.glu(_tensor([1.0, 2.0, 3.0])), RuntimeError, "Halving dimension must be even")],
-   doc="First half of dimension dim times the sigmoid of the second half.")
+op(
+    "aten::glu(Tensor self, int dim=-1) -> Tensor",
+    compose=_glu,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(4, 3), 0), Sample(make(2, 3, 6), dim=-1)],
+    reference=lambda x, dim=-1: _np().split(x, 2, dim)[0] * _sigmoid(_np().split(x, 2, dim)[1]),
+    errors=[(lambda: fused.glu(_tensor([1.0, 2.0, 3.0])), RuntimeError, "Halving dimension must be even")],
+    doc="First half of dimension dim times the sigmoid of the second half.",
+)
 
 for _name in ("relu", "relu6"):
     _with_inplace(_name, "int float", "")

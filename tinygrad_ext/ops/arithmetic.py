@@ -4,10 +4,14 @@ from tinygrad_ext.ops.fused import conj, fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-_NO_BOOL_SUB = {"bool": "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-                "the `~` or `logical_not()` operator instead."}
-_NO_BOOL_NEG = {"bool": "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-                "`~` or `logical_not()` operator instead."}
+_NO_BOOL_SUB = {
+    "bool": "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+    "use the `~` or `logical_not()` operator instead."
+}
+_NO_BOOL_NEG = {
+    "bool": "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+    "the `~` or `logical_not()` operator instead."
+}
 
 
 def _scaled(grad, alpha):
@@ -41,58 +45,102 @@ def _tensor(values, **options):
 
 # ---- sum, difference, product --------------------------------------------------------------------------------------
 
-op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   scalar={"int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"}, "bool": "x | ((alpha != 0) & y)"},
-   grad={"self": "grad", "other": lambda grad, alpha: _scaled(grad, alpha)},
-   operator="add", numbers="self other", samples=_with_alpha,
-   reference=lambda x, y, alpha=1: x + y if alpha == 1 else x + alpha * y,
-   errors=[(lambda: _tensor([1]).add(1, alpha=1.5), RuntimeError, "alpha must not be a floating point number"),
-           (lambda: _tensor([1]).add(1, alpha=True), RuntimeError, "Boolean alpha only supported"),
-           (lambda: _tensor([1, 2]).add(_tensor([1, 2, 3])), RuntimeError, "must match the size")],
-   doc="self + alpha * other, element by element, with broadcasting.")
+op(
+    "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar={
+        "int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"},
+        "bool": "x | ((alpha != 0) & y)",
+    },
+    grad={"self": "grad", "other": lambda grad, alpha: _scaled(grad, alpha)},
+    operator="add",
+    numbers="self other",
+    samples=_with_alpha,
+    reference=lambda x, y, alpha=1: x + y if alpha == 1 else x + alpha * y,
+    errors=[
+        (lambda: _tensor([1]).add(1, alpha=1.5), RuntimeError, "alpha must not be a floating point number"),
+        (lambda: _tensor([1]).add(1, alpha=True), RuntimeError, "Boolean alpha only supported"),
+        (lambda: _tensor([1, 2]).add(_tensor([1, 2, 3])), RuntimeError, "must match the size"),
+    ],
+    doc="self + alpha * other, element by element, with broadcasting.",
+)
 
-op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   scalar={"int float half complex": {"alpha == 1": "x - y", "else": "x - alpha * y"}},
-   grad={"self": "grad", "other": lambda grad, alpha: -_scaled(grad, alpha)},
-   operator="sub", numbers="self other", aliases="subtract", refuses=_NO_BOOL_SUB, samples=_with_alpha,
-   reference=lambda x, y, alpha=1: x - y if alpha == 1 else x - alpha * y,
-   errors=[(lambda: _tensor([True]) - True, RuntimeError, "with a bool tensor is not supported")],
-   doc="self - alpha * other, element by element, with broadcasting.")
+op(
+    "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar={"int float half complex": {"alpha == 1": "x - y", "else": "x - alpha * y"}},
+    grad={"self": "grad", "other": lambda grad, alpha: -_scaled(grad, alpha)},
+    operator="sub",
+    numbers="self other",
+    aliases="subtract",
+    refuses=_NO_BOOL_SUB,
+    samples=_with_alpha,
+    reference=lambda x, y, alpha=1: x - y if alpha == 1 else x - alpha * y,
+    errors=[(lambda: _tensor([True]) - True, RuntimeError, "with a bool tensor is not supported")],
+    doc="self - alpha * other, element by element, with broadcasting.",
+)
 
-op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   scalar={"int float half complex": {"alpha == 1": "y - x", "else": "y - alpha * x"}},
-   grad={"self": lambda grad, alpha: -_scaled(grad, alpha), "other": "grad"},
-   numbers="other", variants="function", refuses=_NO_BOOL_SUB, samples=_with_alpha,
-   reference=lambda x, y, alpha=1: y - x if alpha == 1 else y - alpha * x,
-   errors=[(lambda: 1 - _tensor([True]), RuntimeError, "with a bool tensor is not supported")],
-   doc="other - alpha * self: subtraction with the operands exchanged.")
+op(
+    "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar={"int float half complex": {"alpha == 1": "y - x", "else": "y - alpha * x"}},
+    grad={"self": lambda grad, alpha: -_scaled(grad, alpha), "other": "grad"},
+    numbers="other",
+    variants="function",
+    refuses=_NO_BOOL_SUB,
+    samples=_with_alpha,
+    reference=lambda x, y, alpha=1: y - x if alpha == 1 else y - alpha * x,
+    errors=[(lambda: 1 - _tensor([True]), RuntimeError, "with a bool tensor is not supported")],
+    doc="other - alpha * self: subtraction with the operands exchanged.",
+)
 
-op("aten::__rsub__(Tensor self, Tensor other) -> Tensor",
-   scalar={"int float half complex": "y - x"},
-   grad={"self": "neg(grad)", "other": "grad"},
-   operator="rsub", numbers="other", variants="method", refuses=_NO_BOOL_SUB, reference=lambda x, y: y - x,
-   doc="What `other - self` calls when other is no tensor.")
+op(
+    "aten::__rsub__(Tensor self, Tensor other) -> Tensor",
+    scalar={"int float half complex": "y - x"},
+    grad={"self": "neg(grad)", "other": "grad"},
+    operator="rsub",
+    numbers="other",
+    variants="method",
+    refuses=_NO_BOOL_SUB,
+    reference=lambda x, y: y - x,
+    doc="What `other - self` calls when other is no tensor.",
+)
 
-op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-   scalar={"int float half complex": "x * y", "bool": "x & y"},
-   grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
-   operator="mul", numbers="self other", aliases="multiply", reference="numpy.multiply",
-   doc="Product, element by element, with broadcasting.")
+op(
+    "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar={"int float half": "x * y", "complex": "TIMES(x, y)", "bool": "x & y"},
+    grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
+    operator="mul",
+    numbers="self other",
+    aliases="multiply",
+    reference="numpy.multiply",
+    doc="Product, element by element, with broadcasting.",
+)
 
-op("aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
-   scalar={"float half": "x * y", "complex": "x * conj(y)"},
-   grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
-   numbers="factor", variants="function", where="_fused",
-   doc="The gradient times the conjugate of the other factor: the derivative of a product.")
+op(
+    "aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
+    scalar={"float half": "x * y", "complex": "x * conj(y)"},
+    grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
+    numbers="factor",
+    variants="function",
+    where="_fused",
+    doc="The gradient times the conjugate of the other factor: the derivative of a product.",
+)
 
 # ---- quotient ------------------------------------------------------------------------------------------------------
 
-op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
-   scalar={"float half complex": "x / y"}, promote="float",
-   grad={"self": lambda grad, other: grad / conj(other),
-         "other": lambda grad, self, other: -grad * conj((self / other) / other)},
-   operator="truediv", numbers="self other", aliases="divide true_divide", samples=_divisors, reference="numpy.true_divide",
-   doc="Quotient, element by element, with broadcasting; integers give floating results.")
+op(
+    "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar={"float half complex": "x / y"},
+    promote="float",
+    grad={
+        "self": lambda grad, other: grad / conj(other),
+        "other": lambda grad, self, other: -grad * conj((self / other) / other),
+    },
+    operator="truediv",
+    numbers="self other",
+    aliases="divide true_divide",
+    samples=_divisors,
+    reference="numpy.true_divide",
+    doc="Quotient, element by element, with broadcasting; integers give floating results.",
+)
 
 
 def _div_mode(self, other, rounding_mode):
@@ -115,96 +163,173 @@ def _rounded_reference(x, y, rounding_mode):
     return numpy.trunc(numpy.true_divide(x, y)).astype(numpy.result_type(x, y))
 
 
-op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-   compose=_div_mode, types="int float", numbers="self other", aliases="divide", variants="function method inplace out", samples=_rounded,
-   reference=_rounded_reference,
-   errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
-   doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers when rounded.")
+op(
+    "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    compose=_div_mode,
+    types="int float",
+    numbers="self other",
+    aliases="divide",
+    variants="function method inplace out",
+    samples=_rounded,
+    reference=_rounded_reference,
+    errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
+    doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers "
+    "when rounded.",
+)
 
-op("aten::div_trunc(Tensor self, Tensor other) -> Tensor",
-   scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
-   grad={"self": zeros, "other": zeros},
-   numbers="self other", variants="function", where="_fused", samples=_divisors,
-   doc="Quotient rounded to zero.")
+op(
+    "aten::div_trunc(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
+    grad={"self": zeros, "other": zeros},
+    numbers="self other",
+    variants="function",
+    where="_fused",
+    samples=_divisors,
+    doc="Quotient rounded to zero.",
+)
 
-op("aten::floor_divide(Tensor self, Tensor other) -> Tensor",
-   scalar={"int": "FLOOR_DIV(x, y)", "float half": "floor_div(x, y)"},
-   grad={"self": zeros, "other": zeros},
-   operator="floordiv", numbers="self other", samples=_divisors, reference="numpy.floor_divide",
-   errors=[(lambda: _tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
-   doc="Quotient rounded down.")
+op(
+    "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "FLOOR_DIV(x, y)", "float half": "floor_div(x, y)"},
+    grad={"self": zeros, "other": zeros},
+    operator="floordiv",
+    numbers="self other",
+    samples=_divisors,
+    reference="numpy.floor_divide",
+    errors=[(lambda: _tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
+    doc="Quotient rounded down.",
+)
 
-op("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-   scalar={"int": "FLOOR_MOD(x, y)", "float half": "floor_mod(x, y)"},
-   grad={"self": "grad", "other": lambda grad, self, other: -grad * fused.floor_divide(self, other)},
-   operator="mod", numbers="self other", samples=_divisors, reference="numpy.remainder",
-   errors=[(lambda: _tensor([1]) % 0, RuntimeError, "ZeroDivisionError")],
-   doc="Remainder of the quotient rounded down: it has the divisor's sign.")
+op(
+    "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "FLOOR_MOD(x, y)", "float half": "floor_mod(x, y)"},
+    grad={"self": "grad", "other": lambda grad, self, other: -grad * fused.floor_divide(self, other)},
+    operator="mod",
+    numbers="self other",
+    samples=_divisors,
+    reference="numpy.remainder",
+    errors=[(lambda: _tensor([1]) % 0, RuntimeError, "ZeroDivisionError")],
+    doc="Remainder of the quotient rounded down: it has the divisor's sign.",
+)
 
-op("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-   scalar={"int": "TRUNC_MOD(x, y)", "float half": "fmod(x, y)"},
-   grad={"self": "grad", "other": lambda grad, self, other: -grad * fused.div_trunc(self, other)},
-   numbers="other", samples=_divisors, reference="numpy.fmod",
-   errors=[(lambda: _tensor([1]).fmod(0), RuntimeError, "ZeroDivisionError")],
-   doc="Remainder of the quotient rounded to zero: it has the dividend's sign.")
+op(
+    "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "TRUNC_MOD(x, y)", "float half": "fmod(x, y)"},
+    grad={"self": "grad", "other": lambda grad, self, other: -grad * fused.div_trunc(self, other)},
+    numbers="other",
+    samples=_divisors,
+    reference="numpy.fmod",
+    errors=[(lambda: _tensor([1]).fmod(0), RuntimeError, "ZeroDivisionError")],
+    doc="Remainder of the quotient rounded to zero: it has the dividend's sign.",
+)
 
 # ---- operators whose left operand is a number ----------------------------------------------------------------------
 
-op("aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
-   scalar={"float half complex": "y / x"}, promote="float",
-   grad={"self": lambda grad, self, other: -grad * conj((other / self) / self),
-         "other": lambda grad, self: grad / conj(self)},
-   operator="rtruediv", numbers="other", variants="method", aliases="__rtruediv__", domain=(1, 5),
-   reference=lambda x, y: y / x,
-   doc="What `other / self` calls when other is no tensor.")
+op(
+    "aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
+    scalar={"float half complex": "y / x"},
+    promote="float",
+    grad={
+        "self": lambda grad, self, other: -grad * conj((other / self) / self),
+        "other": lambda grad, self: grad / conj(self),
+    },
+    operator="rtruediv",
+    numbers="other",
+    variants="method",
+    aliases="__rtruediv__",
+    domain=(1, 5),
+    reference=lambda x, y: y / x,
+    doc="What `other / self` calls when other is no tensor.",
+)
 
-op("aten::__rfloordiv__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.floor_divide(other, self), operator="rfloordiv", numbers="other", variants="method",
-   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y // x,
-   doc="What `other // self` calls when other is no tensor.")
+op(
+    "aten::__rfloordiv__(Tensor self, Tensor other) -> Tensor",
+    compose=lambda self, other: fused.floor_divide(other, self),
+    operator="rfloordiv",
+    numbers="other",
+    variants="method",
+    types="int float",
+    domain=(1, 5),
+    samples=lambda make: [Sample(make(3, 4), 7)],
+    reference=lambda x, y: y // x,
+    doc="What `other // self` calls when other is no tensor.",
+)
 
-op("aten::__rmod__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: fused.remainder(other, self), operator="rmod", numbers="other", variants="method",
-   types="int float", domain=(1, 5), samples=lambda make: [Sample(make(3, 4), 7)], reference=lambda x, y: y % x,
-   doc="What `other % self` calls when other is no tensor.")
+op(
+    "aten::__rmod__(Tensor self, Tensor other) -> Tensor",
+    compose=lambda self, other: fused.remainder(other, self),
+    operator="rmod",
+    numbers="other",
+    variants="method",
+    types="int float",
+    domain=(1, 5),
+    samples=lambda make: [Sample(make(3, 4), 7)],
+    reference=lambda x, y: y % x,
+    doc="What `other % self` calls when other is no tensor.",
+)
 
 # ---- one operand ---------------------------------------------------------------------------------------------------
 
-op("aten::neg(Tensor self) -> Tensor",
-   scalar={"int": "NEGATE(x)", "float half complex": "-x"},
-   grad={"self": "neg(grad)"},
-   operator="neg", aliases="negative", refuses=_NO_BOOL_NEG, reference="numpy.negative",
-   errors=[(lambda: -_tensor([True]), RuntimeError, "on a bool tensor is not supported")],
-   doc="Each element with the other sign; unsigned integers wrap.")
+op(
+    "aten::neg(Tensor self) -> Tensor",
+    scalar={"int": "NEGATE(x)", "float half complex": "-x"},
+    grad={"self": "neg(grad)"},
+    operator="neg",
+    aliases="negative",
+    refuses=_NO_BOOL_NEG,
+    reference="numpy.negative",
+    errors=[(lambda: -_tensor([True]), RuntimeError, "on a bool tensor is not supported")],
+    doc="Each element with the other sign; unsigned integers wrap.",
+)
 
-op("aten::abs(Tensor self) -> Tensor",
-   scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "cabs(x)"}, returns="real",
-   grad={"self": lambda grad, self: grad * self.sgn()},
-   operator="abs", aliases="absolute", reference="numpy.absolute",
-   doc="Distance of each element from zero; real for complex elements. The derivative at zero is zero.")
+op(
+    "aten::abs(Tensor self) -> Tensor",
+    scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "cabs(x)"},
+    returns="real",
+    grad={"self": lambda grad, self: grad * self.sgn()},
+    operator="abs",
+    aliases="absolute",
+    reference="numpy.absolute",
+    doc="Distance of each element from zero; real for complex elements. The derivative at zero is zero.",
+)
+
 
 def _positive(self):
     if self.dtype.name == "bool":
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported: positive() takes numbers. Convert it first, "
-                           "for example with .int().")
+        raise RuntimeError(
+            "The `+` operator, on a bool tensor is not supported: positive() takes numbers. Convert it first, "
+            "for example with .int()."
+        )
     return self
 
 
-op("aten::positive(Tensor self) -> Tensor",
-   compose=_positive, types="int float half complex", samples=lambda make: [Sample(make(3, 4)), Sample(make(0))], operator="pos", reference="numpy.positive",
-   errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
-   doc="The tensor itself.")
+op(
+    "aten::positive(Tensor self) -> Tensor",
+    compose=_positive,
+    types="int float half complex",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(0))],
+    operator="pos",
+    reference="numpy.positive",
+    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
+    doc="The tensor itself.",
+)
 
-op("aten::sign(Tensor self) -> Tensor", variants="function method inplace out",
-   scalar={"int float": "(x > 0) - (x < 0)", "bool": "x"},
-   grad={"self": zeros}, 
-   reference=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != bool else x,
-   doc="-1, 0 or 1, by each element's sign; 0 for NaN.")
+op(
+    "aten::sign(Tensor self) -> Tensor",
+    variants="function method inplace out",
+    scalar={"int float": "(x > 0) - (x < 0)", "bool": "x"},
+    grad={"self": zeros},
+    reference=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != bool else x,
+    doc="-1, 0 or 1, by each element's sign; 0 for NaN.",
+)
 
-op("aten::sgn(Tensor self) -> Tensor", variants="function method inplace out",
-   scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
-   grad={"self": lambda grad, self: _sgn_grad(grad, self)},
-   doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.")
+op(
+    "aten::sgn(Tensor self) -> Tensor",
+    variants="function method inplace out",
+    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
+    grad={"self": lambda grad, self: _sgn_grad(grad, self)},
+    doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.",
+)
 
 
 def _sgn_grad(grad, self):
@@ -215,49 +340,70 @@ def _sgn_grad(grad, self):
     return ((grad - (grad * unit.conj()).real * unit) * (unit != 0)) / size
 
 
-op("aten::reciprocal(Tensor self) -> Tensor",
-   scalar={"float half complex": "1 / x"}, promote="float",
-   grad={"self": lambda grad, result: -grad * conj(result * result)},
-   domain=(0.5, 4), reference=lambda x: 1.0 / x if x.dtype.kind in "iub" else 1 / x,
-   doc="1 / self.")
+op(
+    "aten::reciprocal(Tensor self) -> Tensor",
+    scalar={"float half complex": "1 / x"},
+    promote="float",
+    grad={"self": lambda grad, result: -grad * conj(result * result)},
+    domain=(0.5, 4),
+    reference=lambda x: 1.0 / x if x.dtype.kind in "iub" else 1 / x,
+    doc="1 / self.",
+)
 
-op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
-   grad={"self": "grad",
-         "tensor1": lambda grad, tensor2, value: grad * _scaled(tensor2, value),
-         "tensor2": lambda grad, tensor1, value: grad * _scaled(tensor1, value)},
-   reference=lambda x, y, z, value=1: x + value * y * z,
-   errors=[(lambda: _tensor([1]).addcmul(_tensor([1]), _tensor([1]), value=0.5), RuntimeError, "value must not be")],
-   doc="self + value * tensor1 * tensor2, element by element.")
+op(
+    "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
+    grad={
+        "self": "grad",
+        "tensor1": lambda grad, tensor2, value: grad * _scaled(tensor2, value),
+        "tensor2": lambda grad, tensor1, value: grad * _scaled(tensor1, value),
+    },
+    reference=lambda x, y, z, value=1: x + value * y * z,
+    errors=[(lambda: _tensor([1]).addcmul(_tensor([1]), _tensor([1]), value=0.5), RuntimeError, "value must not be")],
+    doc="self + value * tensor1 * tensor2, element by element.",
+)
 
-op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   scalar={"float": {"value == 1": "x + y / z", "else": "x + value * y / z"}}, domain=((-4, 4), (-4, 4), (0.5, 4)),
-   grad={"self": "grad",
-         "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
-         "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2))},
-   reference=lambda x, y, z, value=1: x + value * y / z,
-   errors=[(lambda: _tensor([1]).addcdiv(_tensor([1]), _tensor([1])), RuntimeError, "Integer division with addcdiv")],
-   refuses={"int": "Integer division with addcdiv is no longer supported. Convert the operands to floating tensors, or compose "
-                   "it of div(rounding_mode='trunc') and add."},
-   doc="self + value * tensor1 / tensor2, element by element, for floating tensors.")
+op(
+    "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    scalar={"float": {"value == 1": "x + y / z", "else": "x + value * y / z"}},
+    domain=((-4, 4), (-4, 4), (0.5, 4)),
+    grad={
+        "self": "grad",
+        "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
+        "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
+    },
+    reference=lambda x, y, z, value=1: x + value * y / z,
+    errors=[(lambda: _tensor([1]).addcdiv(_tensor([1]), _tensor([1])), RuntimeError, "Integer division with addcdiv")],
+    refuses={
+        "int": "Integer division with addcdiv is no longer supported. Convert the operands to floating tensors, or "
+        "compose it of div(rounding_mode='trunc') and add."
+    },
+    doc="self + value * tensor1 / tensor2, element by element, for floating tensors.",
+)
 
-op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-   scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
-   refuses={"mixed": "expected dtype of end and weight to be that of self"},
-   grad={"self": lambda grad, weight: grad * (1 - weight),
-         "end": lambda grad, weight: grad * weight,
-         "weight": lambda grad, self, end: grad * (end - self)},
-   reference=lambda x, y, z: x + z * (y - x),
-   errors=[(lambda: _tensor([1.0]).lerp(_tensor([1.0], dtype=_float64()), 0.5), RuntimeError, "expected dtype")],
-   doc="self + weight * (end - self), computed from the nearer end.")
+op(
+    "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
+    refuses={"mixed": "expected dtype of end and weight to be that of self"},
+    grad={
+        "self": lambda grad, weight: grad * (1 - weight),
+        "end": lambda grad, weight: grad * weight,
+        "weight": lambda grad, self, end: grad * (end - self),
+    },
+    reference=lambda x, y, z: x + z * (y - x),
+    errors=[(lambda: _tensor([1.0]).lerp(_tensor([1.0], dtype=_float64()), 0.5), RuntimeError, "expected dtype")],
+    doc="self + weight * (end - self), computed from the nearer end.",
+)
 
-op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-   scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
-   refuses={"mixed": "expected dtype of end to be that of self"},
-   grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
-   samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
-   reference=lambda x, y, weight: x + weight * (y - x),
-   doc="self + weight * (end - self) for one weight, computed from the nearer end.")
+op(
+    "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
+    refuses={"mixed": "expected dtype of end to be that of self"},
+    grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
+    samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
+    reference=lambda x, y, weight: x + weight * (y - x),
+    doc="self + weight * (end - self) for one weight, computed from the nearer end.",
+)
 
 
 def _float64():

@@ -9,8 +9,10 @@ from tinygrad_ext.ops.samples import Sample
 
 def _no_gradient(op_name, weight):
     if weight is not None and weight.requires_grad:
-        raise RuntimeError(f"{op_name} is not differentiable with respect to argument 'weight'. This input cannot have requires_grad "
-                           "True: give weight.detach().")
+        raise RuntimeError(
+            f"{op_name} is not differentiable with respect to argument 'weight'. This input cannot have "
+            "requires_grad True: give weight.detach()."
+        )
 
 
 def _nll_loss(self, target, weight, size_average, ignore_index, reduce, reduction):
@@ -55,28 +57,43 @@ def _class_shape(self, target, weight, reduction, ignore_index):
     return shapes.meta(target.shape if reduction == "none" else (), self.dtype)
 
 
-op("aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
-   "bool? reduce=None, str reduction=\"mean\") -> Tensor",
-   compose=_nll_loss, variants="function", where="nn.functional", samples=_class_samples, reference=_np_nll,
-   doc="Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities. target is "
-       "(N, ...) with class numbers; a mean is weighted by weight (C).")
+op(
+    "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+    'bool? reduce=None, str reduction="mean") -> Tensor',
+    compose=_nll_loss,
+    variants="function",
+    where="nn.functional",
+    samples=_class_samples,
+    reference=_np_nll,
+    doc="Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities. target "
+    "is (N, ...) with class numbers; a mean is weighted by weight (C).",
+)
 
-op("aten::_nll_loss(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) -> Tensor",
-   kernel="nll_loss", variants="function", where="_fused", shape=_class_shape,
-   samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
-   reference=_np_nll,
-   grad={"self": "_nll_loss_backward(grad, target, weight, self_shape, reduction, ignore_index)"},
-   doc="nll_loss with a reduction only.")
+op(
+    "aten::_nll_loss(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) -> Tensor",
+    kernel="nll_loss",
+    variants="function",
+    where="_fused",
+    shape=_class_shape,
+    samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
+    reference=_np_nll,
+    grad={"self": "_nll_loss_backward(grad, target, weight, self_shape, reduction, ignore_index)"},
+    doc="nll_loss with a reduction only.",
+)
 
-op("aten::_nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int[] sizes, str reduction, "
-   "int ignore_index) -> Tensor",
-   kernel="nll_loss_backward", variants="function", where="_fused",
-   shape=lambda grad_output, target, weight, sizes, *_: shapes.meta(sizes, grad_output.dtype),
-   samples=lambda make: iter([Sample(make(), make.ints(0, 4, (5,)), None, (5, 4), "mean", -100)]),
-   # the loss is linear, so the derivative of its derivative is the loss itself
-   grad={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)"},
-   gaps={"reference": "the adjoint of nll_loss, which has one; gradcheck compares the two"},
-   doc="Derivative of nll_loss by its input.")
+op(
+    "aten::_nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int[] sizes, str reduction, "
+    "int ignore_index) -> Tensor",
+    kernel="nll_loss_backward",
+    variants="function",
+    where="_fused",
+    shape=lambda grad_output, target, weight, sizes, *_: shapes.meta(sizes, grad_output.dtype),
+    samples=lambda make: iter([Sample(make(), make.ints(0, 4, (5,)), None, (5, 4), "mean", -100)]),
+    # the loss is linear, so the derivative of its derivative is the loss itself
+    grad={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)"},
+    gaps={"reference": "the adjoint of nll_loss, which has one; gradcheck compares the two"},
+    doc="Derivative of nll_loss by its input.",
+)
 
 
 def cross_entropy(self, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
@@ -92,21 +109,31 @@ def cross_entropy(self, target, weight, size_average, ignore_index, reduce, redu
     return soft_cross_entropy(self, target, weight, ignore_index, reduction_of(None, None, reduction), label_smoothing)
 
 
-op("aten::cross_entropy(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, "
-   "int ignore_index=-100, bool? reduce=None, str reduction=\"mean\", float label_smoothing=0.0) -> Tensor",
-   compose="cross_entropy_public", variants="function", where="nn.functional", samples=_class_samples,
-   reference=_np_cross_entropy,
-   doc="nll_loss of log_softmax over the classes of input (N, C, ...). target holds class numbers (N, ...), or a "
-       "probability of each class in input's shape. label_smoothing moves that share of the target to all classes evenly.")
+op(
+    "aten::cross_entropy(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, "
+    'int ignore_index=-100, bool? reduce=None, str reduction="mean", float label_smoothing=0.0) -> Tensor',
+    compose="cross_entropy_public",
+    variants="function",
+    where="nn.functional",
+    samples=_class_samples,
+    reference=_np_cross_entropy,
+    doc="nll_loss of log_softmax over the classes of input (N, C, ...). target holds class numbers (N, ...), or a "
+    "probability of each class in input's shape. label_smoothing moves that share of the target to all classes "
+    "evenly.",
+)
 
-op("aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
-   "-> (Tensor loss, Tensor lse)",
-   kernel="cross_entropy", variants="function", where="_fused",
-   shape=lambda self, target, *rest: (_class_shape(self, target, *rest), shapes.meta(target.shape, self.dtype)),
-   samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
-   reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
-   grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
-   doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.")
+op(
+    "aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
+    "-> (Tensor loss, Tensor lse)",
+    kernel="cross_entropy",
+    variants="function",
+    where="_fused",
+    shape=lambda self, target, *rest: (_class_shape(self, target, *rest), shapes.meta(target.shape, self.dtype)),
+    samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
+    reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
+    grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
+    doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.",
+)
 
 
 def _np_lse(x):
@@ -119,7 +146,7 @@ def _scale(grad_output, self, target, weight, reduction, ignore_index):
     """(p, scale): the probabilities, and the factor of each row, both differentiable."""
     dim = 1 if self.dim() > 1 else 0
     scale = fused._class_scale(grad_output, self, target, weight, reduction, ignore_index)
-    return dim, self.softmax(dim), scale.reshape(*self.shape[:dim], 1, *self.shape[dim + 1:])
+    return dim, self.softmax(dim), scale.reshape(*self.shape[:dim], 1, *self.shape[dim + 1 :])
 
 
 def _cross_entropy_twice_self(grad, grad_output, self, target, weight, reduction, ignore_index):
@@ -134,25 +161,39 @@ def _cross_entropy_twice_grad(grad, grad_output, self, target, weight, reduction
     return each if reduction == "none" else each.sum()
 
 
-op("aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, Tensor target, Tensor? weight, "
-   "str reduction, int ignore_index) -> Tensor",
-   kernel="cross_entropy_backward", variants="function", where="_fused", shape=lambda g, self, *_: shapes.same(self),
-   samples=lambda make: iter([Sample(make(), make(5, 4), make(5), make.ints(0, 4, (5,)), None, "mean", -100)]),
-   grad={"grad_output": _cross_entropy_twice_grad, "self": _cross_entropy_twice_self},
-   gaps={"reference": "gradcheck of cross_entropy compares it",
-         "gradcheck": "takes lse for a function of self, which it is in use",
-         "gradgradcheck": "takes lse for a function of self, which it is in use"},
-   doc="Derivative of cross_entropy by its input: (softmax - one hot target) times the factor of each row.")
+op(
+    "aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, Tensor target, Tensor? weight, "
+    "str reduction, int ignore_index) -> Tensor",
+    kernel="cross_entropy_backward",
+    variants="function",
+    where="_fused",
+    shape=lambda g, self, *_: shapes.same(self),
+    samples=lambda make: iter([Sample(make(), make(5, 4), make(5), make.ints(0, 4, (5,)), None, "mean", -100)]),
+    grad={"grad_output": _cross_entropy_twice_grad, "self": _cross_entropy_twice_self},
+    gaps={
+        "reference": "gradcheck of cross_entropy compares it",
+        "gradcheck": "takes lse for a function of self, which it is in use",
+        "gradgradcheck": "takes lse for a function of self, which it is in use",
+    },
+    doc="Derivative of cross_entropy by its input: (softmax - one hot target) times the factor of each row.",
+)
 
-op("aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
-   "-> Tensor",
-   kernel="class_scale", variants="function", where="_fused",
-   shape=lambda grad_output, self, target, *_: shapes.meta(target.shape, grad_output.dtype),
-   samples=lambda make: iter([Sample(make(), make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
-   grad={"grad_output": lambda grad, grad_output, self, target, weight, reduction, ignore_index:
-         _unscale(grad * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index), reduction)},
-   gaps={"reference": "part of the derivative of cross_entropy, which gradcheck compares"},
-   doc="Factor of each target in the derivative of a loss of classes: gradient times weight over the total weight.")
+op(
+    "aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int "
+    "ignore_index) -> Tensor",
+    kernel="class_scale",
+    variants="function",
+    where="_fused",
+    shape=lambda grad_output, self, target, *_: shapes.meta(target.shape, grad_output.dtype),
+    samples=lambda make: iter([Sample(make(), make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, weight, reduction, ignore_index: _unscale(
+            grad * fused._class_scale(grad_output * 0 + 1, self, target, weight, reduction, ignore_index), reduction
+        )
+    },
+    gaps={"reference": "part of the derivative of cross_entropy, which gradcheck compares"},
+    doc="Factor of each target in the derivative of a loss of classes: gradient times weight over the total weight.",
+)
 
 
 def _unscale(each, reduction):

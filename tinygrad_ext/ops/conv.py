@@ -93,10 +93,18 @@ def _reference(input, weight, bias=None, stride=1, padding=0, dilation=1, groups
     axes = tuple(range(2, dims + 2))
     reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:]))
     windows = numpy.lib.stride_tricks.sliding_window_view(x, reach, axes)
-    windows = windows[(slice(None), slice(None), *[slice(None, None, s) for s in stride], *[slice(None, None, d) for d in dilation])]
+    windows = windows[
+        (slice(None), slice(None), *[slice(None, None, s) for s in stride], *[slice(None, None, d) for d in dilation])
+    ]
     per = weight.shape[0] // groups
-    parts = [numpy.tensordot(windows[:, g * weight.shape[1]:(g + 1) * weight.shape[1]], weight[g * per:(g + 1) * per],
-                             ((1, *range(2 + dims, 2 + 2 * dims)), tuple(range(1, dims + 2)))) for g in range(groups)]
+    parts = [
+        numpy.tensordot(
+            windows[:, g * weight.shape[1] : (g + 1) * weight.shape[1]],
+            weight[g * per : (g + 1) * per],
+            ((1, *range(2 + dims, 2 + 2 * dims)), tuple(range(1, dims + 2))),
+        )
+        for g in range(groups)
+    ]
     out = numpy.moveaxis(numpy.concatenate(parts, -1), -1, 1)
     if bias is not None:
         out = out + bias.reshape(-1, *[1] * dims)
@@ -105,56 +113,127 @@ def _reference(input, weight, bias=None, stride=1, padding=0, dilation=1, groups
 
 # ---- records -------------------------------------------------------------------------------------------------------
 
-_TAIL = "Windows start every `stride` positions of the padded input and skip `dilation`; channels are split into `groups`."
+_TAIL = (
+    "Windows start every `stride` positions of the padded input and skip `dilation`; channels are split into `groups`."
+)
 
-op("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
-   "int groups=1) -> Tensor",
-   kernel="conv2d", types="int float", variants="function", shape="kernel", grad=_RULES,
-   samples=_samples2d, reference=_reference,
-   errors=[(_call("conv2d", (1, 3, 5, 5), (2, 4, 3, 3)), RuntimeError, "Given groups=1, weight of size [2, 4, 3, 3], expected "
-            "input[1, 3, 5, 5] to have 4 channels, but got 3 channels instead"),
-           (_call("conv2d", (1, 3, 2, 2), (2, 3, 3, 3)), RuntimeError, "Calculated padded input size per channel: (2 x 2). Kernel "
-            "size: (3 x 3). Kernel size can't be greater than actual input size"),
-           (_call("conv2d", (5, 5), (2, 3, 3, 3)), RuntimeError, "Expected 3D (unbatched) or 4D (batched) input to conv2d"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), stride=0), RuntimeError, "non-positive stride is not supported"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding=-1), RuntimeError, "negative padding is not supported"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), dilation=0), RuntimeError, "dilation should be greater than zero"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), groups=0), RuntimeError, "non-positive groups is not supported"),
-           (_call("conv2d", (1, 4, 5, 5), (3, 2, 3, 3), groups=2), RuntimeError, "expected weight to be divisible by 2"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), (3,)), RuntimeError, "expected bias to be 1-dimensional with 2 elements"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), stride=(1, 2, 3)), RuntimeError, "a list of 2 values"),
-           (_call("conv2d", (1, 3, 0, 5), (2, 3, 3, 3), padding=2), RuntimeError, "Only zero batch or zero channel inputs"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 0, 3)), RuntimeError, "kernel size should be greater than zero")],
-   doc="Cross-correlation of images (N, C, H, W) or (C, H, W) with weight (O, C / groups, kH, kW). " + _TAIL)
+op(
+    "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+    "int[2] dilation=1, int groups=1) -> Tensor",
+    kernel="conv2d",
+    types="int float",
+    variants="function",
+    shape="kernel",
+    grad=_RULES,
+    samples=_samples2d,
+    reference=_reference,
+    errors=[
+        (
+            _call("conv2d", (1, 3, 5, 5), (2, 4, 3, 3)),
+            RuntimeError,
+            "Given groups=1, weight of size [2, 4, 3, 3], expected "
+            "input[1, 3, 5, 5] to have 4 channels, but got 3 channels instead",
+        ),
+        (
+            _call("conv2d", (1, 3, 2, 2), (2, 3, 3, 3)),
+            RuntimeError,
+            "Calculated padded input size per channel: (2 x 2). Kernel "
+            "size: (3 x 3). Kernel size can't be greater than actual input size",
+        ),
+        (
+            _call("conv2d", (5, 5), (2, 3, 3, 3)),
+            RuntimeError,
+            "Expected 3D (unbatched) or 4D (batched) input to conv2d",
+        ),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), stride=0), RuntimeError, "non-positive stride is not supported"),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding=-1), RuntimeError, "negative padding is not supported"),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), dilation=0), RuntimeError, "dilation should be greater than zero"),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), groups=0), RuntimeError, "non-positive groups is not supported"),
+        (_call("conv2d", (1, 4, 5, 5), (3, 2, 3, 3), groups=2), RuntimeError, "expected weight to be divisible by 2"),
+        (
+            _call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), (3,)),
+            RuntimeError,
+            "expected bias to be 1-dimensional with 2 elements",
+        ),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), stride=(1, 2, 3)), RuntimeError, "a list of 2 values"),
+        (
+            _call("conv2d", (1, 3, 0, 5), (2, 3, 3, 3), padding=2),
+            RuntimeError,
+            "Only zero batch or zero channel inputs",
+        ),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 0, 3)), RuntimeError, "kernel size should be greater than zero"),
+    ],
+    doc="Cross-correlation of images (N, C, H, W) or (C, H, W) with weight (O, C / groups, kH, kW). " + _TAIL,
+)
 
-op("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding=\"valid\", "
-   "int[2] dilation=1, int groups=1) -> Tensor",
-   kernel="conv2d", types="int float", variants="function", shape="kernel", grad=_RULES,
-   samples=_samples_named, reference=_reference,
-   errors=[(_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="same", stride=2), RuntimeError, "padding='same' is not supported"),
-           (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="no"), RuntimeError, "Invalid padding string: 'no'")],
-   doc="conv2d with padding 'valid' (none) or 'same' (output as large as the input).")
+op(
+    'aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding="valid", '
+    "int[2] dilation=1, int groups=1) -> Tensor",
+    kernel="conv2d",
+    types="int float",
+    variants="function",
+    shape="kernel",
+    grad=_RULES,
+    samples=_samples_named,
+    reference=_reference,
+    errors=[
+        (
+            _call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="same", stride=2),
+            RuntimeError,
+            "padding='same' is not supported",
+        ),
+        (_call("conv2d", (1, 3, 5, 5), (2, 3, 3, 3), padding="no"), RuntimeError, "Invalid padding string: 'no'"),
+    ],
+    doc="conv2d with padding 'valid' (none) or 'same' (output as large as the input).",
+)
 
-op("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, "
-   "int groups=1) -> Tensor",
-   kernel="conv1d", types="int float", variants="function", shape="kernel", grad=_RULES,
-   samples=_samples1d, reference=_reference,
-   errors=[(_call("conv1d", (1, 3, 5), (2, 4, 3)), RuntimeError, "expected input[1, 3, 5] to have 4 channels, but got 3"),
-           (_call("conv1d", (1, 3, 1), (2, 3, 3)), RuntimeError, "Calculated padded input size per channel: (1). Kernel size: (3)"),
-           (_call("conv1d", (1, 3, 5, 5), (2, 3, 3)), RuntimeError, "Expected 2D (unbatched) or 3D (batched) input to conv1d")],
-   doc="Cross-correlation of signals (N, C, L) or (C, L) with weight (O, C / groups, k). " + _TAIL)
+op(
+    "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+    "int[1] dilation=1, int groups=1) -> Tensor",
+    kernel="conv1d",
+    types="int float",
+    variants="function",
+    shape="kernel",
+    grad=_RULES,
+    samples=_samples1d,
+    reference=_reference,
+    errors=[
+        (_call("conv1d", (1, 3, 5), (2, 4, 3)), RuntimeError, "expected input[1, 3, 5] to have 4 channels, but got 3"),
+        (
+            _call("conv1d", (1, 3, 1), (2, 3, 3)),
+            RuntimeError,
+            "Calculated padded input size per channel: (1). Kernel size: (3)",
+        ),
+        (
+            _call("conv1d", (1, 3, 5, 5), (2, 3, 3)),
+            RuntimeError,
+            "Expected 2D (unbatched) or 3D (batched) input to conv1d",
+        ),
+    ],
+    doc="Cross-correlation of signals (N, C, L) or (C, L) with weight (O, C / groups, k). " + _TAIL,
+)
 
-op("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding=\"valid\", "
-   "int[1] dilation=1, int groups=1) -> Tensor",
-   kernel="conv1d", types="int float", variants="function", shape="kernel", grad=_RULES,
-   samples=_samples1d_named, reference=_reference,
-   doc="conv1d with padding 'valid' (none) or 'same' (output as long as the input).")
+op(
+    'aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding="valid", '
+    "int[1] dilation=1, int groups=1) -> Tensor",
+    kernel="conv1d",
+    types="int float",
+    variants="function",
+    shape="kernel",
+    grad=_RULES,
+    samples=_samples1d_named,
+    reference=_reference,
+    doc="conv1d with padding 'valid' (none) or 'same' (output as long as the input).",
+)
 
 
 # ---- the maps that make up the derivatives: each is linear in both tensors, and its derivative is the other two ----
 
 _WINDOW = "int[] stride, int[] padding, int[] dilation, int groups"
-_EXAMPLES = (((2, 2, 5, 4), (2, 1, 3, 2), (2, 1), (1, 2), (1, 2), 2, (3, 6)), ((3, 5), (2, 3, 2), (2,), (0,), (1,), 1, (2,)))
+_EXAMPLES = (
+    ((2, 2, 5, 4), (2, 1, 3, 2), (2, 1), (1, 2), (1, 2), 2, (3, 6)),
+    ((3, 5), (2, 3, 2), (2,), (0,), (1,), 1, (2,)),
+)
 
 
 def _samples_window(make):
@@ -163,7 +242,7 @@ def _samples_window(make):
 
 
 def _images(x, w, size):
-    return (*x[:1 - len(w)], w[0], *size)
+    return (*x[: 1 - len(w)], w[0], *size)
 
 
 def _samples_input_grad(make):
@@ -176,26 +255,56 @@ def _samples_weight_grad(make):
         yield Sample(make(*_images(x, w, size)), make(*x), w, *window)
 
 
-op(f"aten::_conv_window(Tensor self, Tensor weight, {_WINDOW}, int[] size) -> Tensor",
-   kernel="conv_window", types="float", variants="method", shape="kernel", samples=_samples_window,
-   grad={"self": lambda grad, weight, self_shape, stride, padding, dilation, groups:
-         grad._conv_input_grad(weight, self_shape, stride, padding, dilation, groups),
-         "weight": lambda grad, self, weight_shape, stride, padding, dilation, groups:
-         grad._conv_weight_grad(self, weight_shape, stride, padding, dilation, groups)},
-   doc="Convolution for which the padding in front and the size of the output are given.")
+op(
+    f"aten::_conv_window(Tensor self, Tensor weight, {_WINDOW}, int[] size) -> Tensor",
+    kernel="conv_window",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_samples_window,
+    grad={
+        "self": lambda grad, weight, self_shape, stride, padding, dilation, groups: grad._conv_input_grad(
+            weight, self_shape, stride, padding, dilation, groups
+        ),
+        "weight": lambda grad, self, weight_shape, stride, padding, dilation, groups: grad._conv_weight_grad(
+            self, weight_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="Convolution for which the padding in front and the size of the output are given.",
+)
 
-op(f"aten::_conv_input_grad(Tensor self, Tensor weight, int[] input_size, {_WINDOW}) -> Tensor",
-   kernel="conv_input_grad", types="float", variants="method", shape="kernel", samples=_samples_input_grad,
-   grad={"self": lambda grad, weight, self_shape, stride, padding, dilation, groups:
-         grad._conv_window(weight, stride, padding, dilation, groups, self_shape[2 - weight.dim():]),
-         "weight": lambda grad, self, weight_shape, stride, padding, dilation, groups:
-         self._conv_weight_grad(grad, weight_shape, stride, padding, dilation, groups)},
-   doc="Gradient of a convolution by its input, from the gradient of its output.")
+op(
+    f"aten::_conv_input_grad(Tensor self, Tensor weight, int[] input_size, {_WINDOW}) -> Tensor",
+    kernel="conv_input_grad",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_samples_input_grad,
+    grad={
+        "self": lambda grad, weight, self_shape, stride, padding, dilation, groups: grad._conv_window(
+            weight, stride, padding, dilation, groups, self_shape[2 - weight.dim() :]
+        ),
+        "weight": lambda grad, self, weight_shape, stride, padding, dilation, groups: self._conv_weight_grad(
+            grad, weight_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="Gradient of a convolution by its input, from the gradient of its output.",
+)
 
-op(f"aten::_conv_weight_grad(Tensor self, Tensor input, int[] weight_size, {_WINDOW}) -> Tensor",
-   kernel="conv_weight_grad", types="float", variants="method", shape="kernel", samples=_samples_weight_grad,
-   grad={"self": lambda grad, input, self_shape, stride, padding, dilation, groups:
-         input._conv_window(grad, stride, padding, dilation, groups, self_shape[2 - grad.dim():]),
-         "input": lambda grad, self, input_shape, stride, padding, dilation, groups:
-         self._conv_input_grad(grad, input_shape, stride, padding, dilation, groups)},
-   doc="Gradient of a convolution by its weight, from the gradient of its output.")
+op(
+    f"aten::_conv_weight_grad(Tensor self, Tensor input, int[] weight_size, {_WINDOW}) -> Tensor",
+    kernel="conv_weight_grad",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_samples_weight_grad,
+    grad={
+        "self": lambda grad, input, self_shape, stride, padding, dilation, groups: input._conv_window(
+            grad, stride, padding, dilation, groups, self_shape[2 - grad.dim() :]
+        ),
+        "input": lambda grad, self, input_shape, stride, padding, dilation, groups: self._conv_input_grad(
+            grad, input_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="Gradient of a convolution by its weight, from the gradient of its output.",
+)

@@ -56,69 +56,143 @@ def _no_list(*args):
 
 # ---- to ------------------------------------------------------------------------------------------------------------
 
-op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-   "pin_memory=None, "
-   "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-   kernel="_to_copy", shape="kernel", variants="function", types=_ALL, samples=_likes,
-   grad={"self": lambda grad, self_dtype: grad.to(self_dtype)},
-   doc="Copy in another dtype or memory order, or on another device.")
+op(
+    "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, "
+    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    kernel="_to_copy",
+    shape="kernel",
+    variants="function",
+    types=_ALL,
+    samples=_likes,
+    grad={"self": lambda grad, self_dtype: grad.to(self_dtype)},
+    doc="Copy in another dtype or memory order, or on another device.",
+)
 
-op("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-   "MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="to_dtype", variants="method", types=_ALL, samples=lambda make: _with(make.dtype, copy=True)(make),
-   doc="The tensor in another dtype; the tensor itself when that is its dtype and copy is False.")
+op(
+    "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)",
+    compose="to_dtype",
+    variants="method",
+    types=_ALL,
+    samples=lambda make: _with(make.dtype, copy=True)(make),
+    doc="The tensor in another dtype; the tensor itself when that is its dtype and copy is False.",
+)
 
-op("aten::to.device(Tensor(a) self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool "
-   "copy=False, "
-   "*, MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="to_device", variants="method", types=_ALL, samples=_with(copy=True),
-   doc="The tensor on a device and in a dtype; the tensor itself when nothing changes and copy is False.")
+op(
+    "aten::to.device(Tensor(a) self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool "
+    "copy=False, "
+    "*, MemoryFormat? memory_format=None) -> Tensor(a)",
+    compose="to_device",
+    variants="method",
+    types=_ALL,
+    samples=_with(copy=True),
+    doc="The tensor on a device and in a dtype; the tensor itself when nothing changes and copy is False.",
+)
 
-op("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, *, "
-   "MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="to_other", variants="method", types=_ALL, samples=_like_other,
-   doc="The tensor in the dtype and on the device of other.")
+op(
+    "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, *, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)",
+    compose="to_other",
+    variants="method",
+    types=_ALL,
+    samples=_like_other,
+    doc="The tensor in the dtype and on the device of other.",
+)
 
-op("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-   compose=lambda self, other: self.to(other.dtype), variants="method", types=_ALL, samples=_like_other,
-   doc="The tensor in the dtype of other.")
+op(
+    "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    compose=lambda self, other: self.to(other.dtype),
+    variants="method",
+    types=_ALL,
+    samples=_like_other,
+    doc="The tensor in the dtype of other.",
+)
 
-op("aten::cpu(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
-   compose="cpu", tags="data_dependent", variants="method", types=_ALL, samples=_likes,
-   doc="The tensor in the computer's main memory.")
+op(
+    "aten::cpu(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
+    compose="cpu",
+    tags="data_dependent",
+    variants="method",
+    types=_ALL,
+    samples=_likes,
+    doc="The tensor in the computer's main memory.",
+)
 
-for _name, _dtype in (("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"), ("int", "int32"),
-                      ("long", "int64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("float", "float32"),
-                      ("double", "float64"), ("cfloat", "complex64"), ("cdouble", "complex128")):
-    op(f"aten::{_name}(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
-       compose=f"to_{_name}", variants="method", types=_REAL, samples=_plain, doc=f"The tensor as {_dtype}.")
+for _name, _dtype in (
+    ("bool", "bool"),
+    ("byte", "uint8"),
+    ("char", "int8"),
+    ("short", "int16"),
+    ("int", "int32"),
+    ("long", "int64"),
+    ("half", "float16"),
+    ("bfloat16", "bfloat16"),
+    ("float", "float32"),
+    ("double", "float64"),
+    ("cfloat", "complex64"),
+    ("cdouble", "complex128"),
+):
+    op(
+        f"aten::{_name}(Tensor(a) self, MemoryFormat? memory_format=None) -> Tensor(a)",
+        compose=f"to_{_name}",
+        variants="method",
+        types=_REAL,
+        samples=_plain,
+        doc=f"The tensor as {_dtype}.",
+    )
 
 # ---- values --------------------------------------------------------------------------------------------------------
 
-op("aten::item(Tensor self) -> Scalar",
-   kernel="item", shape=_no_data, tags="data_dependent", variants="method", types=_ALL,
-   samples=lambda make: [Sample(make()), Sample(make(1, 1))],
-   errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
-   doc="The only element as a Python number.")
+op(
+    "aten::item(Tensor self) -> Scalar",
+    kernel="item",
+    shape=_no_data,
+    tags="data_dependent",
+    variants="method",
+    types=_ALL,
+    samples=lambda make: [Sample(make()), Sample(make(1, 1))],
+    errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
+    doc="The only element as a Python number.",
+)
 
-op("aten::tolist(Tensor self) -> Any",
-   kernel="tolist", shape=_no_list, tags="data_dependent", variants="method", types=_ALL, samples=_likes,
-   doc="The elements as nested lists of Python numbers; a number for a 0-d tensor.")
+op(
+    "aten::tolist(Tensor self) -> Any",
+    kernel="tolist",
+    shape=_no_list,
+    tags="data_dependent",
+    variants="method",
+    types=_ALL,
+    samples=_likes,
+    doc="The elements as nested lists of Python numbers; a number for a 0-d tensor.",
+)
 
 # ---- complex numbers -----------------------------------------------------------------------------------------------
 
-op("aten::view_as_real(Tensor(a) self) -> Tensor(a)",
-   kernel="view_as_real", view=True, variants="function", types="complex", samples=_likes,
-   errors=[(lambda: _tg().view_as_real(_tg().ones(2)), RuntimeError, "only supported for complex tensors")],
-   grad={"self": lambda grad: _complex_of(grad)},
-   doc="Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory.")
+op(
+    "aten::view_as_real(Tensor(a) self) -> Tensor(a)",
+    kernel="view_as_real",
+    view=True,
+    variants="function",
+    types="complex",
+    samples=_likes,
+    errors=[(lambda: _tg().view_as_real(_tg().ones(2)), RuntimeError, "only supported for complex tensors")],
+    grad={"self": lambda grad: _complex_of(grad)},
+    doc="Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory.",
+)
 
-op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)",
-   kernel="view_as_complex", view=True, variants="function", types="float", samples=_pairs,
-   gaps={"layout": "refuses layouts whose pairs do not lie side by side; contiguous() first"},
-   errors=[(lambda: _tg().view_as_complex(_tg().ones(3)), RuntimeError, "must have a last dimension of size 2")],
-   grad={"self": lambda grad: _pairs_of(grad)},
-   doc="Pairs of real numbers, in a last dimension of size 2, as complex ones over the same memory.")
+op(
+    "aten::view_as_complex(Tensor(a) self) -> Tensor(a)",
+    kernel="view_as_complex",
+    view=True,
+    variants="function",
+    types="float",
+    samples=_pairs,
+    gaps={"layout": "refuses layouts whose pairs do not lie side by side; contiguous() first"},
+    errors=[(lambda: _tg().view_as_complex(_tg().ones(3)), RuntimeError, "must have a last dimension of size 2")],
+    grad={"self": lambda grad: _pairs_of(grad)},
+    doc="Pairs of real numbers, in a last dimension of size 2, as complex ones over the same memory.",
+)
 
 
 def _complex_of(pairs):
@@ -147,39 +221,67 @@ def _imag(self):
     return _part(1)(self)
 
 
-op("aten::real(Tensor(a) self) -> Tensor(a)", compose=_real, variants="function", types="float complex", samples=_likes,
-   doc="Real parts, over the same memory; a real tensor itself.")
+op(
+    "aten::real(Tensor(a) self) -> Tensor(a)",
+    compose=_real,
+    variants="function",
+    types="float complex",
+    samples=_likes,
+    doc="Real parts, over the same memory; a real tensor itself.",
+)
 
-op("aten::imag(Tensor(a) self) -> Tensor(a)", compose=_imag, variants="function", types="complex", samples=_likes,
-   doc="Imaginary parts of a complex tensor, over the same memory.")
+op(
+    "aten::imag(Tensor(a) self) -> Tensor(a)",
+    compose=_imag,
+    variants="function",
+    types="complex",
+    samples=_likes,
+    doc="Imaginary parts of a complex tensor, over the same memory.",
+)
 
-op("aten::conj_physical(Tensor self) -> Tensor",
-   scalar={"bool int float half": "x", "complex": "conj(x)"},
-   grad={"self": lambda grad: grad.conj_physical()}, reference="numpy.conj",
-   doc="Conjugate of each element, as a copy.")
+op(
+    "aten::conj_physical(Tensor self) -> Tensor",
+    scalar={"bool int float half": "x", "complex": "conj(x)"},
+    grad={"self": lambda grad: grad.conj_physical()},
+    reference="numpy.conj",
+    doc="Conjugate of each element, as a copy.",
+)
 
-op("aten::conj(Tensor(a) self) -> Tensor(a)",
-   compose=lambda self: self.conj_physical() if self.dtype.is_complex else self, types="float complex", samples=_likes,
-   doc="Conjugate of each element; a real tensor itself.")
+op(
+    "aten::conj(Tensor(a) self) -> Tensor(a)",
+    compose=lambda self: self.conj_physical() if self.dtype.is_complex else self,
+    types="float complex",
+    samples=_likes,
+    doc="Conjugate of each element; a real tensor itself.",
+)
 
 for _name in ("resolve_conj", "resolve_neg"):
-    op(f"aten::{_name}(Tensor(a) self) -> Tensor(a)", compose=lambda self: self, types="float complex", samples=_likes,
-       doc="The tensor itself: conjugation and sign are never postponed here.")
+    op(
+        f"aten::{_name}(Tensor(a) self) -> Tensor(a)",
+        compose=lambda self: self,
+        types="float complex",
+        samples=_likes,
+        doc="The tensor itself: conjugation and sign are never postponed here.",
+    )
 
 
 def _complex(real, imag):
     from tinygrad_ext import stack, view_as_complex
 
     if real.dtype != imag.dtype:
-        raise RuntimeError(f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
-                           f"argument: "
-                           "complex() joins two tensors of one dtype")
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
+            f"argument: "
+            "complex() joins two tensors of one dtype"
+        )
     if real.dtype.name == "float16":
-        raise NotImplementedError("\"complex\" not implemented for 'Half': there is no complex dtype of that "
-                                  "precision here; use float()")
+        raise NotImplementedError(
+            "\"complex\" not implemented for 'Half': there is no complex dtype of that precision here; use float()"
+        )
     if real.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and "
-                           f"{imag.dtype}")
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}"
+        )
     return view_as_complex(stack(_spread(real, imag), -1))
 
 
@@ -189,6 +291,11 @@ def _spread(*tensors):
     return broadcast_tensors(*tensors)
 
 
-op("aten::complex(Tensor real, Tensor imag) -> Tensor", compose=_complex, variants="function", types="float",
-   samples=_twos,
-   doc="Complex numbers from their real and imaginary parts.")
+op(
+    "aten::complex(Tensor real, Tensor imag) -> Tensor",
+    compose=_complex,
+    variants="function",
+    types="float",
+    samples=_twos,
+    doc="Complex numbers from their real and imaginary parts.",
+)

@@ -9,14 +9,20 @@ def _check(self, target, weight, ignore_index, label_smoothing):
     if self.shape != target.shape:
         return False
     if not target.dtype.is_floating_point:
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}. Class numbers "
-                           "have a shape without the dimension of classes.")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype}. "
+            "Class numbers have a shape without the dimension of classes."
+        )
     if ignore_index >= 0:
-        raise RuntimeError("ignore_index is not supported for floating point target: leave it out, or give class numbers")
+        raise RuntimeError(
+            "ignore_index is not supported for floating point target: leave it out, or give class numbers"
+        )
     classes = self.shape[1 if self.dim() > 1 else 0] if self.dim() else 1
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but "
-                           f"got weight tensor of shape: {list(weight.shape)}")
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+            f"classes but got weight tensor of shape: {list(weight.shape)}"
+        )
     return True
 
 
@@ -53,6 +59,10 @@ def _smoothed(logp, target, weight, along, dim, ignore_index, reduction, label_s
     if reduction != "none":
         even = even.sum()
     if reduction == "mean":
-        count = keep.sum() if weight is None else -fused._nll_loss(logp.detach() * 0 + 1, target, weight, "sum", ignore_index)
+        count = (
+            keep.sum()
+            if weight is None
+            else -fused._nll_loss(logp.detach() * 0 + 1, target, weight, "sum", ignore_index)
+        )
         even = even / count
     return hard * (1 - label_smoothing) + even * (label_smoothing / classes)

@@ -8,7 +8,7 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_DOTS = len(LETTERS)        # dimensions of the ellipsis are numbered from here on
+_DOTS = len(LETTERS)  # dimensions of the ellipsis are numbered from here on
 
 
 # ---- reading the equation ------------------------------------------------------------------------------------------
@@ -24,15 +24,17 @@ def _term(text, start, operand):
         elif c == ".":
             if None in out:
                 raise RuntimeError(f"einsum(): found '.' for {operand} for which an ellipsis was already found")
-            if text[i:i + 3] != "...":
+            if text[i : i + 3] != "...":
                 raise RuntimeError(f"einsum(): found '.' for {operand} that is not part of any ellipsis")
             out.append(None)
             i += 2
         elif c in LETTERS:
             out.append(LETTERS.index(c))
         else:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be "
-                               f"in [a-zA-Z], got '{c}'")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be "
+                f"in [a-zA-Z], got '{c}'"
+            )
         i += 1
     return out
 
@@ -42,11 +44,15 @@ def _parse(equation, count):
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
     if len(texts) < count:
-        raise RuntimeError(f"einsum(): more operands were provided than specified in the equation: '{equation}' names {len(texts)}, "
-                           f"got {count}")
+        raise RuntimeError(
+            f"einsum(): more operands were provided than specified in the equation: '{equation}' names {len(texts)}, "
+            f"got {count}"
+        )
     if len(texts) > count:
-        raise RuntimeError(f"einsum(): fewer operands were provided than specified in the equation: '{equation}' names "
-                           f"{len(texts)}, got {count}")
+        raise RuntimeError(
+            f"einsum(): fewer operands were provided than specified in the equation: '{equation}' names "
+            f"{len(texts)}, got {count}"
+        )
     terms, start = [], 0
     for i, text in enumerate(texts):
         terms.append(_term(text, start, f"operand {i}"))
@@ -60,16 +66,19 @@ def _expand_dots(terms, output, operands):
     for i, (term, t) in enumerate(zip(terms, operands)):
         named = sum(s is not None for s in term)
         if named > t.dim() or (named < t.dim() and None not in term):
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
-                               f"({t.dim()}) for operand {i} and no ellipsis was given" if None not in term else
-                               f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
-                               f"({t.dim()}) for operand {i}")
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
+                f"({t.dim()}) for operand {i} and no ellipsis was given"
+                if None not in term
+                else f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
+                f"dimensions ({t.dim()}) for operand {i}"
+            )
         widths.append(t.dim() - named if None in term else 0)
     widest = max(widths, default=0)
     dots = list(range(_DOTS, _DOTS + widest))
 
     def filled(term, width):
-        return [s for part in term for s in (dots[widest - width:] if part is None else [part])]
+        return [s for part in term for s in (dots[widest - width :] if part is None else [part])]
 
     filled_terms = [filled(t, w) for t, w in zip(terms, widths)]
     if output is None:
@@ -89,13 +98,17 @@ def _sizes(terms, operands):
         own = {}
         for s, size in zip(term, t.shape):
             if own.setdefault(s, size) != size:
-                raise RuntimeError(f"einsum(): subscript {_name(s)} is repeated for operand {i} but the sizes don't match, {size} != "
-                                   f"{own[s]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {_name(s)} is repeated for operand {i} but the sizes don't match, {size} != "
+                    f"{own[s]}"
+                )
             if sizes.get(s, 1) == 1:
                 sizes[s] = size
             elif size not in (1, sizes[s]):
-                raise RuntimeError(f"einsum(): subscript {_name(s)} has size {size} for operand {i} which does not broadcast with "
-                                   f"previously seen size {sizes[s]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {_name(s)} has size {size} for operand {i} which does not broadcast with "
+                    f"previously seen size {sizes[s]}"
+                )
     return sizes
 
 
@@ -104,7 +117,9 @@ def _check_output(output, sizes):
         if output.count(s) > 1:
             raise RuntimeError(f"einsum(): output subscript {_name(s)} appears more than once in the output")
         if s not in sizes:
-            raise RuntimeError(f"einsum(): output subscript {_name(s)} does not appear in the equation for any input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {_name(s)} does not appear in the equation for any input operand"
+            )
 
 
 # ---- computing -----------------------------------------------------------------------------------------------------
@@ -153,7 +168,7 @@ def _product(a, a_term, b, b_term, keep):
     b, b_term = _sum_out(b, b_term, keep | set(a_term))
     own = {"a": dict(zip(a_term, a.shape)), "b": dict(zip(b_term, b.shape))}
     summed = [s for s in a_term if s in b_term and s not in keep]
-    if any(own["a"][s] != own["b"][s] for s in summed):     # one of them repeats: sum it alone
+    if any(own["a"][s] != own["b"][s] for s in summed):  # one of them repeats: sum it alone
         alone = {s for s in summed if own["a"][s] != own["b"][s]}
         a, a_term = _sum_out(a, a_term, set(a_term) - {s for s in alone if own["a"][s] != 1})
         b, b_term = _sum_out(b, b_term, set(b_term) - {s for s in alone if own["b"][s] != 1})
@@ -183,7 +198,7 @@ def _contract(terms, output, operands):
     _check_output(output, sizes)
     (out, term), *rest = [_without_repeats(t, term) for t, term in zip(operands, terms)]
     for i, (t, other) in enumerate(rest):
-        later = {s for _, x in rest[i + 1:] for s in x}
+        later = {s for _, x in rest[i + 1 :] for s in x}
         out, term = _product(out, term, t, other, set(output) | later)
     out, term = _sum_out(out, term, set(output))
     places = [term.index(s) for s in output]
@@ -198,8 +213,10 @@ def _einsum(equation, tensors, path=None):
     return _contract(*_expand_dots(terms, output, tensors), tensors)
 
 
-_NOTHING = ("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts "
-            "list, as in einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2])")
+_NOTHING = (
+    "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts "
+    "list, as in einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2])"
+)
 
 
 def _subscripts(given):
@@ -207,7 +224,9 @@ def _subscripts(given):
         raise ValueError(_NOTHING)
     for s in given:
         if s is not Ellipsis and (not isinstance(s, int) or not 0 <= s < _DOTS):
-            raise ValueError(f"einsum(): subscript in subscript list is not within the valid range [0, {_DOTS}), got {s!r}")
+            raise ValueError(
+                f"einsum(): subscript in subscript list is not within the valid range [0, {_DOTS}), got {s!r}"
+            )
     return [None if s is Ellipsis else s for s in given]
 
 
@@ -218,7 +237,7 @@ def _einsum_lists(operands):
     if len(operands) < 2 or not isinstance(operands[0], Tensor):
         raise ValueError(_NOTHING)
     output = _subscripts(operands[-1]) if len(operands) % 2 else None
-    pairs = operands[:len(operands) // 2 * 2]
+    pairs = operands[: len(operands) // 2 * 2]
     tensors = list(pairs[::2])
     if not all(isinstance(t, Tensor) for t in tensors):
         raise ValueError(_NOTHING)
@@ -231,7 +250,9 @@ def _einsum_lists(operands):
 def _dot_dims(a, b, dims):
     """The dimensions to sum over, as two lists."""
     if isinstance(dims, (tuple, list)):
-        first, second = [list(d) if isinstance(d, (tuple, list)) else [d] for d in dims] if len(dims) == 2 else (dims[0], [])
+        first, second = (
+            [list(d) if isinstance(d, (tuple, list)) else [d] for d in dims] if len(dims) == 2 else (dims[0], [])
+        )
     elif hasattr(dims, "tolist") and dims.numel() > 1:
         first, second = dims.tolist()
     else:
@@ -239,11 +260,15 @@ def _dot_dims(a, b, dims):
         if n < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={n}")
         if n > min(a.dim(), b.dim()):
-            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={n} for tensors of {a.dim()} and {b.dim()} "
-                               "dimensions")
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={n} for tensors of {a.dim()} and {b.dim()} "
+                "dimensions"
+            )
         return list(range(-n, 0)), list(range(n))
     if len(first) != len(second):
-        raise RuntimeError(f"both dimension lists should have same length: tensordot() got {list(first)} and {list(second)}")
+        raise RuntimeError(
+            f"both dimension lists should have same length: tensordot() got {list(first)} and {list(second)}"
+        )
     return first, second
 
 
@@ -257,8 +282,10 @@ def _tensordot(a, b, dims):
         if b_term[y] < a.dim() or a_term[x] in b_term:
             raise RuntimeError(f"dim {x if a_term[x] in b_term else y} appears multiple times in the list of dims")
         if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {i} and second has size "
-                               f"{b.shape[y]} in dim {j}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {i} and second has size "
+                f"{b.shape[y]} in dim {j}"
+            )
         b_term[y] = a_term[x]
     output = [s for s in a_term if s not in b_term] + [s for s in b_term if s not in a_term]
     return _contract([a_term, b_term], output, [a, b])
@@ -269,10 +296,24 @@ def _tensordot(a, b, dims):
 
 def _samples(make):
     for equation, *shapes in (
-            ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ii->i", (3, 3)),
-            ("ii", (3, 3)), ("ij->ji", (2, 3)), ("i,j->ij", (2,), (3,)), ("i,i->", (3,), (3,)), ("...ij,...jk->...ik", (2, 1, 2, 3), (3, 3, 2)),
-            ("ij->j", (2, 3)), ("b...,b...->...", (2, 3), (2, 3)), ("ij,ij->ij", (2, 3), (1, 3)), ("ab,bc,cd->ad", (2, 3), (3, 2), (2, 2)),
-            ("bhid,bhjd->bhij", (1, 2, 3, 4), (1, 2, 2, 4)), ("a b , b -> a", (2, 3), (3,)), ("ij,kj->", (2, 3), (2, 3)), ("->", ())):
+        ("ij,jk->ik", (2, 3), (3, 4)),
+        ("ij,jk", (2, 3), (3, 4)),
+        ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)),
+        ("ii->i", (3, 3)),
+        ("ii", (3, 3)),
+        ("ij->ji", (2, 3)),
+        ("i,j->ij", (2,), (3,)),
+        ("i,i->", (3,), (3,)),
+        ("...ij,...jk->...ik", (2, 1, 2, 3), (3, 3, 2)),
+        ("ij->j", (2, 3)),
+        ("b...,b...->...", (2, 3), (2, 3)),
+        ("ij,ij->ij", (2, 3), (1, 3)),
+        ("ab,bc,cd->ad", (2, 3), (3, 2), (2, 2)),
+        ("bhid,bhjd->bhij", (1, 2, 3, 4), (1, 2, 2, 4)),
+        ("a b , b -> a", (2, 3), (3,)),
+        ("ij,kj->", (2, 3), (2, 3)),
+        ("->", ()),
+    ):
         yield Sample(equation, *[make(*s, low=-2, high=2) for s in shapes])
 
 
@@ -304,31 +345,73 @@ def _call(*args):
     return call
 
 
-op("aten::einsum(str equation, Tensor[] operands, *, int[]? path=None) -> Tensor",
-   compose=_einsum, variants="function", tags="varargs", types="int float half complex", samples=_samples, reference="numpy.einsum",
-   errors=[(_call("ij,jk->ik", (2, 3), (4, 4)), RuntimeError, "einsum(): subscript j has size 4 for operand 1 which does not "
-            "broadcast with previously seen size 3"),
-           (_call("ij->", (2, 3), (2, 3)), RuntimeError, "more operands were provided than specified in the equation"),
-           (_call("ij,jk->ik", (2, 3)), RuntimeError, "fewer operands were provided than specified in the equation"),
-           (_call("ijk->ik", (2, 3)), RuntimeError, "the number of subscripts in the equation (3) does not match the number of "
-            "dimensions (2) for operand 0 and no ellipsis was given"),
-           (_call("ij->ii", (2, 3)), RuntimeError, "output subscript i appears more than once in the output"),
-           (_call("ij->ik", (2, 3)), RuntimeError, "output subscript k does not appear in the equation for any input operand"),
-           (_call("i1->i", (2, 3)), RuntimeError, "invalid subscript given at index 1 in the equation string"),
-           (_call("i...j...->i", (2, 3)), RuntimeError, "found '.' for operand 0 for which an ellipsis was already found"),
-           (_call("i..->i", (2, 3)), RuntimeError, "found '.' for operand 0 that is not part of any ellipsis"),
-           (_call("ii->i", (2, 3)), RuntimeError, "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
-           (_call("ij"), ValueError, "must specify the equation string and at least one operand")],
-   doc="Sum of products over subscripts: 'ij,jk->ik' is a matrix product. Without '->' the output has the subscripts that appear "
-       "once, in alphabetical order; '...' stands for dimensions that broadcast.")
+op(
+    "aten::einsum(str equation, Tensor[] operands, *, int[]? path=None) -> Tensor",
+    compose=_einsum,
+    variants="function",
+    tags="varargs",
+    types="int float half complex",
+    samples=_samples,
+    reference="numpy.einsum",
+    errors=[
+        (
+            _call("ij,jk->ik", (2, 3), (4, 4)),
+            RuntimeError,
+            "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3",
+        ),
+        (_call("ij->", (2, 3), (2, 3)), RuntimeError, "more operands were provided than specified in the equation"),
+        (_call("ij,jk->ik", (2, 3)), RuntimeError, "fewer operands were provided than specified in the equation"),
+        (
+            _call("ijk->ik", (2, 3)),
+            RuntimeError,
+            "the number of subscripts in the equation (3) does not match the number of "
+            "dimensions (2) for operand 0 and no ellipsis was given",
+        ),
+        (_call("ij->ii", (2, 3)), RuntimeError, "output subscript i appears more than once in the output"),
+        (
+            _call("ij->ik", (2, 3)),
+            RuntimeError,
+            "output subscript k does not appear in the equation for any input operand",
+        ),
+        (_call("i1->i", (2, 3)), RuntimeError, "invalid subscript given at index 1 in the equation string"),
+        (_call("i...j...->i", (2, 3)), RuntimeError, "found '.' for operand 0 for which an ellipsis was already found"),
+        (_call("i..->i", (2, 3)), RuntimeError, "found '.' for operand 0 that is not part of any ellipsis"),
+        (
+            _call("ii->i", (2, 3)),
+            RuntimeError,
+            "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2",
+        ),
+        (_call("ij"), ValueError, "must specify the equation string and at least one operand"),
+    ],
+    doc="Sum of products over subscripts: 'ij,jk->ik' is a matrix product. Without '->' the output has the subscripts "
+    "that appear once, in alphabetical order; '...' stands for dimensions that broadcast.",
+)
 
-op("aten::einsum.sublists(Any[] operands) -> Tensor",
-   compose=_einsum_lists, variants="function", tags="varargs", types="int float half complex", samples=_list_samples,
-   reference="numpy.einsum",
-   errors=[(_call(3), ValueError, "must specify the equation string and at least one operand"),
-           (_call((2, 3), [0, 60], [1, 0]), ValueError, "subscript in subscript list is not within the valid range [0, 52)")],
-   doc="einsum(a, [0, 1], b, [1, 2], [0, 2]): subscripts given as numbers after each operand.")
+op(
+    "aten::einsum.sublists(Any[] operands) -> Tensor",
+    compose=_einsum_lists,
+    variants="function",
+    tags="varargs",
+    types="int float half complex",
+    samples=_list_samples,
+    reference="numpy.einsum",
+    errors=[
+        (_call(3), ValueError, "must specify the equation string and at least one operand"),
+        (
+            _call((2, 3), [0, 60], [1, 0]),
+            ValueError,
+            "subscript in subscript list is not within the valid range [0, 52)",
+        ),
+    ],
+    doc="einsum(a, [0, 1], b, [1, 2], [0, 2]): subscripts given as numbers after each operand.",
+)
 
-op("aten::tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
-   compose=_tensordot, variants="function out", types="int float half complex", samples=_dot_samples, reference=_dot_reference,
-   doc="Sum over pairs of dimensions: the last `dims` of a with the first of b, or those in two lists.")
+op(
+    "aten::tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
+    compose=_tensordot,
+    variants="function out",
+    types="int float half complex",
+    samples=_dot_samples,
+    reference=_dot_reference,
+    doc="Sum over pairs of dimensions: the last `dims` of a with the first of b, or those in two lists.",
+)

@@ -9,84 +9,161 @@ _LN2, _LN10 = log(2), log(10)
 
 # ---- exponentials and logarithms -----------------------------------------------------------------------------------
 
-op("aten::exp(Tensor self) -> Tensor",
-   scalar="exp(x)", promote="float", grad={"self": "mul(grad, result)"},
-   reference="numpy.exp", domain=(-10, 10),
-   doc="Exponential of each element.")
+op(
+    "aten::exp(Tensor self) -> Tensor",
+    scalar="exp(x)",
+    promote="float",
+    grad={"self": "mul(grad, result)"},
+    reference="numpy.exp",
+    domain=(-10, 10),
+    doc="Exponential of each element.",
+)
 
-op("aten::exp2(Tensor self) -> Tensor",
-   scalar="exp2(x)", promote="float", grad={"self": lambda grad, result: grad * (result * _LN2)},
-   reference="numpy.exp2", domain=(-10, 10),
-   doc="2 to the power of each element.")
+op(
+    "aten::exp2(Tensor self) -> Tensor",
+    scalar="exp2(x)",
+    promote="float",
+    grad={"self": lambda grad, result: grad * (result * _LN2)},
+    reference="numpy.exp2",
+    domain=(-10, 10),
+    doc="2 to the power of each element.",
+)
 
-op("aten::expm1(Tensor self) -> Tensor",
-   scalar="expm1(x)", promote="float", grad={"self": lambda grad, result: grad * (result + 1)},
-   reference="numpy.expm1",
-   doc="exp(self) - 1 without cancellation near zero.")
+op(
+    "aten::expm1(Tensor self) -> Tensor",
+    scalar="expm1(x)",
+    promote="float",
+    grad={"self": lambda grad, result: grad * (result + 1)},
+    reference="numpy.expm1",
+    doc="exp(self) - 1 without cancellation near zero.",
+)
 
-op("aten::log(Tensor self) -> Tensor",
-   scalar="log(x)", promote="float", grad={"self": "div(grad, self)"},
-   reference="numpy.log", domain=(0.1, 10),
-   doc="Natural logarithm; NaN for negative elements.")
+op(
+    "aten::log(Tensor self) -> Tensor",
+    scalar="log(x)",
+    promote="float",
+    grad={"self": "div(grad, self)"},
+    reference="numpy.log",
+    domain=(0.1, 10),
+    doc="Natural logarithm; NaN for negative elements.",
+)
 
-op("aten::log2(Tensor self) -> Tensor",
-   scalar="log2(x)", promote="float", grad={"self": lambda grad, self: grad / (self * _LN2)},
-   reference="numpy.log2", domain=(0.1, 10),
-   doc="Logarithm to base 2.")
+op(
+    "aten::log2(Tensor self) -> Tensor",
+    scalar="log2(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad / (self * _LN2)},
+    reference="numpy.log2",
+    domain=(0.1, 10),
+    doc="Logarithm to base 2.",
+)
 
-op("aten::log10(Tensor self) -> Tensor",
-   scalar="log10(x)", promote="float", grad={"self": lambda grad, self: grad / (self * _LN10)},
-   reference="numpy.log10", domain=(0.1, 10),
-   doc="Logarithm to base 10.")
+op(
+    "aten::log10(Tensor self) -> Tensor",
+    scalar="log10(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad / (self * _LN10)},
+    reference="numpy.log10",
+    domain=(0.1, 10),
+    doc="Logarithm to base 10.",
+)
 
-op("aten::log1p(Tensor self) -> Tensor",
-   scalar="log1p(x)", promote="float", grad={"self": lambda grad, self: grad / (self + 1)},
-   reference="numpy.log1p", domain=(-0.9, 10),
-   doc="log(1 + self) without cancellation near zero.")
+op(
+    "aten::log1p(Tensor self) -> Tensor",
+    scalar="log1p(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad / (self + 1)},
+    reference="numpy.log1p",
+    domain=(-0.9, 10),
+    doc="log(1 + self) without cancellation near zero.",
+)
 
-op("aten::logaddexp(Tensor self, Tensor other) -> Tensor",
-   scalar={"float": "logaddexp(x, y)"},
-   grad={"self": lambda grad, self, other: grad * (self - other).sigmoid(),
-         "other": lambda grad, self, other: grad * (other - self).sigmoid()},
-   variants="function method out", reference="numpy.logaddexp",
-   doc="log(exp(self) + exp(other)) without overflow, for floating tensors.")
+op(
+    "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
+    scalar={"float": "logaddexp(x, y)"},
+    grad={
+        "self": lambda grad, self, other: grad * (self - other).sigmoid(),
+        "other": lambda grad, self, other: grad * (other - self).sigmoid(),
+    },
+    variants="function method out",
+    reference="numpy.logaddexp",
+    doc="log(exp(self) + exp(other)) without overflow, for floating tensors.",
+)
 
 # ---- trigonometric -------------------------------------------------------------------------------------------------
 
-op("aten::sin(Tensor self) -> Tensor",
-   scalar="sin(x)", promote="float", grad={"self": lambda grad, self: grad * self.cos()}, reference="numpy.sin",
-   doc="Sine of an angle in radians.")
+op(
+    "aten::sin(Tensor self) -> Tensor",
+    scalar="sin(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * self.cos()},
+    reference="numpy.sin",
+    doc="Sine of an angle in radians.",
+)
 
-op("aten::cos(Tensor self) -> Tensor",
-   scalar="cos(x)", promote="float", grad={"self": lambda grad, self: -grad * self.sin()}, reference="numpy.cos",
-   doc="Cosine of an angle in radians.")
+op(
+    "aten::cos(Tensor self) -> Tensor",
+    scalar="cos(x)",
+    promote="float",
+    grad={"self": lambda grad, self: -grad * self.sin()},
+    reference="numpy.cos",
+    doc="Cosine of an angle in radians.",
+)
 
-op("aten::tan(Tensor self) -> Tensor",
-   scalar="tan(x)", promote="float", grad={"self": lambda grad, result: grad * (1 + result * result)},
-   reference="numpy.tan", domain=(-1.4, 1.4),
-   doc="Tangent of an angle in radians.")
+op(
+    "aten::tan(Tensor self) -> Tensor",
+    scalar="tan(x)",
+    promote="float",
+    grad={"self": lambda grad, result: grad * (1 + result * result)},
+    reference="numpy.tan",
+    domain=(-1.4, 1.4),
+    doc="Tangent of an angle in radians.",
+)
 
-op("aten::asin(Tensor self) -> Tensor",
-   scalar="asin(x)", promote="float", grad={"self": lambda grad, self: grad * (1 - self * self).rsqrt()},
-   aliases="arcsin", reference="numpy.arcsin", domain=(-0.95, 0.95),
-   doc="Angle in radians whose sine is the element; NaN outside [-1, 1].")
+op(
+    "aten::asin(Tensor self) -> Tensor",
+    scalar="asin(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * (1 - self * self).rsqrt()},
+    aliases="arcsin",
+    reference="numpy.arcsin",
+    domain=(-0.95, 0.95),
+    doc="Angle in radians whose sine is the element; NaN outside [-1, 1].",
+)
 
-op("aten::acos(Tensor self) -> Tensor",
-   scalar="acos(x)", promote="float", grad={"self": lambda grad, self: -grad * (1 - self * self).rsqrt()},
-   aliases="arccos", reference="numpy.arccos", domain=(-0.95, 0.95),
-   doc="Angle in radians whose cosine is the element; NaN outside [-1, 1].")
+op(
+    "aten::acos(Tensor self) -> Tensor",
+    scalar="acos(x)",
+    promote="float",
+    grad={"self": lambda grad, self: -grad * (1 - self * self).rsqrt()},
+    aliases="arccos",
+    reference="numpy.arccos",
+    domain=(-0.95, 0.95),
+    doc="Angle in radians whose cosine is the element; NaN outside [-1, 1].",
+)
 
-op("aten::atan(Tensor self) -> Tensor",
-   scalar="atan(x)", promote="float", grad={"self": lambda grad, self: grad / (self * self + 1)},
-   aliases="arctan", reference="numpy.arctan",
-   doc="Angle in radians whose tangent is the element.")
+op(
+    "aten::atan(Tensor self) -> Tensor",
+    scalar="atan(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad / (self * self + 1)},
+    aliases="arctan",
+    reference="numpy.arctan",
+    doc="Angle in radians whose tangent is the element.",
+)
 
-op("aten::atan2(Tensor self, Tensor other) -> Tensor",
-   scalar="atan2(x, y)", promote="float",
-   grad={"self": lambda grad, self, other: grad * _atan2_part(other, self, other),
-         "other": lambda grad, self, other: grad * _atan2_part(-self, self, other)},
-   aliases="arctan2", reference="numpy.arctan2",
-   doc="Angle in radians of the point whose height is self and whose distance to the right is other.")
+op(
+    "aten::atan2(Tensor self, Tensor other) -> Tensor",
+    scalar="atan2(x, y)",
+    promote="float",
+    grad={
+        "self": lambda grad, self, other: grad * _atan2_part(other, self, other),
+        "other": lambda grad, self, other: grad * _atan2_part(-self, self, other),
+    },
+    aliases="arctan2",
+    reference="numpy.arctan2",
+    doc="Angle in radians of the point whose height is self and whose distance to the right is other.",
+)
 
 
 def _atan2_part(numerator, self, other):
@@ -97,68 +174,129 @@ def _atan2_part(numerator, self, other):
 
 # ---- hyperbolic ----------------------------------------------------------------------------------------------------
 
-op("aten::sinh(Tensor self) -> Tensor",
-   scalar="sinh(x)", promote="float", grad={"self": lambda grad, self: grad * self.cosh()}, reference="numpy.sinh",
-   doc="Hyperbolic sine.")
+op(
+    "aten::sinh(Tensor self) -> Tensor",
+    scalar="sinh(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * self.cosh()},
+    reference="numpy.sinh",
+    doc="Hyperbolic sine.",
+)
 
-op("aten::cosh(Tensor self) -> Tensor",
-   scalar="cosh(x)", promote="float", grad={"self": lambda grad, self: grad * self.sinh()}, reference="numpy.cosh",
-   doc="Hyperbolic cosine.")
+op(
+    "aten::cosh(Tensor self) -> Tensor",
+    scalar="cosh(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * self.sinh()},
+    reference="numpy.cosh",
+    doc="Hyperbolic cosine.",
+)
 
-op("aten::tanh(Tensor self) -> Tensor",
-   scalar="tanh(x)", promote="float", grad={"self": "tanh_backward(grad, result)"},
-   where=". nn.functional", reference="numpy.tanh",
-   doc="Hyperbolic tangent.")
+op(
+    "aten::tanh(Tensor self) -> Tensor",
+    scalar="tanh(x)",
+    promote="float",
+    grad={"self": "tanh_backward(grad, result)"},
+    where=". nn.functional",
+    reference="numpy.tanh",
+    doc="Hyperbolic tangent.",
+)
 
-op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-   scalar={"float": "x * (1 - y * y)"},
-   grad={"grad_output": "tanh_backward(grad, output)",
-         "output": lambda grad, grad_output, output: grad * (-2 * (grad_output * output))},
-   variants="function", where="_fused", reference=lambda g, y: g * (1 - y * y),
-   doc="Derivative of tanh from its result.")
+op(
+    "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    scalar={"float": "x * (1 - y * y)"},
+    grad={
+        "grad_output": "tanh_backward(grad, output)",
+        "output": lambda grad, grad_output, output: grad * (-2 * (grad_output * output)),
+    },
+    variants="function",
+    where="_fused",
+    reference=lambda g, y: g * (1 - y * y),
+    doc="Derivative of tanh from its result.",
+)
 
-op("aten::asinh(Tensor self) -> Tensor",
-   scalar="asinh(x)", promote="float", grad={"self": lambda grad, self: grad * (self * self + 1).rsqrt()},
-   aliases="arcsinh", reference="numpy.arcsinh",
-   doc="Inverse of sinh.")
+op(
+    "aten::asinh(Tensor self) -> Tensor",
+    scalar="asinh(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * (self * self + 1).rsqrt()},
+    aliases="arcsinh",
+    reference="numpy.arcsinh",
+    doc="Inverse of sinh.",
+)
 
-op("aten::acosh(Tensor self) -> Tensor",
-   scalar="acosh(x)", promote="float", grad={"self": lambda grad, self: grad * (self * self - 1).rsqrt()},
-   aliases="arccosh", reference="numpy.arccosh", domain=(1.1, 9),
-   doc="Inverse of cosh; NaN below 1.")
+op(
+    "aten::acosh(Tensor self) -> Tensor",
+    scalar="acosh(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * (self * self - 1).rsqrt()},
+    aliases="arccosh",
+    reference="numpy.arccosh",
+    domain=(1.1, 9),
+    doc="Inverse of cosh; NaN below 1.",
+)
 
-op("aten::atanh(Tensor self) -> Tensor",
-   scalar="atanh(x)", promote="float", grad={"self": lambda grad, self: grad / (1 - self * self)},
-   aliases="arctanh", reference="numpy.arctanh", domain=(-0.9, 0.9),
-   doc="Inverse of tanh; NaN outside [-1, 1].")
+op(
+    "aten::atanh(Tensor self) -> Tensor",
+    scalar="atanh(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad / (1 - self * self)},
+    aliases="arctanh",
+    reference="numpy.arctanh",
+    domain=(-0.9, 0.9),
+    doc="Inverse of tanh; NaN outside [-1, 1].",
+)
 
-op("aten::sigmoid(Tensor self) -> Tensor",
-   scalar="sigmoid(x)", promote="float", grad={"self": "sigmoid_backward(grad, result)"},
-   where=". nn.functional", reference="scipy.special.expit",
-   doc="1 / (1 + exp(-self)).")
+op(
+    "aten::sigmoid(Tensor self) -> Tensor",
+    scalar="sigmoid(x)",
+    promote="float",
+    grad={"self": "sigmoid_backward(grad, result)"},
+    where=". nn.functional",
+    reference="scipy.special.expit",
+    doc="1 / (1 + exp(-self)).",
+)
 
-op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-   scalar={"float": "x * (1 - y) * y"},
-   grad={"grad_output": "sigmoid_backward(grad, output)",
-         "output": lambda grad, grad_output, output: grad * (grad_output * (1 - 2 * output))},
-   variants="function", where="_fused", reference=lambda g, y: g * (1 - y) * y,
-   doc="Derivative of sigmoid from its result.")
+op(
+    "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    scalar={"float": "x * (1 - y) * y"},
+    grad={
+        "grad_output": "sigmoid_backward(grad, output)",
+        "output": lambda grad, grad_output, output: grad * (grad_output * (1 - 2 * output)),
+    },
+    variants="function",
+    where="_fused",
+    reference=lambda g, y: g * (1 - y) * y,
+    doc="Derivative of sigmoid from its result.",
+)
 
-op("aten::hypot(Tensor self, Tensor other) -> Tensor",
-   scalar={"float": "hypot(x, y)"},
-   grad={"self": lambda grad, self, result: grad * (self / result),
-         "other": lambda grad, other, result: grad * (other / result)},
-   reference="numpy.hypot",
-   doc="sqrt(self^2 + other^2) without overflow, for floating tensors.")
+op(
+    "aten::hypot(Tensor self, Tensor other) -> Tensor",
+    scalar={"float": "hypot(x, y)"},
+    grad={
+        "self": lambda grad, self, result: grad * (self / result),
+        "other": lambda grad, other, result: grad * (other / result),
+    },
+    reference="numpy.hypot",
+    doc="sqrt(self^2 + other^2) without overflow, for floating tensors.",
+)
 
 _TWO_OVER_ROOT_PI = 2 / pi**0.5
 
-op("aten::erf(Tensor self) -> Tensor",
-   scalar="erf(x)", promote="float", grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * _TWO_OVER_ROOT_PI)},
-   reference="scipy.special.erf",
-   doc="Error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to each element.")
+op(
+    "aten::erf(Tensor self) -> Tensor",
+    scalar="erf(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * _TWO_OVER_ROOT_PI)},
+    reference="scipy.special.erf",
+    doc="Error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to each element.",
+)
 
-op("aten::erfc(Tensor self) -> Tensor",
-   scalar="erfc(x)", promote="float", grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * -_TWO_OVER_ROOT_PI)},
-   reference="scipy.special.erfc",
-   doc="1 - erf(self) without cancellation.")
+op(
+    "aten::erfc(Tensor self) -> Tensor",
+    scalar="erfc(x)",
+    promote="float",
+    grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * -_TWO_OVER_ROOT_PI)},
+    reference="scipy.special.erfc",
+    doc="1 - erf(self) without cancellation.",
+)

@@ -15,15 +15,22 @@ def _embedding_samples(make):
     yield Sample(make(5, 3), make.ints(0, 5, (0,)))
 
 
-op("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-   "-> Tensor",
-   kernel="embedding", variants="function", samples=_embedding_samples,
-   shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
-   reference=lambda weight, indices, **_: weight[indices],
-   grad={"weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq:
-         fused.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)},
-   doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
-       "divides a row's gradient by the number of times it was looked up.")
+op(
+    "aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+    "sparse=False) -> Tensor",
+    kernel="embedding",
+    variants="function",
+    samples=_embedding_samples,
+    shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
+    reference=lambda weight, indices, **_: weight[indices],
+    grad={
+        "weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq: fused.embedding_dense_backward(
+            grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq
+        )
+    },
+    doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
+    "divides a row's gradient by the number of times it was looked up.",
+)
 
 
 def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq):
@@ -36,14 +43,18 @@ def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq)
     return rows
 
 
-op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
-   "bool scale_grad_by_freq) -> Tensor",
-   kernel="embedding_backward", variants="function",
-   samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
-   shape=lambda grad_output, indices, n, *_: shapes.meta((n, grad_output.shape[-1]), grad_output.dtype),
-   grad={"grad_output": _backward_twice},
-   gaps={"reference": "gradcheck of embedding compares it"},
-   doc="Sum of the gradients of each row that embedding looked up.")
+op(
+    "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
+    kernel="embedding_backward",
+    variants="function",
+    samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
+    shape=lambda grad_output, indices, n, *_: shapes.meta((n, grad_output.shape[-1]), grad_output.dtype),
+    grad={"grad_output": _backward_twice},
+    gaps={"reference": "gradcheck of embedding compares it"},
+    doc="Sum of the gradients of each row that embedding looked up.",
+)
+
 
 def _np_renorm(weight, indices, max_norm, norm_type):
     import numpy as np
@@ -55,11 +66,16 @@ def _np_renorm(weight, indices, max_norm, norm_type):
     return out
 
 
-op("aten::_embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-   kernel="embedding_renorm", variants="function", where="_fused", shape=lambda self, *_: shapes.same(self),
-   samples=lambda make: iter([Sample(make(5, 3).detach(), make.ints(0, 5, (4,)), 1.0, p) for p in (1.0, 2.0, 3.0)]),
-   reference=_np_renorm,
-   doc="The rows named by indices, shortened to a norm_type-norm of at most max_norm; the other rows as they are.")
+op(
+    "aten::_embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    kernel="embedding_renorm",
+    variants="function",
+    where="_fused",
+    shape=lambda self, *_: shapes.same(self),
+    samples=lambda make: iter([Sample(make(5, 3).detach(), make.ints(0, 5, (4,)), 1.0, p) for p in (1.0, 2.0, 3.0)]),
+    reference=_np_renorm,
+    doc="The rows named by indices, shortened to a norm_type-norm of at most max_norm; the other rows as they are.",
+)
 
 
 def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
@@ -84,11 +100,16 @@ def _functional_samples(make):
         yield Sample(make.ints(0, 5, shape), make(5, 3))
 
 
-op("aten::embedding.functional(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
-   "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-   compose="embedding_functional", variants="function", where="nn.functional", samples=_functional_samples,
-   reference=lambda indices, weight, **_: weight[indices],
-   doc="Rows of weight (rows, size) by the numbers in input. max_norm first shortens the rows in use, in place.")
+op(
+    "aten::embedding.functional(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+    "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    compose="embedding_functional",
+    variants="function",
+    where="nn.functional",
+    samples=_functional_samples,
+    reference=lambda indices, weight, **_: weight[indices],
+    doc="Rows of weight (rows, size) by the numbers in input. max_norm first shortens the rows in use, in place.",
+)
 
 # ---- classes as vectors --------------------------------------------------------------------------------------------
 
@@ -105,13 +126,23 @@ def _one_hot_shape(self, num_classes):
     return shapes.meta((*self.shape, num_classes), self.dtype)
 
 
-op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
-   kernel="one_hot", variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make.ints(0, 4, (2, 3)), 4), Sample(make.ints(0, 4, (5,)), 6),
-                              Sample(make.ints(0, 4, (0,)), 3), Sample(make.ints(0, 4, ()), num_classes=4)]),
-   shape=_one_hot_shape,
-   reference=_np_one_hot,
-   doc="Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one.")
+op(
+    "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    kernel="one_hot",
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter(
+        [
+            Sample(make.ints(0, 4, (2, 3)), 4),
+            Sample(make.ints(0, 4, (5,)), 6),
+            Sample(make.ints(0, 4, (0,)), 3),
+            Sample(make.ints(0, 4, ()), num_classes=4),
+        ]
+    ),
+    shape=_one_hot_shape,
+    reference=_np_one_hot,
+    doc="Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one.",
+)
 
 # ---- dropout -------------------------------------------------------------------------------------------------------
 
@@ -128,7 +159,9 @@ def _drop(input, p, training, inplace, channels=False):
         zero = input.detach().new_zeros(())
         return input.mul_(zero) if inplace else input * zero
     if not input.dtype.is_floating_point and not input.dtype.is_complex:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats")
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats"
+        )
     noise = fused._dropout_noise(input.detach(), p, channels)
     return input.mul_(noise) if inplace else input * noise
 
@@ -151,49 +184,79 @@ def _dropout_samples(make):
     yield Sample(make(0, 2))
 
 
-op("aten::dropout.functional(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-   compose=_dropout, variants="function", where="nn.functional", samples=_dropout_samples,
-   reference=lambda x, p=0.5, training=True: x * (0.0 if p == 1.0 else 1.0),
-   doc="While training, set each element to zero with probability p and divide the others by 1 - p.")
+op(
+    "aten::dropout.functional(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    compose=_dropout,
+    variants="function",
+    where="nn.functional",
+    samples=_dropout_samples,
+    reference=lambda x, p=0.5, training=True: x * (0.0 if p == 1.0 else 1.0),
+    doc="While training, set each element to zero with probability p and divide the others by 1 - p.",
+)
 
-op("aten::dropout(Tensor input, float p, bool train) -> Tensor",
-   compose=_dropout_top, variants="function",
-   samples=lambda make: iter([Sample(make(3, 4), 0.0, True), Sample(make(3, 4), 0.5, False)]),
-   reference=lambda x, p, train: x,
-   doc="nn.functional.dropout with all arguments.")
+op(
+    "aten::dropout(Tensor input, float p, bool train) -> Tensor",
+    compose=_dropout_top,
+    variants="function",
+    samples=lambda make: iter([Sample(make(3, 4), 0.0, True), Sample(make(3, 4), 0.5, False)]),
+    reference=lambda x, p, train: x,
+    doc="nn.functional.dropout with all arguments.",
+)
 
-op("aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
-   kernel="dropout_noise", variants="function", where="_fused",
-   shape=lambda self, p, channels: shapes.meta((*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype),
-   samples=lambda make: iter([Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 4), 0.1, True)]), tags="random",
-   doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each example.")
+op(
+    "aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
+    kernel="dropout_noise",
+    variants="function",
+    where="_fused",
+    shape=lambda self, p, channels: shapes.meta(
+        (*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype
+    ),
+    samples=lambda make: iter([Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 4), 0.1, True)]),
+    tags="random",
+    doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each "
+    "example.",
+)
 
 
 def _channel_dropout(name, ranks, input, p, training, inplace):
     """Dropout of whole channels; an input without the batch dimension counts as one example."""
     _check_p(p)
     if input.dim() not in ranks:
-        raise RuntimeError(f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. It drops whole "
-                           "channels; dropout drops single elements.")
+        raise RuntimeError(
+            f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. "
+            "It drops whole channels; dropout drops single elements."
+        )
     if input.dim() == ranks[0]:
         return _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
     return _drop(input, p, training, inplace, True)
 
 
-op("aten::dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-   compose=lambda *args: _channel_dropout("dropout1d", (2, 3), *args), variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make(2, 3, 4), p=0.0), Sample(make(2, 3), training=False)]),
-   reference=lambda x, **_: x,
-   doc="Dropout of whole channels of (N, C, L) or (C, L).")
+op(
+    "aten::dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    compose=lambda *args: _channel_dropout("dropout1d", (2, 3), *args),
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(2, 3, 4), p=0.0), Sample(make(2, 3), training=False)]),
+    reference=lambda x, **_: x,
+    doc="Dropout of whole channels of (N, C, L) or (C, L).",
+)
 
-op("aten::dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-   compose=lambda *args: _channel_dropout("dropout2d", (3, 4), *args), variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make(2, 3, 4, 2), p=0.0), Sample(make(2, 3, 4, 2), training=False)]),
-   reference=lambda x, **_: x,
-   doc="Dropout of whole channels of (N, C, H, W) or (C, H, W).")
+op(
+    "aten::dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    compose=lambda *args: _channel_dropout("dropout2d", (3, 4), *args),
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(2, 3, 4, 2), p=0.0), Sample(make(2, 3, 4, 2), training=False)]),
+    reference=lambda x, **_: x,
+    doc="Dropout of whole channels of (N, C, H, W) or (C, H, W).",
+)
 
-op("aten::dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-   compose=lambda *args: _channel_dropout("dropout3d", (4, 5), *args), variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make(2, 3, 1, 2, 2), p=0.0)]),
-   reference=lambda x, **_: x,
-   doc="Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).")
+op(
+    "aten::dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    compose=lambda *args: _channel_dropout("dropout3d", (4, 5), *args),
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(2, 3, 1, 2, 2), p=0.0)]),
+    reference=lambda x, **_: x,
+    doc="Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).",
+)

@@ -92,7 +92,13 @@ def one_dim(make):
 def some_dims(make):
     """A dim, lists of dims, none."""
     yield from one_dim(make)
-    for shape, dim in (((2, 3, 4), (0, 2)), ((2, 3, 4), [-1, 0]), ((2, 3, 4), (0, 1, 2)), ((2, 3), ()), ((2, 1, 20), (0, 1))):
+    for shape, dim in (
+        ((2, 3, 4), (0, 2)),
+        ((2, 3, 4), [-1, 0]),
+        ((2, 3, 4), (0, 1, 2)),
+        ((2, 3), ()),
+        ((2, 1, 20), (0, 1)),
+    ):
         yield Sample(make(*shape), dim)
         yield Sample(make(*shape), dim, True)
 

@@ -32,8 +32,11 @@ def _reduced(self, dim, index, src, ufunc):
     import numpy
 
     out, index = self.copy(), numpy.asarray(index)
-    src = numpy.broadcast_to(numpy.asarray(src, dtype=self.dtype), index.shape) if numpy.ndim(src) == 0 else src[
-        tuple(slice(s) for s in index.shape)]
+    src = (
+        numpy.broadcast_to(numpy.asarray(src, dtype=self.dtype), index.shape)
+        if numpy.ndim(src) == 0
+        else src[tuple(slice(s) for s in index.shape)]
+    )
     if not self.ndim:
         out, index, src = out.reshape(1), index.reshape(1), src.reshape(1)
     if ufunc is None:
@@ -68,22 +71,31 @@ def _bad(name, *args):
 
 _OUTSIDE = "index 5 is out of bounds for dimension 0 with size 2"
 
-op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-   kernel="gather", types="bool int float half complex", variants="function method out",
-   shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
-   grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
-   samples=lambda make: [Sample(*a) for a in _indices(make)], reference=_reference_gather,
-   errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
-   doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
-       "larger than "
-       "self apart from `dim`; RuntimeError outside the bounds.")
+op(
+    "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    kernel="gather",
+    types="bool int float half complex",
+    variants="function method out",
+    shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
+    grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
+    samples=lambda make: [Sample(*a) for a in _indices(make)],
+    reference=_reference_gather,
+    errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
+    doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
+    "larger than "
+    "self apart from `dim`; RuntimeError outside the bounds.",
+)
 
-op("aten::_gather_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
-   kernel="gather_backward", types="bool int float half complex", variants="method",
-   shape=lambda grad, size, dim, index: meta(size, grad.dtype),
-   grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
-   samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
-   doc="Zeros of a size with grad added where gather read it.")
+op(
+    "aten::_gather_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
+    kernel="gather_backward",
+    types="bool int float half complex",
+    variants="method",
+    shape=lambda grad, size, dim, index: meta(size, grad.dtype),
+    grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
+    samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
+    doc="Zeros of a size with grad added where gather read it.",
+)
 
 
 # ---- scatter -------------------------------------------------------------------------------------------------------
@@ -109,51 +121,87 @@ def _repeated(make):
     yield make(3, 4), 0, make.of([[0, 0, 1, 1], [0, 1, 1, 1]]), make(2, 4)
 
 
-op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0),
-         "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
-   samples=lambda make: [Sample(*a) for a in _distinct(make)], reference=_reference_scatter,
-   errors=[(_bad("scatter", "src"), RuntimeError, _OUTSIDE)],
-   doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.")
+op(
+    "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    kernel="scatter",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={
+        "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
+        "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape),
+    },
+    samples=lambda make: [Sample(*a) for a in _distinct(make)],
+    reference=_reference_scatter,
+    errors=[(_bad("scatter", "src"), RuntimeError, _OUTSIDE)],
+    doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.",
+)
 
-op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-   kernel="scatter", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
-   samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)], reference=_reference_scatter,
-   doc="self with one value at the places that index names along a dimension.")
+op(
+    "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    kernel="scatter",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
+    samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)],
+    reference=_reference_scatter,
+    doc="self with one value at the places that index names along a dimension.",
+)
 
 _OLD_NAMES = {"add": "sum", "multiply": "prod"}
 
-op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")],
-   reference=_reference_scatter,
-   grad={"self, src": lambda grad, self, dim, index, src, reduce, result: _spread(
-       grad, self, dim, index, src, _OLD_NAMES[reduce], True, result)},
-   gaps={"torch": "PyTorch has no derivative for it"},
-   doc="self with src added to, or multiplied into, the places that index names.")
+op(
+    "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    kernel="scatter_with",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")],
+    reference=_reference_scatter,
+    grad={
+        "self, src": lambda grad, self, dim, index, src, reduce, result: _spread(
+            grad, self, dim, index, src, _OLD_NAMES[reduce], True, result
+        )
+    },
+    gaps={"torch": "PyTorch has no derivative for it"},
+    doc="self with src added to, or multiplied into, the places that index names.",
+)
 
-op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   kernel="scatter_with", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   samples=lambda make: [Sample(s, d, i, 2, reduce=r) for s, d, i, _ in _repeated(make) for r in ("add", "multiply")],
-   reference=_reference_scatter,
-   grad={"self": lambda grad, dim, index, value, reduce: grad if reduce == "add" else grad.scatter(
-       dim, index, value, reduce="multiply")},
-   gaps={"torch": "PyTorch has no derivative for it"},
-   doc="self with one value added to, or multiplied into, the places that index names.")
+op(
+    "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    kernel="scatter_with",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    samples=lambda make: [Sample(s, d, i, 2, reduce=r) for s, d, i, _ in _repeated(make) for r in ("add", "multiply")],
+    reference=_reference_scatter,
+    grad={
+        "self": lambda grad, dim, index, value, reduce: (
+            grad if reduce == "add" else grad.scatter(dim, index, value, reduce="multiply")
+        )
+    },
+    gaps={"torch": "PyTorch has no derivative for it"},
+    doc="self with one value added to, or multiplied into, the places that index names.",
+)
 
-op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-   kernel="scatter_add", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
-   samples=lambda make: [Sample(*a) for a in _repeated(make)], reference=_reference_add,
-   errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],
-   doc="self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order.")
+op(
+    "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    kernel="scatter_add",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
+    samples=lambda make: [Sample(*a) for a in _repeated(make)],
+    reference=_reference_add,
+    errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],
+    doc="self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order.",
+)
 
 
 # ---- scatter_reduce ------------------------------------------------------------------------------------------------
@@ -208,15 +256,18 @@ def _spread_product(grad, self, dim, index, src, include_self):
     weighted, here = grad * others, zeros.gather(dim, index)
     keep_self = (zeros == zero_self.to(zeros.dtype)).to(grad.dtype)
     keep_src = (here == zero_src.to(here.dtype)).to(grad.dtype)
-    return (weighted * keep_self / base.masked_fill(zero_self, 1),
-            weighted.gather(dim, index) * keep_src / used.masked_fill(zero_src, 1))
+    return (
+        weighted * keep_self / base.masked_fill(zero_self, 1),
+        weighted.gather(dim, index) * keep_src / used.masked_fill(zero_src, 1),
+    )
 
 
 def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
     import numpy
 
-    ufunc = {"sum": numpy.add, "mean": numpy.add, "prod": numpy.multiply, "amax": numpy.maximum,
-             "amin": numpy.minimum}[reduce]
+    ufunc = {"sum": numpy.add, "mean": numpy.add, "prod": numpy.multiply, "amax": numpy.maximum, "amin": numpy.minimum}[
+        reduce
+    ]
     start = self
     if not include_self:
         if self.dtype.kind == "f":
@@ -228,26 +279,41 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
         start = _reduced(self, dim, index, {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce], None)
     out = _reduced(start, dim, index, src, ufunc)
     if reduce == "mean":
-        counts = _reduced(numpy.full(self.shape, int(include_self), dtype=numpy.int64), dim, index, 1,
-                          numpy.add).clip(1)
+        counts = _reduced(numpy.full(self.shape, int(include_self), dtype=numpy.int64), dim, index, 1, numpy.add).clip(
+            1
+        )
         out = out / counts if self.dtype.kind == "f" else out // counts
     return out.astype(self.dtype)
 
 
-op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
-   "Tensor",
-   kernel="scatter_reduce", types="bool int float half", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self, src": _spread},
-   samples=lambda make: [Sample(*a, r, include_self=s) for a in _repeated(make)
-                         for r in ("sum", "prod", "mean", "amax", "amin")
-                         for s in (True, False) if r != "mean" or make.dtype.name != "bool"],
-   reference=_reference_reduce,
-   errors=[(_bad("scatter_reduce", "src", "sum"), RuntimeError, _OUTSIDE),
-           (_bad("scatter_reduce", "src", "median"), RuntimeError,
-            "reduce argument must be either sum, prod, mean, amax or amin")],
-   doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. Without "
-       "include_self the elements of self at these places do not count. Integer means are rounded down.")
+op(
+    "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor",
+    kernel="scatter_reduce",
+    types="bool int float half",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={"self, src": _spread},
+    samples=lambda make: [
+        Sample(*a, r, include_self=s)
+        for a in _repeated(make)
+        for r in ("sum", "prod", "mean", "amax", "amin")
+        for s in (True, False)
+        if r != "mean" or make.dtype.name != "bool"
+    ],
+    reference=_reference_reduce,
+    errors=[
+        (_bad("scatter_reduce", "src", "sum"), RuntimeError, _OUTSIDE),
+        (
+            _bad("scatter_reduce", "src", "median"),
+            RuntimeError,
+            "reduce argument must be either sum, prod, mean, amax or amin",
+        ),
+    ],
+    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. "
+    "Without include_self the elements of self at these places do not count. Integer means are rounded down.",
+)
 
 
 # ---- take_along_dim ------------------------------------------------------------------------------------------------
@@ -259,16 +325,20 @@ def _take_along_dim(self, indices, dim):
     if dim is None:
         return self.reshape(-1).gather(0, indices.reshape(-1))
     if self.dim() != indices.dim():
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                           "got "
-                           f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+            "got "
+            f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
+        )
     from tinygrad_ext.ops.shapes import broadcast_sizes, wrapped
 
     dim = wrapped(dim, self.dim())
     if not self.dim():
         return self.gather(0, indices)
-    rest = broadcast_sizes([1 if d == dim else s for d, s in enumerate(self.shape)],
-                           [1 if d == dim else s for d, s in enumerate(indices.shape)])
+    rest = broadcast_sizes(
+        [1 if d == dim else s for d, s in enumerate(self.shape)],
+        [1 if d == dim else s for d, s in enumerate(indices.shape)],
+    )
     grown = [[t.shape[d] if d == dim else s for d, s in enumerate(rest)] for t in (self, indices)]
     return self.expand(grown[0]).gather(dim, indices.expand(grown[1]))
 
@@ -281,10 +351,16 @@ def _reference_along(self, indices, dim=None):
     return numpy.take_along_axis(self, indices, dim)
 
 
-op("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-   compose=_take_along_dim, variants="function method out",
-   samples=lambda make: [Sample(make(3, 4), make.ints(0, 3, (1, 4)), 0),
-                         Sample(make(3, 4), make.ints(0, 4, (3, 2)), -1),
-                         Sample(make(3, 1), make.ints(0, 3, (2, 4)), 0), Sample(make(3, 4), make.ints(0, 12, (5,)))],
-   reference=_reference_along,
-   doc="gather whose operands broadcast outside `dim`; without dim over all elements as one vector.")
+op(
+    "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    compose=_take_along_dim,
+    variants="function method out",
+    samples=lambda make: [
+        Sample(make(3, 4), make.ints(0, 3, (1, 4)), 0),
+        Sample(make(3, 4), make.ints(0, 4, (3, 2)), -1),
+        Sample(make(3, 1), make.ints(0, 3, (2, 4)), 0),
+        Sample(make(3, 4), make.ints(0, 12, (5,))),
+    ],
+    reference=_reference_along,
+    doc="gather whose operands broadcast outside `dim`; without dim over all elements as one vector.",
+)

@@ -6,9 +6,22 @@ from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same
 
 
 def _basic(make):
-    for index in (0, -1, slice(None), slice(1, None), slice(0, 9, 2), slice(-2, -1), None, Ellipsis, (), (1, 2),
-                  (Ellipsis, 0),
-                  (slice(1), None, slice(None, 2)), (0, Ellipsis, None), slice(5, 9)):
+    for index in (
+        0,
+        -1,
+        slice(None),
+        slice(1, None),
+        slice(0, 9, 2),
+        slice(-2, -1),
+        None,
+        Ellipsis,
+        (),
+        (1, 2),
+        (Ellipsis, 0),
+        (slice(1), None, slice(None, 2)),
+        (0, Ellipsis, None),
+        slice(5, 9),
+    ):
         yield Sample(make(3, 4, 2), index)
     yield Sample(make(), Ellipsis)
     yield Sample(make(0, 3), slice(0, 2))
@@ -25,41 +38,65 @@ def _bad(index):
     return call
 
 
-op("aten::__getitem__(Tensor(a) self, Any index) -> Tensor(a)",
-   compose="getitem", variants="method", operator="getitem", samples=_basic, reference="operator.getitem",
-   errors=[(_bad(2), IndexError, "index 2 is out of bounds for dimension 0 with size 2"),
-           (_bad((0, 0, 0)), IndexError, "too many indices for tensor of dimension 2"),
-           (_bad(slice(None, None, -1)), ValueError, "step must be greater than zero"),
-           (_bad(1.5), IndexError, "only integers, slices")],
-   doc="The part of self that index names. Ints, slices, None and Ellipsis give a view; tensors, sequences and arrays "
-       "of "
-       "ints or bools pick elements and give a copy. Adjacent index tensors put their common shape where they stand, "
-       "others "
-       "in front. IndexError outside the bounds, ValueError for a step below 1.")
+op(
+    "aten::__getitem__(Tensor(a) self, Any index) -> Tensor(a)",
+    compose="getitem",
+    variants="method",
+    operator="getitem",
+    samples=_basic,
+    reference="operator.getitem",
+    errors=[
+        (_bad(2), IndexError, "index 2 is out of bounds for dimension 0 with size 2"),
+        (_bad((0, 0, 0)), IndexError, "too many indices for tensor of dimension 2"),
+        (_bad(slice(None, None, -1)), ValueError, "step must be greater than zero"),
+        (_bad(1.5), IndexError, "only integers, slices"),
+    ],
+    doc="The part of self that index names. Ints, slices, None and Ellipsis give a view; tensors, sequences and arrays "
+    "of "
+    "ints or bools pick elements and give a copy. Adjacent index tensors put their common shape where they stand, "
+    "others "
+    "in front. IndexError outside the bounds, ValueError for a step below 1.",
+)
 
-op("aten::__setitem__(Tensor(a!) self, Any index, Any value) -> ()",
-   compose="setitem", variants="method", operator="setitem",
-   samples=lambda make: [Sample(make(3, 4), 0, 1), Sample(make(3, 4), (slice(1, None), 2), make(2))],
-   gaps={"layout": "it writes to its first argument, which may not be repeated memory",
-         "gradcheck": "it writes to its first argument, here a leaf; tests/ops/test_index.py differentiates it",
-         "gradgradcheck": "it writes to its first argument, here a leaf; tests/ops/test_index.py differentiates it",
-         "torch": "writing to a view of a leaf that requires a gradient is refused, here as there"},
-   doc="Write value, a number or a tensor that broadcasts, to the part of self that index names.")
+op(
+    "aten::__setitem__(Tensor(a!) self, Any index, Any value) -> ()",
+    compose="setitem",
+    variants="method",
+    operator="setitem",
+    samples=lambda make: [Sample(make(3, 4), 0, 1), Sample(make(3, 4), (slice(1, None), 2), make(2))],
+    gaps={
+        "layout": "it writes to its first argument, which may not be repeated memory",
+        "gradcheck": "it writes to its first argument, here a leaf; tests/ops/test_index.py differentiates it",
+        "gradgradcheck": "it writes to its first argument, here a leaf; tests/ops/test_index.py differentiates it",
+        "torch": "writing to a view of a leaf that requires a gradient is refused, here as there",
+    },
+    doc="Write value, a number or a tensor that broadcasts, to the part of self that index names.",
+)
 
 # The view behind an index without tensors. It stands four times so that the graph names it as its last step is named.
 for _name in ("select", "slice", "unsqueeze", "alias"):
-    op(f"aten::_{_name}(Tensor(a) self, Any index) -> Tensor(a)",
-       kernel="basic_index", view=True, variants="",
-       grad={"self": lambda grad, self_shape, index: grad._basic_index_backward(self_shape, index)},
-       samples=_basic, reference="operator.getitem", doc="View of the part that ints, slices, None and Ellipsis name.")
+    op(
+        f"aten::_{_name}(Tensor(a) self, Any index) -> Tensor(a)",
+        kernel="basic_index",
+        view=True,
+        variants="",
+        grad={"self": lambda grad, self_shape, index: grad._basic_index_backward(self_shape, index)},
+        samples=_basic,
+        reference="operator.getitem",
+        doc="View of the part that ints, slices, None and Ellipsis name.",
+    )
 
 
-op("aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
-   kernel="basic_index_backward", types="bool int float half complex", variants="method",
-   grad={"grad": lambda grad, index: grad[index]},
-   samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
-   shape=lambda grad, size, index: meta(size, grad.dtype),
-   doc="Zeros of a size with grad in the part that index names: the derivative of reading it.")
+op(
+    "aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
+    kernel="basic_index_backward",
+    types="bool int float half complex",
+    variants="method",
+    grad={"grad": lambda grad, index: grad[index]},
+    samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
+    shape=lambda grad, size, index: meta(size, grad.dtype),
+    doc="Zeros of a size with grad in the part that index names: the derivative of reading it.",
+)
 
 
 # ---- index tensors -------------------------------------------------------------------------------------------------
@@ -112,38 +149,57 @@ def _picked_shape(self, indices):
     """Shape of self[indices] for indices that are no masks."""
     tensors = [i for i in indices if i is not None]
     if any(not i.dtype.is_signed for i in tensors):
-        raise NotImplementedError("aten::index: how many elements a mask picks depends on its values, and meta tensors "
-                                  "have none")
+        raise NotImplementedError(
+            "aten::index: how many elements a mask picks depends on its values, and meta tensors have none"
+        )
     dims = [d for d, i in enumerate(indices) if i is not None]
     rest = [s for d, s in enumerate(self.shape) if d not in dims]
     at = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
     return meta([*rest[:at], *broadcast_sizes(*[i.shape for i in tensors]), *rest[at:]], self.dtype)
 
 
-op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-   kernel="index", types="bool int float half complex", variants="", shape=_picked_shape,
-   grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
-   samples=_picks, reference=_reference_index,
-   doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many dimensions as "
-       "they "
-       "have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.")
+op(
+    "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    kernel="index",
+    types="bool int float half complex",
+    variants="",
+    shape=_picked_shape,
+    grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
+    samples=_picks,
+    reference=_reference_index,
+    doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many "
+    "dimensions as they have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.",
+)
 
-op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-   kernel="index_put", types="bool int float half complex", takes_out=True, variants="function method inplace",
-   shape=same,
-   grad={"self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
-         "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape)},
-   samples=_puts, reference=_reference_put,
-   doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated "
-       "indices as "
-       "often as they come. Without it the last of repeated indices wins. RuntimeError when the dtypes differ.")
+op(
+    "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    kernel="index_put",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace",
+    shape=same,
+    grad={
+        "self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
+        "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape),
+    },
+    samples=_puts,
+    reference=_reference_put,
+    doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated "
+    "indices as "
+    "often as they come. Without it the last of repeated indices wins. RuntimeError when the dtypes differ.",
+)
 
-op("aten::_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
-   kernel="index_backward", types="bool int float half complex", variants="method",
-   shape=lambda grad, size, indices: meta(size, grad.dtype),
-   grad={"grad": lambda grad, indices: _read(grad, indices)},
-   samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
-   doc="Zeros of a size with grad added where the indices read it: the derivative of index.")
+op(
+    "aten::_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
+    kernel="index_backward",
+    types="bool int float half complex",
+    variants="method",
+    shape=lambda grad, size, indices: meta(size, grad.dtype),
+    grad={"grad": lambda grad, indices: _read(grad, indices)},
+    samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
+    doc="Zeros of a size with grad added where the indices read it: the derivative of index.",
+)
+
 
 def _read(grad, indices):
     """What index tensors read from a gradient."""

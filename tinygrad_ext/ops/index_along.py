@@ -45,72 +45,117 @@ def _bad(name, *args):
     return call
 
 
-op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
-   kernel="index_select", types="bool int float half complex", variants="function method out", shape=_replaced,
-   grad={"self": lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index)},
-   samples=lambda make: [Sample(make(3, 4), 0, make.ints(0, 3, (5,))), Sample(make(3, 4), -1, make.ints(0, 4, (2,))),
-                         Sample(make(3, 4), 1, make.of(2)), Sample(make(), 0, make.of([0])),
-                         Sample(make(3, 4), 0, make.ints(0, 1, (0,)))],
-   reference=lambda self, dim, index: self.take(index.reshape(-1) if self.ndim else 0, dim if self.ndim else None),
-   errors=[(_bad("index_select"), IndexError, "index out of range in self")],
-   doc="The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat.")
+op(
+    "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    kernel="index_select",
+    types="bool int float half complex",
+    variants="function method out",
+    shape=_replaced,
+    grad={"self": lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index)},
+    samples=lambda make: [
+        Sample(make(3, 4), 0, make.ints(0, 3, (5,))),
+        Sample(make(3, 4), -1, make.ints(0, 4, (2,))),
+        Sample(make(3, 4), 1, make.of(2)),
+        Sample(make(), 0, make.of([0])),
+        Sample(make(3, 4), 0, make.ints(0, 1, (0,))),
+    ],
+    reference=lambda self, dim, index: self.take(index.reshape(-1) if self.ndim else 0, dim if self.ndim else None),
+    errors=[(_bad("index_select"), IndexError, "index out of range in self")],
+    doc="The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat.",
+)
 
-op("aten::_index_select_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
-   kernel="index_select_backward", types="bool int float half complex", variants="method",
-   shape=lambda grad, size, dim, index: meta(size, grad.dtype),
-   grad={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
-   samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.of([1, 1]))],
-   doc="Zeros of a size with grad added where index_select read it.")
+op(
+    "aten::_index_select_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
+    kernel="index_select_backward",
+    types="bool int float half complex",
+    variants="method",
+    shape=lambda grad, size, dim, index: meta(size, grad.dtype),
+    grad={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
+    samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.of([1, 1]))],
+    doc="Zeros of a size with grad added where index_select read it.",
+)
 
-op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-   kernel="index_add", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self": "grad",
-         "source": lambda grad, dim, index, source_shape, alpha: _times(
-             grad.index_select(dim, index), alpha).reshape(source_shape)},
-   samples=lambda make: [Sample(make(3, 4), 0, make.of([0, 2, 0]), make(3, 4)),
-                         Sample(make(3, 4), -1, make.of([1]), make(3, 1), alpha=2),
-                         Sample(make(3), 0, make.of([1, 1]), make(2)),
-                         Sample(make(3), 0, make.ints(0, 1, (0,)), make(0))],
-   reference=_added, errors=[(_bad("index_add", "source"), RuntimeError,
-                              "index 5 is out of bounds for dimension 0 with size 2")],
-   doc="Add source * alpha to the entries of one dimension that index names; repeated entries add up in order.")
+op(
+    "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    kernel="index_add",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={
+        "self": "grad",
+        "source": lambda grad, dim, index, source_shape, alpha: _times(grad.index_select(dim, index), alpha).reshape(
+            source_shape
+        ),
+    },
+    samples=lambda make: [
+        Sample(make(3, 4), 0, make.of([0, 2, 0]), make(3, 4)),
+        Sample(make(3, 4), -1, make.of([1]), make(3, 1), alpha=2),
+        Sample(make(3), 0, make.of([1, 1]), make(2)),
+        Sample(make(3), 0, make.ints(0, 1, (0,)), make(0)),
+    ],
+    reference=_added,
+    errors=[(_bad("index_add", "source"), RuntimeError, "index 5 is out of bounds for dimension 0 with size 2")],
+    doc="Add source * alpha to the entries of one dimension that index names; repeated entries add up in order.",
+)
 
-op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-   kernel="index_copy", types="bool int float half complex", takes_out=True, variants="function method inplace out",
-   shape=same,
-   grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
-         "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape)},
-   samples=lambda make: [Sample(make(3, 4), 0, make.of([2, 0]), make(2, 4)),
-                         Sample(make(3, 4), -1, make.of([1]), make(3, 1)),
-                         Sample(make(3), 0, make.of(1), make())],
-   reference=_written, errors=[(_bad("index_copy", "source"), IndexError,
-                                "index 5 is out of bounds for dimension 0 with size 2")],
-   doc="Write source over the entries of one dimension that index (int64) names.")
+op(
+    "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    kernel="index_copy",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace out",
+    shape=same,
+    grad={
+        "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
+        "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape),
+    },
+    samples=lambda make: [
+        Sample(make(3, 4), 0, make.of([2, 0]), make(2, 4)),
+        Sample(make(3, 4), -1, make.of([1]), make(3, 1)),
+        Sample(make(3), 0, make.of(1), make()),
+    ],
+    reference=_written,
+    errors=[(_bad("index_copy", "source"), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
+    doc="Write source over the entries of one dimension that index (int64) names.",
+)
 
 _OF_VALUE = {"value": lambda grad, dim, index: grad[_at(grad, dim, index)].sum()}
 
 for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
-    op(f"aten::index_fill.int_{_kind}(Tensor self, int dim, Tensor index, {_kind} value) -> Tensor",
-       kernel="index_fill", types="bool int float half complex", takes_out=True, variants="function method inplace",
-       shape=same,
-       grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), **_rules},
-       samples=(lambda make: [Sample(make(3, 4), 0, make.of([0, -1]), 3),
-                              Sample(make(3, 4), -1, make.of(1), 1)]) if not _rules
-       else lambda make: [Sample(make(3, 4), 0, make.of([0, 2]), make())],
-       reference=_written, errors=[(_bad("index_fill", 1), IndexError,
-                                    "index 5 is out of bounds for dimension 0 with size 2")],
-       doc="Set the entries of one dimension that index (int64) names to one value: a number or a 0-dim tensor.")
+    op(
+        f"aten::index_fill.int_{_kind}(Tensor self, int dim, Tensor index, {_kind} value) -> Tensor",
+        kernel="index_fill",
+        types="bool int float half complex",
+        takes_out=True,
+        variants="function method inplace",
+        shape=same,
+        grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), **_rules},
+        samples=(lambda make: [Sample(make(3, 4), 0, make.of([0, -1]), 3), Sample(make(3, 4), -1, make.of(1), 1)])
+        if not _rules
+        else lambda make: [Sample(make(3, 4), 0, make.of([0, 2]), make())],
+        reference=_written,
+        errors=[(_bad("index_fill", 1), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
+        doc="Set the entries of one dimension that index (int64) names to one value: a number or a 0-dim tensor.",
+    )
 
-op("aten::take(Tensor self, Tensor index) -> Tensor",
-   kernel="take", types="bool int float half complex", variants="function method out",
-   shape=lambda self, index: meta(index.shape, self.dtype),
-   grad={"self": lambda grad, self_shape, index: _put_back(grad, self_shape, index)},
-   samples=lambda make: [Sample(make(3, 4), make.ints(-12, 12, (2, 5))), Sample(make(3), make.of(1)),
-                         Sample(make(2), make.ints(0, 1, (0,)))],
-   reference=lambda self, index: self.take(index), errors=[(lambda: _take(7), IndexError, "out of range")],
-   doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
-       "end.")
+op(
+    "aten::take(Tensor self, Tensor index) -> Tensor",
+    kernel="take",
+    types="bool int float half complex",
+    variants="function method out",
+    shape=lambda self, index: meta(index.shape, self.dtype),
+    grad={"self": lambda grad, self_shape, index: _put_back(grad, self_shape, index)},
+    samples=lambda make: [
+        Sample(make(3, 4), make.ints(-12, 12, (2, 5))),
+        Sample(make(3), make.of(1)),
+        Sample(make(2), make.ints(0, 1, (0,))),
+    ],
+    reference=lambda self, index: self.take(index),
+    errors=[(lambda: _take(7), IndexError, "out of range")],
+    doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
+    "end.",
+)
 
 
 def _times(grad, alpha):

@@ -22,8 +22,10 @@ def _cat_shape(tensors, dim):
     dim = wrapped(dim, len(shape))
     for i, t in enumerate(kept):
         if t.dim() != len(shape) or any(a != b for k, (a, b) in enumerate(zip(t.shape, shape)) if k != dim):
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected {shape} but got "
-                               f"{list(t.shape)} for tensor number {i} in the list.")
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {dim}. Expected {shape} but got "
+                f"{list(t.shape)} for tensor number {i} in the list."
+            )
     shape[dim] = sum(t.shape[dim] for t in kept)
     return meta(shape, _dtype(tensors))
 
@@ -32,9 +34,11 @@ def _stack_shape(tensors, dim):
     shape = list(tensors[0].shape)
     for i, t in enumerate(tensors):
         if list(t.shape) != shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {shape} at entry 0 and "
-                               f"{list(t.shape)} at "
-                               f"entry {i}")
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {shape} at entry 0 and "
+                f"{list(t.shape)} at "
+                f"entry {i}"
+            )
     shape.insert(wrapped(dim, len(shape) + 1), len(tensors))
     return meta(shape, _dtype(tensors))
 
@@ -65,55 +69,105 @@ def _equal_lists(make):
     yield Sample([make(0, 2)], 1)
 
 
-op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
-   kernel="cat", takes_out=True, variants="function out", types=_ALL, aliases="concat concatenate", shape=_cat_shape,
-   grad={"tensors": _uncat},
-   samples=_lists, reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
-   errors=[(lambda: _cat([zeros(2, 3), zeros(3)]), RuntimeError, "must have same number of dimensions: got 2 and 1"),
-           (lambda: _cat([zeros(2, 3), zeros(2, 4)]), RuntimeError,
-            "Expected size 3 but got size 4 for tensor number 1"),
-           (lambda: _cat([zeros(2), zeros()]), RuntimeError,
-            "zero-dimensional tensor (at position 1) cannot be concatenated"),
-           (lambda: _cat([]), ValueError, "expected a non-empty list of Tensors")],
-   doc="The tensors one after the other along a dimension. All other sizes must agree; dtypes promote.")
+op(
+    "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+    kernel="cat",
+    takes_out=True,
+    variants="function out",
+    types=_ALL,
+    aliases="concat concatenate",
+    shape=_cat_shape,
+    grad={"tensors": _uncat},
+    samples=_lists,
+    reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
+    errors=[
+        (lambda: _cat([zeros(2, 3), zeros(3)]), RuntimeError, "must have same number of dimensions: got 2 and 1"),
+        (lambda: _cat([zeros(2, 3), zeros(2, 4)]), RuntimeError, "Expected size 3 but got size 4 for tensor number 1"),
+        (
+            lambda: _cat([zeros(2), zeros()]),
+            RuntimeError,
+            "zero-dimensional tensor (at position 1) cannot be concatenated",
+        ),
+        (lambda: _cat([]), ValueError, "expected a non-empty list of Tensors"),
+    ],
+    doc="The tensors one after the other along a dimension. All other sizes must agree; dtypes promote.",
+)
 
-op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
-   kernel="stack", takes_out=True, variants="function out", types=_ALL, shape=_stack_shape,
-   grad={"tensors": lambda grad, dim: grad.unbind(dim)},
-   samples=_equal_lists, reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),
-   errors=[(lambda: _stack([zeros(2), zeros(3)]), RuntimeError,
-            "to be equal size, but got [2] at entry 0 and [3] at entry 1"),
-           (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList")],
-   doc="Tensors of one shape along a new dimension.")
+op(
+    "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+    kernel="stack",
+    takes_out=True,
+    variants="function out",
+    types=_ALL,
+    shape=_stack_shape,
+    grad={"tensors": lambda grad, dim: grad.unbind(dim)},
+    samples=_equal_lists,
+    reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),
+    errors=[
+        (
+            lambda: _stack([zeros(2), zeros(3)]),
+            RuntimeError,
+            "to be equal size, but got [2] at entry 0 and [3] at entry 1",
+        ),
+        (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList"),
+    ],
+    doc="Tensors of one shape along a new dimension.",
+)
 
-op("aten::hstack(Tensor[] tensors) -> Tensor",
-   compose=lambda tensors: _hstack(tensors), variants="function out", types=_ALL,
-   samples=lambda make: [Sample([make(2), make(3)]), Sample([make(2, 1), make(2, 3)]), Sample([make(), make()])],
-   reference="numpy.hstack",
-   errors=[(lambda: _hstack([]), RuntimeError, "hstack expects a non-empty TensorList")],
-   doc="Tensors side by side: along the second dimension, vectors along their only one.")
+op(
+    "aten::hstack(Tensor[] tensors) -> Tensor",
+    compose=lambda tensors: _hstack(tensors),
+    variants="function out",
+    types=_ALL,
+    samples=lambda make: [Sample([make(2), make(3)]), Sample([make(2, 1), make(2, 3)]), Sample([make(), make()])],
+    reference="numpy.hstack",
+    errors=[(lambda: _hstack([]), RuntimeError, "hstack expects a non-empty TensorList")],
+    doc="Tensors side by side: along the second dimension, vectors along their only one.",
+)
 
-op("aten::vstack(Tensor[] tensors) -> Tensor",
-   compose=lambda tensors: _vstack(tensors), variants="function out", types=_ALL,
-   samples=lambda make: [Sample([make(2), make(2)]), Sample([make(2, 3), make(1, 3)]), Sample([make(), make()]),
-                         Sample([make(3), make(2, 3)])],
-   reference="numpy.vstack",
-   errors=[(lambda: _vstack([]), RuntimeError, "vstack expects a non-empty TensorList")],
-   doc="Tensors on top of each other: along the first dimension; a vector is a row.")
+op(
+    "aten::vstack(Tensor[] tensors) -> Tensor",
+    compose=lambda tensors: _vstack(tensors),
+    variants="function out",
+    types=_ALL,
+    samples=lambda make: [
+        Sample([make(2), make(2)]),
+        Sample([make(2, 3), make(1, 3)]),
+        Sample([make(), make()]),
+        Sample([make(3), make(2, 3)]),
+    ],
+    reference="numpy.vstack",
+    errors=[(lambda: _vstack([]), RuntimeError, "vstack expects a non-empty TensorList")],
+    doc="Tensors on top of each other: along the first dimension; a vector is a row.",
+)
 
-op("aten::meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
-   compose=lambda tensors, indexing: _meshgrid(tensors, indexing), variants="function", types=_ALL, tags="varargs",
-   samples=lambda make: [Sample([make(2), make(3)], indexing="ij"), Sample([make(2), make(3)], indexing="xy"),
-                         Sample([make(2), make(), make(1)], indexing="xy"), Sample([make(0), make(2)], indexing="ij")],
-   reference=lambda tensors, indexing: _numpy("meshgrid", *tensors, indexing=indexing),
-   errors=[(lambda: _meshgrid([], "ij"), RuntimeError, "meshgrid expects a non-empty TensorList"),
-           (lambda: _meshgrid([zeros(2)], "a"), RuntimeError, 'indexing must be one of "xy" or "ij", but received: a'),
-           (lambda: _meshgrid([zeros(2, 2)], "ij"), RuntimeError, "Expected 0D or 1D tensor"),
-           (lambda: _meshgrid([zeros(2), zeros(2).long()], "ij"), RuntimeError,
-            "meshgrid expects all tensors to have the same dtype")],
-   doc="Coordinates of a grid from those of its axes: as many tensors as axes, each a view in the grid's shape. "
-       "indexing=\"xy\" "
-       "exchanges the first two axes.")
+op(
+    "aten::meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
+    compose=lambda tensors, indexing: _meshgrid(tensors, indexing),
+    variants="function",
+    types=_ALL,
+    tags="varargs",
+    samples=lambda make: [
+        Sample([make(2), make(3)], indexing="ij"),
+        Sample([make(2), make(3)], indexing="xy"),
+        Sample([make(2), make(), make(1)], indexing="xy"),
+        Sample([make(0), make(2)], indexing="ij"),
+    ],
+    reference=lambda tensors, indexing: _numpy("meshgrid", *tensors, indexing=indexing),
+    errors=[
+        (lambda: _meshgrid([], "ij"), RuntimeError, "meshgrid expects a non-empty TensorList"),
+        (lambda: _meshgrid([zeros(2)], "a"), RuntimeError, 'indexing must be one of "xy" or "ij", but received: a'),
+        (lambda: _meshgrid([zeros(2, 2)], "ij"), RuntimeError, "Expected 0D or 1D tensor"),
+        (
+            lambda: _meshgrid([zeros(2), zeros(2).long()], "ij"),
+            RuntimeError,
+            "meshgrid expects all tensors to have the same dtype",
+        ),
+    ],
+    doc="Coordinates of a grid from those of its axes: as many tensors as axes, each a view in the grid's shape. "
+    'indexing="xy" '
+    "exchanges the first two axes.",
+)
 
 
 def _cat(tensors, dim=0):
@@ -147,21 +201,27 @@ def _meshgrid(tensors, indexing):
     if indexing is None:
         import warnings
 
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument: "
-                      'indexing="ij" is what happens now', UserWarning, stacklevel=3)
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument: "
+            'indexing="ij" is what happens now',
+            UserWarning,
+            stacklevel=3,
+        )
     elif indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape "
-                               f"{list(t.shape)}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {list(t.shape)}"
+            )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) > 1
     axes = [tensors[1], tensors[0], *tensors[2:]] if swap else tensors
     shape = [t.numel() for t in axes]
-    grids = [t.reshape([t.numel() if k == i else 1 for k in range(len(axes))]).expand(shape)
-             for i, t in enumerate(axes)]
+    grids = [
+        t.reshape([t.numel() if k == i else 1 for k in range(len(axes))]).expand(shape) for i, t in enumerate(axes)
+    ]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)

@@ -40,7 +40,7 @@ def _matmul_right(grad, self, other_shape):
         if n == 1:
             return grad * _conj(self)
         return (_conj(self).unsqueeze(-1) * grad.unsqueeze(-2)).sum_to_size(other_shape)
-    if n <= 2:      # a single matrix or vector: one product over all rows instead of a sum over batches
+    if n <= 2:  # a single matrix or vector: one product over all rows instead of a sum over batches
         rows = _adjoint(_as_rows(self))
         return rows.matmul(_as_rows(grad) if n == 2 else grad.reshape(grad.numel()))
     return _adjoint(self).matmul(grad).sum_to_size(other_shape)
@@ -101,8 +101,20 @@ def _of_shapes(*pairs):
 _MATRICES = _of_shapes(((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((5, 4), (4, 1)))
 _BATCHES = _of_shapes(((2, 3, 4), (2, 4, 5)), ((1, 2, 2), (1, 2, 2)), ((0, 2, 3), (0, 3, 2)), ((2, 2, 0), (2, 0, 3)))
 _ALL_RANKS = _of_shapes(
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 2, 3), (3, 4)), ((2, 2, 3), (3,)), ((3,), (2, 3, 4)),
-    ((2, 3), (2, 3, 2)), ((2, 1, 2, 3), (3, 3, 2)), ((0,), (0,)), ((2, 0), (0, 3)), ((0, 2, 3), (3, 2)), ((1, 2, 2), (3, 2, 2)))
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((2, 2, 3), (3, 4)),
+    ((2, 2, 3), (3,)),
+    ((3,), (2, 3, 4)),
+    ((2, 3), (2, 3, 2)),
+    ((2, 1, 2, 3), (3, 3, 2)),
+    ((0,), (0,)),
+    ((2, 0), (0, 3)),
+    ((0, 2, 3), (3, 2)),
+    ((1, 2, 2), (3, 2, 2)),
+)
 
 
 def _added(*shapes):
@@ -125,8 +137,15 @@ def _added_reference(self, a, b, beta=1, alpha=1):
 
 
 def _linear_samples(make):
-    for x, w, b in (((2, 3), (4, 3), (4,)), ((2, 3), (4, 3), None), ((3,), (2, 3), (2,)), ((2, 2, 3), (4, 3), (4,)),
-                    ((0, 3), (2, 3), (2,)), ((2, 3), (3,), None), ((2, 0), (3, 0), (3,))):
+    for x, w, b in (
+        ((2, 3), (4, 3), (4,)),
+        ((2, 3), (4, 3), None),
+        ((3,), (2, 3), (2,)),
+        ((2, 2, 3), (4, 3), (4,)),
+        ((0, 3), (2, 3), (2,)),
+        ((2, 3), (3,), None),
+        ((2, 0), (3, 0), (3,)),
+    ):
         tensors = [make(*s) for s in (x, w)]
         yield Sample(*tensors) if b is None else Sample(*tensors, make(*b))
 
@@ -140,88 +159,195 @@ def _linear_reference(input, weight, bias=None):
 
 # ---- records -------------------------------------------------------------------------------------------------------
 
-op("aten::matmul(Tensor self, Tensor other) -> Tensor",
-   kernel="matmul", takes_out=True, types=NUMBERS, variants="function method out", operator="matmul", shape="kernel",
-   grad={"self": _matmul_left, "other": _matmul_right},
-   samples=_ALL_RANKS, reference="numpy.matmul",
-   errors=[(_call("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
-           (_call("matmul", (), (2,)), RuntimeError, "both arguments to matmul need to be at least 1D, but they are 0D and 1D"),
-           (_call("matmul", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
-           (_call("matmul", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
-           (_call("matmul", (2, 2, 3), (3, 3, 2)), RuntimeError, "must match the size of tensor b (3) at non-singleton dimension 0")],
-   doc="Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n). The dimensions in front broadcast; a vector is a row "
-       "on the left, a column on the right, and its added dimension leaves the result.")
+op(
+    "aten::matmul(Tensor self, Tensor other) -> Tensor",
+    kernel="matmul",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method out",
+    operator="matmul",
+    shape="kernel",
+    grad={"self": _matmul_left, "other": _matmul_right},
+    samples=_ALL_RANKS,
+    reference="numpy.matmul",
+    errors=[
+        (_call("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
+        (
+            _call("matmul", (), (2,)),
+            RuntimeError,
+            "both arguments to matmul need to be at least 1D, but they are 0D and 1D",
+        ),
+        (_call("matmul", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+        (_call("matmul", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+        (
+            _call("matmul", (2, 2, 3), (3, 3, 2)),
+            RuntimeError,
+            "must match the size of tensor b (3) at non-singleton dimension 0",
+        ),
+    ],
+    doc="Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n). The dimensions in front broadcast; a "
+    "vector is a row on the left, a column on the right, and its added dimension leaves the result.",
+)
 
-op("aten::mm(Tensor self, Tensor mat2) -> Tensor",
-   kernel="mm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
-   grad={"self": lambda grad, mat2: grad.mm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).mm(grad)},
-   samples=_MATRICES, reference="numpy.matmul",
-   errors=[(_call("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
-           (_call("mm", (3,), (3, 2)), RuntimeError, "self must be a matrix"),
-           (_call("mm", (2, 3), (3,)), RuntimeError, "mat2 must be a matrix")],
-   doc="Product of two matrices, (m, k) by (k, n), without broadcasting.")
+op(
+    "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+    kernel="mm",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method out",
+    shape="kernel",
+    grad={"self": lambda grad, mat2: grad.mm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).mm(grad)},
+    samples=_MATRICES,
+    reference="numpy.matmul",
+    errors=[
+        (_call("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+        (_call("mm", (3,), (3, 2)), RuntimeError, "self must be a matrix"),
+        (_call("mm", (2, 3), (3,)), RuntimeError, "mat2 must be a matrix"),
+    ],
+    doc="Product of two matrices, (m, k) by (k, n), without broadcasting.",
+)
 
-op("aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-   kernel="bmm", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
-   grad={"self": lambda grad, mat2: grad.bmm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).bmm(grad)},
-   samples=_BATCHES, reference="numpy.matmul",
-   errors=[(_call("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
-           (_call("bmm", (2, 2, 3), (2, 2, 3)), RuntimeError,
-            "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2]")],
-   doc="Products of two batches of matrices, (b, m, k) by (b, k, n), without broadcasting.")
+op(
+    "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+    kernel="bmm",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method out",
+    shape="kernel",
+    grad={"self": lambda grad, mat2: grad.bmm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).bmm(grad)},
+    samples=_BATCHES,
+    reference="numpy.matmul",
+    errors=[
+        (_call("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
+        (
+            _call("bmm", (2, 2, 3), (2, 2, 3)),
+            RuntimeError,
+            "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2]",
+        ),
+    ],
+    doc="Products of two batches of matrices, (b, m, k) by (b, k, n), without broadcasting.",
+)
 
-op("aten::mv(Tensor self, Tensor vec) -> Tensor",
-   kernel="mv", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
-   grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
-   samples=_of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))), reference="numpy.matmul",
-   errors=[(_call("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
-           (_call("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1")],
-   doc="Product of a matrix (m, k) and a vector (k,).")
+op(
+    "aten::mv(Tensor self, Tensor vec) -> Tensor",
+    kernel="mv",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method out",
+    shape="kernel",
+    grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
+    samples=_of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))),
+    reference="numpy.matmul",
+    errors=[
+        (_call("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+        (_call("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1"),
+    ],
+    doc="Product of a matrix (m, k) and a vector (k,).",
+)
 
-op("aten::dot(Tensor self, Tensor tensor) -> Tensor",
-   kernel="dot", takes_out=True, types=NUMBERS, variants="function method out", shape="kernel",
-   grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
-   samples=_of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))), reference="numpy.dot",
-   errors=[(_call("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
-           (_call("dot", (2, 3), (3,)), RuntimeError, "1D tensors expected, but got 2D and 1D tensors")],
-   doc="Sum of the products of two vectors' elements; neither is conjugated.")
+op(
+    "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+    kernel="dot",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method out",
+    shape="kernel",
+    grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
+    samples=_of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))),
+    reference="numpy.dot",
+    errors=[
+        (_call("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+        (_call("dot", (2, 3), (3,)), RuntimeError, "1D tensors expected, but got 2D and 1D tensors"),
+    ],
+    doc="Sum of the products of two vectors' elements; neither is conjugated.",
+)
 
-op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="addmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
-   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-         "mat1": lambda grad, mat2, alpha: _times(grad.mm(_adjoint(mat2)), alpha),
-         "mat2": lambda grad, mat1, alpha: _times(_adjoint(mat1).mm(grad), alpha)},
-   samples=_added(((2, 4), (2, 3), (3, 4)), ((4,), (2, 3), (3, 4)), ((2, 1), (2, 3), (3, 4)), ((), (2, 0), (0, 2)),
-                  ((0, 2), (0, 3), (3, 2))), reference=_added_reference,
-   errors=[(_call("addmm", (5,), (2, 3), (3, 4)), RuntimeError, "must match the existing size"),
-           (_call("addmm", (2, 4), (2, 3), (2, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)")],
-   doc="beta * self + alpha * (mat1 @ mat2); self broadcasts to the product and is not read when beta is 0.")
+op(
+    "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kernel="addmm",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method inplace out",
+    shape="kernel",
+    grad={
+        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+        "mat1": lambda grad, mat2, alpha: _times(grad.mm(_adjoint(mat2)), alpha),
+        "mat2": lambda grad, mat1, alpha: _times(_adjoint(mat1).mm(grad), alpha),
+    },
+    samples=_added(
+        ((2, 4), (2, 3), (3, 4)),
+        ((4,), (2, 3), (3, 4)),
+        ((2, 1), (2, 3), (3, 4)),
+        ((), (2, 0), (0, 2)),
+        ((0, 2), (0, 3), (3, 2)),
+    ),
+    reference=_added_reference,
+    errors=[
+        (_call("addmm", (5,), (2, 3), (3, 4)), RuntimeError, "must match the existing size"),
+        (
+            _call("addmm", (2, 4), (2, 3), (2, 4)),
+            RuntimeError,
+            "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)",
+        ),
+    ],
+    doc="beta * self + alpha * (mat1 @ mat2); self broadcasts to the product and is not read when beta is 0.",
+)
 
-op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="addmv", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
-   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-         "mat": lambda grad, vec, alpha: _times(grad, alpha).unsqueeze(-1) * _conj(vec),
-         "vec": lambda grad, mat, alpha: _times(_adjoint(mat).mv(grad), alpha)},
-   samples=_added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))), reference=_added_reference,
-   errors=[(_call("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
-   doc="beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0.")
+op(
+    "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kernel="addmv",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method inplace out",
+    shape="kernel",
+    grad={
+        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+        "mat": lambda grad, vec, alpha: _times(grad, alpha).unsqueeze(-1) * _conj(vec),
+        "vec": lambda grad, mat, alpha: _times(_adjoint(mat).mv(grad), alpha),
+    },
+    samples=_added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),
+    reference=_added_reference,
+    errors=[(_call("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
+    doc="beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0.",
+)
 
-op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   kernel="baddbmm", takes_out=True, types=NUMBERS, variants="function method inplace out", shape="kernel",
-   grad={"self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-         "batch1": lambda grad, batch2, alpha: _times(grad.bmm(_adjoint(batch2)), alpha),
-         "batch2": lambda grad, batch1, alpha: _times(_adjoint(batch1).bmm(grad), alpha)},
-   samples=_added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
-   reference=_added_reference,
-   errors=[(_call("baddbmm", (2, 2, 2), (2, 2, 3), (2, 2, 2)), RuntimeError, "Expected size for first two dimensions of batch2")],
-   doc="beta * self + alpha * (batch1 @ batch2), for batches of matrices.")
+op(
+    "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kernel="baddbmm",
+    takes_out=True,
+    types=NUMBERS,
+    variants="function method inplace out",
+    shape="kernel",
+    grad={
+        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
+        "batch1": lambda grad, batch2, alpha: _times(grad.bmm(_adjoint(batch2)), alpha),
+        "batch2": lambda grad, batch1, alpha: _times(_adjoint(batch1).bmm(grad), alpha),
+    },
+    samples=_added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
+    reference=_added_reference,
+    errors=[
+        (
+            _call("baddbmm", (2, 2, 2), (2, 2, 3), (2, 2, 2)),
+            RuntimeError,
+            "Expected size for first two dimensions of batch2",
+        )
+    ],
+    doc="beta * self + alpha * (batch1 @ batch2), for batches of matrices.",
+)
 
-op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-   kernel="linear", types=NUMBERS, variants="function", where="nn.functional", shape="kernel",
-   grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
-   samples=_linear_samples, reference=_linear_reference,
-   errors=[(_call("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")],
-   doc="input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,).")
+op(
+    "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    kernel="linear",
+    types=NUMBERS,
+    variants="function",
+    where="nn.functional",
+    shape="kernel",
+    grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
+    samples=_linear_samples,
+    reference=_linear_reference,
+    errors=[(_call("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")],
+    doc="input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,).",
+)
 
 # ---- vectors, and what is made of the products ---------------------------------------------------------------------
 
@@ -229,8 +355,10 @@ op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
 def _outer(self, vec2):
     for name, t in (("self", self), ("vec2", vec2)):
         if t.dim() != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {t.dim()}-D: outer() multiplies two vectors; flatten() "
-                               "makes one")
+            raise RuntimeError(
+                f"outer: Expected 1-D argument {name}, but got {t.dim()}-D: outer() multiplies two vectors; flatten() "
+                "makes one"
+            )
     return self.unsqueeze(1) * vec2
 
 
@@ -238,8 +366,10 @@ def _inner(self, other):
     if self.dim() == 0 or other.dim() == 0:
         return self * other
     if self.shape[-1] != other.shape[-1]:
-        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
-                           f"{list(other.shape)}")
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
+            f"{list(other.shape)}"
+        )
     if other.dim() <= 2:
         return self.matmul(other.t())
     out = self.matmul(_as_rows(other).t())
@@ -248,13 +378,15 @@ def _inner(self, other):
 
 def _addr(self, vec1, vec2, beta, alpha):
     product = _outer(vec1, vec2)
-    if product.dtype.name == "bool":        # factors count as true or false
+    if product.dtype.name == "bool":  # factors count as true or false
         beta, alpha = bool(beta), bool(alpha)
     product = _times(product, alpha)
     shape = tuple(product.shape)
     if self.dim() > 2 or any(s not in (1, n) for s, n in zip(reversed(self.shape), reversed(shape))):
-        raise RuntimeError(f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
-                           f"{list(self.shape)} to the product's shape {list(shape)}")
+        raise RuntimeError(
+            f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
+            f"{list(self.shape)} to the product's shape {list(shape)}"
+        )
     return product + _times(self, beta) if beta else product
 
 
@@ -267,34 +399,66 @@ def _trace(self):
 def _addr_reference(self, vec1, vec2, beta=1, alpha=1):
     import numpy
 
-    return _added_reference(self, vec1[:, None], vec2[None, :], beta, alpha) if vec1.size and vec2.size else \
-        numpy.zeros((vec1.size, vec2.size), vec1.dtype)
+    return (
+        _added_reference(self, vec1[:, None], vec2[None, :], beta, alpha)
+        if vec1.size and vec2.size
+        else numpy.zeros((vec1.size, vec2.size), vec1.dtype)
+    )
 
 
-op("aten::outer(Tensor self, Tensor vec2) -> Tensor",
-   compose=_outer, types="bool " + NUMBERS, variants="function method out", aliases="ger", reference="numpy.outer",
-   samples=_of_shapes(((2,), (3,)), ((0,), (2,)), ((1,), (1,))),
-   errors=[(_call("outer", (2, 2), (3,)), RuntimeError, "outer: Expected 1-D argument self, but got 2-D")],
-   doc="All products of an element of one vector with an element of another, as a matrix.")
+op(
+    "aten::outer(Tensor self, Tensor vec2) -> Tensor",
+    compose=_outer,
+    types="bool " + NUMBERS,
+    variants="function method out",
+    aliases="ger",
+    reference="numpy.outer",
+    samples=_of_shapes(((2,), (3,)), ((0,), (2,)), ((1,), (1,))),
+    errors=[(_call("outer", (2, 2), (3,)), RuntimeError, "outer: Expected 1-D argument self, but got 2-D")],
+    doc="All products of an element of one vector with an element of another, as a matrix.",
+)
 
-op("aten::inner(Tensor self, Tensor other) -> Tensor",
-   compose=_inner, types=NUMBERS, variants="function method out", reference="numpy.inner",
-   samples=_of_shapes(((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3)), ((), (2,)), ((2, 3), (2, 2, 3)), ((0,), (0,))),
-   errors=[(_call("inner", (2, 3), (4,)), RuntimeError, "inner() the last dimension must match on both input tensors")],
-   doc="Sums of products over the last dimensions of both tensors.")
+op(
+    "aten::inner(Tensor self, Tensor other) -> Tensor",
+    compose=_inner,
+    types=NUMBERS,
+    variants="function method out",
+    reference="numpy.inner",
+    samples=_of_shapes(((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3)), ((), (2,)), ((2, 3), (2, 2, 3)), ((0,), (0,))),
+    errors=[
+        (_call("inner", (2, 3), (4,)), RuntimeError, "inner() the last dimension must match on both input tensors")
+    ],
+    doc="Sums of products over the last dimensions of both tensors.",
+)
 
-op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   compose=_addr, types=NUMBERS, variants="function method inplace out", reference=_addr_reference,
-   samples=_added(((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((0, 3), (0,), (3,))),
-   errors=[(_call("addr", (2, 3), (2,), (4,)), RuntimeError, "must match the existing size")],
-   doc="beta * self + alpha * outer(vec1, vec2).")
+op(
+    "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    compose=_addr,
+    types=NUMBERS,
+    variants="function method inplace out",
+    reference=_addr_reference,
+    samples=_added(((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((0, 3), (0,), (3,))),
+    errors=[(_call("addr", (2, 3), (2,), (4,)), RuntimeError, "must match the existing size")],
+    doc="beta * self + alpha * outer(vec1, vec2).",
+)
 
-op("aten::trace(Tensor self) -> Tensor",
-   compose=_trace, types=NUMBERS, reference="numpy.trace", samples=_of_shapes(((3, 3),), ((2, 4),), ((0, 2),)),
-   errors=[(_call("trace", (2,)), RuntimeError, "trace: expected a matrix, but got tensor with dim 1")],
-   doc="Sum of the elements on the main diagonal of a matrix.")
+op(
+    "aten::trace(Tensor self) -> Tensor",
+    compose=_trace,
+    types=NUMBERS,
+    reference="numpy.trace",
+    samples=_of_shapes(((3, 3),), ((2, 4),), ((0, 2),)),
+    errors=[(_call("trace", (2,)), RuntimeError, "trace: expected a matrix, but got tensor with dim 1")],
+    doc="Sum of the elements on the main diagonal of a matrix.",
+)
 
-op("aten::__rmatmul__(Tensor self, Tensor other) -> Tensor",
-   compose=lambda self, other: other.matmul(self), types=NUMBERS, variants="method", operator="rmatmul",
-   samples=_of_shapes(((3, 4), (2, 3)), ((3,), (3,))), reference=lambda self, other: other @ self,
-   doc="other @ self.")
+op(
+    "aten::__rmatmul__(Tensor self, Tensor other) -> Tensor",
+    compose=lambda self, other: other.matmul(self),
+    types=NUMBERS,
+    variants="method",
+    operator="rmatmul",
+    samples=_of_shapes(((3, 4), (2, 3)), ((3,), (3,))),
+    reference=lambda self, other: other @ self,
+    doc="other @ self.",
+)

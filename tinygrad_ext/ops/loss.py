@@ -16,8 +16,11 @@ def reduction_of(size_average, reduce, reduction):
         import warnings
 
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            UserWarning,
+            stacklevel=3,
+        )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction: it must be 'mean', 'sum' or 'none'")
     return reduction
@@ -39,9 +42,13 @@ def warn_sizes(self, target):
     if self.shape != target.shape:
         import warnings
 
-        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This will "
-                      "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This "
+            "will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def np_reduced(loss, reduction):
@@ -82,18 +89,31 @@ def _loss_shape(self, target, reduction):
     return both if reduction == "none" else shapes.meta((), both.dtype)
 
 
-op("aten::mse_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction=\"mean\", "
-   "Tensor? weight=None) -> Tensor",
-   compose="mse_loss_public", variants="function", where="nn.functional", samples=pairs, reference=_mse_reference,
-   doc="Squared difference of input and target; its mean, its sum, or one value per element.")
+op(
+    'aten::mse_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction="mean", '
+    "Tensor? weight=None) -> Tensor",
+    compose="mse_loss_public",
+    variants="function",
+    where="nn.functional",
+    samples=pairs,
+    reference=_mse_reference,
+    doc="Squared difference of input and target; its mean, its sum, or one value per element.",
+)
 
-op("aten::_mse_loss(Tensor self, Tensor target, str reduction) -> Tensor",
-   kernel="mse_loss", variants="function", where="_fused", shape=_loss_shape,
-   samples=lambda make: iter([Sample(make(3, 4), make(3, 4), r) for r in ("mean", "sum", "none")]),
-   reference=_mse_reference,
-   grad={"self": "_mse_loss_backward(grad, self, target, reduction)",
-         "target": "_mse_loss_backward(grad, target, self, reduction)"},
-   doc="mse_loss with a reduction only.")
+op(
+    "aten::_mse_loss(Tensor self, Tensor target, str reduction) -> Tensor",
+    kernel="mse_loss",
+    variants="function",
+    where="_fused",
+    shape=_loss_shape,
+    samples=lambda make: iter([Sample(make(3, 4), make(3, 4), r) for r in ("mean", "sum", "none")]),
+    reference=_mse_reference,
+    grad={
+        "self": "_mse_loss_backward(grad, self, target, reduction)",
+        "target": "_mse_loss_backward(grad, target, self, reduction)",
+    },
+    doc="mse_loss with a reduction only.",
+)
 
 
 def _mse_twice(grad, self, target, reduction):
@@ -106,15 +126,24 @@ def _mse_backward_self(grad, grad_output, reduction):
     return each / grad.numel() if reduction == "mean" else each
 
 
-op("aten::_mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction) -> Tensor",
-   kernel="mse_loss_backward", variants="function", where="_fused", shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
-   samples=lambda make: iter([Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
-                             + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]),
-   reference=lambda g, x, y, reduction: 2 * g * (x - y) / (x.size if reduction == "mean" else 1),
-   grad={"grad_output": _mse_twice,
-         "self": _mse_backward_self,
-         "target": lambda grad, grad_output, reduction: -_mse_backward_self(grad, grad_output, reduction)},
-   doc="Derivative of mse_loss by its input.")
+op(
+    "aten::_mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction) -> Tensor",
+    kernel="mse_loss_backward",
+    variants="function",
+    where="_fused",
+    shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
+    samples=lambda make: iter(
+        [Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
+        + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]
+    ),
+    reference=lambda g, x, y, reduction: 2 * g * (x - y) / (x.size if reduction == "mean" else 1),
+    grad={
+        "grad_output": _mse_twice,
+        "self": _mse_backward_self,
+        "target": lambda grad, grad_output, reduction: -_mse_backward_self(grad, grad_output, reduction),
+    },
+    doc="Derivative of mse_loss by its input.",
+)
 
 # ---- distances -----------------------------------------------------------------------------------------------------
 
@@ -126,20 +155,30 @@ def _l1_loss(self, target, size_average, reduce, reduction, weight):
     return reduced(loss, reduction) if weight is None else weighted(loss, weight, reduction)
 
 
-op("aten::l1_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction=\"mean\", "
-   "Tensor? weight=None) -> Tensor",
-   compose=_l1_loss, variants="function", where="nn.functional", samples=pairs,
-   reference=lambda x, y, reduction="mean": np_reduced(abs(x - y), reduction),
-   doc="Distance of input and target; its mean, its sum, or one value per element.")
+op(
+    'aten::l1_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction="mean", '
+    "Tensor? weight=None) -> Tensor",
+    compose=_l1_loss,
+    variants="function",
+    where="nn.functional",
+    samples=pairs,
+    reference=lambda x, y, reduction="mean": np_reduced(abs(x - y), reduction),
+    doc="Distance of input and target; its mean, its sum, or one value per element.",
+)
 
-op("aten::_smooth_l1(Tensor self, Tensor target, float beta) -> Tensor",
-   scalar={"float": "fabs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : fabs(x - y) - 0.5f * beta"},
-   variants="function", where="_fused",
-   grad={"self": lambda grad, self, target, beta: grad * ((self - target) / beta).clamp(-1, 1),
-         "target": lambda grad, self, target, beta: grad * ((target - self) / beta).clamp(-1, 1)},
-   samples=lambda make: iter([Sample(make(3, 4), make(3, 4), 0.5), Sample(make(3), make(), 2.0)]),
-   reference=lambda x, y, beta: _np_smooth(x, y, beta),
-   doc="Distance of input and target, its tip below beta replaced by a parabola.")
+op(
+    "aten::_smooth_l1(Tensor self, Tensor target, float beta) -> Tensor",
+    scalar={"float": "fabs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : fabs(x - y) - 0.5f * beta"},
+    variants="function",
+    where="_fused",
+    grad={
+        "self": lambda grad, self, target, beta: grad * ((self - target) / beta).clamp(-1, 1),
+        "target": lambda grad, self, target, beta: grad * ((target - self) / beta).clamp(-1, 1),
+    },
+    samples=lambda make: iter([Sample(make(3, 4), make(3, 4), 0.5), Sample(make(3), make(), 2.0)]),
+    reference=lambda x, y, beta: _np_smooth(x, y, beta),
+    doc="Distance of input and target, its tip below beta replaced by a parabola.",
+)
 
 
 def _np_smooth(x, y, beta):
@@ -164,11 +203,16 @@ def _smooth_samples(make):
     yield Sample(make(3), make(3), beta=0.0)
 
 
-op("aten::smooth_l1_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, "
-   "str reduction=\"mean\", float beta=1.0) -> Tensor",
-   compose=_smooth_l1_loss, variants="function", where="nn.functional", samples=_smooth_samples,
-   reference=lambda x, y, reduction="mean", beta=1.0: np_reduced(_np_smooth(x, y, beta), reduction),
-   doc="Distance of input and target, squared and halved over beta where it is below beta.")
+op(
+    "aten::smooth_l1_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, "
+    'str reduction="mean", float beta=1.0) -> Tensor',
+    compose=_smooth_l1_loss,
+    variants="function",
+    where="nn.functional",
+    samples=_smooth_samples,
+    reference=lambda x, y, reduction="mean", beta=1.0: np_reduced(_np_smooth(x, y, beta), reduction),
+    doc="Distance of input and target, squared and halved over beta where it is below beta.",
+)
 
 
 def _huber_loss(self, target, reduction, delta, weight):
@@ -186,7 +230,13 @@ def _huber_samples(make):
     yield Sample(make(3), make(3))
 
 
-op("aten::huber_loss(Tensor self, Tensor target, str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
-   compose=_huber_loss, variants="function", where="nn.functional", samples=_huber_samples,
-   reference=lambda x, y, reduction="mean", delta=1.0: np_reduced(delta * _np_smooth(x, y, delta), reduction),
-   doc="Half the squared distance up to delta, and from there a line of slope delta.")
+op(
+    'aten::huber_loss(Tensor self, Tensor target, str reduction="mean", float delta=1.0, Tensor? weight=None) -> '
+    "Tensor",
+    compose=_huber_loss,
+    variants="function",
+    where="nn.functional",
+    samples=_huber_samples,
+    reference=lambda x, y, reduction="mean", delta=1.0: np_reduced(delta * _np_smooth(x, y, delta), reduction),
+    doc="Half the squared distance up to delta, and from there a line of slope delta.",
+)

@@ -4,11 +4,15 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
-op("aten::where(Tensor condition) -> Tensor[]",
-   compose=lambda condition: condition.nonzero(as_tuple=True), variants="function",
-   samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(5))], reference="numpy.nonzero",
-   gaps={"shape": "how many there are depends on the values"},
-   doc="Indices of the true elements, one vector for each dimension.")
+op(
+    "aten::where(Tensor condition) -> Tensor[]",
+    compose=lambda condition: condition.nonzero(as_tuple=True),
+    variants="function",
+    samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(5))],
+    reference="numpy.nonzero",
+    gaps={"shape": "how many there are depends on the values"},
+    doc="Indices of the true elements, one vector for each dimension.",
+)
 
 
 def _where_method(self, condition, other):
@@ -17,10 +21,14 @@ def _where_method(self, condition, other):
     return where(condition, self, other)
 
 
-op("aten::where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
-   compose=_where_method, variants="method", numbers="other",
-   samples=lambda make: [Sample(make(3, 4), make.bools(4), make(3, 1)), Sample(make(()), make.bools(2), make(2))],
-   doc="self where condition is true, other elsewhere.")
+op(
+    "aten::where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
+    compose=_where_method,
+    variants="method",
+    numbers="other",
+    samples=lambda make: [Sample(make(3, 4), make.bools(4), make(3, 1)), Sample(make(()), make.bools(2), make(2))],
+    doc="self where condition is true, other elsewhere.",
+)
 
 
 # ---- positions -----------------------------------------------------------------------------------------------------
@@ -43,20 +51,32 @@ def _some(make):
         yield Sample(make(*shape, low=0, high=1) if not make.dtype.is_floating_point else make(*shape))
 
 
-op("aten::nonzero(Tensor self) -> Tensor",
-   kernel="nonzero", types="bool int float half complex", samples=_some, reference=_reference_nonzero,
-   gaps={"shape": "how many rows there are depends on the values"},
-   doc="Indices of the elements that are not zero, one row each, in row-major order (int64).")
+op(
+    "aten::nonzero(Tensor self) -> Tensor",
+    kernel="nonzero",
+    types="bool int float half complex",
+    samples=_some,
+    reference=_reference_nonzero,
+    gaps={"shape": "how many rows there are depends on the values"},
+    doc="Indices of the elements that are not zero, one row each, in row-major order (int64).",
+)
 
-op("aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
-   compose=_as_tuple, samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
-   gaps={"shape": "how many there are depends on the values"},
-   doc="Indices of the elements that are not zero; with as_tuple one vector for each dimension.")
+op(
+    "aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
+    compose=_as_tuple,
+    samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
+    gaps={"shape": "how many there are depends on the values"},
+    doc="Indices of the elements that are not zero; with as_tuple one vector for each dimension.",
+)
 
-op("aten::argwhere(Tensor self) -> Tensor",
-   compose=lambda self: self.nonzero(), samples=_some, reference="numpy.argwhere",
-   gaps={"shape": "how many there are depends on the values"},
-   doc="Indices of the elements that are not zero, one row each.")
+op(
+    "aten::argwhere(Tensor self) -> Tensor",
+    compose=lambda self: self.nonzero(),
+    samples=_some,
+    reference="numpy.argwhere",
+    gaps={"shape": "how many there are depends on the values"},
+    doc="Indices of the elements that are not zero, one row each.",
+)
 
 
 # ---- under a mask --------------------------------------------------------------------------------------------------
@@ -104,39 +124,62 @@ def _common(self, mask, *_):
     return meta(broadcast_sizes(self.shape, mask.shape), self.dtype)
 
 
-op("aten::masked_select(Tensor self, Tensor mask) -> Tensor",
-   kernel="masked_select", types="bool int float half complex", variants="function method out", samples=_masked,
-   reference=_reference_select,
-   grad={"self": lambda grad, self_shape, mask: grad._masked_select_backward(self_shape, mask)},
-   errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
-   gaps={"shape": "how many elements there are depends on the values of the mask"},
-   doc="The elements under the true places of a bool mask as a vector; self and mask broadcast.")
+op(
+    "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+    kernel="masked_select",
+    types="bool int float half complex",
+    variants="function method out",
+    samples=_masked,
+    reference=_reference_select,
+    grad={"self": lambda grad, self_shape, mask: grad._masked_select_backward(self_shape, mask)},
+    errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
+    gaps={"shape": "how many elements there are depends on the values of the mask"},
+    doc="The elements under the true places of a bool mask as a vector; self and mask broadcast.",
+)
 
-op("aten::_masked_select_backward(Tensor grad, int[] size, Tensor mask) -> Tensor",
-   kernel="masked_select_backward", types="bool int float half complex", variants="method",
-   shape=lambda grad, size, mask: meta(broadcast_sizes(size, mask.shape), grad.dtype),
-   grad={"grad": lambda grad, mask: grad.masked_select(mask)},
-   samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
-   gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
-   doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is "
-       "undone.")
+op(
+    "aten::_masked_select_backward(Tensor grad, int[] size, Tensor mask) -> Tensor",
+    kernel="masked_select_backward",
+    types="bool int float half complex",
+    variants="method",
+    shape=lambda grad, size, mask: meta(broadcast_sizes(size, mask.shape), grad.dtype),
+    grad={"grad": lambda grad, mask: grad.masked_select(mask)},
+    samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
+    gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
+    doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is "
+    "undone.",
+)
 
-op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace",
-   shape=_common,
-   grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-   samples=lambda make: [Sample(*s.args, 2) for s in _masked(make)], reference=_reference_fill,
-   errors=[(_bad_mask("masked_fill", 1), RuntimeError, "only supports boolean masks")],
-   doc="self with one value under the true places of a bool mask. The mask broadcasts; the value takes self's dtype.")
+op(
+    "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    kernel="masked_fill",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace",
+    shape=_common,
+    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
+    samples=lambda make: [Sample(*s.args, 2) for s in _masked(make)],
+    reference=_reference_fill,
+    errors=[(_bad_mask("masked_fill", 1), RuntimeError, "only supports boolean masks")],
+    doc="self with one value under the true places of a bool mask. The mask broadcasts; the value takes self's dtype.",
+)
 
-op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-   kernel="masked_fill", types="bool int float half complex", takes_out=True, variants="function method inplace",
-   shape=_common,
-   grad={"self": lambda grad, mask: grad.masked_fill(mask, 0),
-         "value": lambda grad, mask: grad.masked_select(mask).sum()},
-   samples=lambda make: [Sample(*s.args, make()) for s in _masked(make)], reference=_reference_fill,
-   errors=[(lambda: _fill_with_vector(), RuntimeError, "only supports a 0-dimensional value tensor")],
-   doc="self with the value of a 0-dim tensor under the true places of a bool mask.")
+op(
+    "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    kernel="masked_fill",
+    types="bool int float half complex",
+    takes_out=True,
+    variants="function method inplace",
+    shape=_common,
+    grad={
+        "self": lambda grad, mask: grad.masked_fill(mask, 0),
+        "value": lambda grad, mask: grad.masked_select(mask).sum(),
+    },
+    samples=lambda make: [Sample(*s.args, make()) for s in _masked(make)],
+    reference=_reference_fill,
+    errors=[(lambda: _fill_with_vector(), RuntimeError, "only supports a 0-dimensional value tensor")],
+    doc="self with the value of a 0-dim tensor under the true places of a bool mask.",
+)
 
 
 def _fill_with_vector():
@@ -145,13 +188,23 @@ def _fill_with_vector():
     return zeros(2).masked_fill(ones(2) > 0, ones(2))
 
 
-op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-   kernel="masked_scatter", types="bool int float half complex", variants="function method inplace", shape=_common,
-   grad={"self": lambda grad, mask: grad.masked_fill(mask, 0),
-         "source": lambda grad, mask, source_shape: _fill_up(grad.masked_select(mask), source_shape)},
-   samples=lambda make: [Sample(make(3, 4), make.bools(3, 4), make(12)), Sample(make(3, 4), make.bools(4), make(4, 3))],
-   reference=_reference_scatter,
-   doc="self with the elements of source, in order, under the true places of a bool mask.")
+op(
+    "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    kernel="masked_scatter",
+    types="bool int float half complex",
+    variants="function method inplace",
+    shape=_common,
+    grad={
+        "self": lambda grad, mask: grad.masked_fill(mask, 0),
+        "source": lambda grad, mask, source_shape: _fill_up(grad.masked_select(mask), source_shape),
+    },
+    samples=lambda make: [
+        Sample(make(3, 4), make.bools(3, 4), make(12)),
+        Sample(make(3, 4), make.bools(4), make(4, 3)),
+    ],
+    reference=_reference_scatter,
+    doc="self with the elements of source, in order, under the true places of a bool mask.",
+)
 
 
 def _fill_up(used, shape):

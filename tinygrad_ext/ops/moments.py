@@ -1,17 +1,25 @@
 """Reductions made of several: variance, norms, logsumexp, medians, both ends, and whether two tensors are equal."""
 
 from tinygrad_ext.ops.folding import (
-    by_numpy, filled, numpy_axis, one_dim, pair_shape, reduced_count, some_dims, spread, unfold, whole,
+    by_numpy,
+    filled,
+    numpy_axis,
+    one_dim,
+    pair_shape,
+    reduced_count,
+    spread,
+    unfold,
 )
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.reduce import _share, select_back
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta, reduced
+from tinygrad_ext.ops.shapes import reduced
 
 _OUT = "function method out"
 
 
 # ---- variance ------------------------------------------------------------------------------------------------------
+
 
 def _var_back(grad, self, dim, correction, keepdim):
     """2 (self - mean) / (n - correction), for each result."""
@@ -50,18 +58,26 @@ def _grads(name):
     """Derivative rules of the three overloads."""
     back = _BACK[name]
     if name == "var":
-        return (lambda grad, self, unbiased: _var_back(grad, self, None, int(unbiased), False),
-                lambda grad, self, dim, unbiased, keepdim: _var_back(grad, self, dim, int(unbiased), keepdim),
-                lambda grad, self, dim, correction, keepdim: _var_back(grad, self, dim, _default(correction), keepdim))
+        return (
+            lambda grad, self, unbiased: _var_back(grad, self, None, int(unbiased), False),
+            lambda grad, self, dim, unbiased, keepdim: _var_back(grad, self, dim, int(unbiased), keepdim),
+            lambda grad, self, dim, correction, keepdim: _var_back(grad, self, dim, _default(correction), keepdim),
+        )
     if name == "std":
-        return (lambda grad, self, result, unbiased: back(grad, self, result, None, int(unbiased), False),
-                lambda grad, self, result, dim, unbiased, keepdim: back(grad, self, result, dim, int(unbiased), keepdim),
-                lambda grad, self, result, dim, correction, keepdim:
-                back(grad, self, result, dim, _default(correction), keepdim))
-    return (lambda grads, self, result, unbiased: back(grads, self, result, None, int(unbiased), False),
-            lambda grads, self, result, dim, unbiased, keepdim: back(grads, self, result, dim, int(unbiased), keepdim),
-            lambda grads, self, result, dim, correction, keepdim:
-            back(grads, self, result, dim, _default(correction), keepdim))
+        return (
+            lambda grad, self, result, unbiased: back(grad, self, result, None, int(unbiased), False),
+            lambda grad, self, result, dim, unbiased, keepdim: back(grad, self, result, dim, int(unbiased), keepdim),
+            lambda grad, self, result, dim, correction, keepdim: back(
+                grad, self, result, dim, _default(correction), keepdim
+            ),
+        )
+    return (
+        lambda grads, self, result, unbiased: back(grads, self, result, None, int(unbiased), False),
+        lambda grads, self, result, dim, unbiased, keepdim: back(grads, self, result, dim, int(unbiased), keepdim),
+        lambda grads, self, result, dim, correction, keepdim: back(
+            grads, self, result, dim, _default(correction), keepdim
+        ),
+    )
 
 
 def _default(correction):
@@ -118,30 +134,65 @@ def _int_call(name):
     return call, RuntimeError, "std and var only support floating point and complex dtypes"
 
 
-for _name, _doc in (("var", "Variance"), ("std", "Standard deviation"), ("var_mean", "Variance and mean"),
-                    ("std_mean", "Standard deviation and mean")):
+for _name, _doc in (
+    ("var", "Variance"),
+    ("std", "Standard deviation"),
+    ("var_mean", "Variance and mean"),
+    ("std_mean", "Standard deviation and mean"),
+):
     _pair = _name.endswith("mean")
     _returns, _variants = ("(Tensor, Tensor)", "function") if _pair else ("Tensor", _OUT)
-    _doc += " of all elements or along dim. The divisor is n - correction: 1 (unbiased) unless told otherwise; NaN or " \
-            "infinite, with a warning, where that is not positive."
+    _doc += (
+        " of all elements or along dim. The divisor is n - correction: 1 (unbiased) unless told otherwise; NaN or "
+        "infinite, with a warning, where that is not positive."
+    )
     _rules = _grads(_name)
     _whole, _along, _corrected = (
-        (lambda self, unbiased: reduced(self)), (lambda self, dim, unbiased, keepdim: reduced(self, dim, keepdim)),
-        (lambda self, dim, correction, keepdim: reduced(self, dim, keepdim)))
+        (lambda self, unbiased: reduced(self)),
+        (lambda self, dim, unbiased, keepdim: reduced(self, dim, keepdim)),
+        (lambda self, dim, correction, keepdim: reduced(self, dim, keepdim)),
+    )
     if _pair:
         _whole, _along, _corrected = _pair_of(_whole), _pair_of(_along), _pair_of(_corrected)
-    op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
-       kernel=_name, types="float", variants=_variants.replace(" out", ""), shape=_whole, grad={"self": _rules[0]},
-       samples=_spreads, reference=_var_reference(_name), errors=[_int_call(_name)], doc=_doc)
-    op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
-       kernel=_name + "_dim", types="float", variants=_variants, shape=_along, grad={"self": _rules[1]},
-       samples=_spreads_along, reference=_var_reference(_name), doc=_doc)
-    op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {_returns}",
-       kernel=_name + "_correction", types="float", variants=_variants, shape=_corrected, grad={"self": _rules[2]},
-       samples=_spreads_corrected, reference=_var_reference(_name), doc=_doc)
+    op(
+        f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
+        kernel=_name,
+        types="float",
+        variants=_variants.replace(" out", ""),
+        shape=_whole,
+        grad={"self": _rules[0]},
+        samples=_spreads,
+        reference=_var_reference(_name),
+        errors=[_int_call(_name)],
+        doc=_doc,
+    )
+    op(
+        f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
+        kernel=_name + "_dim",
+        types="float",
+        variants=_variants,
+        shape=_along,
+        grad={"self": _rules[1]},
+        samples=_spreads_along,
+        reference=_var_reference(_name),
+        doc=_doc,
+    )
+    op(
+        f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        f"-> {_returns}",
+        kernel=_name + "_correction",
+        types="float",
+        variants=_variants,
+        shape=_corrected,
+        grad={"self": _rules[2]},
+        samples=_spreads_corrected,
+        reference=_var_reference(_name),
+        doc=_doc,
+    )
 
 
 # ---- norms ---------------------------------------------------------------------------------------------------------
+
 
 def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
     """The subgradient at zero is zero."""
@@ -210,19 +261,35 @@ def _norm_reference(x, p="fro", dim=None, keepdim=False, dtype=None):
     return _vector_norm_reference(x, 2 if p == "fro" else p, dim, keepdim)
 
 
-op("aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel="vector_norm", types="float", where="linalg", variants="function out",
-   shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype), grad={"self": _norm_back},
-   samples=_vector_norms, reference=_vector_norm_reference,
-   doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the "
-       "number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without elements.")
+op(
+    "aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    kernel="vector_norm",
+    types="float",
+    where="linalg",
+    variants="function out",
+    shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
+    grad={"self": _norm_back},
+    samples=_vector_norms,
+    reference=_vector_norm_reference,
+    doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, "
+    "the number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without "
+    "elements.",
+)
 
-op("aten::norm(Tensor self, Any p=\"fro\", int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   compose=_norm, types="float", variants=_OUT, samples=_norms, reference=_norm_reference,
-   doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim.")
+op(
+    'aten::norm(Tensor self, Any p="fro", int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor',
+    compose=_norm,
+    types="float",
+    variants=_OUT,
+    samples=_norms,
+    reference=_norm_reference,
+    doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim.",
+)
 
 
 # ---- logsumexp -----------------------------------------------------------------------------------------------------
+
 
 def _logsumexp(self, dim, keepdim):
     """Shifted by the largest element, so that exp does not overflow; an infinite one is not subtracted."""
@@ -263,16 +330,26 @@ def _exponents(make):
     yield Sample(make(2, 3, 4), (0, -1))
     yield Sample(make(2, 3), [0, 1], True)
     if make.dtype.is_floating_point:
-        yield Sample(make.of([[float("-inf"), 1.0], [float("-inf")] * 2, [float("inf"), 0.0], [800.0, 800.0]], make.dtype), 1)
+        yield Sample(
+            make.of([[float("-inf"), 1.0], [float("-inf")] * 2, [float("inf"), 0.0], [800.0, 800.0]], make.dtype), 1
+        )
 
 
-op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-   kernel=_logsumexp, types="bool int float", variants=_OUT, shape=_logsumexp_shape, grad={"self": _logsumexp_back},
-   samples=_exponents, reference=_logsumexp_reference,
-   doc="log(sum(exp(self))) along dim, without overflow.")
+op(
+    "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    kernel=_logsumexp,
+    types="bool int float",
+    variants=_OUT,
+    shape=_logsumexp_shape,
+    grad={"self": _logsumexp_back},
+    samples=_exponents,
+    reference=_logsumexp_reference,
+    doc="log(sum(exp(self))) along dim, without overflow.",
+)
 
 
 # ---- medians -------------------------------------------------------------------------------------------------------
+
 
 def _median_reference(name):
     skip = name == "nanmedian"
@@ -294,22 +371,44 @@ def _median_reference(name):
     return reference if not skip else None
 
 
-for _name, _doc in (("median", "Lower median; NaN when there is one."), ("nanmedian", "Lower median of what is not NaN.")):
-    op(f"aten::{_name}(Tensor self) -> Tensor",
-       kernel=_name, types="int float", shape=lambda self: reduced(self), grad={"self": _share},
-       samples=filled, reference=_median_reference(_name), doc=_doc + " Equal elements share the gradient.")
-    op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-       kernel=_name + "_dim", types="int float", variants=_OUT, shape=pair_shape,
-       grad={"self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)},
-       samples=one_dim, reference=_median_reference(_name), doc=_doc + " Along dim, with its index.")
+for _name, _doc in (
+    ("median", "Lower median; NaN when there is one."),
+    ("nanmedian", "Lower median of what is not NaN."),
+):
+    op(
+        f"aten::{_name}(Tensor self) -> Tensor",
+        kernel=_name,
+        types="int float",
+        shape=lambda self: reduced(self),
+        grad={"self": _share},
+        samples=filled,
+        reference=_median_reference(_name),
+        doc=_doc + " Equal elements share the gradient.",
+    )
+    op(
+        f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        kernel=_name + "_dim",
+        types="int float",
+        variants=_OUT,
+        shape=pair_shape,
+        grad={
+            "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
+        },
+        samples=one_dim,
+        reference=_median_reference(_name),
+        doc=_doc + " Along dim, with its index.",
+    )
 
 
 # ---- both ends, whole tensors --------------------------------------------------------------------------------------
 
+
 def _aminmax(self, dim, keepdim):
     if dim is None and self.numel() == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity: "
-                           f"self has shape {list(self.shape)}")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity: "
+            f"self has shape {list(self.shape)}"
+        )
     dims = () if dim is None else (dim,)
     return self.amin(dims, keepdim), self.amax(dims, keepdim)
 
@@ -324,9 +423,14 @@ def _ends(make):
         yield Sample(make.distinct(*shape), dim=dim, keepdim=True)
 
 
-op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-   compose=_aminmax, variants=_OUT, samples=_ends, reference=_aminmax_reference,
-   doc="Smallest and largest elements along dim, or of all.")
+op(
+    "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    compose=_aminmax,
+    variants=_OUT,
+    samples=_ends,
+    reference=_aminmax_reference,
+    doc="Smallest and largest elements along dim, or of all.",
+)
 
 
 def _equal(self, other):
@@ -341,8 +445,12 @@ def _same_and_not(make):
     yield Sample(make(0, 3), make(0, 3))
 
 
-op("aten::equal(Tensor self, Tensor other) -> bool",
-   compose=_equal, types="bool int float half complex", reference="numpy.array_equal",
-   samples=lambda make: [*_same_and_not(make), Sample(make(2), make(3)), Sample(make(1), make(3))],
-   gaps={"shape": "a bool needs data"},
-   doc="Whether both tensors have the same shape and elements; a NaN equals nothing.")
+op(
+    "aten::equal(Tensor self, Tensor other) -> bool",
+    compose=_equal,
+    types="bool int float half complex",
+    reference="numpy.array_equal",
+    samples=lambda make: [*_same_and_not(make), Sample(make(2), make(3)), Sample(make(1), make(3))],
+    gaps={"shape": "a bool needs data"},
+    doc="Whether both tensors have the same shape and elements; a NaN equals nothing.",
+)

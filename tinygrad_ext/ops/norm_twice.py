@@ -51,8 +51,9 @@ def layer_norm_twice(grad_dx, grad_dweight, grad_dbias, grad_output, self, norma
     return _twice(u, uw, ub, grad_output, self, weight, mean, r, dims, lambda t: t.sum(outer) if outer else t)
 
 
-def batch_norm_twice(grad_dx, grad_dweight, grad_dbias, grad_output, self, weight, mean, invstd, training, eps,
-                     output_mask):
+def batch_norm_twice(
+    grad_dx, grad_dweight, grad_dbias, grad_output, self, weight, mean, invstd, training, eps, output_mask
+):
     """Rule of _batch_norm_backward."""
     dims = (0, *range(2, self.dim()))
     shape = (1, -1, *[1] * (self.dim() - 2))

@@ -28,15 +28,23 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
-    "shape": lambda input, *_: shapes.same(input), "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
-    "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 and "
-           "variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
+    "shape": lambda input, *_: shapes.same(input),
+    "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
+    "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
+           "and variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
 }  # fmt: skip
 
-op("aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-   "bool cudnn_enable=True) -> Tensor", **_LAYER_NORM)
-op("aten::layer_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-   "float eps=1e-05) -> Tensor", where="nn.functional", **_LAYER_NORM)
+op(
+    "aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor",
+    **_LAYER_NORM,
+)
+op(
+    "aten::layer_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05) -> Tensor",
+    where="nn.functional",
+    **_LAYER_NORM,
+)
 
 
 def _three(make):
@@ -49,12 +57,18 @@ def _layer_backward_shape(grad_output, self, normalized_shape, weight, eps, outp
     return tuple(shapes.meta(s, self.dtype) if wanted else None for s, wanted in zip(sizes, output_mask))
 
 
-op("aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
-   "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
-   kernel="layer_norm_backward", variants="function", where="_fused", shape=_layer_backward_shape, samples=_three,
-   grad={"grad_output, self, weight": layer_norm_twice},
-   gaps={"reference": "gradcheck of layer_norm compares it"},
-   doc="Derivatives of layer_norm by input, weight and bias, None for those not in output_mask.")
+op(
+    "aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
+    "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+    kernel="layer_norm_backward",
+    variants="function",
+    where="_fused",
+    shape=_layer_backward_shape,
+    samples=_three,
+    grad={"grad_output, self, weight": layer_norm_twice},
+    gaps={"reference": "gradcheck of layer_norm compares it"},
+    doc="Derivatives of layer_norm by input, weight and bias, None for those not in output_mask.",
+)
 
 # ---- batch norm ----------------------------------------------------------------------------------------------------
 
@@ -63,10 +77,14 @@ def _batch_samples(make):
     yield Sample(make(4, 3), None, None, make(3), make(3), True)
     yield Sample(make(2, 3, 5), None, None, make(3), make(3), True, 0.1, 1e-3)
     yield Sample(make(2, 3, 2, 2), None, None, training=True)
-    yield Sample(make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3))
+    yield Sample(
+        make(4, 3), make.like([0.5, 0.0, -1.0]).detach(), make.like([1.0, 2.0, 0.5]).detach(), make(3), make(3)
+    )
 
 
-def _np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def _np_batch_norm(
+    x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     import numpy as np
 
     axes = (0, *range(2, x.ndim))
@@ -93,24 +111,36 @@ def _batch_norm(input, running_mean, running_var, weight, bias, training, moment
     return fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-op("aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
-   "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
-   compose=_batch_norm, variants="function", where="nn.functional", samples=_batch_samples, reference=_np_batch_norm,
-   doc="Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each). "
-       "training takes mean and variance from the batch and moves running_mean and running_var towards them by momentum, "
-       "in place; otherwise these two are used.")
+op(
+    "aten::batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+    "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+    compose=_batch_norm,
+    variants="function",
+    where="nn.functional",
+    samples=_batch_samples,
+    reference=_np_batch_norm,
+    doc="Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each). "
+    "training takes mean and variance from the batch and moves running_mean and running_var towards them by "
+    "momentum, "
+    "in place; otherwise these two are used.",
+)
 
 
 def _batch_norm_top(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     return fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-   "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-   compose=_batch_norm_top, variants="function",
-   samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5, False)]),
-   reference=lambda x, w, b, rm, rv, training, momentum, eps, _: _np_batch_norm(x, rm, rv, w, b, training, momentum, eps),
-   doc="nn.functional.batch_norm with the arguments in another order.")
+op(
+    "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    compose=_batch_norm_top,
+    variants="function",
+    samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5, False)]),
+    reference=lambda x, w, b, rm, rv, training, momentum, eps, _: _np_batch_norm(
+        x, rm, rv, w, b, training, momentum, eps
+    ),
+    doc="nn.functional.batch_norm with the arguments in another order.",
+)
 
 
 def _channels(input):
@@ -121,27 +151,50 @@ def _batch_norm_grad(grad_out, input, weight, save_mean, save_invstd, training, 
     return fused._batch_norm_backward(grad_out, input, weight, save_mean, save_invstd, training, eps, needs[:3])
 
 
-op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-   "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
-   kernel="batch_norm", variants="function",
-   shape=lambda input, *_: (shapes.same(input), *_channels(input)),
-   samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
-   grad={"input, weight, bias": _batch_norm_grad},
-   gaps={"reference": "batch_norm, which is its first result, has one"},
-   doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.")
+op(
+    "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+    kernel="batch_norm",
+    variants="function",
+    shape=lambda input, *_: (shapes.same(input), *_channels(input)),
+    samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
+    grad={"input, weight, bias": _batch_norm_grad},
+    gaps={"reference": "batch_norm, which is its first result, has one"},
+    doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.",
+)
 
-op("aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
-   "bool training, float eps, bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
-   kernel="batch_norm_backward", variants="function", where="_fused",
-   shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
-       m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)),
-   grad={"grad_output, self, weight": batch_norm_twice},
-   samples=lambda make: iter([Sample(make(4, 3), make(4, 3), make(3), make(3).detach(), make(3, low=1, high=2).detach(),
-                                     training, 1e-5, (True, True, True)) for training in (True, False)]),
-   gaps={"reference": "gradcheck of batch_norm compares it",
-         "gradcheck": "takes mean and invstd for functions of self, which they are in use",
-         "gradgradcheck": "takes mean and invstd for functions of self, which they are in use"},
-   doc="Derivatives of batch_norm by input, weight and bias, None for those not in output_mask.")
+op(
+    "aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
+    "bool training, float eps, bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+    kernel="batch_norm_backward",
+    variants="function",
+    where="_fused",
+    shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
+        m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)
+    ),
+    grad={"grad_output, self, weight": batch_norm_twice},
+    samples=lambda make: iter(
+        [
+            Sample(
+                make(4, 3),
+                make(4, 3),
+                make(3),
+                make(3).detach(),
+                make(3, low=1, high=2).detach(),
+                training,
+                1e-5,
+                (True, True, True),
+            )
+            for training in (True, False)
+        ]
+    ),
+    gaps={
+        "reference": "gradcheck of batch_norm compares it",
+        "gradcheck": "takes mean and invstd for functions of self, which they are in use",
+        "gradgradcheck": "takes mean and invstd for functions of self, which they are in use",
+    },
+    doc="Derivatives of batch_norm by input, weight and bias, None for those not in output_mask.",
+)
 
 # ---- relatives -----------------------------------------------------------------------------------------------------
 
@@ -157,12 +210,16 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if num_groups <= 0 or shape[1] % num_groups:
-        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{list(shape)} and num_groups={num_groups}")
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(shape)} and num_groups={num_groups}"
+        )
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and tuple(t.shape) != (shape[1],):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
-                               f"shape {list(t.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                f"got {name} of shape {list(t.shape)} and input of shape {list(shape)}"
+            )
     each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
     out = tg.layer_norm(input.reshape(shape[0] * num_groups, each), (each,), None, None, eps).reshape(shape)
     out = out if weight is None else out * _by_channel(weight, len(shape))
@@ -175,7 +232,9 @@ def _group_samples(make):
 
 
 def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
-    y = _np_layer_norm(x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps)
+    y = _np_layer_norm(
+        x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps
+    )
     y = y.reshape(x.shape)
     y = y if weight is None else y * weight.reshape(1, -1, *[1] * (x.ndim - 2))
     return y if bias is None else y + bias.reshape(1, -1, *[1] * (x.ndim - 2))
@@ -183,14 +242,21 @@ def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
 
 _GROUP_NORM = {
     "compose": _group_norm, "variants": "function", "samples": _group_samples, "reference": _np_group_norm,
-    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 for "
-           "each example, then multiply by weight and add bias (C each).",
+    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 "
+           "for each example, then multiply by weight and add bias (C each).",
 }  # fmt: skip
 
-op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-   "bool cudnn_enabled=True) -> Tensor", **_GROUP_NORM)
-op("aten::group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
-   "float eps=1e-05) -> Tensor", where="nn.functional", **_GROUP_NORM)
+op(
+    "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enabled=True) -> Tensor",
+    **_GROUP_NORM,
+)
+op(
+    "aten::group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05) -> Tensor",
+    where="nn.functional",
+    **_GROUP_NORM,
+)
 
 
 def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
@@ -209,22 +275,29 @@ def _instance_norm(input, running_mean, running_var, weight, bias, use_input_sta
     return out.reshape(input.shape)
 
 
-op("aten::instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
-   "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-   compose=_instance_norm, variants="function", where="nn.functional",
-   samples=lambda make: iter([Sample(make(2, 3, 4)), Sample(make(2, 3, 4), None, None, make(3), make(3))]),
-   reference=lambda x, rm=None, rv=None, w=None, b=None: _np_group_norm(x, x.shape[1], w, b),
-   doc="batch_norm of each example by itself.")
+op(
+    "aten::instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+    compose=_instance_norm,
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(2, 3, 4)), Sample(make(2, 3, 4), None, None, make(3), make(3))]),
+    reference=lambda x, rm=None, rv=None, w=None, b=None: _np_group_norm(x, x.shape[1], w, b),
+    doc="batch_norm of each example by itself.",
+)
 
 
 def _rms_norm(input, normalized_shape, weight, eps):
     from tinygrad_ext import finfo
 
     n = len(normalized_shape)
-    if tuple(input.shape[input.dim() - n:]) != tuple(normalized_shape) or n == 0:
+    if tuple(input.shape[input.dim() - n :]) != tuple(normalized_shape) or n == 0:
         text = ", ".join(map(str, normalized_shape))
-        raise RuntimeError(f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of size"
-                           f"{list(input.shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of "
+            "size"
+            f"{list(input.shape)}"
+        )
     eps = finfo(input.dtype).eps if eps is None else eps
     out = input * ((input * input).mean(tuple(range(-n, 0)), keepdim=True) + eps).rsqrt()
     return out if weight is None else out * weight
@@ -241,23 +314,31 @@ def _np_rms_norm(x, normalized_shape, weight=None, eps=None):
 _RMS_NORM = {
     "compose": _rms_norm, "variants": "function", "reference": _np_rms_norm,
     "samples": lambda make: iter([Sample(make(3, 4), (4,), make(4)), Sample(make(2, 3, 4), (3, 4), eps=0.1)]),
-    "doc": "Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by weight.",
+    "doc": "Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by "
+           "weight.",
 }  # fmt: skip
 
 op("aten::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", **_RMS_NORM)
-op("aten::rms_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-   where="nn.functional", **_RMS_NORM)
+op(
+    "aten::rms_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    where="nn.functional",
+    **_RMS_NORM,
+)
 
 
 def _normalize(input, p, dim, eps):
     return input / input.norm(p, dim, True).clamp_min(eps)
 
 
-op("aten::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor",
-   compose=_normalize, variants="function out", where="nn.functional",
-   samples=lambda make: iter([Sample(make(3, 4)), Sample(make(3, 4), p=1.0, dim=0), Sample(make(2, 3, 2), dim=-1)]),
-   reference=lambda x, p=2.0, dim=1, eps=1e-12: x / (abs(x) ** p).sum(dim, keepdims=True).clip(eps) ** (1 / p),
-   doc="Divide input by its p-norm over dim, which counts as at least eps.")
+op(
+    "aten::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor",
+    compose=_normalize,
+    variants="function out",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(3, 4)), Sample(make(3, 4), p=1.0, dim=0), Sample(make(2, 3, 2), dim=-1)]),
+    reference=lambda x, p=2.0, dim=1, eps=1e-12: x / (abs(x) ** p).sum(dim, keepdims=True).clip(eps) ** (1 / p),
+    doc="Divide input by its p-norm over dim, which counts as at least eps.",
+)
 
 
 def _cosine_similarity(x1, x2, dim, eps):
@@ -268,8 +349,11 @@ def _np_cosine(a, b, dim=1, eps=1e-8):
     return (a * b).sum(dim) / ((a * a).sum(dim) ** 0.5 * (b * b).sum(dim) ** 0.5).clip(eps)
 
 
-op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-   compose=_cosine_similarity, variants="function",
-   samples=lambda make: iter([Sample(make(3, 4), make(3, 4)), Sample(make(3, 4), make(3, 4), dim=0)]),
-   reference=_np_cosine,
-   doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.")
+op(
+    "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    compose=_cosine_similarity,
+    variants="function",
+    samples=lambda make: iter([Sample(make(3, 4), make(3, 4)), Sample(make(3, 4), make(3, 4), dim=0)]),
+    reference=_np_cosine,
+    doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.",
+)

@@ -6,51 +6,86 @@ from tinygrad_ext.ops.shapes import meta
 
 _ALL = "bool int float half complex"
 
-op("aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
-   kernel="constant_pad", types=_ALL, shape=lambda self, pad, value: meta(_padded(self.shape, pad), self.dtype),
-   grad={"self": lambda grad, pad: grad.constant_pad_nd([-p for p in pad])},
-   samples=lambda make: [Sample(make(2, 3), (1, 2)), Sample(make(2, 3), (1, 0, 0, 1), 1), Sample(make(2, 3), (-1, 1)),
-                         Sample(make(3), ()),
-                         Sample(make(0, 2), (0, 0, 1, 1))],
-   errors=[(lambda: _pad(zeros(2, 3), (1,)), RuntimeError, "Padding length must be divisible by 2"),
-           (lambda: _pad(zeros(3), (1, 1, 1, 1)), RuntimeError, "but got padding length 4 and input of dimension 1"),
-           (lambda: _pad(zeros(3), (-2, -2)), RuntimeError, "resulted in a negative output size"),
-           (lambda: _pad(zeros(3), (2**62, 0)), RuntimeError, "overflow")],
-   variants="function method",
-   doc="`value` around the tensor: pad holds pairs (before, after), the first for the last dimension. Negative "
-       "numbers cut off.")
+op(
+    "aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    kernel="constant_pad",
+    types=_ALL,
+    shape=lambda self, pad, value: meta(_padded(self.shape, pad), self.dtype),
+    grad={"self": lambda grad, pad: grad.constant_pad_nd([-p for p in pad])},
+    samples=lambda make: [
+        Sample(make(2, 3), (1, 2)),
+        Sample(make(2, 3), (1, 0, 0, 1), 1),
+        Sample(make(2, 3), (-1, 1)),
+        Sample(make(3), ()),
+        Sample(make(0, 2), (0, 0, 1, 1)),
+    ],
+    errors=[
+        (lambda: _pad(zeros(2, 3), (1,)), RuntimeError, "Padding length must be divisible by 2"),
+        (lambda: _pad(zeros(3), (1, 1, 1, 1)), RuntimeError, "but got padding length 4 and input of dimension 1"),
+        (lambda: _pad(zeros(3), (-2, -2)), RuntimeError, "resulted in a negative output size"),
+        (lambda: _pad(zeros(3), (2**62, 0)), RuntimeError, "overflow"),
+    ],
+    variants="function method",
+    doc="`value` around the tensor: pad holds pairs (before, after), the first for the last dimension. Negative "
+    "numbers cut off.",
+)
 
-op('aten::pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
-   compose=lambda self, pad, mode, value: _pad_by_mode(self, pad, mode, value),
-   variants="function", where="nn.functional", types=_ALL,
-   samples=lambda make: [Sample(make(2, 3), (1, 2)), Sample(make(2, 3), (1, 0, 0, 1), value=1.0),
-                         Sample(make(2, 3), (-1, 1), "constant"),
-                         Sample(make(1, 2, 3), (2, 1), "circular"), Sample(make(2, 3), (2, 3), "replicate"),
-                         Sample(make(1, 3, 4), (2, 1, 1, 2), "reflect"),
-                         Sample(make(1, 1, 2, 3), (1, 2, 1, 0), "circular")],
-   errors=[(lambda: _pad(zeros(2, 3), (1, 1), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
-           (lambda: _pad(zeros(2, 3), (3, 1), "reflect"), RuntimeError,
-            "Padding size should be less than the corresponding input"),
-           (lambda: _pad(zeros(1, 2, 3), (4, 1), "circular"), RuntimeError, "wrapping around more than once"),
-           (lambda: _pad(zeros(2, 3), (1, 1, 1, 1), "reflect"), NotImplementedError, "not supported for 2D input"),
-           (lambda: _pad(zeros(2, 3), (1, 1), "reflect", 1.0), RuntimeError, "doesn't take in value argument")],
-   doc="Padding by pairs (before, after) from the last dimension on. mode: constant (value, default 0), reflect "
-       "(mirrored without "
-       "the edge itself), replicate (the edge), circular (from the other end).")
+op(
+    'aten::pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
+    compose=lambda self, pad, mode, value: _pad_by_mode(self, pad, mode, value),
+    variants="function",
+    where="nn.functional",
+    types=_ALL,
+    samples=lambda make: [
+        Sample(make(2, 3), (1, 2)),
+        Sample(make(2, 3), (1, 0, 0, 1), value=1.0),
+        Sample(make(2, 3), (-1, 1), "constant"),
+        Sample(make(1, 2, 3), (2, 1), "circular"),
+        Sample(make(2, 3), (2, 3), "replicate"),
+        Sample(make(1, 3, 4), (2, 1, 1, 2), "reflect"),
+        Sample(make(1, 1, 2, 3), (1, 2, 1, 0), "circular"),
+    ],
+    errors=[
+        (lambda: _pad(zeros(2, 3), (1, 1), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
+        (
+            lambda: _pad(zeros(2, 3), (3, 1), "reflect"),
+            RuntimeError,
+            "Padding size should be less than the corresponding input",
+        ),
+        (lambda: _pad(zeros(1, 2, 3), (4, 1), "circular"), RuntimeError, "wrapping around more than once"),
+        (lambda: _pad(zeros(2, 3), (1, 1, 1, 1), "reflect"), NotImplementedError, "not supported for 2D input"),
+        (lambda: _pad(zeros(2, 3), (1, 1), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
+    ],
+    doc="Padding by pairs (before, after) from the last dimension on. mode: constant (value, default 0), reflect "
+    "(mirrored without "
+    "the edge itself), replicate (the edge), circular (from the other end).",
+)
 
-op("aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-   compose=lambda self, n, dim, prepend, append: _diff(self, n, dim, prepend, append), types="bool int float",
-   samples=lambda make: [Sample(make(5)), Sample(make(3, 4), 2), Sample(make(3, 4), dim=0),
-                         Sample(make(3), 1, -1, make(2), make(1)),
-                         Sample(make(2, 3), 5), Sample(make(2, 3), 0)],
-   errors=[(lambda: zeros(3).diff(-1), RuntimeError, "order must be non-negative but got -1"),
-           (lambda: zeros().diff(), RuntimeError, "diff expects input to be at least one-dimensional"),
-           (lambda: zeros(2).diff(prepend=zeros()), RuntimeError,
-            "prepend or append to be the same dimension as input"),
-           (lambda: zeros(2, 2).diff(append=zeros(3, 2)), RuntimeError,
-            "match that of input except along the differencing dimension")],
-   doc="Each element minus the one before it in a dimension, n times over; prepend and append are put around self "
-       "first.")
+op(
+    "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    compose=lambda self, n, dim, prepend, append: _diff(self, n, dim, prepend, append),
+    types="bool int float",
+    samples=lambda make: [
+        Sample(make(5)),
+        Sample(make(3, 4), 2),
+        Sample(make(3, 4), dim=0),
+        Sample(make(3), 1, -1, make(2), make(1)),
+        Sample(make(2, 3), 5),
+        Sample(make(2, 3), 0),
+    ],
+    errors=[
+        (lambda: zeros(3).diff(-1), RuntimeError, "order must be non-negative but got -1"),
+        (lambda: zeros().diff(), RuntimeError, "diff expects input to be at least one-dimensional"),
+        (lambda: zeros(2).diff(prepend=zeros()), RuntimeError, "prepend or append to be the same dimension as input"),
+        (
+            lambda: zeros(2, 2).diff(append=zeros(3, 2)),
+            RuntimeError,
+            "match that of input except along the differencing dimension",
+        ),
+    ],
+    doc="Each element minus the one before it in a dimension, n times over; prepend and append are put around self "
+    "first.",
+)
 
 
 def _pad(*args):
@@ -62,9 +97,11 @@ def _pad(*args):
 def _padded(shape, pad):
     shape = list(shape)
     if len(pad) % 2 or len(pad) > 2 * len(shape):
-        raise RuntimeError(f"Padding length must be divisible by 2 and at most two times the input dimension, got "
-                           f"{len(pad)} numbers "
-                           f"for {len(shape)} dimensions")
+        raise RuntimeError(
+            f"Padding length must be divisible by 2 and at most two times the input dimension, got "
+            f"{len(pad)} numbers "
+            f"for {len(shape)} dimensions"
+        )
     for i in range(0, len(pad), 2):
         shape[-1 - i // 2] += pad[i] + pad[i + 1]
     return shape
@@ -74,16 +111,19 @@ def _pad_by_mode(self, pad, mode, value):
     if mode == "constant":
         return self.constant_pad_nd(pad, 0 if value is None else value)
     if mode not in _EXTENSIONS:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}: it may be constant, reflect, replicate or "
-                                  f"circular")
+        raise NotImplementedError(
+            f"Unrecognised padding mode {mode}: it may be constant, reflect, replicate or circular"
+        )
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument: it fills from the tensor itself')
     # the last dimensions are padded, behind one or two of channels and batch
     if len(pad) % 2 or not len(pad) // 2 < self.dim() <= len(pad) // 2 + 2 or len(pad) > 6:
-        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {self.dim()}D input tensor. Only 2D, "
-                                  f"3D, 4D, 5D padding "
-                                  "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
-                                  "channels")
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {self.dim()}D input tensor. Only 2D, "
+            f"3D, 4D, 5D padding "
+            "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
+            "channels"
+        )
     for i in range(0, len(pad), 2):
         self = _extended(self, -1 - i // 2, pad[i], pad[i + 1], _EXTENSIONS[mode])
     return self
@@ -116,16 +156,19 @@ def _cut(self, dim, before, after):
 
 def _reflected(self, dim, size, width, front):
     if width >= size:
-        raise RuntimeError(f"Padding size should be less than the corresponding input dimension, but got: padding "
-                           f"{width} at dimension "
-                           f"{dim} of input {list(self.shape)}")
+        raise RuntimeError(
+            f"Padding size should be less than the corresponding input dimension, but got: padding "
+            f"{width} at dimension "
+            f"{dim} of input {list(self.shape)}"
+        )
     return self.narrow(dim, 1 if front else size - 1 - width, width).flip((dim,))
 
 
 def _replicated(self, dim, size, width, front):
     if size == 0:
-        raise RuntimeError(f"replicate padding needs an edge to repeat: dimension {dim} of input {list(self.shape)} "
-                           f"is empty")
+        raise RuntimeError(
+            f"replicate padding needs an edge to repeat: dimension {dim} of input {list(self.shape)} is empty"
+        )
     shape = list(self.shape)
     shape[dim] = width
     return self.narrow(dim, 0 if front else size - 1, 1).expand(shape)
@@ -133,8 +176,10 @@ def _replicated(self, dim, size, width, front):
 
 def _wrapped_around(self, dim, size, width, front):
     if width > size:
-        raise RuntimeError(f"Padding value causes wrapping around more than once: {width} at dimension {dim} of input "
-                           f"{list(self.shape)}")
+        raise RuntimeError(
+            f"Padding value causes wrapping around more than once: {width} at dimension {dim} of input "
+            f"{list(self.shape)}"
+        )
     return self.narrow(dim, size - width if front else 0, width)
 
 
@@ -166,12 +211,16 @@ def _surrounded(self, dim, prepend, append):
         if t is None:
             continue
         if t.dim() != self.dim():
-            raise RuntimeError(f"diff expects prepend or append to be the same dimension as input: input has "
-                               f"{self.dim()} dimensions, "
-                               f"this one {t.dim()}")
+            raise RuntimeError(
+                f"diff expects prepend or append to be the same dimension as input: input has "
+                f"{self.dim()} dimensions, "
+                f"this one {t.dim()}"
+            )
         for i, (a, b) in enumerate(zip(self.shape, t.shape)):
             if i != axis and a != b:
-                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input "
-                                   "except along the "
-                                   f"differencing dimension; input.size({i}) = {a}, but got tensor.size({i}) = {b}")
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input "
+                    "except along the "
+                    f"differencing dimension; input.size({i}) = {a}, but got tensor.size({i}) = {b}"
+                )
     return cat([t for t in (prepend, self, append) if t is not None], dim)

@@ -3,7 +3,6 @@
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-
 # ---- samples -------------------------------------------------------------------------------------------------------
 
 
@@ -49,7 +48,13 @@ def _avg1d(make):
 
 
 def _adaptive2d(make):
-    for shape, size in (((2, 3, 5, 7), (2, 3)), ((3, 6, 4), 2), ((1, 2, 3, 3), (5, 1)), ((1, 2, 4, 5), (None, 2)), ((0, 2, 4, 4), 1)):
+    for shape, size in (
+        ((2, 3, 5, 7), (2, 3)),
+        ((3, 6, 4), 2),
+        ((1, 2, 3, 3), (5, 1)),
+        ((1, 2, 4, 5), (None, 2)),
+        ((0, 2, 4, 4), 1),
+    ):
         yield Sample(make.distinct(*shape), size)
 
 
@@ -86,7 +91,9 @@ def _max_rule(dims):
 
 
 def _avg_rule(grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return grad._avg_pool_backward(self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
+    return grad._avg_pool_backward(
+        self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+    )
 
 
 def _avg_rule_1d(grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad):
@@ -98,7 +105,9 @@ def _avg_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
 
     if dims == 1:
         return functions["avg_pool1d"](grad, kernel_size, stride, padding, ceil_mode, count_include_pad)
-    return functions["nn.functional.avg_pool2d"](grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return functions["nn.functional.avg_pool2d"](
+        grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 def _adaptive_rule(dims):
@@ -108,7 +117,9 @@ def _adaptive_rule(dims):
 def _adaptive_twice(grad, self_shape, dims):
     from tinygrad_ext.registry import functions
 
-    return functions["adaptive_avg_pool1d" if dims == 1 else "nn.functional.adaptive_avg_pool2d"](grad, self_shape[-dims:])
+    return functions["adaptive_avg_pool1d" if dims == 1 else "nn.functional.adaptive_avg_pool2d"](
+        grad, self_shape[-dims:]
+    )
 
 
 # ---- the largest ---------------------------------------------------------------------------------------------------
@@ -142,94 +153,208 @@ def _maybe_indices(name):
 _PLACES = " A place is the number of an element in its plane. Padding never wins; NaN does."
 
 for _n, _samples in ((1, _max1d), (2, _max2d)):
-    _window = f"int[{_n}] kernel_size, int[{_n}]? stride=None, int[{_n}] padding=0, int[{_n}] dilation=1, bool ceil_mode=False"
+    _window = (
+        f"int[{_n}] kernel_size, int[{_n}]? stride=None, int[{_n}] padding=0, int[{_n}] dilation=1, "
+        "bool ceil_mode=False"
+    )
     _name = f"max_pool{_n}d"
-    op(f"aten::{_name}_with_indices(Tensor self, {_window}) -> (Tensor values, Tensor indices)",
-       kernel=_name, types="int float", variants="function", where="nn.functional", shape="kernel", samples=_samples,
-       grad=_max_rule(_n),
-       doc="Largest element of each window, and its place." + _PLACES)
+    op(
+        f"aten::{_name}_with_indices(Tensor self, {_window}) -> (Tensor values, Tensor indices)",
+        kernel=_name,
+        types="int float",
+        variants="function",
+        where="nn.functional",
+        shape="kernel",
+        samples=_samples,
+        grad=_max_rule(_n),
+        doc="Largest element of each window, and its place." + _PLACES,
+    )
 
-    op(f"aten::{_name}(Tensor self, {_window}) -> Tensor",
-       compose=_only_values(_name + "_with_indices"), types="int float", variants="function", samples=_samples,
-       doc=f"Largest element of each window of (N, C, {'L' if _n == 1 else 'H, W'}), with or without N. " + _PLACES)
+    op(
+        f"aten::{_name}(Tensor self, {_window}) -> Tensor",
+        compose=_only_values(_name + "_with_indices"),
+        types="int float",
+        variants="function",
+        samples=_samples,
+        doc=f"Largest element of each window of (N, C, {'L' if _n == 1 else 'H, W'}), with or without N. " + _PLACES,
+    )
 
-    op(f"aten::{_name}.return_indices(Tensor self, {_window}, bool return_indices=False) -> Tensor",
-       compose=_maybe_indices(_name + "_with_indices"), types="int float", variants="function", where="nn.functional",
-       samples=_samples,
-       errors=[(_call(_name, (1, 3, *[5] * _n), 0), RuntimeError, "stride should not be zero"),
-               (_call(_name, (1, 3, *[5] * _n), 2, stride=0), RuntimeError, "stride should not be zero"),
-               (_call(_name, (1, 3, *[5] * _n), 2, padding=2), RuntimeError, "padding=2 and kernel_size=2"),
-               (_call(_name, (1, 3, *[5] * _n), 2, padding=-1), RuntimeError, "pad must be non-negative, but got pad: -1"),
-               (_call(_name, (1, 3, *[5] * _n), 2, dilation=0), RuntimeError, "dilation should be greater than zero"),
-               (_call(_name, (1, 3, *[1] * _n), 2), RuntimeError, "Output size is too small"),
-               (_call(_name, (5,), 2), RuntimeError, "tensor expected" if _n == 2 else "max_pool1d: Expected 2D or 3D"),
-               (_call(_name, (1, 0, *[5] * _n), 2), RuntimeError, "tensor with optional 0 dim batch size for input")],
-       doc="Largest element of each window; with return_indices also its place." + _PLACES)
+    op(
+        f"aten::{_name}.return_indices(Tensor self, {_window}, bool return_indices=False) -> Tensor",
+        compose=_maybe_indices(_name + "_with_indices"),
+        types="int float",
+        variants="function",
+        where="nn.functional",
+        samples=_samples,
+        errors=[
+            (_call(_name, (1, 3, *[5] * _n), 0), RuntimeError, "stride should not be zero"),
+            (_call(_name, (1, 3, *[5] * _n), 2, stride=0), RuntimeError, "stride should not be zero"),
+            (_call(_name, (1, 3, *[5] * _n), 2, padding=2), RuntimeError, "padding=2 and kernel_size=2"),
+            (_call(_name, (1, 3, *[5] * _n), 2, padding=-1), RuntimeError, "pad must be non-negative, but got pad: -1"),
+            (_call(_name, (1, 3, *[5] * _n), 2, dilation=0), RuntimeError, "dilation should be greater than zero"),
+            (_call(_name, (1, 3, *[1] * _n), 2), RuntimeError, "Output size is too small"),
+            (_call(_name, (5,), 2), RuntimeError, "tensor expected" if _n == 2 else "max_pool1d: Expected 2D or 3D"),
+            (_call(_name, (1, 0, *[5] * _n), 2), RuntimeError, "tensor with optional 0 dim batch size for input"),
+        ],
+        doc="Largest element of each window; with return_indices also its place." + _PLACES,
+    )
 
 for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
     _size = f"int[{_n}] output_size" if _n == 1 else "Any output_size"
     _name = f"adaptive_max_pool{_n}d"
-    op(f"aten::{_name}_with_indices(Tensor self, {_size}) -> (Tensor values, Tensor indices)",
-       kernel=_name, types="float", variants="function", where="nn.functional", shape="kernel", samples=_samples,
-       grad=_max_rule(_n),
-       doc="Largest element of each of output_size windows that cover the input evenly, and its place.")
+    op(
+        f"aten::{_name}_with_indices(Tensor self, {_size}) -> (Tensor values, Tensor indices)",
+        kernel=_name,
+        types="float",
+        variants="function",
+        where="nn.functional",
+        shape="kernel",
+        samples=_samples,
+        grad=_max_rule(_n),
+        doc="Largest element of each of output_size windows that cover the input evenly, and its place.",
+    )
 
-    op(f"aten::{_name}.return_indices(Tensor self, {_size}, bool return_indices=False) -> Tensor",
-       compose=_maybe_indices(_name + "_with_indices"), types="float", variants="function", where="nn.functional",
-       samples=_samples,
-       errors=[(_call(_name, (1, 3, *[0] * _n), 1), RuntimeError, "Expected input to have non-zero size for non-batch dimensions")],
-       doc="Largest element of each of output_size windows that cover the input evenly; None keeps a size.")
+    op(
+        f"aten::{_name}.return_indices(Tensor self, {_size}, bool return_indices=False) -> Tensor",
+        compose=_maybe_indices(_name + "_with_indices"),
+        types="float",
+        variants="function",
+        where="nn.functional",
+        samples=_samples,
+        errors=[
+            (
+                _call(_name, (1, 3, *[0] * _n), 1),
+                RuntimeError,
+                "Expected input to have non-zero size for non-batch dimensions",
+            )
+        ],
+        doc="Largest element of each of output_size windows that cover the input evenly; None keeps a size.",
+    )
 
 # ---- the mean ------------------------------------------------------------------------------------------------------
 
-op("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
-   "bool count_include_pad=True) -> Tensor",
-   kernel="avg_pool1d", types="int float", variants="function", shape="kernel", samples=_avg1d, grad={"self": _avg_rule_1d},
-   errors=[(_call("avg_pool1d", (5,), 2), RuntimeError, "Expected 2 to 3 dimensions, but got 1-dimensional tensor")],
-   doc="Mean of each window of (N, C, L) or (C, L).")
+op(
+    "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor",
+    kernel="avg_pool1d",
+    types="int float",
+    variants="function",
+    shape="kernel",
+    samples=_avg1d,
+    grad={"self": _avg_rule_1d},
+    errors=[(_call("avg_pool1d", (5,), 2), RuntimeError, "Expected 2 to 3 dimensions, but got 1-dimensional tensor")],
+    doc="Mean of each window of (N, C, L) or (C, L).",
+)
 
-op("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
-   "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-   kernel="avg_pool2d", types="int float", variants="function", where="nn.functional", shape="kernel", samples=_avg2d,
-   grad={"self": _avg_rule},
-   errors=[(_call("avg_pool2d", (1, 3, 5, 5), 0), RuntimeError, "stride should not be zero"),
-           (_call("avg_pool2d", (1, 3, 5, 5), 2, padding=2), RuntimeError, "pad should be at most half of effective kernel size"),
-           (_call("avg_pool2d", (1, 3, 5, 5), 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
-           (_call("avg_pool2d", (1, 3, 1, 1), 2), RuntimeError, "Given input size: (3x1x1). Calculated output size: (3x0x0). "
-            "Output size is too small")],
-   doc="Mean of each window of (N, C, H, W) or (C, H, W). Padding counts as zeros unless count_include_pad is False; "
-       "divisor_override replaces the number of elements.")
+op(
+    "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    kernel="avg_pool2d",
+    types="int float",
+    variants="function",
+    where="nn.functional",
+    shape="kernel",
+    samples=_avg2d,
+    grad={"self": _avg_rule},
+    errors=[
+        (_call("avg_pool2d", (1, 3, 5, 5), 0), RuntimeError, "stride should not be zero"),
+        (
+            _call("avg_pool2d", (1, 3, 5, 5), 2, padding=2),
+            RuntimeError,
+            "pad should be at most half of effective kernel size",
+        ),
+        (_call("avg_pool2d", (1, 3, 5, 5), 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
+        (
+            _call("avg_pool2d", (1, 3, 1, 1), 2),
+            RuntimeError,
+            "Given input size: (3x1x1). Calculated output size: (3x0x0). Output size is too small",
+        ),
+    ],
+    doc="Mean of each window of (N, C, H, W) or (C, H, W). Padding counts as zeros unless count_include_pad is False; "
+    "divisor_override replaces the number of elements.",
+)
 
-op("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-   kernel="adaptive_avg_pool1d", types="float", variants="function", shape="kernel", samples=_adaptive1d, grad=_adaptive_rule(1),
-   errors=[(_call("adaptive_avg_pool1d", (5,), 2), RuntimeError, "Expected 2 to 3 dimensions, but got 1-dimensional tensor")],
-   doc="Mean of each of output_size windows that cover the signal evenly.")
+op(
+    "aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    kernel="adaptive_avg_pool1d",
+    types="float",
+    variants="function",
+    shape="kernel",
+    samples=_adaptive1d,
+    grad=_adaptive_rule(1),
+    errors=[
+        (
+            _call("adaptive_avg_pool1d", (5,), 2),
+            RuntimeError,
+            "Expected 2 to 3 dimensions, but got 1-dimensional tensor",
+        )
+    ],
+    doc="Mean of each of output_size windows that cover the signal evenly.",
+)
 
-op("aten::adaptive_avg_pool2d(Tensor self, Any output_size) -> Tensor",
-   kernel="adaptive_avg_pool2d", types="float", variants="function", where="nn.functional", shape="kernel", samples=_adaptive2d,
-   grad=_adaptive_rule(2),
-   errors=[(_call("adaptive_avg_pool2d", (1, 3, 5, 5), (2,)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
-           (_call("adaptive_avg_pool2d", (1, 3, 5, 5), -1), RuntimeError, "elements of output_size must be greater than or equal to 0")],
-   doc="Mean of each of output_size windows that cover the image evenly; None keeps a size.")
+op(
+    "aten::adaptive_avg_pool2d(Tensor self, Any output_size) -> Tensor",
+    kernel="adaptive_avg_pool2d",
+    types="float",
+    variants="function",
+    where="nn.functional",
+    shape="kernel",
+    samples=_adaptive2d,
+    grad=_adaptive_rule(2),
+    errors=[
+        (_call("adaptive_avg_pool2d", (1, 3, 5, 5), (2,)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
+        (
+            _call("adaptive_avg_pool2d", (1, 3, 5, 5), -1),
+            RuntimeError,
+            "elements of output_size must be greater than or equal to 0",
+        ),
+    ],
+    doc="Mean of each of output_size windows that cover the image evenly; None keeps a size.",
+)
 
 # ---- what their derivatives need; each is linear, and its derivative is the forward map again ------------------------
 
-op("aten::_avg_pool_backward(Tensor self, int[] input_size, Any kernel_size, Any stride, Any padding, bool ceil_mode, "
-   "bool count_include_pad, int? divisor_override, int dims) -> Tensor",
-   kernel="avg_pool_backward", types="float", variants="method", shape="kernel", samples=_private_avg, grad={"self": _avg_twice},
-   doc="Gradient of a mean over windows.")
+op(
+    "aten::_avg_pool_backward(Tensor self, int[] input_size, Any kernel_size, Any stride, Any padding, bool ceil_mode, "
+    "bool count_include_pad, int? divisor_override, int dims) -> Tensor",
+    kernel="avg_pool_backward",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_private_avg,
+    grad={"self": _avg_twice},
+    doc="Gradient of a mean over windows.",
+)
 
-op("aten::_adaptive_avg_pool_backward(Tensor self, int[] input_size, int dims) -> Tensor",
-   kernel="adaptive_avg_pool_backward", types="float", variants="method", shape="kernel", samples=_private_adaptive,
-   grad={"self": _adaptive_twice},
-   doc="Gradient of an adaptive mean.")
+op(
+    "aten::_adaptive_avg_pool_backward(Tensor self, int[] input_size, int dims) -> Tensor",
+    kernel="adaptive_avg_pool_backward",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_private_adaptive,
+    grad={"self": _adaptive_twice},
+    doc="Gradient of an adaptive mean.",
+)
 
-op("aten::_max_pool_backward(Tensor self, Tensor indices, int[] input_size, int dims) -> Tensor",
-   kernel="max_pool_backward", types="float", variants="method", shape="kernel", samples=_private_places,
-   grad={"self": lambda grad, indices, dims: grad._max_pool_gather(indices, dims)},
-   doc="Adds each element at its place in planes of zeros: the gradient of taking the largest.")
+op(
+    "aten::_max_pool_backward(Tensor self, Tensor indices, int[] input_size, int dims) -> Tensor",
+    kernel="max_pool_backward",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_private_places,
+    grad={"self": lambda grad, indices, dims: grad._max_pool_gather(indices, dims)},
+    doc="Adds each element at its place in planes of zeros: the gradient of taking the largest.",
+)
 
-op("aten::_max_pool_gather(Tensor self, Tensor indices, int dims) -> Tensor",
-   kernel="max_pool_gather", types="float", variants="method", shape="kernel", samples=_private_gather,
-   grad={"self": lambda grad, indices, self_shape, dims: grad._max_pool_backward(indices, self_shape, dims)},
-   doc="The elements at the places that a pooling chose.")
+op(
+    "aten::_max_pool_gather(Tensor self, Tensor indices, int dims) -> Tensor",
+    kernel="max_pool_gather",
+    types="float",
+    variants="method",
+    shape="kernel",
+    samples=_private_gather,
+    grad={"self": lambda grad, indices, self_shape, dims: grad._max_pool_backward(indices, self_shape, dims)},
+    doc="The elements at the places that a pooling chose.",
+)

@@ -59,58 +59,110 @@ def _base_grad(grad, self, exponent, result):
     return grad * (result * (log(self) if self > 0 else nan))
 
 
-op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-   scalar={"int": "vm_ipow(x, y)", "float": "pow(x, y)"},
-   grad={"self": _self_grad, "exponent": _exponent_grad}, operator="pow", samples=_tensors, reference="numpy.power",
-   doc="self to the power of exponent, element by element; an integer to a negative power is 0 unless it is 1 or -1.")
+op(
+    "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    scalar={"int": "vm_ipow(x, y)", "float": "pow(x, y)"},
+    grad={"self": _self_grad, "exponent": _exponent_grad},
+    operator="pow",
+    samples=_tensors,
+    reference="numpy.power",
+    doc="self to the power of exponent, element by element; an integer to a negative power is 0 unless it is 1 or -1.",
+)
 
 # The exponents that have a cheap exact form get loops of their own. aux[0].i is the exponent before it is made one of
 # the tensor's dtype, in which a negative one could look positive.
-op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-   scalar={"bool": "exponent ? x : 1",      # the two powers of a bool
-           "int": {"exponent == 2": "x * x", "aux[0].i < 0": "FAIL(TGX_NEGATIVE_POWER)", "else": "vm_ipow(x, aux[0].i)"},
-           "float": {"exponent == 2": "x * x", "exponent == 3": "x * x * x", "exponent == 1": "x",
-                     "exponent == 0.5": "sqrt(x)", "exponent == -0.5": "rsqrt(x)", "exponent == -1": "1 / x",
-                     "exponent == -2": "1 / (x * x)", "else": "pow(x, exponent)"}},
-   promote="scalars", grad={"self": _scalar_grad}, samples=_exponents, reference="numpy.power",
-   errors=[(lambda: _tensor([2]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed")],
-   doc="self to the power of a number.")
+op(
+    "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    scalar={
+        "bool": "exponent ? x : 1",  # the two powers of a bool
+        "int": {"exponent == 2": "x * x", "aux[0].i < 0": "FAIL(TGX_NEGATIVE_POWER)", "else": "vm_ipow(x, aux[0].i)"},
+        "float": {
+            "exponent == 2": "x * x",
+            "exponent == 3": "x * x * x",
+            "exponent == 1": "x",
+            "exponent == 0.5": "sqrt(x)",
+            "exponent == -0.5": "rsqrt(x)",
+            "exponent == -1": "1 / x",
+            "exponent == -2": "1 / (x * x)",
+            "else": "pow(x, exponent)",
+        },
+    },
+    promote="scalars",
+    grad={"self": _scalar_grad},
+    samples=_exponents,
+    reference="numpy.power",
+    errors=[(lambda: _tensor([2]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed")],
+    doc="self to the power of a number.",
+)
 
-op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-   scalar={"int": "vm_ipow(self, x)", "float": {"self == 2": "exp2(x)", "self == 1": "1", "else": "pow(self, x)"}},
-   promote="scalars", grad={"exponent": _base_grad}, variants="function out", samples=_bases, reference="numpy.power",
-   doc="A number to the power of each element.")
+op(
+    "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    scalar={"int": "vm_ipow(self, x)", "float": {"self == 2": "exp2(x)", "self == 1": "1", "else": "pow(self, x)"}},
+    promote="scalars",
+    grad={"exponent": _base_grad},
+    variants="function out",
+    samples=_bases,
+    reference="numpy.power",
+    doc="A number to the power of each element.",
+)
 
-op("aten::__rpow__(Tensor self, Scalar other) -> Tensor",
-   compose=lambda self, other: fused.pow(other, self), operator="rpow", variants="method",
-   samples=lambda make: [Sample(make(3, 4, low=0, high=4), 2)], reference=lambda x, y: y**x,
-   doc="What `other ** self` calls when other is no tensor.")
+op(
+    "aten::__rpow__(Tensor self, Scalar other) -> Tensor",
+    compose=lambda self, other: fused.pow(other, self),
+    operator="rpow",
+    variants="method",
+    samples=lambda make: [Sample(make(3, 4, low=0, high=4), 2)],
+    reference=lambda x, y: y**x,
+    doc="What `other ** self` calls when other is no tensor.",
+)
 
 
 def _float_power(self, exponent):
     from tinygrad_ext import complex64, complex128, float64, result_type
 
     dtype = complex128 if result_type(self, exponent) in (complex64, complex128) else float64
-    self, exponent = (v.to(dtype) if hasattr(v, "dtype") else complex(v) if dtype is complex128 else float(v)
-                      for v in (self, exponent))
+    self, exponent = (
+        v.to(dtype) if hasattr(v, "dtype") else complex(v) if dtype is complex128 else float(v)
+        for v in (self, exponent)
+    )
     return fused.pow(self, exponent)
 
 
-op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-   compose=_float_power, numbers="self exponent", variants="function method inplace out", samples=_tensors,
-   reference="numpy.float_power",
-   doc="self to the power of exponent, computed in float64.")
+op(
+    "aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    compose=_float_power,
+    numbers="self exponent",
+    variants="function method inplace out",
+    samples=_tensors,
+    reference="numpy.float_power",
+    doc="self to the power of exponent, computed in float64.",
+)
 
-op("aten::square(Tensor self) -> Tensor",
-   scalar={"int float": "x * x"}, promote="int", grad={"self": lambda grad, self: grad * (self * 2)}, reference="numpy.square",
-   doc="self * self.")
+op(
+    "aten::square(Tensor self) -> Tensor",
+    scalar={"int float": "x * x"},
+    promote="int",
+    grad={"self": lambda grad, self: grad * (self * 2)},
+    reference="numpy.square",
+    doc="self * self.",
+)
 
-op("aten::sqrt(Tensor self) -> Tensor",
-   scalar="sqrt(x)", promote="float", grad={"self": lambda grad, result: grad / (2 * result)}, domain=(0.1, 9),
-   reference="numpy.sqrt",
-   doc="Square root; NaN for negative elements.")
+op(
+    "aten::sqrt(Tensor self) -> Tensor",
+    scalar="sqrt(x)",
+    promote="float",
+    grad={"self": lambda grad, result: grad / (2 * result)},
+    domain=(0.1, 9),
+    reference="numpy.sqrt",
+    doc="Square root; NaN for negative elements.",
+)
 
-op("aten::rsqrt(Tensor self) -> Tensor",
-   scalar="rsqrt(x)", promote="float", grad={"self": lambda grad, result: grad * (-0.5 * result.pow(3))}, domain=(0.1, 9),
-   reference=lambda x: 1 / __import__("numpy").sqrt(x),
-   doc="1 / sqrt(self).")
+op(
+    "aten::rsqrt(Tensor self) -> Tensor",
+    scalar="rsqrt(x)",
+    promote="float",
+    grad={"self": lambda grad, result: grad * (-0.5 * result.pow(3))},
+    domain=(0.1, 9),
+    reference=lambda x: 1 / __import__("numpy").sqrt(x),
+    doc="1 / sqrt(self).",
+)

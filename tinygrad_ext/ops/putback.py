@@ -12,48 +12,86 @@ def _like_input(grad_output, input_sizes, *_):
     return meta(input_sizes, grad_output.dtype)
 
 
-op("aten::_select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
-   kernel="select_backward", shape=_like_input, variants="method", types=_ALL,
-   grad={"grad_output": lambda grad, dim, index: grad.select(dim, index)},
-   samples=lambda make: [Sample(make(4), (3, 4), 0, 1), Sample(make(3), (3, 4), -1, -2)],
-   doc="Zeros of the given shape with grad_output at one index: the derivative of select.")
+op(
+    "aten::_select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+    kernel="select_backward",
+    shape=_like_input,
+    variants="method",
+    types=_ALL,
+    grad={"grad_output": lambda grad, dim, index: grad.select(dim, index)},
+    samples=lambda make: [Sample(make(4), (3, 4), 0, 1), Sample(make(3), (3, 4), -1, -2)],
+    doc="Zeros of the given shape with grad_output at one index: the derivative of select.",
+)
 
-op("aten::_slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int step) -> Tensor",
-   kernel="slice_backward", shape=_like_input, variants="method", types=_ALL,
-   grad={"grad_output": lambda grad, grad_output_shape, dim, start, step:
-                             _slice_again(grad, grad_output_shape, dim, start, step)},
-   samples=lambda make: [Sample(make(2, 3), (5, 3), 0, 1, 2), Sample(make(2), (4,), 0, -2, 1),
-                         Sample(make(0), (4,), 0, None, 1)],
-   doc="Zeros of the given shape with grad_output in one slice: the derivative of slice and narrow.")
+op(
+    "aten::_slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int step) -> Tensor",
+    kernel="slice_backward",
+    shape=_like_input,
+    variants="method",
+    types=_ALL,
+    grad={
+        "grad_output": lambda grad, grad_output_shape, dim, start, step: _slice_again(
+            grad, grad_output_shape, dim, start, step
+        )
+    },
+    samples=lambda make: [
+        Sample(make(2, 3), (5, 3), 0, 1, 2),
+        Sample(make(2), (4,), 0, -2, 1),
+        Sample(make(0), (4,), 0, None, 1),
+    ],
+    doc="Zeros of the given shape with grad_output in one slice: the derivative of slice and narrow.",
+)
 
-op("aten::_diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-   kernel="diagonal_backward", shape=_like_input, variants="method", types=_ALL,
-   grad={"grad_output": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
-   samples=lambda make: [Sample(make(3), (3, 4), 1, 0, 1), Sample(make(2, 3), (3, 2, 4), 0, -1, 0)],
-   doc="Zeros of the given shape with grad_output on a diagonal: the derivative of diagonal.")
+op(
+    "aten::_diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    kernel="diagonal_backward",
+    shape=_like_input,
+    variants="method",
+    types=_ALL,
+    grad={"grad_output": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
+    samples=lambda make: [Sample(make(3), (3, 4), 1, 0, 1), Sample(make(2, 3), (3, 2, 4), 0, -1, 0)],
+    doc="Zeros of the given shape with grad_output on a diagonal: the derivative of diagonal.",
+)
 
-op("aten::_unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
-   kernel="unfold_backward", shape=_like_input, variants="method", types=_SUMMED,
-   grad={"grad_in": lambda grad, dim, size, step: grad.unfold(dim, size, step)},
-   samples=lambda make: [Sample(make(4, 2), (5,), 0, 2, 1), Sample(make(2, 2), (5,), 0, 2, 3),
-                         Sample(make(1), (), 0, 1, 1)],
-   doc="Zeros of the given shape to which every window is added where it was read: the derivative of unfold.")
+op(
+    "aten::_unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+    kernel="unfold_backward",
+    shape=_like_input,
+    variants="method",
+    types=_SUMMED,
+    grad={"grad_in": lambda grad, dim, size, step: grad.unfold(dim, size, step)},
+    samples=lambda make: [
+        Sample(make(4, 2), (5,), 0, 2, 1),
+        Sample(make(2, 2), (5,), 0, 2, 3),
+        Sample(make(1), (), 0, 1, 1),
+    ],
+    doc="Zeros of the given shape to which every window is added where it was read: the derivative of unfold.",
+)
 
-op("aten::_rewindow(Tensor self, int[] stride, int offset, int[] into_size, int[] into_stride, int into_offset, bool "
-   "by_source) "
-   "-> Tensor",
-   kernel="rewindow", variants="method", types=_SUMMED,
-   shape=lambda self, stride, offset, into_size, *_: meta(into_size, self.dtype),
-   grad={"self": lambda grad, self_shape, stride, offset, into_stride, into_offset, by_source:
-         grad._rewindow(into_stride, into_offset, self_shape, stride, offset, not by_source)},
-   samples=lambda make: [Sample(make(3, 3), (1, 1), 0, (5,), (1,), 0, False),
-                         Sample(make(2, 2), (1, 1), 0, (2, 3), (0, 1), 0, False),
-                         Sample(make(2, 3), (0, 1), 1, (2, 2), (1, 1), 0, True)],
-   doc="Elements of self added up where a window (its shape, stride, offset) puts them in zeroed memory, then read "
-       "through another "
-       "window. Where the second window (by_source: the first) reads an element several times, each time gives an "
-       "equal share. "
-       "The derivative of as_strided, and its own.")
+op(
+    "aten::_rewindow(Tensor self, int[] stride, int offset, int[] into_size, int[] into_stride, int into_offset, bool "
+    "by_source) "
+    "-> Tensor",
+    kernel="rewindow",
+    variants="method",
+    types=_SUMMED,
+    shape=lambda self, stride, offset, into_size, *_: meta(into_size, self.dtype),
+    grad={
+        "self": lambda grad, self_shape, stride, offset, into_stride, into_offset, by_source: grad._rewindow(
+            into_stride, into_offset, self_shape, stride, offset, not by_source
+        )
+    },
+    samples=lambda make: [
+        Sample(make(3, 3), (1, 1), 0, (5,), (1,), 0, False),
+        Sample(make(2, 2), (1, 1), 0, (2, 3), (0, 1), 0, False),
+        Sample(make(2, 3), (0, 1), 1, (2, 2), (1, 1), 0, True),
+    ],
+    doc="Elements of self added up where a window (its shape, stride, offset) puts them in zeroed memory, then read "
+    "through another "
+    "window. Where the second window (by_source: the first) reads an element several times, each time gives an "
+    "equal share. "
+    "The derivative of as_strided, and its own.",
+)
 
 
 def _slice_again(grad, shape, dim, start, step):

@@ -6,10 +6,12 @@ Each draws from `generator`, or from the default generator that manual_seed star
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-_OPTIONS = ("ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-            "bool requires_grad=False")
+_OPTIONS = (
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
+)
 _FACTORY = f"Generator? generator=None, {_OPTIONS}"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None, Generator? generator=None"
+
 
 def _no_grad(grad):
     return grad.new_zeros(grad.shape)
@@ -43,136 +45,311 @@ def _probabilities(make):
 
 # ---- factories -----------------------------------------------------------------------------------------------------
 
-op(f"aten::rand(int[] size, *, {_FACTORY}) -> Tensor",
-   kernel="rand", takes_out=True, shape="kernel", variants="function out", samples=_sizes, tags="random",
-   errors=[(lambda: _tg().rand(2, -1), RuntimeError, "negative dimension"),
-           (lambda: _tg().rand(2, dtype=_tg().int64), NotImplementedError, "not implemented for 'Long'")],
-   doc="Uniform numbers in [0, 1).")
+op(
+    f"aten::rand(int[] size, *, {_FACTORY}) -> Tensor",
+    kernel="rand",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    samples=_sizes,
+    tags="random",
+    errors=[
+        (lambda: _tg().rand(2, -1), RuntimeError, "negative dimension"),
+        (lambda: _tg().rand(2, dtype=_tg().int64), NotImplementedError, "not implemented for 'Long'"),
+    ],
+    doc="Uniform numbers in [0, 1).",
+)
 
-op(f"aten::randn(int[] size, *, {_FACTORY}) -> Tensor",
-   kernel="randn", takes_out=True, shape="kernel", variants="function out", samples=_sizes, tags="random",
-   doc="Normal numbers of mean 0 and variance 1; complex ones of variance 1 in both parts together.")
+op(
+    f"aten::randn(int[] size, *, {_FACTORY}) -> Tensor",
+    kernel="randn",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    samples=_sizes,
+    tags="random",
+    doc="Normal numbers of mean 0 and variance 1; complex ones of variance 1 in both parts together.",
+)
 
-op(f"aten::randint(int high, int[] size, *, {_FACTORY}) -> Tensor",
-   kernel="randint", takes_out=True, shape="kernel", variants="function out", tags="random",
-   samples=lambda make: [Sample(7, (2, 3)), Sample(1, ()), Sample(3, (0,))],
-   errors=[(lambda: _tg().randint(0, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
-   doc="Integers from 0 up to but without high.")
+op(
+    f"aten::randint(int high, int[] size, *, {_FACTORY}) -> Tensor",
+    kernel="randint",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    tags="random",
+    samples=lambda make: [Sample(7, (2, 3)), Sample(1, ()), Sample(3, (0,))],
+    errors=[(lambda: _tg().randint(0, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    doc="Integers from 0 up to but without high.",
+)
 
-op(f"aten::randint.low(int low, int high, int[] size, *, {_FACTORY}) -> Tensor",
-   kernel="randint_low", takes_out=True, shape="kernel", variants="function out", tags="random",
-   samples=lambda make: [Sample(-3, 7, (2, 3)), Sample(0, 1, ())],
-   errors=[(lambda: _tg().randint(3, 3, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
-   doc="Integers from low up to but without high.")
+op(
+    f"aten::randint.low(int low, int high, int[] size, *, {_FACTORY}) -> Tensor",
+    kernel="randint_low",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    tags="random",
+    samples=lambda make: [Sample(-3, 7, (2, 3)), Sample(0, 1, ())],
+    errors=[(lambda: _tg().randint(3, 3, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    doc="Integers from low up to but without high.",
+)
 
-op(f"aten::randperm(int n, *, {_FACTORY}) -> Tensor",
-   kernel="randperm", takes_out=True, shape="kernel", variants="function out", tags="random",
-   samples=lambda make: [Sample(5), Sample(0), Sample(1)],
-   errors=[(lambda: _tg().randperm(-1), RuntimeError, "n must be non-negative")],
-   doc="0, 1, ..., n - 1 in random order.")
+op(
+    f"aten::randperm(int n, *, {_FACTORY}) -> Tensor",
+    kernel="randperm",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    tags="random",
+    samples=lambda make: [Sample(5), Sample(0), Sample(1)],
+    errors=[(lambda: _tg().randperm(-1), RuntimeError, "n must be non-negative")],
+    doc="0, 1, ..., n - 1 in random order.",
+)
 
-op(f"aten::rand_like(Tensor self, *, {_LIKE}) -> Tensor",
-   kernel="rand_like", shape="kernel", variants="function", samples=_likes, types="float half", tags="random",
-   doc="Uniform numbers in [0, 1) in the shape, dtype and order in memory of self.")
+op(
+    f"aten::rand_like(Tensor self, *, {_LIKE}) -> Tensor",
+    kernel="rand_like",
+    shape="kernel",
+    variants="function",
+    samples=_likes,
+    types="float half",
+    tags="random",
+    doc="Uniform numbers in [0, 1) in the shape, dtype and order in memory of self.",
+)
 
-op(f"aten::randn_like(Tensor self, *, {_LIKE}) -> Tensor",
-   kernel="randn_like", shape="kernel", variants="function", samples=_likes, types="float half", tags="random",
-   doc="Normal numbers of mean 0 and variance 1 in the shape, dtype and order in memory of self.")
+op(
+    f"aten::randn_like(Tensor self, *, {_LIKE}) -> Tensor",
+    kernel="randn_like",
+    shape="kernel",
+    variants="function",
+    samples=_likes,
+    types="float half",
+    tags="random",
+    doc="Normal numbers of mean 0 and variance 1 in the shape, dtype and order in memory of self.",
+)
 
-op(f"aten::randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor",
-   kernel="randint_like", shape="kernel", variants="function", samples=_likes_and(5), types="int float half",
-   tags="random",
-   doc="Integers from 0 up to but without high in the shape and dtype of self.")
+op(
+    f"aten::randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor",
+    kernel="randint_like",
+    shape="kernel",
+    variants="function",
+    samples=_likes_and(5),
+    types="int float half",
+    tags="random",
+    doc="Integers from 0 up to but without high in the shape and dtype of self.",
+)
 
-op(f"aten::randint_like.low_dtype(Tensor self, int low, int high, *, {_LIKE}) -> Tensor",
-   kernel="randint_like_low", shape="kernel", variants="function", samples=_likes_and(1, 5), types="int float half",
-   tags="random",
-   doc="Integers from low up to but without high in the shape and dtype of self.")
+op(
+    f"aten::randint_like.low_dtype(Tensor self, int low, int high, *, {_LIKE}) -> Tensor",
+    kernel="randint_like_low",
+    shape="kernel",
+    variants="function",
+    samples=_likes_and(1, 5),
+    types="int float half",
+    tags="random",
+    doc="Integers from low up to but without high in the shape and dtype of self.",
+)
 
 # ---- in place ------------------------------------------------------------------------------------------------------
 
-op("aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
-   kernel="uniform", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).uniform_(2, 1), RuntimeError, "uniform_")],
-   doc="uniform_: numbers in [from, to).")
+op(
+    "aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
+    kernel="uniform",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).uniform_(2, 1), RuntimeError, "uniform_")],
+    doc="uniform_: numbers in [from, to).",
+)
 
-op("aten::normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
-   kernel="normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).normal_(0, -1), RuntimeError, "normal")],
-   doc="normal_: numbers of the given mean and standard deviation.")
+op(
+    "aten::normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
+    kernel="normal",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).normal_(0, -1), RuntimeError, "normal")],
+    doc="normal_: numbers of the given mean and standard deviation.",
+)
 
-op("aten::random(Tensor self, *, Generator? generator=None) -> Tensor",
-   kernel="random", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="bool int float half", tags="random",
-   doc="random_: integers from 0 to the greatest that the dtype holds without gaps.")
+op(
+    "aten::random(Tensor self, *, Generator? generator=None) -> Tensor",
+    kernel="random",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="bool int float half",
+    tags="random",
+    doc="random_: integers from 0 to the greatest that the dtype holds without gaps.",
+)
 
-op("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
-   kernel="random_to", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(9), types="int float half", tags="random", doc="random_: integers from 0 up to but without `to`.")
+op(
+    "aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
+    kernel="random_to",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes_and(9),
+    types="int float half",
+    tags="random",
+    doc="random_: integers from 0 up to but without `to`.",
+)
 
-op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
-   kernel="random_from", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(2, 9), types="int float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).random_(3, 2), RuntimeError, "random_ expects 'from' to be less than 'to'")],
-   doc="random_: integers from `from` up to but without `to`, or to the greatest of the dtype.")
+op(
+    "aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
+    kernel="random_from",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes_and(2, 9),
+    types="int float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).random_(3, 2), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    doc="random_: integers from `from` up to but without `to`, or to the greatest of the dtype.",
+)
 
-op("aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
-   kernel="exponential", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="float half", tags="random", errors=[(lambda: _tg().zeros(2).exponential_(0), RuntimeError, "exponential_")],
-   doc="exponential_: numbers with density lambd * exp(-lambd * x).")
+op(
+    "aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
+    kernel="exponential",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).exponential_(0), RuntimeError, "exponential_")],
+    doc="exponential_: numbers with density lambd * exp(-lambd * x).",
+)
 
-op("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-   kernel="geometric", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(0.3), types="int float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
-   doc="geometric_: number of trials, of success probability p, up to the first success.")
+op(
+    "aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    kernel="geometric",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes_and(0.3),
+    types="int float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
+    doc="geometric_: number of trials, of success probability p, up to the first success.",
+)
 
-op("aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
-   kernel="cauchy", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_")],
-   doc="cauchy_: numbers with density 1 / (pi * sigma * (1 + ((x - median) / sigma) ** 2)).")
+op(
+    "aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
+    kernel="cauchy",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_")],
+    doc="cauchy_: numbers with density 1 / (pi * sigma * (1 + ((x - median) / sigma) ** 2)).",
+)
 
-op("aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
-   kernel="log_normal", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad}, samples=_likes,
-   types="float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_")],
-   doc="log_normal_: numbers whose logarithm is normal with the given mean and standard deviation.")
+op(
+    "aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
+    kernel="log_normal",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes,
+    types="float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_")],
+    doc="log_normal_: numbers whose logarithm is normal with the given mean and standard deviation.",
+)
 
 # ---- by given probabilities ----------------------------------------------------------------------------------------
 
-op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-   kernel="bernoulli", takes_out=True, shape="kernel", variants="function method out", grad={"self": _no_grad},
-   samples=_probabilities, types="float half", tags="random",
-   errors=[(lambda: _tg().bernoulli(_tg().tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
-           (lambda: _tg().bernoulli(_tg().tensor([1])), NotImplementedError, "not implemented for 'Long'")],
-   doc="0 or 1 by the probabilities of a 1 that self holds.")
+op(
+    "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+    kernel="bernoulli",
+    takes_out=True,
+    shape="kernel",
+    variants="function method out",
+    grad={"self": _no_grad},
+    samples=_probabilities,
+    types="float half",
+    tags="random",
+    errors=[
+        (lambda: _tg().bernoulli(_tg().tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
+        (lambda: _tg().bernoulli(_tg().tensor([1])), NotImplementedError, "not implemented for 'Long'"),
+    ],
+    doc="0 or 1 by the probabilities of a 1 that self holds.",
+)
 
-op("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-   kernel="bernoulli_p", takes_out=True, shape="kernel", variants="function method", grad={"self": _no_grad},
-   samples=_plain_and(0.3), types="int float half", tags="random",
-   doc="0 or 1 in the shape and dtype of self, each 1 with probability p.")
+op(
+    "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    kernel="bernoulli_p",
+    takes_out=True,
+    shape="kernel",
+    variants="function method",
+    grad={"self": _no_grad},
+    samples=_plain_and(0.3),
+    types="int float half",
+    tags="random",
+    doc="0 or 1 in the shape and dtype of self, each 1 with probability p.",
+)
 
-op("aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
-   kernel="bernoulli_p", takes_out=True, shape="kernel", variants="inplace", grad={"self": _no_grad},
-   samples=_likes_and(0.3), types="int float half", tags="random",
-   errors=[(lambda: _tg().zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
-   doc="bernoulli_: 0 or 1, each 1 with probability p.")
+op(
+    "aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
+    kernel="bernoulli_p",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad},
+    samples=_likes_and(0.3),
+    types="int float half",
+    tags="random",
+    errors=[(lambda: _tg().zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
+    doc="bernoulli_: 0 or 1, each 1 with probability p.",
+)
 
-op("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
-   kernel="bernoulli_tensor", takes_out=True, shape="kernel", variants="inplace",
-   grad={"self": _no_grad, "p": lambda grad, p_shape: grad.new_zeros(p_shape)},
-   samples=lambda make: [Sample(make(2, 3), make(3, low=0, high=1))], types="float", tags="random",
-   doc="bernoulli_: 0 or 1 by the probabilities of a 1 that p holds, which broadcasts to self.")
+op(
+    "aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
+    kernel="bernoulli_tensor",
+    takes_out=True,
+    shape="kernel",
+    variants="inplace",
+    grad={"self": _no_grad, "p": lambda grad, p_shape: grad.new_zeros(p_shape)},
+    samples=lambda make: [Sample(make(2, 3), make(3, low=0, high=1))],
+    types="float",
+    tags="random",
+    doc="bernoulli_: 0 or 1 by the probabilities of a 1 that p holds, which broadcasts to self.",
+)
 
-op("aten::multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-   kernel="multinomial", shape="kernel", variants="function method out", types="float", tags="random",
-   samples=lambda make: [Sample(make(5, low=1, high=3), 3), Sample(make(2, 4, low=1, high=3), 6, True)],
-   errors=[(lambda: _tg().multinomial(_tg().ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),
-           (lambda: _tg().multinomial(_tg().ones(1, 1, 1), 1), RuntimeError, "prob_dist must be 1 or 2 dim")],
-   doc="Indices drawn by the weights in self: one row of num_samples for a vector, a row for each row of a matrix.")
+op(
+    "aten::multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    kernel="multinomial",
+    shape="kernel",
+    variants="function method out",
+    types="float",
+    tags="random",
+    samples=lambda make: [Sample(make(5, low=1, high=3), 3), Sample(make(2, 4, low=1, high=3), 6, True)],
+    errors=[
+        (lambda: _tg().multinomial(_tg().ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),
+        (lambda: _tg().multinomial(_tg().ones(1, 1, 1), 1), RuntimeError, "prob_dist must be 1 or 2 dim"),
+    ],
+    doc="Indices drawn by the weights in self: one row of num_samples for a vector, a row for each row of a matrix.",
+)
 
 # ---- normal --------------------------------------------------------------------------------------------------------
 
@@ -213,28 +390,53 @@ def _zeros_like(name):
     return lambda grad, std_shape: grad.new_zeros(std_shape)
 
 
-op("aten::normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
-   kernel=_normal_around, shape=lambda mean, std, generator: mean.new_empty(mean.shape), variants="function out",
-   grad={"mean": _zeros_like("mean")}, types="float half", tags="random",
-   samples=lambda make: [Sample(make(2, 3).detach(), 2.0), Sample(make().detach()), Sample(make(0).detach(), 1.0)],
-   doc="Normal numbers, each with its own mean.")
+op(
+    "aten::normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
+    kernel=_normal_around,
+    shape=lambda mean, std, generator: mean.new_empty(mean.shape),
+    variants="function out",
+    grad={"mean": _zeros_like("mean")},
+    types="float half",
+    tags="random",
+    samples=lambda make: [Sample(make(2, 3).detach(), 2.0), Sample(make().detach()), Sample(make(0).detach(), 1.0)],
+    doc="Normal numbers, each with its own mean.",
+)
 
-op("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-   kernel=_normal_spread, shape=lambda mean, std, generator: std.new_empty(std.shape), variants="function out",
-   grad={"std": _zeros_like("std")}, types="float half", tags="random",
-   samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
-   errors=[(lambda: _tg().normal(0.0, _tg().tensor([-1.0])), RuntimeError, "std >= 0.0")],
-   doc="Normal numbers of one mean, each with its own standard deviation.")
+op(
+    "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    kernel=_normal_spread,
+    shape=lambda mean, std, generator: std.new_empty(std.shape),
+    variants="function out",
+    grad={"std": _zeros_like("std")},
+    types="float half",
+    tags="random",
+    samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
+    errors=[(lambda: _tg().normal(0.0, _tg().tensor([-1.0])), RuntimeError, "std >= 0.0")],
+    doc="Normal numbers of one mean, each with its own standard deviation.",
+)
 
-op("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
-   kernel=_normal_each, variants="function out", types="float half", tags="random",
-   shape=lambda mean, std, generator: mean.new_empty((mean + std).shape),
-   grad={"mean": _zeros_like("mean"), "std": _zeros_like("std")},
-   samples=lambda make: [Sample(make(2, 3).detach(), make(2, 3, low=0, high=2).detach()),
-                         Sample(make(3).detach(), make(2, 1, low=0, high=2).detach())],
-   doc="Normal numbers, each with its own mean and standard deviation; the two broadcast.")
+op(
+    "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    kernel=_normal_each,
+    variants="function out",
+    types="float half",
+    tags="random",
+    shape=lambda mean, std, generator: mean.new_empty((mean + std).shape),
+    grad={"mean": _zeros_like("mean"), "std": _zeros_like("std")},
+    samples=lambda make: [
+        Sample(make(2, 3).detach(), make(2, 3, low=0, high=2).detach()),
+        Sample(make(3).detach(), make(2, 1, low=0, high=2).detach()),
+    ],
+    doc="Normal numbers, each with its own mean and standard deviation; the two broadcast.",
+)
 
-op(f"aten::normal.float_float(float mean, float std, int[] size, *, {_FACTORY}) -> Tensor",
-   kernel="normal_size", takes_out=True, shape="kernel", variants="function out", tags="random",
-   samples=lambda make: [Sample(1.0, 2.0, (2, 3)), Sample(0.0, 1.0, ())],
-   doc="Normal numbers of one mean and standard deviation, in a tensor of the given size.")
+op(
+    f"aten::normal.float_float(float mean, float std, int[] size, *, {_FACTORY}) -> Tensor",
+    kernel="normal_size",
+    takes_out=True,
+    shape="kernel",
+    variants="function out",
+    tags="random",
+    samples=lambda make: [Sample(1.0, 2.0, (2, 3)), Sample(0.0, 1.0, ())],
+    doc="Normal numbers of one mean and standard deviation, in a tensor of the given size.",
+)

@@ -8,8 +8,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 or a dict from kinds of dtype to expressions
     types       kinds the expression is compiled for: bool int float half complex (default "int float")
                 a dict of conditions on the scalar arguments, the last one "else", makes one loop for each case
-    promote     "float": integers are computed in the default float dtype; "int": bool as int64; "cast": scalar arguments are cut
-                to the computing dtype; "scalars": they take part in
+    promote     "float": integers are computed in the default float dtype; "int": bool as int64; "cast": scalar
+                arguments are cut to the computing dtype; "scalars": they take part in
                 promotion as numbers do
     returns     dtype of the output when it is not the computing dtype: "bool"; "real" (of complex numbers)
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
@@ -46,9 +46,34 @@ import sys
 
 RECORDS = []
 
-_FIELDS = ("scalar", "types", "promote", "returns", "inputs", "choices", "refuses", "failure", "kernel", "compose", "grad", "shape", "variants", "operator",
-           "numbers", "aliases", "where", "reference", "samples", "errors", "domain", "gaps", "doc", "view", "takes_out",
-           "tags")
+_FIELDS = (
+    "scalar",
+    "types",
+    "promote",
+    "returns",
+    "inputs",
+    "choices",
+    "refuses",
+    "failure",
+    "kernel",
+    "compose",
+    "grad",
+    "shape",
+    "variants",
+    "operator",
+    "numbers",
+    "aliases",
+    "where",
+    "reference",
+    "samples",
+    "errors",
+    "domain",
+    "gaps",
+    "doc",
+    "view",
+    "takes_out",
+    "tags",
+)
 
 
 class Record:

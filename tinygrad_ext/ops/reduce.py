@@ -4,8 +4,19 @@ Sums run in double or int64 and in an order given by the logical index alone, se
 """
 
 from tinygrad_ext.ops.folding import (
-    by_numpy, filled, index_shape, kept, one_dim, pair_shape, reduced_count, some_dims, sized_dims, spread, sum_shape,
-    truth_shape, unfold, whole,
+    by_numpy,
+    filled,
+    index_shape,
+    one_dim,
+    pair_shape,
+    reduced_count,
+    sized_dims,
+    some_dims,
+    spread,
+    sum_shape,
+    truth_shape,
+    unfold,
+    whole,
 )
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -36,7 +47,11 @@ def _ints(name, **kwargs):
 
 
 _TWICE = (_call("sum", (2, 3), dim=(0, -2)), RuntimeError, "dim 0 appears multiple times in the list of dims")
-_FAR = (_call("sum", (2, 3), dim=2), IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 2)")
+_FAR = (
+    _call("sum", (2, 3), dim=2),
+    IndexError,
+    "Dimension out of range (expected to be in range of [-2, 1], but got 2)",
+)
 
 
 def _with_dtype(make):
@@ -57,42 +72,81 @@ def _dims_with_dtype(make):
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
 
-op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-   kernel="sum", types=_ALL_DTYPES, variants=_OUT, shape=lambda self, dtype: sum_shape(self, dtype=dtype),
-   grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
-   samples=_with_dtype, reference=by_numpy("sum"),
-   doc="Sum of all elements. Integers and bool add up in int64, float32 and half floats in double.")
+op(
+    "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kernel="sum",
+    types=_ALL_DTYPES,
+    variants=_OUT,
+    shape=lambda self, dtype: sum_shape(self, dtype=dtype),
+    grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
+    samples=_with_dtype,
+    reference=by_numpy("sum"),
+    doc="Sum of all elements. Integers and bool add up in int64, float32 and half floats in double.",
+)
 
-op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel="sum_dim", types=_ALL_DTYPES, variants=_OUT, shape=sum_shape,
-   grad={"self": lambda grad, self_shape, dim, keepdim: spread(grad, self_shape, dim, keepdim)},
-   samples=_dims_with_dtype, reference=by_numpy("sum"), errors=[_TWICE, _FAR],
-   doc="Sum along the dimensions dim (all for None or an empty list), which go away or with keepdim stay at size 1.")
+op(
+    "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kernel="sum_dim",
+    types=_ALL_DTYPES,
+    variants=_OUT,
+    shape=sum_shape,
+    grad={"self": lambda grad, self_shape, dim, keepdim: spread(grad, self_shape, dim, keepdim)},
+    samples=_dims_with_dtype,
+    reference=by_numpy("sum"),
+    errors=[_TWICE, _FAR],
+    doc="Sum along the dimensions dim (all for None or an empty list), which go away or with keepdim stay at size 1.",
+)
 
-op("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel="nansum", variants=_OUT, shape=sum_shape,
-   grad={"self": lambda grad, self, dim, keepdim: spread(grad, self.shape, dim, keepdim) * (self == self)},
-   samples=sized_dims, reference=by_numpy("nansum"),
-   doc="Sum that takes NaN as zero.")
+op(
+    "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kernel="nansum",
+    variants=_OUT,
+    shape=sum_shape,
+    grad={"self": lambda grad, self, dim, keepdim: spread(grad, self.shape, dim, keepdim) * (self == self)},
+    samples=sized_dims,
+    reference=by_numpy("nansum"),
+    doc="Sum that takes NaN as zero.",
+)
 
-op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-   kernel="mean", types="float half complex", variants=_OUT, shape=lambda self, dtype: reduced(self, dtype=dtype),
-   grad={"self": lambda grad, self_shape: (grad / reduced_count(self_shape, None)).expand(self_shape)},
-   samples=_with_dtype, reference=by_numpy("mean"),
-   errors=[(_ints("mean"), RuntimeError, "mean(): could not infer output dtype. Input dtype must be either a floating point or "
-                                         "complex dtype. Got: Long")],
-   doc="Mean of all elements; NaN when there are none. RuntimeError for integers unless a floating dtype is given.")
+op(
+    "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kernel="mean",
+    types="float half complex",
+    variants=_OUT,
+    shape=lambda self, dtype: reduced(self, dtype=dtype),
+    grad={"self": lambda grad, self_shape: (grad / reduced_count(self_shape, None)).expand(self_shape)},
+    samples=_with_dtype,
+    reference=by_numpy("mean"),
+    errors=[
+        (
+            _ints("mean"),
+            RuntimeError,
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            "complex dtype. Got: Long",
+        )
+    ],
+    doc="Mean of all elements; NaN when there are none. RuntimeError for integers unless a floating dtype is given.",
+)
 
-op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel="mean_dim", types="float half complex", variants=_OUT,
-   shape=lambda self, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
-   grad={"self": lambda grad, self_shape, dim, keepdim:
-         spread(grad / reduced_count(self_shape, dim), self_shape, dim, keepdim)},
-   samples=_dims_with_dtype, reference=by_numpy("mean"),
-   doc="Mean along the dimensions dim (all for None or an empty list).")
+op(
+    "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kernel="mean_dim",
+    types="float half complex",
+    variants=_OUT,
+    shape=lambda self, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
+    grad={
+        "self": lambda grad, self_shape, dim, keepdim: spread(
+            grad / reduced_count(self_shape, dim), self_shape, dim, keepdim
+        )
+    },
+    samples=_dims_with_dtype,
+    reference=by_numpy("mean"),
+    doc="Mean along the dimensions dim (all for None or an empty list).",
+)
 
 
 # ---- products ------------------------------------------------------------------------------------------------------
+
 
 def _other_factors(self, dim):
     """For each element, the product of the others along dim: before it times after it, so zeros do no harm."""
@@ -124,18 +178,33 @@ def _factors_along(make):
     yield Sample(make(0, 3), 0)
 
 
-op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-   kernel="prod", variants=_OUT, shape=lambda self, dtype: sum_shape(self, dtype=dtype), grad={"self": _prod_back},
-   samples=_factors, domain=(-2, 2), reference=by_numpy("prod"),
-   doc="Product of all elements, 1 when there are none. Integers and bool multiply in int64, float32 in double.")
+op(
+    "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kernel="prod",
+    variants=_OUT,
+    shape=lambda self, dtype: sum_shape(self, dtype=dtype),
+    grad={"self": _prod_back},
+    samples=_factors,
+    domain=(-2, 2),
+    reference=by_numpy("prod"),
+    doc="Product of all elements, 1 when there are none. Integers and bool multiply in int64, float32 in double.",
+)
 
-op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel="prod_dim", variants=_OUT, shape=sum_shape, grad={"self": _prod_dim_back},
-   samples=_factors_along, domain=(-2, 2), reference=by_numpy("prod"),
-   doc="Product along dim.")
+op(
+    "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kernel="prod_dim",
+    variants=_OUT,
+    shape=sum_shape,
+    grad={"self": _prod_dim_back},
+    samples=_factors_along,
+    domain=(-2, 2),
+    reference=by_numpy("prod"),
+    doc="Product along dim.",
+)
 
 
 # ---- truth ---------------------------------------------------------------------------------------------------------
+
 
 def _truths(make):
     yield from sized_dims(make)
@@ -153,31 +222,70 @@ def _truth_reference(name):
     return reference
 
 
-for _name, _doc in (("any", "Whether some element is not zero (NaN is not); False when there are none."),
-                    ("all", "Whether no element is zero; True when there are none.")):
-    op(f"aten::{_name}(Tensor self) -> Tensor",
-       kernel=_name, types=_ALL_DTYPES, variants=_OUT, shape=truth_shape, samples=whole, reference=_truth_reference(_name),
-       doc=_doc)
-    op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-       kernel=_name + "_dim", types=_ALL_DTYPES, variants=_OUT, shape=truth_shape, samples=one_dim,
-       reference=_truth_reference(_name), doc=_doc)
-    op(f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-       kernel=_name + "_dim", types=_ALL_DTYPES, variants=_OUT, shape=truth_shape, samples=_truths,
-       reference=_truth_reference(_name), doc=_doc + " An empty list of dims reduces nothing.")
+for _name, _doc in (
+    ("any", "Whether some element is not zero (NaN is not); False when there are none."),
+    ("all", "Whether no element is zero; True when there are none."),
+):
+    op(
+        f"aten::{_name}(Tensor self) -> Tensor",
+        kernel=_name,
+        types=_ALL_DTYPES,
+        variants=_OUT,
+        shape=truth_shape,
+        samples=whole,
+        reference=_truth_reference(_name),
+        doc=_doc,
+    )
+    op(
+        f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        kernel=_name + "_dim",
+        types=_ALL_DTYPES,
+        variants=_OUT,
+        shape=truth_shape,
+        samples=one_dim,
+        reference=_truth_reference(_name),
+        doc=_doc,
+    )
+    op(
+        f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        kernel=_name + "_dim",
+        types=_ALL_DTYPES,
+        variants=_OUT,
+        shape=truth_shape,
+        samples=_truths,
+        reference=_truth_reference(_name),
+        doc=_doc + " An empty list of dims reduces nothing.",
+    )
 
-op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
-   kernel="count_nonzero", types=_ALL_DTYPES, shape=lambda self, dim: index_shape(self, dim),
-   samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0), Sample(make(3, 4), dim=-1), Sample(make()),
-                         Sample(make(0, 2))],
-   reference=by_numpy("count_nonzero"), doc="Number of elements that are not zero, in all or along dim.")
+op(
+    "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    kernel="count_nonzero",
+    types=_ALL_DTYPES,
+    shape=lambda self, dim: index_shape(self, dim),
+    samples=lambda make: [
+        Sample(make(3, 4)),
+        Sample(make(3, 4), 0),
+        Sample(make(3, 4), dim=-1),
+        Sample(make()),
+        Sample(make(0, 2)),
+    ],
+    reference=by_numpy("count_nonzero"),
+    doc="Number of elements that are not zero, in all or along dim.",
+)
 
-op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-   kernel="count_nonzero", types=_ALL_DTYPES, shape=lambda self, dim: index_shape(self, dim),
-   samples=lambda make: [Sample(make(3, 4), (0, 1)), Sample(make(2, 3, 4), (0, 2))],
-   reference=by_numpy("count_nonzero"), doc="Number of elements that are not zero, along several dimensions.")
+op(
+    "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    kernel="count_nonzero",
+    types=_ALL_DTYPES,
+    shape=lambda self, dim: index_shape(self, dim),
+    samples=lambda make: [Sample(make(3, 4), (0, 1)), Sample(make(2, 3, 4), (0, 2))],
+    reference=by_numpy("count_nonzero"),
+    doc="Number of elements that are not zero, along several dimensions.",
+)
 
 
 # ---- largest and smallest ------------------------------------------------------------------------------------------
+
 
 def _share(grad, self, result):
     """The gradient of max() in equal parts to all elements that are the largest; of a NaN, to all NaN."""
@@ -216,30 +324,69 @@ def _pair_reference(name):
 
 
 for _name, _word in (("max", "largest"), ("min", "smallest")):
-    op(f"aten::{_name}(Tensor self) -> Tensor",
-       kernel=_name, variants=_OUT, shape=lambda self: reduced(self), grad={"self": _share},
-       samples=filled, reference=by_numpy(_name),
-       errors=[(_call(_name, (0, 3)), RuntimeError,
-                f"{_name}(): Expected reduction dim to be specified for input.numel() == 0")],
-       doc=f"The {_word} element; NaN when there is one. The gradient goes in equal parts to equal elements.")
-    op(f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor",
-       compose=(lambda self, other: self.maximum(other)) if _name == "max" else (lambda self, other: self.minimum(other)),
-       samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2), make(2))], reference=f"numpy.{_name}imum",
-       doc=f"The {_word} of two elements each, with broadcasting.")
-    op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-       kernel=_name + "_dim", variants=_OUT, shape=pair_shape,
-       grad={"self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)},
-       samples=one_dim, reference=_pair_reference(_name),
-       errors=[(_call(_name, (0, 3), dim=0), IndexError, f"{_name}(): Expected reduction dim 0 to have non-zero size")],
-       doc=f"The {_word} elements along dim and their indices: the first of equal ones, the first NaN.")
-    op(f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-       kernel="a" + _name, variants=_OUT, shape=reduced, grad={"self": _share_dims},
-       samples=_not_empty, reference=by_numpy(_name),
-       doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.")
-    op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-       kernel="arg" + _name, types="int float", variants=_OUT, shape=index_shape,
-       samples=lambda make: [*filled(make), *one_dim(make), Sample(make.distinct(2, 3), keepdim=True)],
-       reference=by_numpy("arg" + _name),
-       errors=[(_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0"),
-               (_call("arg" + _name, (3,), of="bool"), RuntimeError, "does not support bool input")],
-       doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, the first NaN.")
+    op(
+        f"aten::{_name}(Tensor self) -> Tensor",
+        kernel=_name,
+        variants=_OUT,
+        shape=lambda self: reduced(self),
+        grad={"self": _share},
+        samples=filled,
+        reference=by_numpy(_name),
+        errors=[
+            (
+                _call(_name, (0, 3)),
+                RuntimeError,
+                f"{_name}(): Expected reduction dim to be specified for input.numel() == 0",
+            )
+        ],
+        doc=f"The {_word} element; NaN when there is one. The gradient goes in equal parts to equal elements.",
+    )
+    op(
+        f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor",
+        compose=(lambda self, other: self.maximum(other))
+        if _name == "max"
+        else (lambda self, other: self.minimum(other)),
+        samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2), make(2))],
+        reference=f"numpy.{_name}imum",
+        doc=f"The {_word} of two elements each, with broadcasting.",
+    )
+    op(
+        f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        kernel=_name + "_dim",
+        variants=_OUT,
+        shape=pair_shape,
+        grad={
+            "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
+        },
+        samples=one_dim,
+        reference=_pair_reference(_name),
+        errors=[
+            (_call(_name, (0, 3), dim=0), IndexError, f"{_name}(): Expected reduction dim 0 to have non-zero size")
+        ],
+        doc=f"The {_word} elements along dim and their indices: the first of equal ones, the first NaN.",
+    )
+    op(
+        f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        kernel="a" + _name,
+        variants=_OUT,
+        shape=reduced,
+        grad={"self": _share_dims},
+        samples=_not_empty,
+        reference=by_numpy(_name),
+        doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.",
+    )
+    op(
+        f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        kernel="arg" + _name,
+        types="int float",
+        variants=_OUT,
+        shape=index_shape,
+        samples=lambda make: [*filled(make), *one_dim(make), Sample(make.distinct(2, 3), keepdim=True)],
+        reference=by_numpy("arg" + _name),
+        errors=[
+            (_call("arg" + _name, (0,)), IndexError, "Expected reduction dim to be specified for input.numel() == 0"),
+            (_call("arg" + _name, (3,), of="bool"), RuntimeError, "does not support bool input"),
+        ],
+        doc=f"Index of the {_word} element along dim, or in the flattened tensor: the first of equal ones, "
+        "the first NaN.",
+    )

@@ -10,28 +10,58 @@ def _decimals(make):
         yield Sample(make(3, 4), decimals=n)
 
 
-op("aten::floor(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "floor(x)"}, grad={"self": zeros}, reference="numpy.floor",
-   doc="Largest integer not above each element.")
+op(
+    "aten::floor(Tensor self) -> Tensor",
+    scalar={"int": "x", "float": "floor(x)"},
+    grad={"self": zeros},
+    reference="numpy.floor",
+    doc="Largest integer not above each element.",
+)
 
-op("aten::ceil(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "ceil(x)"}, grad={"self": zeros}, reference="numpy.ceil",
-   doc="Smallest integer not below each element.")
+op(
+    "aten::ceil(Tensor self) -> Tensor",
+    scalar={"int": "x", "float": "ceil(x)"},
+    grad={"self": zeros},
+    reference="numpy.ceil",
+    doc="Smallest integer not below each element.",
+)
 
-op("aten::trunc(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "trunc(x)"}, grad={"self": zeros}, aliases="fix", reference="numpy.trunc",
-   doc="Each element without its fraction.")
+op(
+    "aten::trunc(Tensor self) -> Tensor",
+    scalar={"int": "x", "float": "trunc(x)"},
+    grad={"self": zeros},
+    aliases="fix",
+    reference="numpy.trunc",
+    doc="Each element without its fraction.",
+)
 
-op("aten::round(Tensor self) -> Tensor",
-   scalar={"int": "x", "float": "rint(x)"}, grad={"self": zeros}, reference="numpy.rint",
-   doc="Nearest integer; of two equally near the even one.")
+op(
+    "aten::round(Tensor self) -> Tensor",
+    scalar={"int": "x", "float": "rint(x)"},
+    grad={"self": zeros},
+    reference="numpy.rint",
+    doc="Nearest integer; of two equally near the even one.",
+)
 
-op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
-   scalar={"float": {"decimals < 0": "rint(x / vm_ten_to(-decimals)) * vm_ten_to(-decimals)", "decimals == 0": "rint(x)",
-                     "else": "rint(x * vm_ten_to(decimals)) / vm_ten_to(decimals)"}},
-   grad={"self": zeros}, reference="numpy.round", samples=_decimals,
-   doc="Each element rounded to `decimals` places after the point, or before it when negative.")
+op(
+    "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
+    scalar={
+        "float": {
+            "decimals < 0": "rint(x / vm_ten_to(-decimals)) * vm_ten_to(-decimals)",
+            "decimals == 0": "rint(x)",
+            "else": "rint(x * vm_ten_to(decimals)) / vm_ten_to(decimals)",
+        }
+    },
+    grad={"self": zeros},
+    reference="numpy.round",
+    samples=_decimals,
+    doc="Each element rounded to `decimals` places after the point, or before it when negative.",
+)
 
-op("aten::frac(Tensor self) -> Tensor",
-   scalar={"float": "x - trunc(x)"}, grad={"self": "grad"}, reference=lambda x: x - x.astype("int64").astype(x.dtype),
-   doc="The fraction of each element, with its sign.")
+op(
+    "aten::frac(Tensor self) -> Tensor",
+    scalar={"float": "x - trunc(x)"},
+    grad={"self": "grad"},
+    reference=lambda x: x - x.astype("int64").astype(x.dtype),
+    doc="The fraction of each element, with its sign.",
+)

@@ -62,7 +62,7 @@ class Maker:
         if d.name == "bool":
             return self._random.random() < 0.5
         low = max(low, 0) if not d.is_signed else low
-        return self._random.randint(*sorted((int(-(-low // 1)), int(high // 1))))     # (0.1, 0.9) holds none: 0 or 1
+        return self._random.randint(*sorted((int(-(-low // 1)), int(high // 1))))  # (0.1, 0.9) holds none: 0 or 1
 
     def distinct(self, *shape):
         """Like a call, but no two elements are equal: for max, sort, median."""
@@ -77,7 +77,9 @@ class Maker:
         """int64 (or `dtype`) tensor of random integers in [low, high)."""
         from tinygrad_ext import int64
 
-        return self._wrap([self._random.randrange(low, high) for _ in range(_count(shape))], shape, dtype or int64, False)
+        return self._wrap(
+            [self._random.randrange(low, high) for _ in range(_count(shape))], shape, dtype or int64, False
+        )
 
     def bools(self, *shape):
         """bool tensor."""
@@ -135,7 +137,15 @@ def unary(make):
 
 def binary(make):
     """Two tensors that broadcast in every way."""
-    for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((3,), ()), ((0, 3), (3,)), ((), ())):
+    for a, b in (
+        ((3, 4), (3, 4)),
+        ((3, 4), (4,)),
+        ((2, 1, 3), (4, 1)),
+        ((), (2, 2)),
+        ((3,), ()),
+        ((0, 3), (3,)),
+        ((), ()),
+    ):
         yield Sample(make(*a), make(*b))
 
 

@@ -78,8 +78,18 @@ def _extreme_shape(self, dim):
 
 
 def _lines(make):
-    for shape, dim in (((3, 4), 0), ((3, 4), 1), ((2, 3, 4), -2), ((5,), 0), ((), 0), ((), -1), ((0, 3), 0), ((3, 0), 0),
-                       ((2, 70), 0), ((13, 3), -1)):
+    for shape, dim in (
+        ((3, 4), 0),
+        ((3, 4), 1),
+        ((2, 3, 4), -2),
+        ((5,), 0),
+        ((), 0),
+        ((), -1),
+        ((0, 3), 0),
+        ((3, 0), 0),
+        ((2, 70), 0),
+        ((13, 3), -1),
+    ):
         yield Sample(make(*shape), dim)
 
 
@@ -125,27 +135,58 @@ def _far(name):
     return call, IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
 
 
-op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-   kernel="cumsum", variants="function method inplace out", shape=_running_shape,
-   grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
-   samples=_lines, reference=_reference("cumsum"), errors=[_far("cumsum")],
-   doc="Running sum along dim, in int64 for integers and in double for float32.")
+op(
+    "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    kernel="cumsum",
+    variants="function method inplace out",
+    shape=_running_shape,
+    grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
+    samples=_lines,
+    reference=_reference("cumsum"),
+    errors=[_far("cumsum")],
+    doc="Running sum along dim, in int64 for integers and in double for float32.",
+)
 
-op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-   kernel="cumprod", variants="function method inplace out", shape=_running_shape, grad={"self": _cumprod_back},
-   samples=_zero_lines, domain=(-2, 2), reference=_reference("cumprod"), errors=[_far("cumprod")],
-   doc="Running product along dim, in int64 for integers and in double for float32.")
+op(
+    "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    kernel="cumprod",
+    variants="function method inplace out",
+    shape=_running_shape,
+    grad={"self": _cumprod_back},
+    samples=_zero_lines,
+    domain=(-2, 2),
+    reference=_reference("cumprod"),
+    errors=[_far("cumprod")],
+    doc="Running product along dim, in int64 for integers and in double for float32.",
+)
 
-op("aten::_linear_scan(Tensor self, Tensor decay, int dim) -> Tensor",
-   kernel="linear_scan", types="float", variants="method", shape=lambda self, decay, dim: meta(self.shape, self.dtype),
-   grad={"self, decay": _linear_back},
-   samples=lambda make: [Sample(make(3, 4), make(3, 4), 0), Sample(make(3, 4), make(3, 4), -1),
-                         Sample(make(2, 3, 2), make(2, 3, 2), 1), Sample(make(), make(), 0), Sample(make(0, 2), make(0, 2), 0)], domain=(-1, 1),
-   doc="h[k] = self[k] + decay[k] * h[k - 1] along dim, with nothing before the first. The derivative of cumprod.")
+op(
+    "aten::_linear_scan(Tensor self, Tensor decay, int dim) -> Tensor",
+    kernel="linear_scan",
+    types="float",
+    variants="method",
+    shape=lambda self, decay, dim: meta(self.shape, self.dtype),
+    grad={"self, decay": _linear_back},
+    samples=lambda make: [
+        Sample(make(3, 4), make(3, 4), 0),
+        Sample(make(3, 4), make(3, 4), -1),
+        Sample(make(2, 3, 2), make(2, 3, 2), 1),
+        Sample(make(), make(), 0),
+        Sample(make(0, 2), make(0, 2), 0),
+    ],
+    domain=(-1, 1),
+    doc="h[k] = self[k] + decay[k] * h[k - 1] along dim, with nothing before the first. The derivative of cumprod.",
+)
 
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):
-    op(f"aten::{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-       kernel=_name, variants="function method out", shape=_extreme_shape,
-       grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},
-       samples=_tied_lines, reference=_extreme_reference(_numpy), errors=[_far(_name)],
-       doc=f"The {_word} element so far along dim, and its index: the last of equal ones; NaN stays.")
+    op(
+        f"aten::{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        kernel=_name,
+        variants="function method out",
+        shape=_extreme_shape,
+        grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},
+        samples=_tied_lines,
+        reference=_extreme_reference(_numpy),
+        errors=[_far(_name)],
+        doc=f"The {_word} element so far along dim, and its index: the last of equal ones; NaN stays.",
+    )

@@ -19,10 +19,24 @@ import re
 
 from .schema_default import Fault, read_default, write_default
 
-TYPES = (
-    "Tensor int float bool str complex Scalar ScalarType SymInt "
-    "Device Layout MemoryFormat Generator Stream Any Dict"
-).split()
+TYPES = [
+    "Tensor",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "complex",
+    "Scalar",
+    "ScalarType",
+    "SymInt",
+    "Device",
+    "Layout",
+    "MemoryFormat",
+    "Generator",
+    "Stream",
+    "Any",
+    "Dict",
+]
 
 _IDENT = r"[A-Za-z_]\w*"
 _TYPE = rf"{_IDENT}(?:\([^()]*\))?[?\[\]\d]*"

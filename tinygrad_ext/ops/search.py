@@ -13,20 +13,27 @@ def _int64():
 
 # ---- searchsorted --------------------------------------------------------------------------------------------------
 
-op("aten::_searchsorted(Tensor sorted_sequence, Tensor self, bool right, Tensor? sorter) -> Tensor",
-   kernel="searchsorted", types="bool int float", variants="method",
-   shape=lambda sorted_sequence, self, right, sorter: meta(self.shape, _int64()),
-   samples=lambda make: [Sample(_ascending(make, 6), make(3, 4), False, None),
-                         Sample(_ascending(make, 2, 5), make(2, 3), True, None)],
-   doc="searchsorted without its options.")
+op(
+    "aten::_searchsorted(Tensor sorted_sequence, Tensor self, bool right, Tensor? sorter) -> Tensor",
+    kernel="searchsorted",
+    types="bool int float",
+    variants="method",
+    shape=lambda sorted_sequence, self, right, sorter: meta(self.shape, _int64()),
+    samples=lambda make: [
+        Sample(_ascending(make, 6), make(3, 4), False, None),
+        Sample(_ascending(make, 2, 5), make(2, 3), True, None),
+    ],
+    doc="searchsorted without its options.",
+)
 
 
 def _to_right(right, side):
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
-                           "right was True")
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     return right or side == "right"
 
 
@@ -53,25 +60,41 @@ def _ascending(make, *shape):
     return row if make.dtype.is_complex else row.sort()[0]
 
 
-op("aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
-   "str? side=None, Tensor? sorter=None) -> Tensor",
-   compose=_search, types="int float", variants="function",
-   samples=lambda make: [Sample(_ascending(make, 6), make(3, 4)),
-                         Sample(_ascending(make, 2, 6), make(2, 3), right=True),
-                         Sample(_ascending(make, 6), make(), side="right"), Sample(_ascending(make, 4), make(0))],
-   reference=_reference_search,
-   errors=[(lambda: _search(zeros(2, 3), zeros(3, 3), False, False, None, None), RuntimeError,
-            "boundaries tensor should be 1 dimension")],
-   doc="Where each value would go in a sorted row so that it stays sorted: before equal elements, or behind them with "
-       "right. The "
-       "sequence is one row for all values, or has the leading dimensions of the values.")
+op(
+    "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) -> Tensor",
+    compose=_search,
+    types="int float",
+    variants="function",
+    samples=lambda make: [
+        Sample(_ascending(make, 6), make(3, 4)),
+        Sample(_ascending(make, 2, 6), make(2, 3), right=True),
+        Sample(_ascending(make, 6), make(), side="right"),
+        Sample(_ascending(make, 4), make(0)),
+    ],
+    reference=_reference_search,
+    errors=[
+        (
+            lambda: _search(zeros(2, 3), zeros(3, 3), False, False, None, None),
+            RuntimeError,
+            "boundaries tensor should be 1 dimension",
+        )
+    ],
+    doc="Where each value would go in a sorted row so that it stays sorted: before equal elements, or behind them with "
+    "right. The "
+    "sequence is one row for all values, or has the leading dimensions of the values.",
+)
 
-op("aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
-   "str? side=None, Tensor? sorter=None) -> Tensor",
-   compose=lambda sorted_sequence, self, *rest: _search(sorted_sequence, _as_tensor(self, sorted_sequence), *rest),
-   types="int float",
-   variants="function", samples=lambda make: [Sample(_ascending(make, 6), 1)], reference=_reference_search,
-   doc="Where a number would go in a sorted row so that it stays sorted.")
+op(
+    "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) -> Tensor",
+    compose=lambda sorted_sequence, self, *rest: _search(sorted_sequence, _as_tensor(self, sorted_sequence), *rest),
+    types="int float",
+    variants="function",
+    samples=lambda make: [Sample(_ascending(make, 6), 1)],
+    reference=_reference_search,
+    doc="Where a number would go in a sorted row so that it stays sorted.",
+)
 
 
 def _as_tensor(number, like):
@@ -80,21 +103,32 @@ def _as_tensor(number, like):
     return tensor(number, device=like.device)
 
 
-op("aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-   compose=lambda self, boundaries, out_int32, right: _search(_one_row(boundaries), self, out_int32, right, None, None),
-   types="int float", variants="function",
-   samples=lambda make: [Sample(make(3, 4), _ascending(make, 6)), Sample(make(), _ascending(make, 3), right=True)],
-   reference=lambda self, boundaries, *, right=False, out_int32=False: _reference_search(boundaries, self, right=right),
-   doc="Number of the bucket each element falls in; boundaries is sorted, and each belongs to the bucket before it, or "
-       "with right to "
-       "the one behind it.")
+op(
+    "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    compose=lambda self, boundaries, out_int32, right: _search(
+        _one_row(boundaries), self, out_int32, right, None, None
+    ),
+    types="int float",
+    variants="function",
+    samples=lambda make: [Sample(make(3, 4), _ascending(make, 6)), Sample(make(), _ascending(make, 3), right=True)],
+    reference=lambda self, boundaries, *, right=False, out_int32=False: _reference_search(
+        boundaries, self, right=right
+    ),
+    doc="Number of the bucket each element falls in; boundaries is sorted, and each belongs to the bucket before it, "
+    "or with right to the one behind it.",
+)
 
-op("aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-   compose=lambda self, boundaries, out_int32, right: _search(
-       _one_row(boundaries), _as_tensor(self, boundaries), out_int32, right, None, None),
-   types="int float", variants="function", samples=lambda make: [Sample(1, _ascending(make, 6))],
-   reference=lambda self, boundaries: _reference_search(boundaries, self),
-   doc="Number of the bucket a number falls in.")
+op(
+    "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    compose=lambda self, boundaries, out_int32, right: _search(
+        _one_row(boundaries), _as_tensor(self, boundaries), out_int32, right, None, None
+    ),
+    types="int float",
+    variants="function",
+    samples=lambda make: [Sample(1, _ascending(make, 6))],
+    reference=lambda self, boundaries: _reference_search(boundaries, self),
+    doc="Number of the bucket a number falls in.",
+)
 
 
 def _one_row(boundaries):
@@ -153,8 +187,9 @@ def _unique(self, dim, return_inverse, return_counts, ordered):
     else:
         moved = self.movedim(dim, 0)
         rows = moved.reshape(moved.shape[0], -1) if moved.numel() else moved.reshape(moved.shape[0], 0)
-        values, inverse, counts = _grouped(rows, _order_of_rows(rows) if ordered else None, return_inverse,
-                                           return_counts)
+        values, inverse, counts = _grouped(
+            rows, _order_of_rows(rows) if ordered else None, return_inverse, return_counts
+        )
         values = values.reshape((values.shape[0], *moved.shape[1:])).movedim(0, dim).contiguous()
     wanted = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return wanted if len(wanted) > 1 else values
@@ -168,22 +203,36 @@ def _reference_unique(self, sorted=True, return_inverse=False, return_counts=Fal
 
 _FEW = {"shape": "how many distinct elements there are depends on the values"}
 
-op("aten::unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
-   "Any",
-   compose=lambda self, sorted, return_inverse, return_counts, dim: _unique(
-       self, dim, return_inverse, return_counts, True),
-   samples=lambda make: [Sample(make(3, 4, low=0, high=3)), Sample(make(8, low=0, high=3), True, True, True),
-                         Sample(make(4, 2, low=0, high=1), dim=0), Sample(make(0))],
-   reference=_reference_unique, gaps=_FEW,
-   doc="The distinct elements in ascending order (or the distinct slices of a dimension); with return_inverse also "
-       "where each "
-       "element went, with return_counts how often each came.")
+op(
+    "aten::unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+    "-> Any",
+    compose=lambda self, sorted, return_inverse, return_counts, dim: _unique(
+        self, dim, return_inverse, return_counts, True
+    ),
+    samples=lambda make: [
+        Sample(make(3, 4, low=0, high=3)),
+        Sample(make(8, low=0, high=3), True, True, True),
+        Sample(make(4, 2, low=0, high=1), dim=0),
+        Sample(make(0)),
+    ],
+    reference=_reference_unique,
+    gaps=_FEW,
+    doc="The distinct elements in ascending order (or the distinct slices of a dimension); with return_inverse also "
+    "where each "
+    "element went, with return_counts how often each came.",
+)
 
-op("aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
-   compose=lambda self, return_inverse, return_counts, dim: _unique(self, dim, return_inverse, return_counts, False),
-   samples=lambda make: [Sample(make(3, 4, low=0, high=2)), Sample(make(8, low=0, high=1), True, True),
-                         Sample(make(0))],
-   gaps=_FEW, doc="The elements that differ from the one before them, in their order; unique without the sorting.")
+op(
+    "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
+    compose=lambda self, return_inverse, return_counts, dim: _unique(self, dim, return_inverse, return_counts, False),
+    samples=lambda make: [
+        Sample(make(3, 4, low=0, high=2)),
+        Sample(make(8, low=0, high=1), True, True),
+        Sample(make(0)),
+    ],
+    gaps=_FEW,
+    doc="The elements that differ from the one before them, in their order; unique without the sorting.",
+)
 
 
 # ---- bincount ------------------------------------------------------------------------------------------------------
@@ -193,15 +242,18 @@ def _bincount(self, weights, minlength):
     from tinygrad_ext import float32, float64
 
     if self.dtype.is_floating_point or self.dtype.is_complex:
-        raise NotImplementedError(f"\"bincount\" not implemented for '{self.dtype}': it counts integers; convert with "
-                                  ".long()")
+        raise NotImplementedError(
+            f"\"bincount\" not implemented for '{self.dtype}': it counts integers; convert with .long()"
+        )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
     if self.dim() != 1 or (self.numel() and self.min().item() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
-        raise RuntimeError(f"weights should be 1-d and have the same length as input, got {tuple(weights.shape)} and "
-                           f"{tuple(self.shape)}")
+        raise RuntimeError(
+            f"weights should be 1-d and have the same length as input, got {tuple(weights.shape)} and "
+            f"{tuple(self.shape)}"
+        )
     size = max(self.max().item() + 1 if self.numel() else 0, minlength)
     dtype = _int64() if weights is None else weights.dtype if weights.dtype is float32 else float64
     if not self.numel():
@@ -210,14 +262,20 @@ def _bincount(self, weights, minlength):
     return self.new_zeros((size,), dtype=dtype).index_add_(0, self.to(_int64()), each)
 
 
-op("aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
-   compose=_bincount, types="int",
-   samples=lambda make: [Sample(make(9, low=0, high=5)), Sample(make(4, low=0, high=3), minlength=8),
-                         Sample(make(0), minlength=2)],
-   reference=lambda self, weights=None, minlength=0: _counts(self, minlength),
-   errors=[(lambda: _bincount((zeros(2) - 1).long(), None, 0), RuntimeError, "non-negative")],
-   gaps={"shape": "the length of the result depends on the values"},
-   doc="How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs.")
+op(
+    "aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    compose=_bincount,
+    types="int",
+    samples=lambda make: [
+        Sample(make(9, low=0, high=5)),
+        Sample(make(4, low=0, high=3), minlength=8),
+        Sample(make(0), minlength=2),
+    ],
+    reference=lambda self, weights=None, minlength=0: _counts(self, minlength),
+    errors=[(lambda: _bincount((zeros(2) - 1).long(), None, 0), RuntimeError, "non-negative")],
+    gaps={"shape": "the length of the result depends on the values"},
+    doc="How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs.",
+)
 
 
 def _counts(values, minlength):

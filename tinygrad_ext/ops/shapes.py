@@ -36,10 +36,12 @@ def broadcast_sizes(*shapes):
             if size == 1 or size == out[i]:
                 continue
             if out[i] != 1:
-                raise RuntimeError(f"The size of tensor a ({out[i]}) must match the size of tensor b ({size}) at "
-                                   f"non-singleton dimension {i}: shapes {', '.join(str(list(s)) for s in shapes)} do "
-                                   f"not "
-                                   "broadcast")
+                raise RuntimeError(
+                    f"The size of tensor a ({out[i]}) must match the size of tensor b ({size}) at "
+                    f"non-singleton dimension {i}: shapes {', '.join(str(list(s)) for s in shapes)} do "
+                    f"not "
+                    "broadcast"
+                )
             out[i] = size
     return tuple(out)
 

@@ -19,8 +19,9 @@ def _pair(self, dim=-1, *_):
 def _first_k(self, k, dim=-1, *_):
     dim = wrapped(dim, self.dim())
     if not 0 <= k <= (self.shape[dim] if self.dim() else 1):
-        raise RuntimeError(f"selected index k out of range: topk() got k={k} for shape {tuple(self.shape)} and "
-                           f"dim={dim}")
+        raise RuntimeError(
+            f"selected index k out of range: topk() got k={k} for shape {tuple(self.shape)} and dim={dim}"
+        )
     shape = [k if d == dim else s for d, s in enumerate(self.shape)]
     return meta(shape, self.dtype), meta(shape, _int64())
 
@@ -35,7 +36,7 @@ def _reference_sort(self, dim=-1, descending=False):
 
     if not self.ndim:
         return self, numpy.zeros((), dtype=numpy.int64)
-    if descending:      # turning the row over twice keeps equal elements in order
+    if descending:  # turning the row over twice keeps equal elements in order
         order = self.shape[dim] - 1 - numpy.flip(numpy.argsort(numpy.flip(self, dim), dim, kind="stable"), dim)
     else:
         order = numpy.argsort(self, dim, kind="stable")
@@ -54,48 +55,78 @@ def _back(grad_values, self_shape, dim, indices):
 
 _TYPES = "bool int float half"
 
-op("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-   kernel="sort", types=_TYPES, variants="function method out", shape=_pair, grad={"self": _back},
-   samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)], reference=_reference_sort,
-   errors=[(lambda: zeros(2, 3).sort(2), IndexError, "Dimension out of range")],
-   doc="The elements of each row of a dimension in order, and where they stood (int64). Equal elements keep their "
-       "order.")
+op(
+    "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    kernel="sort",
+    types=_TYPES,
+    variants="function method out",
+    shape=_pair,
+    grad={"self": _back},
+    samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)],
+    reference=_reference_sort,
+    errors=[(lambda: zeros(2, 3).sort(2), IndexError, "Dimension out of range")],
+    doc="The elements of each row of a dimension in order, and where they stood (int64). Equal elements keep their "
+    "order.",
+)
 
-op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-   "indices)",
-   kernel="sort_stable", types=_TYPES, variants="function method out",
-   shape=lambda self, stable, dim, descending: _pair(self, dim), grad={"self": _back},
-   samples=lambda make: [Sample(x, stable=True, dim=d, descending=r) for x, d in _rows(make) for r in (False, True)],
-   reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending),
-   doc="sort, with the wish for stability spoken out; every sort is stable.")
+op(
+    "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+    "indices)",
+    kernel="sort_stable",
+    types=_TYPES,
+    variants="function method out",
+    shape=lambda self, stable, dim, descending: _pair(self, dim),
+    grad={"self": _back},
+    samples=lambda make: [Sample(x, stable=True, dim=d, descending=r) for x, d in _rows(make) for r in (False, True)],
+    reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending),
+    doc="sort, with the wish for stability spoken out; every sort is stable.",
+)
 
-op("aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-   kernel="topk", types=_TYPES, variants="function method out", shape=_first_k, grad={"self": _back},
-   samples=lambda make: [Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x,
-                         d in _rows(make) for r in (True, False)],
-   reference=_reference_topk,
-   errors=[(lambda: zeros(2, 3).topk(4), RuntimeError, "selected index k out of range")],
-   doc="The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64). Of "
-       "equal "
-       "elements the first ones are taken. RuntimeError when the dimension has fewer than k.")
+op(
+    "aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) "
+    "-> (Tensor values, Tensor indices)",
+    kernel="topk",
+    types=_TYPES,
+    variants="function method out",
+    shape=_first_k,
+    grad={"self": _back},
+    samples=lambda make: [
+        Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x, d in _rows(make) for r in (True, False)
+    ],
+    reference=_reference_topk,
+    errors=[(lambda: zeros(2, 3).topk(4), RuntimeError, "selected index k out of range")],
+    doc="The k largest (or smallest) elements of each row of a dimension, in order, and where they stood (int64). Of "
+    "equal "
+    "elements the first ones are taken. RuntimeError when the dimension has fewer than k.",
+)
 
-op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-   compose=lambda self, dim, descending: self.detach().sort(dim, descending)[1], types=_TYPES,
-   samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)],
-   reference=lambda self, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
-   doc="Where the elements of each sorted row stood (int64).")
+op(
+    "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    compose=lambda self, dim, descending: self.detach().sort(dim, descending)[1],
+    types=_TYPES,
+    samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)],
+    reference=lambda self, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
+    doc="Where the elements of each sorted row stood (int64).",
+)
 
-op("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-   compose=lambda self, stable, dim, descending: self.detach().sort(dim, descending)[1], types=_TYPES,
-   samples=lambda make: [Sample(x, stable=True, dim=d) for x, d in _rows(make)],
-   reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
-   doc="argsort, with the wish for stability spoken out.")
+op(
+    "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    compose=lambda self, stable, dim, descending: self.detach().sort(dim, descending)[1],
+    types=_TYPES,
+    samples=lambda make: [Sample(x, stable=True, dim=d) for x, d in _rows(make)],
+    reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
+    doc="argsort, with the wish for stability spoken out.",
+)
 
-op("aten::msort(Tensor self) -> Tensor",
-   compose=lambda self: self.sort(0)[0], types=_TYPES, variants="function method out",
-   samples=lambda make: [Sample(x) for x, _ in _rows(make)],
-   reference=lambda self: _reference_sort(self, 0)[0],
-   doc="The elements sorted along the first dimension.")
+op(
+    "aten::msort(Tensor self) -> Tensor",
+    compose=lambda self: self.sort(0)[0],
+    types=_TYPES,
+    variants="function method out",
+    samples=lambda make: [Sample(x) for x, _ in _rows(make)],
+    reference=lambda self: _reference_sort(self, 0)[0],
+    doc="The elements sorted along the first dimension.",
+)
 
 
 # ---- the k-th ------------------------------------------------------------------------------------------------------
@@ -125,10 +156,19 @@ def _reference_kth(self, k, dim=-1, keepdim=False):
     return values.take(at, dim), order.take(at, dim)
 
 
-op("aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-   compose=_kthvalue, types="int float", variants="function method out",
-   samples=lambda make: [Sample(x, k, d, keep) for x, d in _rows(make) if x.numel() for keep in (False, True)
-                         for k in {1, x.shape[d] if x.dim() else 1}],
-   reference=_reference_kth,
-   errors=[(lambda: zeros(2, 3).kthvalue(4), RuntimeError, "selected number k out of range")],
-   doc="The k-th smallest element (from 1 on) of each row of a dimension, and where it stands.")
+op(
+    "aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    compose=_kthvalue,
+    types="int float",
+    variants="function method out",
+    samples=lambda make: [
+        Sample(x, k, d, keep)
+        for x, d in _rows(make)
+        if x.numel()
+        for keep in (False, True)
+        for k in {1, x.shape[d] if x.dim() else 1}
+    ],
+    reference=_reference_kth,
+    errors=[(lambda: zeros(2, 3).kthvalue(4), RuntimeError, "selected number k out of range")],
+    doc="The k-th smallest element (from 1 on) of each row of a dimension, and where it stands.",
+)

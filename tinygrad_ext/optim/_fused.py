@@ -22,7 +22,6 @@ import tinygrad_ext as tg
 
 from ..native import optim as native
 
-
 sgd_step = native.sgd_step
 adam_step = native.adam_step
 

@@ -51,10 +51,10 @@ def _with_hooks(step):
     @functools.wraps(step)
     def step_and_hooks(self, *args, **kwargs):
         self._opt_called = True
-        if self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks:
-            # A step that calls super().step() is one step, with its hooks around the outer one.
-            if type(self).step is step_and_hooks:
-                return _step_between_hooks(self, step, args, kwargs)
+        hooks = self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks
+        # A step that calls super().step() is one step, with its hooks around the outer one.
+        if hooks and type(self).step is step_and_hooks:
+            return _step_between_hooks(self, step, args, kwargs)
         return step(self, *args, **kwargs)
 
     return step_and_hooks
@@ -66,9 +66,7 @@ def _step_between_hooks(optimizer, step, args, kwargs):
         if replaced is None:
             continue
         if not (isinstance(replaced, tuple) and len(replaced) == 2):
-            raise RuntimeError(
-                f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced!r}."
-            )
+            raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced!r}.")
         args, kwargs = replaced
     result = step(optimizer, *args, **kwargs)
     for hook in [*optimizer._post_hooks.values(), *_global_post_hooks.values()]:

@@ -3,8 +3,14 @@
 import numpy as np
 
 # relative and absolute tolerance by dtype name, for functions of at most a few roundings
-TOLERANCE = {"float64": (1e-7, 1e-7), "float32": (2e-5, 2e-5), "float16": (2e-2, 2e-2), "bfloat16": (8e-2, 8e-2),
-             "complex64": (2e-5, 2e-5), "complex128": (1e-7, 1e-7)}
+TOLERANCE = {
+    "float64": (1e-7, 1e-7),
+    "float32": (2e-5, 2e-5),
+    "float16": (2e-2, 2e-2),
+    "bfloat16": (8e-2, 8e-2),
+    "complex64": (2e-5, 2e-5),
+    "complex128": (1e-7, 1e-7),
+}
 
 
 def flatten(result):
@@ -57,6 +63,8 @@ def assert_close(got, want, dtype, what, factor=1.0, check_dtype=True):
         if check_dtype:
             assert g.dtype == w.dtype, f"{what}: result {k} has dtype {g.dtype}, expected {w.dtype}"
         if g.dtype.kind in "fc" or w.dtype.kind in "fc":
-            np.testing.assert_allclose(g, w, rtol * factor, atol * factor, equal_nan=True, err_msg=f"{what}: result {k}")
+            np.testing.assert_allclose(
+                g, w, rtol * factor, atol * factor, equal_nan=True, err_msg=f"{what}: result {k}"
+            )
         else:
             np.testing.assert_array_equal(g, w, err_msg=f"{what}: result {k}")

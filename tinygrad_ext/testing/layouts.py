@@ -64,8 +64,13 @@ def _row_major():
     return contiguous_format
 
 
-KEEP_SHAPE = {"transposed": transposed, "stepped": stepped, "expanded": expanded, "offset": offset,
-              "channels_moved": channels_moved}
+KEEP_SHAPE = {
+    "transposed": transposed,
+    "stepped": stepped,
+    "expanded": expanded,
+    "offset": offset,
+    "channels_moved": channels_moved,
+}
 CHANGE_SHAPE = {"zero_dim": zero_dim, "empty": empty}
 
 

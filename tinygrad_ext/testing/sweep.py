@@ -12,8 +12,13 @@ from tinygrad_ext.ops import samples as sampling
 from tinygrad_ext.ops.samples import Maker
 from tinygrad_ext.testing import compare, layouts
 
-KINDS = {"bool": ["bool"], "int": ["uint8", "int8", "int16", "int32", "int64"], "float": ["float32", "float64"],
-         "half": ["float16", "bfloat16"], "complex": ["complex64", "complex128"]}
+KINDS = {
+    "bool": ["bool"],
+    "int": ["uint8", "int8", "int16", "int32", "int64"],
+    "float": ["float32", "float64"],
+    "half": ["float16", "bfloat16"],
+    "complex": ["complex64", "complex128"],
+}
 ALL_DTYPES = [name for names in KINDS.values() for name in names]
 KINDS["signed"] = ["int8", "int16", "int32", "int64"]
 
@@ -23,7 +28,7 @@ def ops():
     return [o for o in registry.ops.values() if registry.variants(o.record)]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def supported(op):
     """Names of the dtypes the op takes: what the record declares, else those in which its first sample runs.
 
@@ -32,7 +37,11 @@ def supported(op):
     record = op.record
     if record.scalar is not None:
         loops = op.loop_dtypes
-        return [d for d in ALL_DTYPES if d in loops or ("float" in (record.promote or "") and d in KINDS["bool"] + KINDS["int"])]
+        return [
+            d
+            for d in ALL_DTYPES
+            if d in loops or ("float" in (record.promote or "") and d in KINDS["bool"] + KINDS["int"])
+        ]
     if record.types is None:
         return [d for d in ALL_DTYPES if _runs(op, d)]
     return [name for kind in record.types.split() for name in KINDS[kind]]
@@ -150,15 +159,15 @@ def against_torch(op, sample, dtype, torch):
         want = fn(*targs, **tkwargs)
     except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError) as refusal:
         if "not implemented for" in str(refusal) or "not support" in str(refusal) or dtype not in supported(op):
-            return          # PyTorch lacks this dtype on the cpu, or both refuse it
+            return  # PyTorch lacks this dtype on the cpu, or both refuse it
         raise AssertionError(f"{what}: PyTorch refuses this sample: {refusal}") from refusal
     try:
         got = call(op, sample.args, sample.kwargs)
     except RuntimeError as missing:
         if isinstance(missing, NotImplementedError) and dtype in KINDS["half"] + KINDS["complex"]:
-            return          # these dtypes are for a few ops only
+            return  # these dtypes are for a few ops only
         if not any(t.numel() for t in _leaves(sample.args, sample.kwargs, tg.Tensor)):
-            return          # with nothing to compute, PyTorch does not come to look at the dtype
+            return  # with nothing to compute, PyTorch does not come to look at the dtype
         raise AssertionError(f"{what}: PyTorch computes this, we say {missing}") from missing
     if "unset" not in (op.record.tags or "").split():
         compare.assert_close(got, want, dtype, what, factor=1.0)
@@ -171,7 +180,10 @@ def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
     outs = [(g, w) for g, w in zip(compare.flatten(got), compare.flatten(want)) if getattr(w, "requires_grad", False)]
     if not outs or not ours or dtype not in ("float64", "complex128"):
         return
-    seeds = [torch.linspace(-1, 1, max(w.numel(), 1), dtype=torch.float64)[: w.numel()].reshape(w.shape).to(w.dtype) for _, w in outs]
+    seeds = [
+        torch.linspace(-1, 1, max(w.numel(), 1), dtype=torch.float64)[: w.numel()].reshape(w.shape).to(w.dtype)
+        for _, w in outs
+    ]
     try:
         wanted = torch.autograd.grad([w for _, w in outs], theirs, seeds, allow_unused=True)
     except RuntimeError as refusal:
@@ -183,7 +195,7 @@ def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
     found = tg.autograd.grad([g for g, _ in outs], ours, [tg.from_numpy(s.numpy()) for s in seeds], allow_unused=True)
     for i, (f, w) in enumerate(zip(found, wanted)):
         f = tg.zeros_like(ours[i]) if f is None else f
-        w = torch.zeros_like(theirs[i]) if w is None else w.clone()         # a ZeroTensor has no memory
+        w = torch.zeros_like(theirs[i]) if w is None else w.clone()  # a ZeroTensor has no memory
         compare.assert_close(f, w, dtype, f"{what}: gradient of tensor {i}")
 
 
@@ -210,7 +222,9 @@ def layout_independent(op, sample, dtype):
         args, kwargs = got
         plain = layouts.map_tensors(args, _copied), layouts.map_tensors(kwargs, _copied)
         one, two = call(op, args, kwargs), call(op, *plain)
-        assert compare.same_bits(one, two), f"{op.name} {sample} in {dtype}, {name}: {one} differs from contiguous {two}"
+        assert compare.same_bits(one, two), (
+            f"{op.name} {sample} in {dtype}, {name}: {one} differs from contiguous {two}"
+        )
 
 
 def _copied(t):
@@ -226,7 +240,7 @@ def survives_odd_shapes(op, sample):
         try:
             call(op, *got)
         except (RuntimeError, ValueError, IndexError, TypeError) as refusal:
-            if "must match the size" in str(refusal):       # operands of several shapes, emptied, need not broadcast
+            if "must match the size" in str(refusal):  # operands of several shapes, emptied, need not broadcast
                 continue
             assert op.kernel_kind != "pointwise" or op.record.samples is not None, f"{op.name} refuses {name} operands"
 
@@ -282,7 +296,9 @@ def out_agrees(op, sample, dtype):
             outs = [tg.empty(w.shape if shape == "right" else (0,), dtype=w.dtype) for w in wanted]
             got = call(op, sample.args, {**sample.kwargs, "out": tuple(outs) if several else outs[0]})
             assert (list(got) if several else [got])[0] is outs[0], f"{op.name}(out=): returned another tensor"
-            assert is_random(op) or compare.same_bits(outs, wanted), f"{op.name}(out=) {sample} in {dtype}: {outs} differs from {wanted}"
+            assert is_random(op) or compare.same_bits(outs, wanted), (
+                f"{op.name}(out=) {sample} in {dtype}: {outs} differs from {wanted}"
+            )
 
 
 def shape_rule_agrees(op, sample, dtype):
@@ -297,7 +313,9 @@ def shape_rule_agrees(op, sample, dtype):
     for r, f in zip(compare.flatten(real), compare.flatten(fake)):
         if isinstance(r, tg.Tensor):
             assert f.device.type == "meta", f"{op.name} {sample}: result on {f.device}, expected meta"
-            assert (tuple(r.shape), r.dtype) == (tuple(f.shape), f.dtype), f"{op.name} {sample} in {dtype}: meta gives {f.shape} {f.dtype}, real {r.shape} {r.dtype}"
+            assert (tuple(r.shape), r.dtype) == (tuple(f.shape), f.dtype), (
+                f"{op.name} {sample} in {dtype}: meta gives {f.shape} {f.dtype}, real {r.shape} {r.dtype}"
+            )
 
 
 def _to_meta(t):
@@ -318,8 +336,11 @@ def derivatives_check(op, sample, order):
         kwargs = layouts.map_tensors(sample.kwargs, swap)
         tg.manual_seed(0)
         result = fn(*args, **kwargs)
-        return tuple(r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad) if tg.is_grad_enabled() and any(
-            t.requires_grad for t in tensors) else result
+        return (
+            tuple(r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad)
+            if tg.is_grad_enabled() and any(t.requires_grad for t in tensors)
+            else result
+        )
 
     out = run(*inputs)
     if not any(isinstance(r, tg.Tensor) and r.requires_grad and r.numel() for r in compare.flatten(out)):

@@ -115,9 +115,7 @@ class Sequential(_ModuleSequence):
 
     def _same_kind(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return other
 
     def __mul__(self, count):
@@ -156,9 +154,7 @@ class ModuleList(_ModuleSequence):
     def extend(self, modules):
         """Add all modules of an iterable at the end and return this list."""
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
             self.append(module)
         return self

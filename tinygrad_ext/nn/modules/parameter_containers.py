@@ -73,9 +73,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Add all values of an iterable at the end and return this list."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
             self.append(value)
         return self
@@ -148,7 +146,9 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """Return the value called ``key``, else ``default``."""
-        return self[key] if key in self else default
+        if key in self:
+            return self[key]
+        return default
 
     def setdefault(self, key, default=None):
         """Return the value called ``key``, which is set to ``default`` if it is missing."""
