@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
 from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
 from tinygrad_ext.core.dtype cimport (
-    ITEMSIZE, default_dtype_id, dtype_of, is_complex, is_float, is_integral, promote,
+    ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
 )
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.tensor cimport (
