@@ -64,3 +64,30 @@ def test_triangle_indices_count_their_elements(offset):
 def test_diag_embed_on_meta_checks_its_dims():
     with pytest.raises(RuntimeError, match="identical"):
         on_meta(2, 3).diag_embed(0, -1, -1)
+
+
+def holds_itself():
+    found = [1]
+    found.append(found)
+    return found
+
+
+class Endless:
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, i):
+        return 1.0
+
+
+@pytest.mark.parametrize("call", [
+    lambda: tg.tensor(holds_itself()), lambda: tg.zeros(3)[None, holds_itself()], lambda: tg.tensor(Endless(2**62)),
+    lambda: tg.result_type(None, None), lambda: tg.result_type("a", 1), lambda: tg.Tensor._make_subclass(int, tg.zeros(2)),
+    lambda: tg.Tensor._make_subclass(None, tg.zeros(2)),
+])
+def test_objects_that_are_no_data_raise(call):
+    with pytest.raises((TypeError, ValueError, MemoryError, IndexError)):
+        call()

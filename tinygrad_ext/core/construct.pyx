@@ -40,12 +40,15 @@ cdef bint _is_sequence(object o):
     return PySequence_Check(o) and hasattr(o, "__len__") and getattr(o, "ndim", 1) != 0
 
 
-cdef int _kind_of(object data, int seen) except -2:
+cdef int _kind_of(object data, int seen, int depth=0) except -2:
     """Widest dtype needed by the numbers below `data`: bool, int64, the default float, complex."""
     cdef int k
+    cdef int64_t n
+    if depth > TGX_MAX_DIMS:        # a list may hold itself
+        raise ValueError(f"too many dimensions: the data is nested more than {TGX_MAX_DIMS} deep, or holds itself")
     if isinstance(data, (list, tuple)):
         for item in data:
-            seen = _kind_of(item, seen)
+            seen = _kind_of(item, seen, depth + 1)
         return seen
     if isinstance(data, bool):
         k = TGX_BOOL
@@ -71,8 +74,14 @@ cdef int _kind_of(object data, int seen) except -2:
         if hasattr(data, "dtype"):
             k = _numpy_kind(data.dtype)
         else:
-            for item in data:
-                seen = _kind_of(item, seen)
+            n = len(data)
+            if n > (<int64_t>1 << 40):
+                raise MemoryError(f"cannot allocate a tensor for a sequence of {n} items")
+            for item in data:       # at most as many as it says, since some never end
+                if n <= 0:
+                    break
+                n -= 1
+                seen = _kind_of(item, seen, depth + 1)
             return seen
     elif hasattr(data, "__float__"):
         k = default_dtype_id

@@ -284,9 +284,12 @@ cdef int64_t _reach(Tensor t, int64_t offset) except -1:
     return last if last < 0x7fffffffffffffff else 0x7fffffffffffffff
 
 
-def as_class(Tensor t, cls):
+def as_class(Tensor t not None, cls):
     """The same tensor as an instance of a subclass: memory, version and place in the graph are t's."""
-    cdef Tensor out = bare(cls)
+    cdef Tensor out
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"expected a subclass of Tensor, not {cls!r}")
+    out = bare(cls)
     set_geometry(out, t)
     out.node, out.output_nr = t.node, t.output_nr
     out.base, out.view_version = t.base, t.view_version
@@ -294,18 +297,18 @@ def as_class(Tensor t, cls):
     return out
 
 
-def is_readonly(Tensor t):
+def is_readonly(Tensor t not None):
     """Whether in-place writes are refused because another library lent the memory."""
     return (t.bits & READONLY) != 0
 
 
-def share_memory_from(Tensor t, Tensor source):
+def share_memory_from(Tensor t not None, Tensor source not None):
     """Let t be the window on memory that source is, keeping t's identity."""
     set_geometry(t, source)
     return t
 
 
-def resize(Tensor t, shape):
+def resize(Tensor t not None, shape):
     """Change t's shape in place: row-major, over its own storage where that is large enough, else over a copy."""
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int i, n = len(shape)

@@ -82,8 +82,10 @@ def result_type(tensor1, tensor2):
     """dtype that an operation on the two operands (tensors or numbers) computes in."""
     cdef Promotion p
     promotion_begin(&p)
-    promotion_add(&p, tensor1)
-    promotion_add(&p, tensor2)
+    for o in (tensor1, tensor2):
+        if not isinstance(o, (Tensor, int, float, complex)) and not hasattr(o, "item"):
+            raise TypeError(f"result_type(): arguments must be tensors or numbers, not {type(o).__name__}")
+        promotion_add(&p, o)
     return dtype_of(promotion_result(&p))
 
 
