@@ -86,7 +86,8 @@ class Endless:
 @pytest.mark.parametrize("call", [
     lambda: tg.tensor(holds_itself()), lambda: tg.zeros(3)[None, holds_itself()], lambda: tg.tensor(Endless(2**62)),
     lambda: tg.result_type(None, None), lambda: tg.result_type("a", 1), lambda: tg.Tensor._make_subclass(int, tg.zeros(2)),
-    lambda: tg.Tensor._make_subclass(None, tg.zeros(2)),
+    lambda: tg.Tensor._make_subclass(None, tg.zeros(2)), lambda: tg.as_tensor([1], dtype="float32"),
+    lambda: tg.asarray([1], dtype=float), lambda: tg.as_tensor(1, dtype=b"ab"),
 ])
 def test_objects_that_are_no_data_raise(call):
     with pytest.raises((TypeError, ValueError, MemoryError, IndexError)):

@@ -359,4 +359,6 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
 def make_tensor(data, dt, dev):
     """tensor(): copy of data with an optional dtype and device."""
     from tinygrad_ext.core.dtype import device as _device
+    if dt is not None and not isinstance(dt, DType):
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
     return tensor_of(data, -1 if dt is None else (<DType>dt).id, 0 if dev is None else _device(dev).id)

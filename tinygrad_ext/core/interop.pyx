@@ -112,7 +112,7 @@ cdef void _unused_versioned(PyObject *capsule) noexcept:
 ctypedef void (*destructor)(object) noexcept
 
 
-def export_dlpack(Tensor t, bint versioned, bint copied):
+def export_dlpack(Tensor t not None, bint versioned, bint copied):
     """A capsule for another library: of protocol 1.0 if versioned, else of the one without versions."""
     cdef DLManagedTensor *old
     cdef DLManagedTensorVersioned *new
@@ -229,7 +229,7 @@ def import_dlpack(capsule):
 
 # ---- storages, for pickle and copy ---------------------------------------------------------------------------------
 
-def storage_of(Tensor t):
+def storage_of(Tensor t not None):
     """The storage object behind t; None on meta."""
     return t.storage
 
