@@ -49,6 +49,8 @@ cdef int _kind_of(object data, int seen) except -2:
         return seen
     if isinstance(data, bool):
         k = TGX_BOOL
+    elif isinstance(data, range) and data:
+        k = TGX_I64             # unread: it may be endless, and memory for its numbers is asked for later
     elif isinstance(data, float):
         k = default_dtype_id if type(data) is float or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
     elif isinstance(data, int):

@@ -246,8 +246,13 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
     if op.kind == POINTWISE:
         return _pointwise(op, args, out)
     if op.kind == KERNEL:
-        if not op.knows_meta and _any_meta(op, args):
-            return _meta_result(op, args)
+        if not op.knows_meta:
+            if _any_meta(op, args):
+                if out != NULL and (<Tensor>out).place == 0:
+                    _refuse_place(op, "meta", "cpu")
+                return _meta_result(op, args)
+            if out != NULL and (<Tensor>out).place and op.ntensors:
+                _refuse_place(op, "cpu", "meta")
         if op.out_kernel:
             args[op.nargs] = out if out != NULL else <PyObject *>None
         return op.kernel(args)
@@ -288,6 +293,10 @@ cdef bint _any_meta(Op op, PyObject **args) noexcept:
                 if isinstance(t, Tensor) and (<Tensor>t).place != 0:
                     return True
     return False
+
+
+cdef int _refuse_place(Op op, str expected, str got) except -1:
+    raise RuntimeError(f"{op.title}(): Expected out tensor to have device {expected}, but got {got} instead")
 
 
 cdef object _meta_result(Op op, PyObject **args):

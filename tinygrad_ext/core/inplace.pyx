@@ -26,6 +26,7 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
         forward(op, args, <PyObject *>out)
     else:
         result = forward(op, args, NULL)
+        _check_place(op, out, result)
         if inplace:
             refuse_cast(result.tid, out.tid)
             if not _same_shape(result, out):
@@ -47,6 +48,13 @@ cdef int _check_target(Op op, Tensor out) except -1:
     if may_overlap(out):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
+    return 0
+
+
+cdef int _check_place(Op op, Tensor out, Tensor result) except -1:
+    """Nothing is copied between the cpu and meta here; a factory has no device of its own and may fill either."""
+    if out.place != result.place and (op.ntensors or not out.place):
+        raise RuntimeError(f"{op.title}(): Expected out tensor to have device {result.device}, but got {out.device} instead")
     return 0
 
 
@@ -103,7 +111,9 @@ cdef object call_out(Op op, PyObject **args, object out):
         return forward_into(op, args, <Tensor>out, False)
     results = list(forward(op, args, NULL))
     for target, result in zip(out, results):
+        _check_place(op, <Tensor>target, <Tensor>result)
         prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
+        _check_target(op, <Tensor>target)
         copy_into(<Tensor>target, <Tensor>result)
         bump(<Tensor>target)
     return tuple(out)

@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
 from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
 from tinygrad_ext.core.dtype cimport (
-    ITEMSIZE, default_dtype_id, dtype_of, is_complex, is_float, is_integral, promote,
+    ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
 )
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.tensor cimport (
@@ -391,6 +391,7 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
     cdef int64_t[64] shape
     cdef int ndim = 0, i, dtype, out_dtype, device = 0
     cdef object o
+    cdef bint on_cpu = False
     cdef Tensor t, result, model = None
     cdef tgx_scalar[8] aux
     promotion_begin(&p)
@@ -403,8 +404,13 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
             t = <Tensor>o
             if t.place:
                 device = t.place
+            elif t.rank:
+                on_cpu = True
             if model is None and t.rank == ndim and not _differs(t, shape):
                 model = t
+    if device and (on_cpu or (model is not None and model.place == 0)):
+        raise RuntimeError(f"{op.title}(): Tensor on device cpu is not on the expected device meta! Give all tensors one device; "
+                           "only 0-dim tensors of the cpu go with tensors on meta.")
     if op.scalars_promote:
         for i in range(op.nscalars):
             promotion_add(&p, <object>args[op.scalars[i]])
@@ -422,6 +428,9 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
         _no_loop(op, dtype)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
+        if (<Tensor><object>out).place != device:
+            raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got "
+                               f"{device_of((<Tensor><object>out).place)} instead")
         return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
     if model is not None:
         result = empty_like(model, out_dtype)

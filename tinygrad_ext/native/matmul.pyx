@@ -246,6 +246,8 @@ cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar
     cdef Tensor c
     cdef int tid = a.tid, computed = TGX_F32 if _is_half(tid) else tid
     cdef bint keep = start is not None and (beta.f != 0 or beta.im != 0 or (tid < TGX_F16 and beta.i != 0))
+    if a.place != b.place or (start is not None and start.place != a.place) or (out is not None and (<Tensor>out).place != a.place):
+        raise RuntimeError(f"Expected all tensors to be on the same device, but {op}() got tensors on cpu and on meta")
     if tid == TGX_BOOL and _has_work(a, s):
         raise NotImplementedError(f"\"addmm_impl_cpu_\" not implemented for 'Bool': {op}() does not take bool; convert first, "
                                   "for example with .float() or .long()")

@@ -220,11 +220,9 @@ cdef Tensor _triangle(PyObject **a, bint lower):
     shape[0], shape[1] = 2, 0
     start = max(-offset, 0) if lower else 0                 # rows before have no element, nor have those from `stop` on
     stop = rows if lower else max(min(rows, columns - offset), 0)
-    for r in range(start, stop):
-        _ends(r, columns, offset, lower, &first, &last)
-        shape[1] += last - first
-        if shape[1] > (<int64_t>1 << 42):
-            raise MemoryError(f"cannot allocate the index pairs of a triangle of {rows} x {columns}; use a smaller one")
+    shape[1] = _triangle_count(start, stop, columns, offset, lower)
+    if shape[1] < 0:
+        raise MemoryError(f"cannot allocate the index pairs of a triangle of {rows} x {columns}; use a smaller one")
     t = empty(shape, 2, TGX_I64)
     p = <int64_t *>t.data
     for r in range(start, stop):
@@ -233,6 +231,21 @@ cdef Tensor _triangle(PyObject **a, bint lower):
             p[k], p[k + shape[1]] = r, c
             k += 1
     return t
+
+
+cdef int64_t _triangle_count(int64_t start, int64_t stop, int64_t columns, int64_t offset, bint lower) noexcept:
+    """Elements in rows [start, stop): some full rows and a ramp of rows that differ by one; -1 for more than 2**42."""
+    cdef int64_t mid = min(max(columns - offset - 1 if lower else -offset, start), stop)
+    cdef int64_t top = start if lower else mid, end = mid if lower else stop, whole = (stop - start) - (end - top)
+    cdef int64_t first, last, ends = 0
+    if end > top:
+        _ends(top, columns, offset, lower, &first, &last)
+        ends = last - first
+        _ends(end - 1, columns, offset, lower, &first, &last)
+        ends += last - first
+    if <double>whole * columns + 0.5 * (end - top) * <double>ends > <double>(<int64_t>1 << 42):
+        return -1
+    return whole * columns + (end - top) * ends // 2
 
 
 cdef void _ends(int64_t r, int64_t columns, int64_t offset, bint lower, int64_t *first, int64_t *last) noexcept:

@@ -233,13 +233,23 @@ op(
 
 op(
     "aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-    compose=lambda self, alpha: fused.elu(self, alpha, 1, 1 / alpha),
+    compose=lambda self, alpha: _celu(self, alpha),
     types="float",
     variants="function inplace function_",
     where=". nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 0.5)],
+    errors=[(lambda: _celu(None, 0), RuntimeError, "ZeroDivisionError: alpha cannot be 0 for CELU")],
     doc="x where positive, else alpha * (exp(x / alpha) - 1).",
 )
+
+
+def _celu(self, alpha):
+    if alpha == 0:
+        raise RuntimeError(
+            "ZeroDivisionError: alpha cannot be 0 for CELU: celu() divides by it. Use relu() for the limit."
+        )
+    return fused.elu(self, alpha, 1, 1 / alpha)
+
 
 # ---- smooth units --------------------------------------------------------------------------------------------------
 

@@ -413,6 +413,10 @@ def _unrepeat_each(grad, self_shape, repeats, dim):
 def _embedded_shape(self, offset, dim1, dim2):
     rank = self.dim() + 1
     first, second = wrapped(dim1, rank), wrapped(dim2, rank)
+    if rank == 1:
+        raise IndexError("diag_embed(): self must have at least one dimension, which becomes the diagonal; it is 0-dim")
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rest = iter(self.shape[:-1])
     return meta([self.shape[-1] + abs(offset) if i in (first, second) else next(rest) for i in range(rank)], self.dtype)
 
