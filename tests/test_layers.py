@@ -6,8 +6,8 @@ defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count a
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
 ops/graph_slots.py fills at import: the one file that says which op does an engine's job. So in core/ and autograd/ a
-string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute
-asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
+string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
+attribute asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
 """
 
 import builtins
