@@ -16,7 +16,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.testing import compare, sweep
 
 OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
-GAPS_AT_MOST = 45
+GAPS_AT_MOST = 36
 HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
@@ -67,6 +67,15 @@ def test_gives_the_same_bits_in_every_layout(op):
     for dtype in sweep.supported(op):
         for sample in samples(op, dtype):
             sweep.layout_independent(op, sample, dtype)
+
+
+@every_op
+def test_gives_the_same_bits_with_any_number_of_threads(op):
+    gap(op, "threads")
+    for dtype in ("float32", "int64"):
+        if dtype in sweep.supported(op):
+            for sample in samples(op, dtype)[:1]:
+                sweep.thread_independent(op, sample, dtype)
 
 
 @every_op

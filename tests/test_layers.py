@@ -5,9 +5,9 @@ too. A name taken from the package itself (`from tinygrad_ext import zeros`, `tg
 defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count as core, whose state they switch.
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
-autograd/slots.py fills at import: the one file that says which op does an engine's job. So in core/ a string that
-equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an attribute asked of a
-foreign object, or as the word a message begins with. autograd/ stands above the ops and calls them as users do.
+ops/graph_slots.py fills at import: the one file that says which op does an engine's job. So in core/ and autograd/ a
+string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
+attribute asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
 """
 
 import builtins
@@ -169,12 +169,14 @@ def strings(text):
     return [(m.start(), m[1] if m[1] is not None else m[2]) for m in tokens if m[1] is not None or m[2] is not None]
 
 
-def test_the_core_spells_no_op():
+def test_core_and_autograd_spell_no_op():
     names, found = op_names(), []
     for path in sources():
-        if place(path) != "core" or path.name == "operators.pyx":
+        if place(path) not in ("core", "autograd") or path.name == "operators.pyx":
             continue
         text = path.read_text()
+        for imported in re.findall(r"from tinygrad_ext import \(?([^\n)]*)", text):
+            found += [f"{path.name}: imports {n}" for n in re.findall(r"\w+", imported) if n in names]
         for start, value in strings(text):
             line = text[text.rfind("\n", 0, start) + 1 : start]
             if value in names - set(_OTHER) and not any(p.search(line) for p in (_SLOT, _FOREIGN, _MESSAGE)):

@@ -34,13 +34,15 @@ def _repr(t):
 
 
 def _fill_slots(folder):
-    from tinygrad_ext.autograd import slots
+    from tinygrad_ext.autograd.engine import backward
+    from tinygrad_ext.ops import graph_slots
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
     node.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
-    slots.fill()
+    graph_slots.fill()
+    node.set_slot("backward", backward)
     for name in (
         "register_hook",
         "register_post_accumulate_grad_hook",

@@ -2,8 +2,8 @@
 
 import warnings
 
-from tinygrad_ext import registry
 from tinygrad_ext.core.engine import run_backward
+from tinygrad_ext.core.node import get_slot
 from tinygrad_ext.core.tensor import Tensor
 
 
@@ -51,7 +51,7 @@ def _root_grads(outputs, grads, is_batched=False):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             if out.dtype.is_complex:
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            g = registry.functions["full_like"](out.detach(), 1)
+            g = get_slot("ones_like")(out)
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif isinstance(out, Tensor):
@@ -156,7 +156,6 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
     if materialize_grads:
-        from tinygrad_ext import zeros_like
-
-        got = [zeros_like(t, requires_grad=True) if g is None else g for g, t in zip(got, wanted)]
+        zeros = get_slot("zeros")
+        got = [zeros(t.shape, t.dtype, t.device).requires_grad_() if g is None else g for g, t in zip(got, wanted)]
     return tuple(got)

@@ -11,6 +11,7 @@ import inspect
 import warnings
 
 from tinygrad_ext.core.function import FunctionNode, prepare, run
+from tinygrad_ext.core.node import get_slot
 from tinygrad_ext.core.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -258,14 +259,12 @@ def once_differentiable(fn):
 
 
 def _mark_once(row, sources):
-    from tinygrad_ext.core.tensor import Tensor
-
-    tensors = [t.detach() for t in row if isinstance(t, Tensor)]
-    if not sources:
-        sources = [t.requires_grad_() for t in [tensors[0].detach().clone()]] if tensors else []
-    ctx = _OnceNode()
-    fresh = run(ctx, tuple(sources), lambda *_: tuple(t.view_as(t) for t in tensors), tuple(sources), {}, None, None)
-    fresh = iter(fresh)
+    """The gradients as outputs of a node that refuses to be differentiated."""
+    tensors = tuple(t for t in row if isinstance(t, Tensor))
+    if not sources and tensors:
+        # nothing that the gradients depend on is at hand, but the inputs need gradients: a stand-in keeps the node
+        sources = [get_slot("zeros")((), tensors[0].dtype, tensors[0].device).requires_grad_()]
+    fresh = iter(run(_OnceNode(), tuple(sources), lambda *_: tensors, tuple(sources), {}, None, None))
     return tuple(next(fresh) if isinstance(t, Tensor) else t for t in row)
 
 

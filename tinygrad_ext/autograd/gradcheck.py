@@ -1,6 +1,7 @@
 """Numerical checks of first and second derivatives."""
 
 from tinygrad_ext.autograd.engine import grad
+from tinygrad_ext.core.construct import from_numpy
 from tinygrad_ext.core.tensor import Tensor
 
 
@@ -54,17 +55,15 @@ def _analytical(output, x):
     """d output / d x by one backward pass for each output element."""
     import numpy as np
 
-    from tinygrad_ext import zeros
-
     rows = []
     # a real input learns of an output's imaginary part only from an imaginary seed
     units = (1, 1j) if output.dtype.is_complex and not x.dtype.is_complex else (1,)
     for j in range(output.numel()):
         row = np.zeros(x.numel())
         for unit in units:
-            seed = zeros(output.shape, dtype=output.dtype)  # row-major, so that reshape below makes no copy
-            seed.detach().numpy().reshape(-1)[j] = unit
-            (g,) = grad(output, x, seed, retain_graph=True, allow_unused=True)
+            seed = np.zeros(tuple(output.shape), output.dtype.name)
+            seed.reshape(-1)[j] = unit
+            (g,) = grad(output, x, from_numpy(seed), retain_graph=True, allow_unused=True)
             row = row if g is None else row + unit * g.detach().numpy().reshape(-1)
         rows.append(row)
     return np.array(rows).T if rows else np.zeros((x.numel(), 0))
@@ -108,18 +107,25 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     return True
 
 
+def _random_seed(t):
+    """A leaf of t's shape and dtype with normal numbers, the same ones each time."""
+    import numpy as np
+
+    draw = np.random.default_rng(0).standard_normal
+    values = draw(tuple(t.shape)) + (1j * draw(tuple(t.shape)) if t.dtype.is_complex else 0)
+    return from_numpy(np.asarray(values).astype(t.dtype.name)).requires_grad_()
+
+
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True):
     """Check the derivative of the derivative of `func`; arguments as for `gradcheck`.
 
     grad_outputs: gradients of the outputs (random ones by default).
     """
-    from tinygrad_ext import randn_like
-
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     n = len(inputs)
     outputs = [t for t in _outputs(func(*inputs)) if t.requires_grad]
     if grad_outputs is None:
-        grad_outputs = [randn_like(t).detach().requires_grad_() for t in outputs]
+        grad_outputs = [_random_seed(t) for t in outputs]
     elif isinstance(grad_outputs, Tensor):
         grad_outputs = [grad_outputs]
 

@@ -2,7 +2,7 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot
+from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot, slot
 from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
@@ -86,7 +86,7 @@ def as_subclass(Tensor self, cls):
     t.node, t.output_nr, t.base, t.view_version = self.node, self.output_nr, self.base, self.view_version
     if self.node is None and self.bits & REQUIRES_GRAD:
         # a leaf's gradients belong to the leaf: the new tensor is one step behind it
-        return as_subclass(self.view_as(self), cls)
+        return as_subclass(slot("restride")(self, self.shape, self.stride(), self.storage_offset()), cls)
     return t
 
 

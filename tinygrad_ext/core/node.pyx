@@ -47,6 +47,11 @@ def set_slot(name, fn):
     _slots[name] = fn
 
 
+def get_slot(name):
+    """The function in a slot."""
+    return _slots[name]
+
+
 def set_package_folder(folder):
     """Frames of files below this folder are not the user's."""
     tgx_set_package_folder(folder)

@@ -105,3 +105,27 @@ def laid_out(sample, layout):
 
     args, kwargs = map_tensors(sample.args, change), map_tensors(sample.kwargs, change)
     return (args, kwargs) if changed else None
+
+
+def growth(sample, elements):
+    """By what to multiply sizes so that a sample's largest tensor has about `elements`; 1 for what cannot grow."""
+    from tinygrad_ext import Tensor
+
+    tensors = [v for v in [*sample.args, *sample.kwargs.values()] if isinstance(v, Tensor) and v.numel() > 1]
+    if not tensors:
+        return 1
+    largest = max(tensors, key=lambda t: t.numel())
+    growing = sum(s > 1 for s in largest.shape)
+    return max(1, int((elements / largest.numel()) ** (1 / growing)))
+
+
+def enlarge(t, factor):
+    """A tensor of the same kind of values, each size but 0 and 1 multiplied."""
+    if factor == 1:
+        return t
+    import numpy as np
+
+    from tinygrad_ext import tensor
+
+    shape = [s * factor if s > 1 else s for s in t.shape]
+    return tensor(np.resize(np.array(t.tolist()), shape), dtype=t.dtype)

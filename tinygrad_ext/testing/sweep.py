@@ -231,6 +231,29 @@ def _copied(t):
     return t.detach().clone(memory_format=tg.contiguous_format)
 
 
+def thread_independent(op, sample, dtype):
+    """One thread and three give the same bits on operands large enough to be cut; False when the op refuses them."""
+    factor = layouts.growth(sample, 200_000)
+    if factor == 1 or is_random(op):
+        return False
+    args = layouts.map_tensors(sample.args, lambda t: layouts.enlarge(t, factor))
+    kwargs = layouts.map_tensors(sample.kwargs, lambda t: layouts.enlarge(t, factor))
+    before, found = tg.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            tg.set_num_threads(threads)
+            try:
+                found.append(call(op, args, kwargs))
+            except (RuntimeError, IndexError, ValueError, TypeError, MemoryError):
+                return False
+    finally:
+        tg.set_num_threads(before)
+    if any(isinstance(r, tg.Tensor) and r.numel() > 1 << 24 for r in compare.flatten(found[0])):
+        return False  # a view that repeats its operand without end
+    assert compare.same_bits(*found), f"{op.name} {sample} in {dtype}: one thread and three differ"
+    return True
+
+
 def survives_odd_shapes(op, sample):
     """0-d and empty operands give a result or a clean error."""
     for name, layout in layouts.CHANGE_SHAPE.items():

@@ -1,7 +1,6 @@
-"""What the compiled graph needs from the ops above it."""
+"""What the engine needs from ops: the one place that says which op does a job of the graph."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.autograd.engine import backward
 from tinygrad_ext.core import engine, node
 
 
@@ -56,6 +55,7 @@ def fill():
 
     functions = {
         "zeros": zeros,
+        "ones_like": lambda t: registry.functions["full_like"](t.detach(), 1),
         "sum_to": _sum_to,
         "copy_strided": _copy_strided,
         "accumulate_into": _accumulate_into,
@@ -71,7 +71,6 @@ def fill():
         "copy_": lambda t, v: t.copy_(v),
         "real": lambda t: t.real,
         "to_dtype": lambda t, d: t.to(d),
-        "backward": backward,
     }
     for name, fn in functions.items():
         node.set_slot(name, fn)
