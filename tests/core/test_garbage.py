@@ -92,3 +92,11 @@ class Endless:
 def test_objects_that_are_no_data_raise(call):
     with pytest.raises((TypeError, ValueError, MemoryError, IndexError)):
         call()
+
+
+def test_joining_does_not_trust_a_list_subclass():
+    class Longer(list):
+        def __len__(self):
+            return 5
+
+    assert tg.stack(Longer([tg.ones(2)])).tolist() == [[1, 1]]

@@ -108,6 +108,8 @@ cdef object k_cat(PyObject **a):
     cdef int64_t total = 0, start = 0
     cdef Tensor t, out, first = None
     cdef int i, dim
+    if type(tensors) is not list and type(tensors) is not tuple:
+        tensors = list(tensors)         # a subclass may lie about its length and items
     if not len(tensors):
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, t in enumerate(tensors):
@@ -141,6 +143,8 @@ cdef object k_stack(PyObject **a):
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef Tensor t, out, first
     cdef int i, k, dim
+    if type(tensors) is not list and type(tensors) is not tuple:
+        tensors = list(tensors)         # a subclass may lie about its length and items
     if not len(tensors):
         raise RuntimeError("stack expects a non-empty TensorList")
     first = <Tensor>tensors[0]
