@@ -43,10 +43,15 @@ def test_each_of_several_outs_must_be_writable():
     assert not lent.any()
 
 
-@pytest.mark.parametrize("call", [
-    lambda: tg.tril_indices(2**40, 2, 100), lambda: tg.triu_indices(2, 2**60), lambda: tg.tensor(range(2**50)),
-    lambda: tg.zeros(3)[range(2**50)],
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tg.tril_indices(2**40, 2, 100),
+        lambda: tg.triu_indices(2, 2**60),
+        lambda: tg.tensor(range(2**50)),
+        lambda: tg.zeros(3)[range(2**50)],
+    ],
+)
 def test_huge_requests_fail_at_once(call):
     with pytest.raises((MemoryError, RuntimeError, IndexError)):
         call()
@@ -57,8 +62,12 @@ def test_triangle_indices_count_their_elements(offset):
     np = pytest.importorskip("numpy")
     for rows in range(5):
         for columns in range(5):
-            assert tg.tril_indices(rows, columns, offset).tolist() == [i.tolist() for i in np.tril_indices(rows, offset, columns)]
-            assert tg.triu_indices(rows, columns, offset).tolist() == [i.tolist() for i in np.triu_indices(rows, offset, columns)]
+            assert tg.tril_indices(rows, columns, offset).tolist() == [
+                i.tolist() for i in np.tril_indices(rows, offset, columns)
+            ]
+            assert tg.triu_indices(rows, columns, offset).tolist() == [
+                i.tolist() for i in np.triu_indices(rows, offset, columns)
+            ]
 
 
 def test_diag_embed_on_meta_checks_its_dims():
@@ -83,12 +92,21 @@ class Endless:
         return 1.0
 
 
-@pytest.mark.parametrize("call", [
-    lambda: tg.tensor(holds_itself()), lambda: tg.zeros(3)[None, holds_itself()], lambda: tg.tensor(Endless(2**62)),
-    lambda: tg.result_type(None, None), lambda: tg.result_type("a", 1), lambda: tg.Tensor._make_subclass(int, tg.zeros(2)),
-    lambda: tg.Tensor._make_subclass(None, tg.zeros(2)), lambda: tg.as_tensor([1], dtype="float32"),
-    lambda: tg.asarray([1], dtype=float), lambda: tg.as_tensor(1, dtype=b"ab"),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tg.tensor(holds_itself()),
+        lambda: tg.zeros(3)[None, holds_itself()],
+        lambda: tg.tensor(Endless(2**62)),
+        lambda: tg.result_type(None, None),
+        lambda: tg.result_type("a", 1),
+        lambda: tg.Tensor._make_subclass(int, tg.zeros(2)),
+        lambda: tg.Tensor._make_subclass(None, tg.zeros(2)),
+        lambda: tg.as_tensor([1], dtype="float32"),
+        lambda: tg.asarray([1], dtype=float),
+        lambda: tg.as_tensor(1, dtype=b"ab"),
+    ],
+)
 def test_objects_that_are_no_data_raise(call):
     with pytest.raises((TypeError, ValueError, MemoryError, IndexError)):
         call()
