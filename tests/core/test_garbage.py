@@ -118,3 +118,10 @@ def test_joining_does_not_trust_a_list_subclass():
             return 5
 
     assert tg.stack(Longer([tg.ones(2)])).tolist() == [[1, 1]]
+
+
+def test_extended_precision_numbers_are_rounded():
+    np = pytest.importorskip("numpy")
+    t = tg.zeros(2)
+    t[0] = np.longdouble(1)
+    assert (t + np.longdouble(1)).tolist() == [2, 1]

@@ -360,7 +360,10 @@ cdef tgx_scalar as_scalar(object o) except *:
         s.given = 0
         s.f = s.i = 0
     elif hasattr(o, "item"):
-        return as_scalar(o.item())
+        item = o.item()
+        if type(item) is type(o):       # numpy.longdouble is its own item
+            item = complex(o) if type(o).__name__ == "clongdouble" else float(o)
+        return as_scalar(item)
     else:
         raise TypeError(f"expected a number, got {type(o).__name__}")
     return s

@@ -54,7 +54,10 @@ cdef int promotion_add(Promotion *p, object o) except -1:
     elif isinstance(o, complex):
         id = TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
     else:
-        return promotion_add(p, o.item())       # a NumPy scalar
+        item = o.item()                         # a NumPy scalar
+        if type(item) is type(o):               # numpy.longdouble is its own item
+            item = complex(o) if type(o).__name__ == "clongdouble" else float(o)
+        return promotion_add(p, item)
     p.number = id if p.number < 0 else promote(p.number, id)
     return 0
 
