@@ -4,7 +4,9 @@ Environment: TINYGRAD_EXT_DEBUG=1 (assertions, -O0), TINYGRAD_EXT_SANITIZE=1 (AS
 TINYGRAD_EXT_ANNOTATE=1 (Cython's HTML), TINYGRAD_EXT_COVERAGE=1 (line tracing), TINYGRAD_EXT_JOBS=n.
 """
 
+import functools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -89,7 +91,8 @@ def extensions():
     for pyx in sorted(PACKAGE.rglob("*.pyx")):
         place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
         kernels = [f"tinygrad_ext/{c}" for c in kernel_sources(place)]
-        headers = [str(h.relative_to(ROOT)) for h in (PACKAGE / "kernels").glob("*.h")] if kernels else []
+        # every module looks at its objects again when a header changed; IncrementalBuild knows which include it
+        headers = [str(h.relative_to(ROOT)) for h in [*PACKAGE.glob("kernels/*.h"), *PACKAGE.glob("core/*.h")]]
         yield Extension(
             "tinygrad_ext." + place.replace("/", "."),
             [str(pyx.relative_to(ROOT)), *kernels],
@@ -113,7 +116,7 @@ class IncrementalBuild(build_ext):
             if SANITIZE and src.endswith(("_avx2_gen.c", "_avx512_gen.c")):
                 # the same source as the base build, which is checked; instrumenting it thrice takes minutes
                 extra_postargs = [a for a in extra_postargs if not a.startswith("-fsanitize")]
-            newest = max([os.path.getmtime(src), *_header_times(src)])
+            newest = max(os.path.getmtime(f) for f in [ROOT / "setup.py", src, *included(src)])
             if not os.path.exists(obj) or os.path.getmtime(obj) < newest:
                 plain(obj, src, ext, cc_args, extra_postargs, pp_opts)
 
@@ -121,9 +124,16 @@ class IncrementalBuild(build_ext):
         super().build_extensions()
 
 
-def _header_times(src):
-    """Times of the kernel headers, for a hand-written C file and for what Cython made of a .pyx."""
-    return [h.stat().st_mtime for h in (PACKAGE / "kernels").glob("*.h")] + [(ROOT / "setup.py").stat().st_mtime]
+@functools.cache
+def included(src):
+    """The package's headers that a C file includes, directly or through others."""
+    found = set()
+    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', Path(src).read_text(errors="replace"), re.M):
+        for folder in (PACKAGE / "kernels", PACKAGE / "core"):
+            header = folder / name
+            if header.exists() and header not in found:
+                found |= {header} | included(header)
+    return frozenset(found)
 
 
 def main():
