@@ -125,15 +125,23 @@ class IncrementalBuild(build_ext):
 
 
 @functools.cache
+def includes(path):
+    """The package's headers that a file includes itself."""
+    names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', Path(path).read_text(errors="replace"), re.M)
+    found = [folder / name for name in names for folder in (PACKAGE / "kernels", PACKAGE / "core")]
+    return [header for header in found if header.exists()]
+
+
+@functools.cache
 def included(src):
     """The package's headers that a C file includes, directly or through others."""
-    found = set()
-    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', Path(src).read_text(errors="replace"), re.M):
-        for folder in (PACKAGE / "kernels", PACKAGE / "core"):
-            header = folder / name
-            if header.exists() and header not in found:
-                found |= {header} | included(header)
-    return frozenset(found)
+    found, waiting = set(), list(includes(src))
+    while waiting:
+        header = waiting.pop()
+        if header not in found:
+            found.add(header)
+            waiting += includes(header)
+    return found
 
 
 def main():
