@@ -66,7 +66,6 @@ _LAZY = (
     "overrides",
     "serialization",
     "linalg",
-    "special",
     "random",
     "printing",
     "registry",

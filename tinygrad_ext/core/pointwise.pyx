@@ -95,7 +95,7 @@ def result_type(tensor1, tensor2):
 # ---- shapes and outputs --------------------------------------------------------------------------------------------
 
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
-    """Widen `shape` (right-aligned) so that t fits; RuntimeError when sizes differ and none is 1."""
+    """Widen `shape` (right-aligned) so that t fits: 0, or 1 + the dimension whose sizes differ and are not 1."""
     cdef int i, shift
     cdef int64_t s
     if t.rank > ndim[0]:
