@@ -36,6 +36,7 @@ def test_a_number_on_the_cpu_goes_with_meta():
 @pytest.mark.filterwarnings("ignore")
 def test_each_of_several_outs_must_be_writable():
     import numpy as np
+
     lent = np.zeros(2, dtype="f4")
     lent.flags.writeable = False
     with pytest.raises(RuntimeError, match="read-only"):
@@ -60,6 +61,7 @@ def test_huge_requests_fail_at_once(call):
 @pytest.mark.parametrize("offset", range(-5, 6))
 def test_triangle_indices_count_their_elements(offset):
     import numpy as np
+
     for rows in range(5):
         for columns in range(5):
             assert tg.tril_indices(rows, columns, offset).tolist() == [
@@ -122,6 +124,7 @@ def test_joining_does_not_trust_a_list_subclass():
 
 def test_extended_precision_numbers_are_rounded():
     import numpy as np
+
     t = tg.zeros(2)
     t[0] = np.longdouble(1)
     assert (t + np.longdouble(1)).tolist() == [2, 1]

@@ -92,6 +92,7 @@ def test_nan_and_infinity_pass_through_every_path():
 
 def test_readonly_target_is_refused():
     import numpy
+
     array = numpy.zeros((2, 2), numpy.float32)
     array.flags.writeable = False
     with pytest.warns(UserWarning):
