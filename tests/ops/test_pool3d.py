@@ -43,7 +43,7 @@ def test_of_equal_elements_the_first_is_taken_and_nan_wins():
 @pytest.mark.parametrize("name", ["adaptive_avg_pool3d", "adaptive_max_pool3d"])
 def test_both_are_differentiable_twice(name):
     x = _volume((1, 2, 3, 4, 3))
-    square = lambda t: getattr(F, name)(t, 2) ** 2  # noqa: E731
+    square = lambda t: getattr(F, name)(t, 2) ** 2
     assert tg.autograd.gradcheck(square, (x,))
     assert tg.autograd.gradgradcheck(square, (x,))
 
