@@ -10,3 +10,5 @@ from tinygrad_ext.overrides.protocol import (
     install,
     path_of,
 )
+
+__all__ = ["DisableTorchFunctionSubclass", "_disabled_torch_function_impl", "dispatch", "install", "path_of"]
