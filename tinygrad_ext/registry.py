@@ -3,10 +3,11 @@
 The built-in families go through `register` exactly as a plugin's records do.
 """
 
+import importlib
 import sys
 from collections import namedtuple
 
-from tinygrad_ext.core import callables, loops
+from tinygrad_ext.core import callables, loops, overridable
 from tinygrad_ext.core.callables import OpFunction, OpMethod
 from tinygrad_ext.core.dispatch import Op
 from tinygrad_ext.core.tensor import Tensor
@@ -239,7 +240,8 @@ def register(record):
 def _add(table, key, cls, name, o, record, place="", inplace=False):
     found = table.get(key)
     if found is not None:
-        found.set_ops([*found.overloads, o])
+        for f in (found, *_named_apart.get(found, ())):
+            f.set_ops([*found.overloads, o])
         return found
     f = cls(
         name,
@@ -264,13 +266,29 @@ def _add_method(name, o, record, inplace):
         setattr(Tensor, name, m)
 
 
+# operators that PyTorch's overrides see under the operator's name rather than the method's
+_OPERATOR_NAMED = ("floordiv", "and", "or", "xor", "lshift", "rshift", "eq", "invert")
+_named_apart = {}  # method -> methods over the same ops that carry an operator's name
+
+
 def _operators(root, o, inplace):
     from tinygrad_ext.core import operators
 
+    method = methods[o.schema.name]
     if root[0] == "r" and root[1:] in operators.ROOTS:
-        operators.bind_reflected(root[1:], methods[o.schema.name])
-    else:
-        operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
+        return operators.bind_reflected(root[1:], method)
+    inplace = methods.get(o.schema.name + "_") if inplace else None
+    if root not in _OPERATOR_NAMED:
+        return operators.bind(root, method, inplace, method)
+    if inplace is not None and root != "floordiv":
+        inplace = _apart(f"__i{root}__", inplace, True)
+    return operators.bind(root, _apart(f"__{root}__", method, False), inplace, method)
+
+
+def _apart(name, method, inplace):
+    named = OpMethod(name, method.overloads, doc=method.__doc__, owner=method.owner, inplace=inplace)
+    _named_apart.setdefault(method, []).append(named)
+    return named
 
 
 def register_all(records):
@@ -289,9 +307,10 @@ def register_all(records):
 def function_by_path(module, qualname):
     """A public function or method by where it stands; for pickle."""
     if qualname.startswith("Tensor."):
-        return methods[qualname[7:]]
+        return getattr(Tensor, qualname[7:])
     place = module[len("tinygrad_ext") :].lstrip(".")
-    return functions[(place + "." if place else "") + qualname]
+    found = functions.get((place + "." if place else "") + qualname) if module.startswith("tinygrad_ext") else None
+    return found or getattr(importlib.import_module(module), qualname)
 
 
 def signature_of(f):
@@ -310,3 +329,4 @@ def signature_of(f):
 
 
 callables.set_readers(signature_of=signature_of, function_by_path=function_by_path)
+overridable.set_readers(function_by_path=function_by_path)

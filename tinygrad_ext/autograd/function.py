@@ -12,6 +12,7 @@ import warnings
 
 from tinygrad_ext.core.function import FunctionNode, prepare, run
 from tinygrad_ext.core.node import get_slot
+from tinygrad_ext.core.overridable import overridable_classmethod
 from tinygrad_ext.core.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -153,7 +154,7 @@ class Function(metaclass=FunctionMeta):
             "generate_vmap_rule=True."
         )
 
-    @classmethod
+    @overridable_classmethod
     def apply(cls, *args, **kwargs):
         """Call forward and record this Function as one step of the graph."""
         flat, positional, keywords, names = _bind(cls, args, kwargs)
