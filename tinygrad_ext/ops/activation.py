@@ -156,8 +156,8 @@ def _prelu(self, weight):
     count = weight.numel()
     if weight.dim() > 1:
         raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}. It holds one slope, "
-            "or one for each channel."
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}. It holds one "
+            "slope, or one for each channel."
         )
     if self.dim() == 0 and count > 1:
         raise RuntimeError("Not allow zero-dim input tensor. prelu with several slopes needs a dimension of channels.")
