@@ -2,12 +2,13 @@
 
 import importlib
 
-from tinygrad_ext import registry
+from tinygrad_ext import registrar, registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
+from tinygrad_ext import ops
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
 
@@ -18,8 +19,10 @@ def publish(package, folder):
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
-    registry.register_all(RECORDS)
+    registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
+    for name in FAMILIES:
+        delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
     names = vars(package)
     for path, fn in registry.functions.items():
         if "." not in path:

@@ -1,4 +1,9 @@
-"""One record per op, one family per file. FAMILIES is the order in which they are registered."""
+"""One record per op, one family per file. FAMILIES is the order in which they are registered.
+
+For users `ops` holds the namespaces: `ops.aten.add`, `ops.<plugin>.<op>`. The first use of a plugin's loads it.
+"""
+
+import sys
 
 FAMILIES = (
     "arithmetic",
@@ -70,3 +75,16 @@ NATIVE = (
     "embed",
     "sample",
 )
+
+
+def __getattr__(name):
+    registry = sys.modules.get("tinygrad_ext.registry")  # the build reads the records without the package
+    if name.startswith("_") or registry is None or "aten" not in registry.namespaces:
+        raise AttributeError(f"module 'tinygrad_ext.ops' has no attribute '{name}'")
+    return registry.namespace(name)
+
+
+def __dir__():
+    from tinygrad_ext import plugins, registry
+
+    return sorted({*registry.namespaces, *plugins.declared()})
