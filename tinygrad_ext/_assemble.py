@@ -1,14 +1,14 @@
 """Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
 
 import importlib
+import importlib.util
 
-from tinygrad_ext import registrar, registry
+from tinygrad_ext import ops, registrar, registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
-from tinygrad_ext import ops
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
 
@@ -70,6 +70,10 @@ def unknown_name(name):
     known = [*registry.functions, *_dtype.by_name]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
+    if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
+        from tinygrad_ext.plugins import unknown_attribute
+
+        hint += unknown_attribute(name)
     return (
         f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
         "docs/differences.md."

@@ -6,7 +6,6 @@ from collections import namedtuple
 from tinygrad_ext.core import loops
 from tinygrad_ext.core.dispatch import Op
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.ops.schema import Schema
 
 _KINDS = {
     name: i

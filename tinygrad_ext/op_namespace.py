@@ -28,7 +28,7 @@ class Namespace:
 
     def __setattr__(self, name, value):
         raise AttributeError(
-            f"ops.{self._tgx_name} is filled by registering: library.custom_op('{self._tgx_name}::{name}') or a plugin's hook"
+            f"ops.{self._tgx_name} is filled by registering '{self._tgx_name}::{name}', in a hook or with a registrar"
         )
 
     def __reduce__(self):

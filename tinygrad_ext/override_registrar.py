@@ -25,10 +25,10 @@ class OverrideRegistrar:
         name = f"{target.__module__}.{target.__qualname__}" if isinstance(target, type) else target
         if name in handled:
             raise RuntimeError(
-                f"calls with {name} are handled by {handled[name]} already; {self.scope.owner} wants to handle them too. "
-                f"Ways out: disable one, TINYGRAD_EXT_DISABLE_PLUGINS={handled[name].distribution}, or uninstall one"
+                f"calls with {name} are handled by {handled[name]} already; {self.scope.owner} wants to handle them "
+                f"too. Uninstall or disable one: TINYGRAD_EXT_DISABLE_PLUGINS={handled[name].distribution}"
             )
-        handle = overrides.register(target, handler)
+        handle = overrides.register(target, handler, owner=str(self.scope.owner))
         self.scope.note(handle.remove)
         self.scope.put(handled, name, self.scope.owner)
 

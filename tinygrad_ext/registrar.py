@@ -90,11 +90,11 @@ class OpRegistrar:
 
     def _methods(self, name, o, kinds):
         foreign = o.record.owner != BUILTIN
+        plain = "function" in kinds and "function_" not in kinds
         if "method" in kinds:
             self._method(name, o, False)
-        if "inplace" in kinds and ("method" in kinds or not foreign):
-            if "method" in kinds or "function" not in kinds or "function_" in kinds:
-                self._method(name + "_", o, True)
+        if "inplace" in kinds and ("method" in kinds or not (foreign or plain)):
+            self._method(name + "_", o, True)
 
     def _functions(self, name, o, kinds):
         foreign = o.record.owner != BUILTIN

@@ -1,8 +1,7 @@
 """What may not be registered, and the words that say so."""
 
-import sys
-
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.ops import is_part
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import functions, methods, ops, places, variants
 
@@ -40,16 +39,16 @@ def check_namespace(what, namespace, to):
         raise RuntimeError(f"{what}: the name has no namespace; write '{own}::{what.partition('(')[0].strip()}'")
     if namespace in RESERVED:
         raise RuntimeError(
-            f"{what}: the namespace '{namespace}' belongs to tinygrad_ext; {to.owner} may neither add to it nor replace "
-            "what is in it. Register under a namespace of your own, and override calls with __torch_function__"
+            f"{what}: the namespace '{namespace}' belongs to tinygrad_ext; {to.owner} may neither add to it nor "
+            "replace what is in it. Register under a namespace of your own, and override calls with __torch_function__"
         )
-    if namespace.startswith("_") or getattr(sys.modules["tinygrad_ext.ops"], "__dict__", {}).get(namespace) is not None:
+    if namespace.startswith("_") or is_part(namespace):
         raise RuntimeError(f"{what}: '{namespace}' is a name of the package tinygrad_ext.ops; choose another namespace")
     if to.namespaces is not None and namespace not in to.namespaces:
         own = " and ".join(f"'{n}'" for n in to.namespaces) or "none"
         raise RuntimeError(
-            f"{what}: {to.owner} may not register under the foreign namespace '{namespace}'; its own is {own}, from the "
-            f"names of its entry points. To provide '{namespace}' declare an entry point '{namespace}' or "
+            f"{what}: {to.owner} may not register under the foreign namespace '{namespace}'; its own is {own}, "
+            f"from the names of its entry points. To provide '{namespace}' declare an entry point '{namespace}' or "
             f"'{namespace}.<more>' in the group tinygrad_ext.plugins"
         )
 

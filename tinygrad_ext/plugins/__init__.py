@@ -33,6 +33,9 @@ __all__ = [
     "rescan",
     "unregister",
 ]
+# asked by the rest of the package
+__all__ += ["declared", "load_for_type", "load_namespace"]
+__all__ += ["unknown_attribute", "why_no_module", "why_no_namespace", "why_no_op"]
 
 
 def list():

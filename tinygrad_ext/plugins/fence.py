@@ -50,8 +50,8 @@ def warn(plugin, error):
     """One warning about a plugin that is left out."""
     failure = plugin.failure
     warnings.warn(
-        f"{plugin.title} ({failure.entry_point}) is left out: {failure}. {_culprit(plugin, error)}All it had registered "
-        f"is undone. Way out: {_way_out(plugin, error)}. tinygrad_ext.plugins.failed() holds the traceback; "
+        f"{plugin.title} ({failure.entry_point}) is left out: {failure}. {_culprit(plugin, error)}All it had "
+        f"registered is undone. Way out: {_way_out(plugin, error)}. tinygrad_ext.plugins.failed() holds the traceback; "
         "TINYGRAD_EXT_STRICT_PLUGINS=1 raises it",
         PluginWarning,
         stacklevel=_user_level(),

@@ -24,7 +24,9 @@ def info_of(plugin):
         plugin.location,
         tuple(sorted(name for name, o in registry.ops.items() if plugin.scope.holds(registry.ops, name))),
         tuple(sorted(name for name in registry.modules if plugin.scope.holds(registry.modules, name))),
-        tuple(sorted(name for name in override_registrar.handled if plugin.scope.holds(override_registrar.handled, name))),
+        tuple(
+            sorted(name for name in override_registrar.handled if plugin.scope.holds(override_registrar.handled, name))
+        ),
         plugin.seconds * 1e3,
     )
 

@@ -47,7 +47,9 @@ def _wait_for_others(plugin):
         _waiting[me] = plugin
         try:
             if not _changed.wait(PATIENCE):
-                raise PluginError(f"{plugin.title} is still being loaded by another thread after {PATIENCE:.0f} seconds")
+                raise PluginError(
+                    f"{plugin.title} is still being loaded by another thread after {PATIENCE:.0f} seconds"
+                )
         finally:
             del _waiting[me]
 

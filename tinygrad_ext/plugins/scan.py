@@ -102,6 +102,6 @@ def _shadow(plugins, version, location):
         p.problem = (
             SHADOWED,
             f"{p.owner.distribution} is installed twice: version {version} in {location} comes first, and this copy, "
-            f"version {p.owner.version}, in {p.location} is not looked at. Uninstall it until none is left, and install "
-            "it again",
+            f"version {p.owner.version}, in {p.location} is not looked at. Uninstall it until none is left, and "
+            "install it again",
         )

@@ -5,7 +5,7 @@ import threading
 import warnings
 
 from . import settings
-from .model import ACTIVE, CONFLICT, DISABLED, FOUND, PLUGINS, PluginError, PluginWarning
+from .model import ACTIVE, CONFLICT, DISABLED, FOUND, PluginError, PluginWarning
 
 _lock = threading.RLock()
 _scanned = None  # list of plugins, None before the scan
@@ -102,7 +102,10 @@ def _rivals(plugin):
     return [
         p
         for p in everything()
-        if p is not plugin and p.name == plugin.name and p.namespaces and p.problem is None
+        if p is not plugin
+        and p.name == plugin.name
+        and p.namespaces
+        and p.problem is None
         and settings.why_disabled(p) is None
     ]
 
@@ -113,9 +116,9 @@ def _conflict(plugin, rivals):
         for p in sorted([plugin, *rivals], key=lambda p: p.owner)
     )
     return (
-        f"several distributions declare a plugin '{plugin.name}': {claims}. None of them is loaded. Ways out: disable all "
-        f"but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={plugin.owner.distribution}; uninstall all but one; or ask an author "
-        f"to rename the entry point, '{plugin.name}.<more>' adds to the same namespace"
+        f"several distributions declare a plugin '{plugin.name}': {claims}. None of them is loaded. Ways out: disable "
+        f"all but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={plugin.owner.distribution}; uninstall all but one; or ask "
+        f"an author to rename the entry point, '{plugin.name}.<more>' adds to the same namespace"
     )
 
 

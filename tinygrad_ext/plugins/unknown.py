@@ -4,7 +4,7 @@ import difflib
 
 from tinygrad_ext import registry
 
-from . import loader, settings, table
+from . import loader, table
 from .model import ACTIVE, DISABLED, LOADING
 
 
@@ -45,7 +45,9 @@ def unknown_attribute(name):
     """A sentence for `tinygrad_ext.<name>`, where a plugin has an op or a namespace of that name; else ""."""
     if any(name in p.namespaces for p in table.everything()):
         return f" A plugin provides the namespace tinygrad_ext.ops.{name}."
-    places = [f"tinygrad_ext.{path}" for path in registry.functions if path.startswith("ops.") and path.endswith("." + name)]
+    places = [
+        f"tinygrad_ext.{path}" for path in registry.functions if path.startswith("ops.") and path.endswith("." + name)
+    ]
     return f" There is {' and '.join(sorted(places))}." if places else ""
 
 
@@ -67,8 +69,8 @@ def _state(plugin, what):
         return f"{title} is loaded, and registers no such {what}"
     if plugin.failure is not None:
         return (
-            f"{title} is installed and {plugin.state}: {plugin.failure}. See tinygrad_ext.plugins.failed(); after a repair "
-            f"plugins.reload('{plugin.name}')"
+            f"{title} is installed and {plugin.state}: {plugin.failure}. See tinygrad_ext.plugins.failed(); after a "
+            f"repair plugins.reload('{plugin.name}')"
         )
     state, reason = table.why_not(plugin) or (plugin.state, "")
     way_out = f". To use it: plugins.enable('{plugin.name}')" if state == DISABLED else ""

@@ -26,7 +26,9 @@ def allows(specifier, version):
     for part in specifier.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise ValueError(f"requires_api = {specifier!r}: {part.strip()!r} is not one of >=1, <2, ==1.0, !=1.1, >0, <=1")
+            raise ValueError(
+                f"requires_api = {specifier!r}: {part.strip()!r} is not one of >=1, <2, ==1.0, !=1.1, >0, <=1"
+            )
         wanted = tuple(map(int, match[2].split(".")))
         width = max(len(wanted), len(version))
         if not _COMPARE[match[1]](_padded(version, width), _padded(wanted, width)):
