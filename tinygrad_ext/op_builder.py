@@ -36,7 +36,7 @@ _OUTPUT = {None: -1, "real": -2, "bool": 0}  # fixed_out of core/dispatch.pxd
 
 
 def _arg_rows(schema, record):
-    numbers = (record.numbers or "").split()
+    numbers = (record.numbers or "").replace("|", " ").split()
     rows = []
     for a in schema.args:
         flags = (
@@ -151,6 +151,7 @@ def make_op(record, schema, has_out):
     o.set_traits(
         is_view=bool(record.view),
         has_out=has_out,
+        one_tensor="|" in (record.numbers or ""),
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,
