@@ -88,7 +88,8 @@ cdef class Op:
             Py_XDECREF(self.rules[i].fn)
 
     def __repr__(self):
-        return f"<op {self.name}>"
+        owner = self.record.owner
+        return f"<op {self.name}>" if owner.distribution == "tinygrad_ext" else f"<op {self.name} ({owner})>"
 
     @property
     def kernel_kind(self):
