@@ -190,8 +190,9 @@ class NestedIOFunction(Function):
         return tuple(flat)
 
     def backward(self, *grads):
-        flat = []
-        _unnest(self.backward_extended(*_nest(self._output_layout[0], iter(grads))), flat, True)
+        nested, flat = _nest(self._output_layout[0], iter(grads)), []
+        row = nested if isinstance(nested, (list, tuple)) else (nested,)
+        _unnest(self.backward_extended(*row), flat, True)
         return tuple(flat)
 
     def save_for_backward(self, *values):

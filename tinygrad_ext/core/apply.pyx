@@ -149,15 +149,18 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
             _check_returned(ctx, o)
         return o
     t = <Tensor>o
-    t.bits &= ~DERIVED
     set_meta(ctx, i, t)
     plain = _among(o, ctx.non_differentiable)
+    if record or plain:
+        t.bits &= ~DERIVED
     differentiable = record and not plain and t.tid >= TGX_F16
     if _among(o, ctx.dirty) and _among(o, args):
         _set_dirty(ctx, t, i, n, differentiable)
         return t
     if _among(o, args) or (differentiable and needs_grad(t)):
         t = alias(t)            # the tensor itself keeps its own history
+        if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):
+            t.bits |= DERIVED
     if differentiable:
         if t.bits & DIFF_VIEW and t.base is not None:
             _forbid_inplace(t, ctx, n)
@@ -174,8 +177,8 @@ cdef int _set_dirty(FunctionNode ctx, Tensor t, int i, int n, bint differentiabl
     if not differentiable:
         return 0
     if t.bits & DIFF_VIEW and n > 1:
-        raise RuntimeError(f"{ctx.name()}: a Function whose input is a view that it modifies in place cannot return more than one "
-                           "Tensor")
+        raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
+                           "more than one Tensor. Clone the input first, or split the Function in two.")
     check_inplace(t)
     rebase(t, ctx)
     t.output_nr = i
@@ -208,18 +211,13 @@ cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:
     return 0
 
 
-cdef int _check_tensors(FunctionNode ctx, tuple marked, str what) except -1:
-    for i, t in enumerate(marked):
-        if not isinstance(t, Tensor):
-            raise RuntimeError(f"{ctx.name()}: {what} takes tensors, but argument {i} is {type(t).__name__}")
-    return 0
-
-
 cdef int _check_dirty(FunctionNode ctx, tuple args, tuple outputs) except -1:
-    _check_tensors(ctx, ctx.dirty, "mark_dirty")
-    for t in ctx.dirty:
+    for i, t in enumerate(ctx.dirty):
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{ctx.name()}: mark_dirty can only accept variables, but argument {i} is of type {type(t).__name__}")
         if not _among(t, args):
-            _warn(f"{ctx.name()}: a tensor marked as dirty is not an input of forward, so the mark does nothing")
+            _warn(f"{ctx.name()}: mark_dirty received a tensor that was not an input, so the mark does nothing. Mark the inputs "
+                  "that forward writes to.")
         elif not _among(t, outputs):
             raise RuntimeError(f"{ctx.name()}: an input has been marked as dirty but was not returned as output. Please return "
                                "every input that forward modifies in place.")
@@ -227,11 +225,12 @@ cdef int _check_dirty(FunctionNode ctx, tuple args, tuple outputs) except -1:
 
 
 cdef int _check_plain(FunctionNode ctx, tuple outputs) except -1:
-    _check_tensors(ctx, ctx.non_differentiable, "mark_non_differentiable")
     for t in ctx.non_differentiable:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{ctx.name()}: mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}")
         if not _among(t, outputs):
-            _warn(f"{ctx.name()}: a tensor given to mark_non_differentiable is not an output of forward, so the mark does nothing. "
-                  "Mark the very tensor that is returned.")
+            _warn(f"{ctx.name()}: mark_non_differentiable received a tensor that is not an output of forward, so the mark does "
+                  "nothing. Mark the very tensor that is returned.")
     return 0
 
 

@@ -7,12 +7,11 @@ depends on the inputs has a derivative which nobody wrote down: it is read as th
 """
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.node cimport Node, here, place_text, reserve, version_error, watch, zeros_for
-from tinygrad_ext.core.plan cimport Plan
 from tinygrad_ext.core.tensor cimport DERIVED, INFERENCE, Tensor, alias, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16, uint32_t
 

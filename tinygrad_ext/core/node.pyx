@@ -252,6 +252,10 @@ cdef class Node:
     def __repr__(self):
         return f"<{self.name()} object at {<size_t><PyObject *>self:#x}>"
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle '{self.name()}' object: a graph lives in memory only. Save the tensors, without their "
+                        "history.")
+
     def _sequence_nr(self):
         return self.seq
 
