@@ -65,6 +65,9 @@ _LAZY = (
     "utils",
     "testing",
     "overrides",
+    "plugins",
+    "ops",
+    "hookspecs",
     "serialization",
     "linalg",
     "random",
@@ -73,6 +76,7 @@ _LAZY = (
     "config",
 )
 _LAZY_NAMES = {
+    "hookimpl": "hookspecs",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "printing",
