@@ -15,7 +15,7 @@ from tinygrad_ext.autograd.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from tinygrad_ext.core.tensor import Tensor as Variable
+from tinygrad_ext.autograd.variable import Variable
 
 __all__ = [
     "Function",
