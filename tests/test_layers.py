@@ -26,7 +26,7 @@ LAYERS = [
     "kernels",
     "core",
     "ops native registry overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "random linalg special fft serialization object_tree torch_archive config",
+    "random linalg special fft serialization object_tree torch_archive config cuda _overrides",
     "autograd",
     "graph",
     "nn optim jit func utils testing describe stubs cli as_torch __main__",

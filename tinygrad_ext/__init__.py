@@ -61,6 +61,7 @@ __version__ = "0.1.0"
 _LAZY = (
     "nn",
     "optim",
+    "cuda",
     "utils",
     "testing",
     "overrides",
@@ -113,7 +114,9 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(_assemble.unknown_name(name))
+    from tinygrad_ext.errors import no_attribute
+
+    raise no_attribute(__name__, name, __dir__())
 
 
 def __dir__():

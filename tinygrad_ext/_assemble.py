@@ -3,7 +3,6 @@
 import importlib
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
@@ -58,16 +57,3 @@ def _fill_slots(folder):
     copying.fill_slots()
     legacy.fill_slots()
     overrides.install()
-
-
-def unknown_name(name):
-    """Text for an attribute the package does not have."""
-    import difflib
-
-    known = [*registry.functions, *_dtype.by_name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return (
-        f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
-        "docs/differences.md."
-    )

@@ -59,7 +59,7 @@ def _new_main():
     return module
 
 
-# ---- what to run: each sets sys.argv and sys.path[0] and returns a function that makes the code for a `__main__` -------
+# ---- what to run: each sets sys.argv and sys.path[0] and returns what makes the code for a `__main__` ----------------
 
 
 def _program(arguments):

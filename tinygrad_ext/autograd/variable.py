@@ -34,4 +34,9 @@ class Variable(metaclass=_VariableMeta):
             raise TypeError(
                 f"Variable data has to be a tensor, but got {type(data).__name__}: make one with torch.tensor(...)"
             )
+        if requires_grad and not (data.is_floating_point() or data.is_complex()):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients: Variable() was given a tensor "
+                f"of {data.dtype}. Convert it first, for example with .float()."
+            )
         return data.detach().requires_grad_(requires_grad)

@@ -76,9 +76,16 @@ class Module(Walking, Converting, Saving, Hooking):
         if not self.call_super_init and (args or kwargs):
             self._refuse_arguments(args, kwargs)
         if not self.__dict__.pop("_tables_came_first", False):
+            self._forget_parts()
             self._make_tables()
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    def _forget_parts(self):
+        """A second ``__init__`` starts afresh."""
+        if "_modules" in self.__dict__:
+            for name in REGISTRIES:
+                self.__dict__[name].clear()
 
     def _make_tables(self):
         attributes = _own_dict(self)
