@@ -65,6 +65,9 @@ _LAZY = (
     "utils",
     "testing",
     "overrides",
+    "plugins",
+    "ops",
+    "hookspecs",
     "serialization",
     "linalg",
     "random",
@@ -73,6 +76,7 @@ _LAZY = (
     "config",
 )
 _LAZY_NAMES = {
+    "hookimpl": "hookspecs",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "printing",
@@ -114,9 +118,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    from tinygrad_ext.errors import no_attribute
-
-    raise no_attribute(__name__, name, __dir__())
+    raise _assemble.unknown_name(name, __dir__())
 
 
 def __dir__():

@@ -1,8 +1,9 @@
 """Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
 
 import importlib
+import importlib.util
 
-from tinygrad_ext import registry
+from tinygrad_ext import ops, registrar, registry
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
@@ -17,8 +18,10 @@ def publish(package, folder):
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
-    registry.register_all(RECORDS)
+    registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
+    for name in FAMILIES:
+        delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
     names = vars(package)
     for path, fn in registry.functions.items():
         if "." not in path:
@@ -57,3 +60,15 @@ def _fill_slots(folder):
     copying.fill_slots()
     legacy.fill_slots()
     overrides.install()
+
+
+def unknown_name(name, known):
+    """The error for an attribute the package does not have; an installed plugin may declare one of that name."""
+    from tinygrad_ext.errors import no_attribute
+
+    hint = ""
+    if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
+        from tinygrad_ext.plugins import unknown_attribute
+
+        hint = unknown_attribute(name)
+    return no_attribute("tinygrad_ext", name, known, hint)
