@@ -101,26 +101,18 @@ cdef class OverridableMethod(Overridable):
         return Tensor
 
 
-def overridable(function=None, *, runs_callers_code=False):
+def overridable(function):
     """Decorator: let modes and the types of the arguments carry out calls of this function.
-
-    With ``runs_callers_code`` overrides stay on inside the function even for subclasses that override nothing, so that
-    what the caller wrote is seen by them.
 
     @overridable
     def double(x):
         return x + x
     """
-    if function is None:
-        return lambda f: overridable(f, runs_callers_code=runs_callers_code)
-    made = Overridable(function)
-    if runs_callers_code:
-        keep_open(made)
-    return made
+    return Overridable(function)
 
 
 def overridable_classmethod(function):
-    """Decorator of a classmethod that runs its caller's code; asked about as the method bound to its class."""
+    """Decorator of a classmethod that runs code of its class; asked about as the method bound to that class."""
     made = Overridable(function, of_class=True)
     keep_open(made)
     return classmethod(made)

@@ -36,7 +36,7 @@ cdef PyObject *_default = NULL          # the `__torch_function__` that subclass
 cdef object _theirs = None              # torch.Tensor of PyTorch itself, once that is imported
 cdef object _path_of                    # names a function in messages
 cdef set _own_types = set()             # classes of our public callables
-cdef set _open = set()                  # functions that run the caller's code: overrides stay on inside
+cdef set _open = set()                  # functions of classmethods that run their class's code, with overrides on
 cdef object _nowrap = frozenset()       # getters whose result keeps its class
 
 
@@ -223,8 +223,8 @@ cdef class ModeStack:
         return self.ask(func, types, args, kwargs)
 
 
-def push_mode(mode):
-    """Make mode the innermost of this thread."""
+def push_mode(mode, bint outermost=False):
+    """Make mode the innermost of this thread, or the outermost."""
     cdef tgx_state *st = state()
     cdef ModeStack stack
     if st.handler[TGX_SLOT_OVERRIDE] == NULL:
@@ -233,7 +233,7 @@ def push_mode(mode):
         Py_INCREF(stack)
         st.handler[TGX_SLOT_OVERRIDE] = <PyObject *>stack
     stack = _stack()
-    stack.modes.append(mode)
+    stack.modes.insert(0 if outermost else len(stack.modes), mode)
     st.flags |= OVERRIDE
 
 
@@ -302,14 +302,15 @@ def torch_function(cls, func, types, args=(), kwargs=None):
 
 
 cdef object _run_plain(object cls, object func, object types, tuple args, dict kwargs):
+    cdef bint ours = type(func) in _own_types
+    if not ours:
+        _check_origin(func)
     for t in types:
         if t is not cls and not issubclass(cls, t):
             return NotImplemented
-    if type(func) not in _own_types:
-        _check_origin(func)
-        if getattr(func, "__func__", func) in _open:
-            result = redispatch_function(func, types, args, kwargs)
-            return result if hasattr(func, "__func__") else _convert(result, cls)
+    if not ours and getattr(func, "__func__", None) in _open:
+        # a Function's apply: its forward and setup_context are the caller's code
+        return redispatch_function(func, types, args, kwargs)
     result = _without_types(func, args, kwargs)
     if isinstance(result, (Tensor, tuple, list)) and cls is not Tensor and cls is not Parameter:
         return result if type(func) is _method_wrapper and func in _nowrap else _convert(result, cls)
@@ -351,7 +352,8 @@ cdef object _convert(object result, object cls):
 
 cdef int _check_origin(object func) except -1:
     """Refuse a function of PyTorch itself: it was given our tensor, and would ask us again, forever."""
-    if not from_elsewhere_loaded():
+    from_elsewhere(None)
+    if _theirs is None:
         return 0
     for owner in (func, getattr(func, "__objclass__", None), getattr(func, "__self__", None),
                   getattr(getattr(func, "__self__", None), "__objclass__", None)):
@@ -362,11 +364,6 @@ cdef int _check_origin(object func) except -1:
                             "PyTorch. Convert one side first: torch.from_dlpack(...) of our tensor, or "
                             "tinygrad_ext.from_dlpack(...) of PyTorch's; both share the memory.")
     return 0
-
-
-cdef bint from_elsewhere_loaded() except -1:
-    from_elsewhere(None)
-    return _theirs is not None
 
 
 def redispatch_function(func, types, args, kwargs=None):
@@ -447,5 +444,5 @@ def own_types(*types):
 
 
 def keep_open(function):
-    """Mark a function that runs the caller's code: overrides stay on inside, though the default handler runs it."""
+    """Mark a classmethod's function that runs code of its class: overrides stay on inside when a subclass overrides none."""
     _open.add(function)

@@ -1,6 +1,7 @@
 """How types other than Tensor take part: the `__torch_function__` protocol and what belongs to it.
 
-`protocol.py` says who gets a call, `modes.py` who sees all calls inside a `with`.
+`protocol.py` says who gets a call, `modes.py` who sees all calls inside a `with`, `defaults.py` holds the modes that
+change where and in which dtype factories make tensors.
 """
 
 from tinygrad_ext.core.overridable import overridable
@@ -12,6 +13,7 @@ from tinygrad_ext.core.overrides import (
     has_torch_function_variadic,
     redispatch_function,
 )
+from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -35,6 +37,7 @@ from tinygrad_ext.overrides.protocol import (
 __all__ = [
     "NOT_OVERRIDABLE",
     "BaseTorchFunctionMode",
+    "DeviceContext",
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
@@ -45,7 +48,9 @@ __all__ = [
     "_pop_mode",
     "_pop_mode_temporarily",
     "_push_mode",
+    "default_dtype",
     "enable_reentrant_dispatch",
+    "get_default_device",
     "get_default_nowrap_functions",
     "handle_torch_function",
     "has_torch_function",
@@ -55,4 +60,5 @@ __all__ = [
     "overridable",
     "path_of",
     "redispatch_function",
+    "set_default_device",
 ]
