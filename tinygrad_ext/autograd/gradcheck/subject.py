@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 
-from tinygrad_ext.autograd.function import Function, _signature_of
+from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.core.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -31,12 +31,12 @@ def as_tuple(value):
 
 def _parameters(func):
     """Parameters of what func runs in the end: a Function's or a module's forward, else func itself."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, Function):
-        return _signature_of(owner)[0]
-    if isinstance(func, Function):
-        return _signature_of(type(func))[0]
-    return list(inspect.signature(getattr(func, "forward", func)).parameters.values())
+    owner = getattr(func, "__self__", func)
+    cls = owner if isinstance(owner, type) else type(owner)
+    if not issubclass(cls, Function):
+        return list(inspect.signature(getattr(func, "forward", func)).parameters.values())
+    takes_context = cls.setup_context is Function.setup_context  # or self, in the legacy style
+    return list(inspect.signature(cls.forward).parameters.values())[takes_context:]
 
 
 def argument_names(func, args, names=None):
