@@ -10,11 +10,11 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
 from tinygrad_ext.core.dispatch cimport (
-    P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, Rule, state,
+    P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, TGX_NO_SUBCLASS, Rule, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, alias, needs_grad, shape_text, version_of, dtype_title,
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, alias, exact, needs_grad, shape_text, version_of, dtype_title,
 )
 
 from collections import namedtuple
@@ -217,6 +217,8 @@ cdef class Node:
                 v = self._unpack(code)
             kept.append(v)
             params[i] = <PyObject *>v
+        if _any_subclass(params, rule.nparams):
+            return _call_unasked(rule, params)
         return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
 
     cdef object _unpack(self, int code):
@@ -321,6 +323,34 @@ cdef class Node:
         if h.retain is None:
             h.retain = {}
         h.retain[nr] = reference
+
+
+cdef bint _any_subclass(PyObject **params, int n) noexcept:
+    """Whether a subclass of Tensor is among a rule's parameters, or in a list there."""
+    cdef int i
+    cdef object o
+    for i in range(n):
+        o = <object>params[i]
+        if isinstance(o, Tensor):
+            if not exact(o):
+                return True
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and not exact(t):
+                    return True
+    return False
+
+
+cdef object _call_unasked(Rule *rule, PyObject **params):
+    """A rule computes with tensors of a subclass as with plain ones: its ops are no calls that anybody made."""
+    cdef tgx_state *st = state()
+    cdef uint32_t was = st.flags & TGX_NO_SUBCLASS
+    st.flags |= TGX_NO_SUBCLASS
+    try:
+        return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
+    finally:
+        if not was:
+            st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
 
 
 cdef Hooks _hooks(Node n):

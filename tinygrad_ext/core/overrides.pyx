@@ -12,8 +12,9 @@ import sys
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, state, uint32_t
+from tinygrad_ext.core.mode_stack cimport ModeStack
+from tinygrad_ext.core.mode_stack import mode_stack
 from tinygrad_ext.core.subclass cimport as_class, reclass
 from tinygrad_ext.core.tensor cimport Parameter, Tensor, exact
 
@@ -192,84 +193,7 @@ cdef object _unhandled(object func, list found):
                      f"them handle {name}.")
 
 
-# ---- modes ---------------------------------------------------------------------------------------------------------
-
-cdef class ModeStack:
-    """What stands in the override slot of a thread that has modes."""
-
-    cdef object ask(self, object func, tuple types, tuple args, dict kwargs):
-        cdef tgx_state *st = state()
-        cdef list off = []
-        cdef Py_ssize_t left
-        try:
-            while self.modes:
-                mode = self.modes.pop()
-                off.append((mode, len(self.modes)))
-                if self.modes:
-                    st.flags |= OVERRIDE
-                else:
-                    st.flags &= ~<uint32_t>OVERRIDE
-                result = mode.__torch_function__(func, types, args, kwargs.copy())
-                if result is not NotImplemented:
-                    return result
-            return NotImplemented
-        finally:
-            # a handler that entered a mode and did not leave it loses it here
-            for mode, left in reversed(off):
-                del self.modes[left:]
-                self.modes.append(mode)
-
-    def __call__(self, func, types, args, kwargs):
-        return self.ask(func, types, args, kwargs)
-
-
-def push_mode(mode, bint outermost=False):
-    """Make mode the innermost of this thread, or the outermost."""
-    cdef tgx_state *st = state()
-    cdef ModeStack stack
-    if st.handler[TGX_SLOT_OVERRIDE] == NULL:
-        stack = ModeStack.__new__(ModeStack)
-        stack.modes = []
-        Py_INCREF(stack)
-        st.handler[TGX_SLOT_OVERRIDE] = <PyObject *>stack
-    stack = _stack()
-    stack.modes.insert(0 if outermost else len(stack.modes), mode)
-    st.flags |= OVERRIDE
-
-
-def pop_mode(mode=None):
-    """Take off the innermost mode, or the innermost entry of the one given; returns it."""
-    cdef ModeStack stack = _stack()
-    cdef tgx_state *st = state()
-    cdef Py_ssize_t i
-    modes = [] if stack is None else stack.modes
-    for i in range(len(modes) - 1, -1, -1):
-        if mode is None or modes[i] is mode:
-            found = modes.pop(i)
-            if not modes:
-                st.flags &= ~<uint32_t>OVERRIDE
-            return found
-    raise RuntimeError("there is no mode to leave" if mode is None else
-                       f"{mode!r} is not active in this thread: it was taken off before its `with` ended, or entered "
-                       "by another thread")
-
-
-cdef ModeStack _stack():
-    cdef PyObject *handler = state().handler[TGX_SLOT_OVERRIDE]
-    if handler == NULL:
-        return None
-    if type(<object>handler) is not ModeStack:
-        raise RuntimeError("the override slot of this thread is taken by another handler than a mode")
-    return <ModeStack>handler
-
-
-def mode_stack():
-    """The modes of this thread, outermost first."""
-    cdef PyObject *handler = state().handler[TGX_SLOT_OVERRIDE]
-    if handler == NULL:
-        return []
-    return list((<ModeStack>handler).modes) if type(<object>handler) is ModeStack else [<object>handler]
-
+# ---- switches ------------------------------------------------------------------------------------------------------
 
 def set_disabled(bint types, bint modes):
     """Switch the asking of types and of modes off in this thread; returns what was off before."""

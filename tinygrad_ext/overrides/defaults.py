@@ -4,7 +4,7 @@ import functools
 
 from tinygrad_ext import interop, registry
 from tinygrad_ext.core import dtype as _dtype
-from tinygrad_ext.core import overrides as _core
+from tinygrad_ext.core import mode_stack as _core
 from tinygrad_ext.overrides.modes import TorchFunctionMode
 
 
