@@ -4,9 +4,9 @@
 Blocks are 64-byte aligned. Sizes are rounded up to a class (64-byte steps to 1 KiB, then eight classes for
 each power of two), and a freed block waits in its class for the next request, so that a training loop
 touches the same pages in each step. Everything here runs under the GIL, which is the lock of the tables.
-The cache keeps what was once in use, so that the peak does not grow by it: at most half the peak use (64 MiB at least).
-Beyond that, the sizes not freed for the longest time go back to the system: the block freed last is the one most likely
-asked for next, and fresh pages cost several times as much as an addition over them.
+The cache keeps at most three quarters of the peak use, and with what is in use a quarter more than the peak
+(64 MiB at least). Beyond that, the sizes not freed for the longest time go back to the system: the block freed
+last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them.
 """
 cimport cython
 from libc.stdlib cimport free
@@ -99,7 +99,7 @@ cdef void _release(char *data, size_t block) noexcept:
     cdef size_t rounded, limit
     cdef int c
     _in_use -= block
-    limit = min(_peak - _in_use, _peak >> 1)
+    limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
     if limit < SMALLEST_CACHE:
         limit = SMALLEST_CACHE
     if block > limit:

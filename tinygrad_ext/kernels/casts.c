@@ -9,6 +9,9 @@ extern cast_row tgx_copy_table_base, tgx_copy_table_avx2, tgx_copy_table_avx512;
 tgx_loop tgx_cast_loop(int from, int to) {
     static int level = -1;
     if (level < 0) level = tgx_cpu_level();
-    if (from == to) return level == 2 ? tgx_copy_table_avx512[to] : level == 1 ? tgx_copy_table_avx2[to] : tgx_copy_table_base[to];
-    return level == 2 ? tgx_cast_table_avx512[from][to] : level == 1 ? tgx_cast_table_avx2[from][to] : tgx_cast_table_base[from][to];
+    if (from == to)
+        return level == 2 ? tgx_copy_table_avx512[to] : level == 1 ? tgx_copy_table_avx2[to] : tgx_copy_table_base[to];
+    return level == 2   ? tgx_cast_table_avx512[from][to]
+           : level == 1 ? tgx_cast_table_avx2[from][to]
+                        : tgx_cast_table_base[from][to];
 }
