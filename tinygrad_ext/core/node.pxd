@@ -84,4 +84,6 @@ cdef object zeros_for(Node n, int nr)
 cdef int note_mutation(Tensor t) except -1
 cdef int watch(Tensor t) except -1
 cdef object slot(str name)
+cdef str place_text(tgx_place p)
+cdef object version_error(Node n, Tensor t, uint32_t expected)
 cdef tgx_place here() noexcept         # the user's line, code object as a new reference

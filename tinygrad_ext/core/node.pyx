@@ -17,6 +17,8 @@ from tinygrad_ext.core.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, alias, needs_grad, shape_text, version_of, dtype_title,
 )
 
+from collections import namedtuple
+
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
 
@@ -37,6 +39,8 @@ cdef extern from *:
         traverseproc tp_traverse
         inquiry tp_clear
     CType *TGX_TYPE(object t)
+
+InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
 cdef uint64_t _seq = 0
 cdef dict _slots = {}
@@ -231,7 +235,7 @@ cdef class Node:
             return v
         t = <Tensor>v
         if version_of(t) != self.versions[i]:
-            raise _version_error(self, t, self.versions[i])
+            raise version_error(self, t, self.versions[i])
         if code & 0xff00 == P_RESULT and not state().no_grad:
             fresh = alias(t)
             fresh.node = self
@@ -247,6 +251,10 @@ cdef class Node:
 
     def __repr__(self):
         return f"<{self.name()} object at {<size_t><PyObject *>self:#x}>"
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle '{self.name()}' object: a graph lives in memory only. Save the tensors, without their "
+                        "history.")
 
     def _sequence_nr(self):
         return self.seq
@@ -266,8 +274,10 @@ cdef class Node:
 
     @property
     def _input_metadata(self):
-        return [(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid))
-                for i in range(self.noutputs)]
+        """(shape, dtype, device) of each output of the forward, which is what a gradient must fit; None for no tensor."""
+        return tuple([InputMetadata(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid),
+                                    device_of(self.metas[i].place)) if self.metas[i].rank >= 0 else None
+                      for i in range(self.noutputs)])
 
     def _saved(self):
         """Saved values by name, checked for later writes; for debugging and tests."""
@@ -510,7 +520,11 @@ cdef class CopySlices(Node):
         window = _slots["restride"](grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
         slice_grad = _slots["clone"](window)
         inner[0] = <PyObject *>slice_grad
-        self.fn.apply(inner, results, needed)
+        Py_INCREF(slice_grad)           # fn may take it over
+        try:
+            self.fn.apply(inner, results, needed)
+        finally:
+            Py_XDECREF(inner[0])
         if results[0] == NULL:
             _slots["zero_"](window)
         else:
@@ -565,7 +579,7 @@ cdef int note_mutation(Tensor t) except -1:
     return 0
 
 
-cdef str _place_text(tgx_place p):
+cdef str place_text(tgx_place p):
     if p.code == NULL:
         return "an unknown line"
     code = <object>p.code
@@ -574,26 +588,22 @@ cdef str _place_text(tgx_place p):
 
 def place_of(Node n):
     """File, line and function where the user made the node, as text."""
-    return _place_text(n.place)
+    return place_text(n.place)
 
 
-cdef object _version_error(Node n, Tensor t, uint32_t expected):
+cdef object version_error(Node n, Tensor t, uint32_t expected):
+    """The error for a saved tensor that was written to."""
     cdef int i
     cdef str where = "a line no longer remembered"
     for i in range(RING):
         if t.storage is not None and _ring[i].storage == <size_t><PyObject *>t.storage and _ring[i].version == expected + 1:
-            where = _place_text(_ring[i].place)
+            where = place_text(_ring[i].place)
     origin = f"output {t.output_nr} of {t.node.name()}" if t.node is not None else "a leaf"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{dtype_title(t.tid)}Tensor {shape_text(t)}], which is {origin}, is at version {version_of(t)}; expected "
-        f"version {expected} instead.\nSaved for {n.name()} at {_place_text(n.place)}.\nModified at {where}.\n"
+        f"version {expected} instead.\nSaved for {n.name()} at {place_text(n.place)}.\nModified at {where}.\n"
         "Do not change the tensor before backward, or change a clone of it.")
-
-
-def version_error(Node n, Tensor t, uint32_t expected):
-    """The error for a saved tensor that was written to."""
-    return _version_error(n, t, expected)
 
 
 cdef int _check_list(Node n, object values, int i) except -1:
@@ -604,5 +614,5 @@ cdef int _check_list(Node n, object values, int i) except -1:
     if total != n.versions[i]:
         for v in values:
             if isinstance(v, Tensor) and version_of(<Tensor>v):
-                raise _version_error(n, <Tensor>v, version_of(<Tensor>v) - 1)
+                raise version_error(n, <Tensor>v, version_of(<Tensor>v) - 1)
     return 0
