@@ -4,6 +4,7 @@ from tinygrad_ext import scope as _scope
 from tinygrad_ext.module_registrar import ModuleRegistrar as _ModuleRegistrar
 from tinygrad_ext.module_registrar import set_base as _set_base
 
+from ..errors import refuse_unknown
 from . import functional, init, module, modules, parameter, plugins, utils
 from .module import Module
 from .modules import *
@@ -26,3 +27,5 @@ __all__ = [
     "utils",
     *modules.__all__,
 ]
+
+__getattr__ = refuse_unknown(__name__)
