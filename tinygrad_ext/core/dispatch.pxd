@@ -20,6 +20,8 @@ cdef extern from "state.h" nogil:
         uint8_t inference
         uint8_t anomaly
         PyObject *handler[5]
+        PyObject *saved_hooks
+        PyObject *saved_refusal
 
 cdef enum:
     MAX_ARGS = 24

@@ -12,9 +12,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
-from tinygrad_ext.core.node cimport (
-    AccumulateGrad, CopySlices, Edge, Hooks, Meta, Node, gradient_edge, slot,
-)
+from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices, gradient_edge
+from tinygrad_ext.core.node cimport Edge, Hooks, Meta, Node, slot
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, needs_grad, shape_text, write_scalar
 from tinygrad_ext.core.types cimport uint32_t, uint64_t
 

@@ -7,13 +7,14 @@ arguments, and the node. Edges are taken before the forward runs, because the fo
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.node cimport (
-    Node, check_inplace, gradient_edge, here, next_seq, note_mutation, rebase, reserve, set_meta, slot, watch, zeros_for,
-)
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta, slot, zeros_for
+from tinygrad_ext.core.places cimport here, note_mutation
+from tinygrad_ext.core.saved cimport freed_error, raw, save, unpack
 from tinygrad_ext.core.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of,
+    DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of,
 )
-from tinygrad_ext.core.types cimport TGX_F16, uint32_t
+from tinygrad_ext.core.types cimport TGX_F16
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
@@ -67,10 +68,7 @@ cdef class FunctionNode(Node):
         """What save_for_backward was given."""
         cdef int i
         if self.released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                f"been freed): {self.name()} let go of its saved tensors in the first backward. Specify retain_graph=True in "
-                "the first call if you need to backward twice or to read saved tensors after calling backward.")
+            raise freed_error(self)
         if self.access_clears:
             if self.accessed:
                 raise RuntimeError(f"{self.name()}: saved tensors can only be accessed once when "
@@ -95,17 +93,12 @@ cdef class FunctionNode(Node):
             self.release()
 
     def _unpacked(self, int i):
-        cdef Tensor t, fresh
-        if self.saved[i] == NULL:
-            return None
-        t = <Tensor><object>self.saved[i]
-        if version_of(t) != self.versions[i]:
-            raise self._changed(t, self.versions[i])
-        if self.output_of[i] >= 0:
-            fresh = alias(t)
-            fresh.node, fresh.output_nr = self, self.output_of[i]
-            return fresh
-        return t
+        return unpack(self, i, self.output_of[i], True)
+
+    @property
+    def _raw_saved_tensors(self):
+        """The saved tensors as handles, on which pack and unpack hooks can be registered."""
+        return tuple([raw(self, i, self.output_of[i]) for i in range(self.nsaved)])
 
     def name(self):
         return type(self).__name__
@@ -116,9 +109,7 @@ cdef class FunctionNode(Node):
         cdef int i
         cdef list given = []
         if self.released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                f"been freed): {self.name()}. Specify retain_graph=True in the first call if you need to backward twice.")
+            raise freed_error(self)
         for i in range(self.noutputs):
             if grads[i] != NULL:
                 given.append(<object>grads[i])
@@ -172,14 +163,6 @@ cdef class FunctionNode(Node):
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
                                    f"corresponding forward input was not a Variable ({self._arg(i)})")
         return got
-
-    def _changed(self, Tensor t, uint32_t expected):
-        return _version_error(self, t, expected)
-
-
-cdef object _version_error(Node n, Tensor t, uint32_t expected):
-    from tinygrad_ext.core.node import version_error
-    return version_error(n, t, expected)
 
 
 # ---- forward -------------------------------------------------------------------------------------------------------
@@ -336,16 +319,9 @@ cdef int _keep_saved(FunctionNode ctx, tuple outputs) except -1:
         if ctx.to_save[i] is None:
             continue
         t = <Tensor>ctx.to_save[i]
-        if t.bits & INFERENCE:
-            raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
-                               "tensor and use it in autograd.")
         if t.node is ctx:
             ctx.output_of[i] = t.output_nr
-            t = alias(t)
-        Py_INCREF(t)
-        ctx.saved[i] = <PyObject *>t
-        ctx.versions[i] = version_of(t)
-        watch(t)
+        save(ctx, i, t, ctx.output_of[i])
     return 0
 
 

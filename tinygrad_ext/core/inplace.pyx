@@ -7,7 +7,7 @@ counter and mutation ring are kept here and nowhere else.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, record_op, state
-from tinygrad_ext.core.node cimport note_mutation
+from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (
     INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,

@@ -2,7 +2,8 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot, slot
+from tinygrad_ext.core.history cimport grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, slot
 from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
