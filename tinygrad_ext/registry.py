@@ -132,6 +132,11 @@ def _rules(record, schema):
         for code in params:
             if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
+    # by name, and outputs last: the order in which PyTorch calls pack hooks
+    results = [code for code in saved if code & 0xFF00 == _RESULT]
+    inputs = [code for code in saved if code & 0xFF00 != _RESULT]
+    inputs.sort(key=lambda code: schema.args[code & 0xFF].name)
+    saved = inputs + results
     return rules, saved
 
 

@@ -14,6 +14,7 @@ from tinygrad_ext.autograd.modes import (
     no_grad,
     set_detect_anomaly,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from tinygrad_ext.core.tensor import Tensor as Variable
 
@@ -26,10 +27,26 @@ __all__ = [
     "enable_grad",
     "function",
     "grad",
+    "graph",
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
+
+_LAZY = ("graph",)
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

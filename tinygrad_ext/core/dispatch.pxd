@@ -20,6 +20,7 @@ cdef extern from "state.h" nogil:
         uint8_t inference
         uint8_t anomaly
         PyObject *handler[5]
+        PyObject *task
         PyObject *saved_hooks
         PyObject *saved_refusal
 

@@ -9,7 +9,6 @@ from tinygrad_ext.core.node cimport Edge, Node, next_seq, reserve, set_meta, slo
 from tinygrad_ext.core.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, needs_grad, version_of,
 )
-from tinygrad_ext.core.types cimport int64_t
 
 
 @cython.no_gc_clear       # the way to the leaf must last until __dealloc__

@@ -4,7 +4,10 @@ import weakref
 
 from tinygrad_ext.core.history cimport grad_fn_of
 from tinygrad_ext.core.node cimport Hooks, Node, slot
-from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
+from tinygrad_ext.core.places cimport note_mutation
+from tinygrad_ext.core.tensor cimport (
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
+)
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
 
@@ -98,6 +101,14 @@ def detach_(Tensor self):
     self.node = None
     self.bits &= ~REQUIRES_GRAD
     return self
+
+
+def increment(Tensor self):
+    """Count a write to self that the engine did not see."""
+    if self.bits & INFERENCE:
+        raise RuntimeError("Inference tensors do not track version counter: increment_version() of one means nothing.")
+    bump(self)
+    note_mutation(self)
 
 
 def set_geometry_from(Tensor self, Tensor other):

@@ -7,7 +7,7 @@ a detached alias is saved in its place. Trashcan keeps the freeing of a long cha
 """
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
 from tinygrad_ext.core.dispatch cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, Rule, state
 from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
@@ -125,7 +125,7 @@ cdef class Node:
         if self.released:
             raise freed_error(self)
         if self.packed:
-            unpacked = {}
+            unpacked = {op.saved[k]: self._unpack(op.saved[k]) for k in range(op.nsaved) if self.saved[k] != NULL}
         for r in range(op.nrules):
             rule = &op.rules[r]
             wanted = False
@@ -195,7 +195,7 @@ cdef class Node:
             elif unpacked is None:
                 v = self._unpack(code)
             else:
-                v = unpacked[code] if code in unpacked else unpacked.setdefault(code, self._unpack(code))
+                v = unpacked.get(code)
             kept.append(v)
             params[i] = <PyObject *>v
         return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
@@ -267,7 +267,7 @@ cdef class Node:
 
     def __dir__(self):
         names = [self._saved_name(k) for k in range(self.nsaved)] if self.op is not None else []
-        return [*object.__dir__(self), *["_saved_" + name for name in names if name is not None]]
+        return [*object.__dir__(self), *[kind + name for name in names if name is not None for kind in ("_saved_", "_raw_saved_")]]
 
     def register_hook(self, fn):
         """Call fn(grad_inputs, grad_outputs) after this node has run; a returned tuple replaces grad_inputs."""

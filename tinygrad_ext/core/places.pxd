@@ -8,6 +8,10 @@ cdef extern from "frames.h":
         PyObject *code
         int lasti
 
+cdef enum:
+    WATCHED = 1             # bits of Storage.watched: in-place ops note their place,
+    GUARDED = 2             # and announce themselves
+
 cdef tgx_place here() noexcept         # the user's line, code object as a new reference
 cdef str place_text(tgx_place p)
 cdef int watch(Tensor t) except -1

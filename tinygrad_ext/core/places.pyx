@@ -48,7 +48,7 @@ cdef int _ring_at = 0
 cdef int watch(Tensor t) except -1:
     """A graph saved t: from now on in-place ops on its storage note their place."""
     if t.storage is not None:
-        t.storage.watched = 1
+        t.storage.watched |= WATCHED
     return 0
 
 

@@ -2,6 +2,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.node cimport Node
+from tinygrad_ext.core.places cimport WATCHED
 from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, version_of
 
 cdef int hooked             # saved_tensors_hooks that are entered, in all threads together
@@ -33,6 +34,6 @@ cdef inline int save(Node n, int k, object value, int output) except -1:
         n.saved[k] = <PyObject *>t
         n.versions[k] = version_of(t)
         if t.storage is not None:
-            t.storage.watched |= 1
+            t.storage.watched |= WATCHED
         return 0
     return save_rare(n, k, value, output)

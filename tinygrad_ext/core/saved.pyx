@@ -8,9 +8,9 @@ made, and the history that the unpacked tensor gets back.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.history cimport gradient_edge
+from tinygrad_ext.core.history cimport CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport Edge, Node
-from tinygrad_ext.core.places cimport mutation_text, place_text, watch
+from tinygrad_ext.core.places cimport GUARDED, mutation_text, place_text, watch
 from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
 from tinygrad_ext.core.types cimport uint32_t
 
@@ -31,7 +31,7 @@ cdef int save_rare(Node n, int k, object value, int output) except -1:
                 value = alias(<Tensor>value)
             version = version_of(<Tensor>value)
             watch(<Tensor>value)
-    elif isinstance(value, (list, tuple)):
+    elif n.counts != NULL and isinstance(value, (list, tuple)):
         if hooked and state().saved_hooks != NULL:
             value = [_packed(n, <Tensor>v, -1) if isinstance(v, Tensor) else v for v in value]
         for v in value:
@@ -87,7 +87,7 @@ cdef object _call_pack(object pack, Tensor t):
         st.no_grad = was_no_grad
     if version_of(t) != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-                           "can not be modified by in-place operations as this can lead to unexpected side-effects. "
+                           "cannot be modified by in-place operations as this can lead to unexpected side-effects. "
                            "Change a clone of it.")
     return value
 
@@ -103,7 +103,8 @@ cdef object unpack(Node n, int k, int output, bint with_history):
     if not isinstance(v, Tensor):
         if isinstance(v, Packed):
             return _unpacked(n, <Packed>v)
-        return _check_list(n, v, k) if isinstance(v, (list, tuple)) else v
+        # (a tuple is a shape, but where an argument is a list of tensors)
+        return _check_list(n, v, k) if n.counts != NULL and isinstance(v, (list, tuple)) else v
     t = <Tensor>v
     if version_of(t) != n.versions[k]:
         raise _version_error(n, t, n.versions[k])
@@ -267,9 +268,22 @@ def saved_values(Node n):
     """What n holds at this moment, packed values as their pack hooks left them."""
     cdef int k
     cdef list found = []
+    if isinstance(n, CopySlices):
+        n = (<CopySlices>n).fn
     for k in range(n.nsaved):
         if n.saved[k] != NULL:
             v = <object>n.saved[k]
             for item in v if isinstance(v, (list, tuple)) else (v,):
                 found.append((<Packed>item).value if isinstance(item, Packed) else item)
     return found
+
+
+def storage_of(Tensor t):
+    """(identity, bytes) of the memory behind t; None for a tensor without memory."""
+    return None if t.storage is None else (<size_t><PyObject *>t.storage, t.storage.nbytes)
+
+
+def guard(Tensor t):
+    """From now on the slot 'before_write' is called with the identity of t's storage before an op writes to it."""
+    if t.storage is not None:
+        t.storage.watched |= GUARDED

@@ -19,6 +19,7 @@ typedef struct {
     uint8_t inference;
     uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
     PyObject *handler[TGX_NSLOTS];
+    PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
     PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
     PyObject *saved_refusal;     /* why hooks are refused, or NULL */
 } tgx_state;
