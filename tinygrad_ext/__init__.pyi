@@ -303,22 +303,22 @@ def bernoulli(input: Tensor, p: _float, *, generator: _Generator | None = None) 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs."""
     ...
-def bitwise_and(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that both integers have."""
     ...
-def bitwise_left_shift(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_left_shift(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits moved up by `other` places; those moved out are lost."""
     ...
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All bits turned over; for bool the opposite."""
     ...
-def bitwise_or(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that at least one of two integers has."""
     ...
-def bitwise_right_shift(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_right_shift(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits moved down by `other` places; the sign stays."""
     ...
-def bitwise_xor(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that exactly one of two integers has."""
     ...
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -617,7 +617,7 @@ def fliplr(input: Tensor) -> Tensor:
 def flipud(input: Tensor) -> Tensor:
     """A copy with the rows in reverse order."""
     ...
-def float_power(input: Tensor | _Scalar, exponent: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Tensor, exponent: Tensor, *, out: Tensor | None = None) -> Tensor:
     """self to the power of exponent, computed in float64."""
     ...
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1053,7 +1053,7 @@ def relu(input: Tensor) -> Tensor:
 def relu_(input: Tensor) -> Tensor:
     """The larger of zero and each element."""
     ...
-def remainder(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def remainder(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Remainder of the quotient rounded down: it has the divisor's sign."""
     ...
 @_overload
@@ -1364,10 +1364,10 @@ def where(condition: Tensor, input: Tensor | _Scalar, other: Tensor | _Scalar, *
     ...
 @_overload
 def where(condition: Tensor) -> tuple[Tensor, ...]: ...
-def xlogy(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def xlogy(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """self * log(other), and 0 where self is 0 unless other is NaN."""
     ...
-def xlogy_(input: Tensor | _Scalar, other: Tensor | _Scalar) -> Tensor:
+def xlogy_(input: Tensor, other: Tensor) -> Tensor:
     """self * log(other), and 0 where self is 0 unless other is NaN."""
     ...
 def zero_(input: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ _OUTPUT = {None: -1, "real": -2, "bool": 0}  # fixed_out of core/dispatch.pxd
 
 
 def _arg_rows(schema, record):
-    numbers = (record.numbers or "").split()
+    numbers = (record.numbers or "").replace("|", " ").split()
     rows = []
     for a in schema.args:
         flags = (
@@ -166,6 +166,7 @@ def make_op(record):
     o.set_traits(
         is_view=bool(record.view),
         has_out="out" in variants(record),
+        one_tensor="|" in (record.numbers or ""),
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,

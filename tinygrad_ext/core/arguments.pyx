@@ -267,7 +267,12 @@ cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwname
             if not s.flags & F_DEFAULT:
                 return False
             b.args[i] = s.default
-    return True
+    return not op.one_tensor or not (_is_plain(b.args[0]) and _is_plain(b.args[1]))
+
+
+cdef inline bint _is_plain(PyObject *p) except -1:
+    """Whether an operand is a number, not a tensor or something that overrides."""
+    return not isinstance(<object>p, Tensor) and not brings_function(<object>p)
 
 
 cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
@@ -387,6 +392,10 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                     return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
                                      f"{type(item).__name__} at pos {k}")
         return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {type(v).__name__}{_foreign(v)}")
+    if op.one_tensor:
+        return TypeError(f"{op.title}() received an invalid combination of arguments - got "
+                         f"({', '.join([_type_name(v) for v in positional])}), but expected one of them to be a Tensor: "
+                         f"{_signature_text(op, method)}")
     return TypeError(f"{op.title}(): arguments do not fit {_signature_text(op, method)}")
 
 

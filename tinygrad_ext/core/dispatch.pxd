@@ -107,6 +107,7 @@ cdef class Op:
     cdef bint differentiable
     cdef bint is_view
     cdef bint has_out
+    cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor
     cdef int nrules
     cdef Rule[MAX_RULES] rules
     cdef int nsaved

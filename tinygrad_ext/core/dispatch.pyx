@@ -140,8 +140,10 @@ cdef class Op:
         self.python = fn
         self.kind = COMPOSITE if composite else PYTHON_KERNEL
 
-    def set_traits(self, *, bint is_view=False, bint has_out=False, shape_rule=None, node_type=None, returns=None):
+    def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
+                   returns=None):
         """What is true of the op whatever its kernel."""
+        self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
         self.knows_meta = is_view or shape_rule == "kernel"

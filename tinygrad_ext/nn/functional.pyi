@@ -24,6 +24,10 @@ class _adaptive_max_pool2d_with_indices_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _adaptive_max_pool3d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _max_pool1d_with_indices_result(_NamedTuple):
     values: Tensor
     indices: Tensor
@@ -38,6 +42,9 @@ def adaptive_avg_pool1d(input: Tensor, output_size: _int | _Sequence[_int]) -> T
 def adaptive_avg_pool2d(input: Tensor, output_size: _Any) -> Tensor:
     """Mean of each of output_size windows that cover the image evenly; None keeps a size."""
     ...
+def adaptive_avg_pool3d(input: Tensor, output_size: _Any) -> Tensor:
+    """Mean of each of output_size windows that cover the volume evenly; None keeps a size."""
+    ...
 def adaptive_max_pool1d(input: Tensor, output_size: _int | _Sequence[_int], return_indices: _bool = False) -> Tensor:
     """Largest element of each of output_size windows that cover the input evenly; None keeps a size."""
     ...
@@ -49,6 +56,12 @@ def adaptive_max_pool2d(input: Tensor, output_size: _Any, return_indices: _bool 
     ...
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: _Any) -> _adaptive_max_pool2d_with_indices_result:
     """Largest element of each of output_size windows that cover the input evenly, and its place."""
+    ...
+def adaptive_max_pool3d(input: Tensor, output_size: _Any, return_indices: _bool = False) -> Tensor:
+    """Largest element of each of output_size windows that cover the volume evenly; with return_indices also its place."""
+    ...
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: _Any) -> _adaptive_max_pool3d_with_indices_result:
+    """Largest element of each of output_size windows that cover the volume evenly, and its place."""
     ...
 def avg_pool1d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """Mean of each window of (N, C, L) or (C, L)."""
@@ -99,7 +112,7 @@ def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     ...
 def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+    """Dropout of whole channels of (N, C, H, W)."""
     ...
 def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""

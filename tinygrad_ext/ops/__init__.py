@@ -36,6 +36,7 @@ FAMILIES = (
     "likelihood",
     "conv",
     "pool",
+    "pool3d",
     "embed",
 )
 # compiled modules whose kernels the records name

@@ -29,7 +29,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function
                 (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
-    numbers     tensor arguments that also take Python numbers
+    numbers     tensor arguments that also take Python numbers; "self|other": not both at once
     aliases     further public names
     where       modules of the function below tinygrad_ext, such as "nn.functional" ("." is the top, the default)
     reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests

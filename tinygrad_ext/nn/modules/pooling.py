@@ -7,6 +7,10 @@ from ._sizes import n_tuple
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
     "MaxPool1d",
@@ -147,3 +151,48 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
     def forward(self, input):
         return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    __doc__ = _AdaptiveAvgPool.__doc__
+
+    def forward(self, input):
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPool(Module):
+    """Largest value over windows chosen so that the output has ``output_size``; None keeps a size.
+
+    Args:
+        output_size: one number or one per dimension.
+        return_indices: return ``(values, indices)``.
+    """
+
+    def __init__(self, output_size, return_indices=False):
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def extra_repr(self):
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    __doc__ = _AdaptiveMaxPool.__doc__
+
+    def forward(self, input):
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    __doc__ = _AdaptiveMaxPool.__doc__
+
+    def forward(self, input):
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    __doc__ = _AdaptiveMaxPool.__doc__
+
+    def forward(self, input):
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -1,0 +1,157 @@
+"""Adaptive pooling of volumes, written with the pooling of images.
+
+A window of a volume is a stack of windows of its planes, all of the same size. So the planes are pooled first; then the
+stacks are, as images that have a row for each plane and a column for each element of a pooled plane.
+"""
+
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _samples(make):
+    for shape, size in (
+        ((2, 2, 3, 2, 5), (2, 3, 2)),
+        ((3, 4, 6, 3), 2),
+        ((1, 2, 2, 3, 3), (5, 1, 4)),
+        ((1, 2, 3, 4, 5), (None, 2, None)),
+        ((0, 2, 4, 4, 4), 1),
+    ):
+        yield Sample(make.distinct(*shape), size)
+
+
+def _errors(name):
+    def call(shape, *size):
+        def run():
+            from tinygrad_ext.registry import functions
+
+            return functions["nn.functional." + name](zeros(*shape), *size)
+
+        return run
+
+    return [
+        (call((5,), 2), RuntimeError, f"{name}(): Expected 4D or 5D tensor, but got: [5]"),
+        (call((1, 2, 3, 4, 5, 6), 2), RuntimeError, "Expected 4D or 5D tensor"),
+        (call((1, 2, 3, 4, 5), (2, 2)), RuntimeError, "output_size must be 3"),
+        (call((1, 2, 3, 4, 5), -1), RuntimeError, "must be greater than or equal to 0"),
+        (call((1, 2, 3, 4, 5), 1 << 40), RuntimeError, "below 2**31"),
+        (call((1, 2, 3, 4, 5), 1.5), TypeError, "argument 'output_size' (position 2) must be tuple of ints"),
+        (call((1, 2, 3, 4, 5), (1, "a", 1)), TypeError, "found element of type str at pos 1"),
+        (call((1, 2, 0, 4, 5), 1), RuntimeError, "Expected input to have non-zero size for non-batch dimensions"),
+    ]
+
+
+def _out_sizes(name, shape, output_size):
+    """Three sizes from a number or three of them; None keeps the input's."""
+    if len(shape) not in (4, 5):
+        raise RuntimeError(
+            f"{name}(): Expected 4D or 5D tensor, but got: {list(shape)}. The input is (C, D, H, W) or (N, C, D, H, W)."
+        )
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 3
+    if len(given) != 3:
+        raise RuntimeError(f"{name}: output_size must be 3: one number, or 3 numbers, got {len(given)}")
+    return [_size(name, i, kept if size is None else size) for i, (size, kept) in enumerate(zip(given, shape[-3:]))]
+
+
+def _size(name, place, size):
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise TypeError(
+            f"{name}(): argument 'output_size' (position 2) must be tuple of ints, but found element of type "
+            f"{type(size).__name__} at pos {place}"
+        )
+    size = size.__index__()
+    if size < 0:
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {size}; a result would "
+            "have a negative dimension"
+        )
+    if size > 1 << 31:
+        raise RuntimeError(f"{name}: output_size={size} is out of range: it must be below 2**31")
+    return size
+
+
+def _check_not_empty(name, shape):
+    for place in range(len(shape) - 4, len(shape)):
+        if shape[place] == 0:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(shape)} with dimension {place} being empty"
+            )
+
+
+def _stacks(name, self, output_size):
+    """(volumes as (count, D, H, W), output sizes, output shape)."""
+    shape = tuple(self.shape)
+    sizes = _out_sizes(name, shape, output_size)
+    _check_not_empty(name, shape)
+    count = shape[0] * shape[1] if len(shape) == 5 else shape[0]
+    return self.reshape(count, *shape[-3:]), sizes, (*shape[:-3], *sizes)
+
+
+def _mean(self, output_size):
+    from tinygrad_ext.registry import functions
+
+    pool = functions["nn.functional.adaptive_avg_pool2d"]
+    volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)
+    count, layers = volumes.shape[:2]
+    planes = pool(volumes, (height, width))
+    area = height * width
+    if area:
+        planes = pool(planes.reshape(count, 1, layers, area), (depth, area))
+    return planes.reshape(shape)
+
+
+def _largest(self, output_size):
+    from tinygrad_ext.registry import functions
+
+    pool = functions["nn.functional.adaptive_max_pool2d_with_indices"]
+    volumes, (depth, height, width), shape = _stacks("adaptive_max_pool3d", self, output_size)
+    count, layers, *plane = volumes.shape
+    values, places = pool(volumes, (height, width))
+    area = height * width
+    if area:
+        values, chosen = pool(values.reshape(count, 1, layers, area), (depth, area))
+        chosen = chosen.reshape(count, depth * area)
+        within = places.reshape(count, layers * area).gather(1, chosen)
+        places = (chosen // area) * (plane[0] * plane[1]) + within
+    return values.reshape(shape), places.reshape(shape)
+
+
+def _maybe_indices(self, output_size, return_indices):
+    values, places = _largest(self, output_size)
+    return (values, places) if return_indices else values
+
+
+op(
+    "aten::adaptive_avg_pool3d(Tensor self, Any output_size) -> Tensor",
+    compose=_mean,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=_samples,
+    errors=_errors("adaptive_avg_pool3d"),
+    doc="Mean of each of output_size windows that cover the volume evenly; None keeps a size. The input is "
+    "(N, C, D, H, W) or (C, D, H, W).",
+)
+
+op(
+    "aten::adaptive_max_pool3d_with_indices(Tensor self, Any output_size) -> (Tensor values, Tensor indices)",
+    compose=_largest,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=_samples,
+    doc="Largest element of each of output_size windows that cover the volume evenly, and its place. A place is the "
+    "number of an element in its volume.",
+)
+
+op(
+    "aten::adaptive_max_pool3d.return_indices(Tensor self, Any output_size, bool return_indices=False) -> Tensor",
+    compose=_maybe_indices,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=_samples,
+    errors=_errors("adaptive_max_pool3d"),
+    doc="Largest element of each of output_size windows that cover the volume evenly; with return_indices also its "
+    "place. None keeps a size.",
+)
