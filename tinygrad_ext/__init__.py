@@ -64,6 +64,9 @@ _LAZY = (
     "utils",
     "testing",
     "overrides",
+    "plugins",
+    "ops",
+    "hookspecs",
     "serialization",
     "linalg",
     "random",
@@ -72,6 +75,7 @@ _LAZY = (
     "config",
 )
 _LAZY_NAMES = {
+    "hookimpl": "hookspecs",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "printing",

@@ -674,6 +674,8 @@ def gt(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` for zeros."""
     ...
+def hookimpl(function: _Any = None, hookwrapper: _bool = False, optionalhook: _bool = False, tryfirst: _bool = False, trylast: _bool = False, specname: _Any = None, wrapper: _bool = False) -> _Any: ...
+from tinygrad_ext import hookspecs as hookspecs
 def hstack(tensors: _Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors side by side: along the second dimension, vectors along their only one."""
     ...
@@ -964,6 +966,7 @@ def ones(*size: _int, dtype: _dtype | _b.type | None = None, layout: _layout | N
 def ones_like(input: Tensor, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _memory_format | None = None) -> Tensor:
     """Tensor of the same shape, dtype, device and order in memory, whose elements are one."""
     ...
+from tinygrad_ext import ops as ops
 from tinygrad_ext import optim as optim
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All products of an element of one vector with an element of another, as a matrix."""
@@ -976,6 +979,7 @@ def permute(input: Tensor, dims: _Sequence[_int]) -> Tensor:
 @_overload
 def permute(input: Tensor, *dims: _int) -> Tensor: ...
 pi: _float
+from tinygrad_ext import plugins as plugins
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The n-th derivative of digamma."""
     ...

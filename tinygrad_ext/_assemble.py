@@ -1,8 +1,9 @@
 """Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
 
 import importlib
+import importlib.util
 
-from tinygrad_ext import registry
+from tinygrad_ext import ops, registrar, registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, places, tensor
 from tinygrad_ext.core.hooks import add_hook
@@ -18,8 +19,10 @@ def publish(package, folder):
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
-    registry.register_all(RECORDS)
+    registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
+    for name in FAMILIES:
+        delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
     names = vars(package)
     for path, fn in registry.functions.items():
         if "." not in path:
@@ -67,6 +70,10 @@ def unknown_name(name):
     known = [*registry.functions, *_dtype.by_name]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
+    if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
+        from tinygrad_ext.plugins import unknown_attribute
+
+        hint += unknown_attribute(name)
     return (
         f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
         "docs/differences.md."

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from tinygrad_ext.ops.record import BUILTIN
+
 PACKAGE = Path(__file__).parent
 LIBRARIES = ("numpy", "scipy")
 _TAGS = {
@@ -55,7 +57,7 @@ def place(op):
 
 def family(op):
     """Name of the file of records, which is the name of its reference page; plugins' ops go by their namespace."""
-    return Path(op.record.source).stem if op.record.owner == "tinygrad_ext" else op.name.partition("::")[0]
+    return Path(op.record.source).stem if op.record.owner == BUILTIN else op.name.partition("::")[0]
 
 
 def dtypes(op):

@@ -165,7 +165,5 @@ def grad(
 
 def _zeros(t, requires_grad):
     """A gradient of zeros for an input that the outputs do not depend on."""
-    shape, dtype = t.node._input_metadata[t.output_nr] if isinstance(t, GradientEdge) else (t.shape, t.dtype)
-    return get_slot("zeros")(shape, dtype, "cpu" if isinstance(t, GradientEdge) else t.device).requires_grad_(
-        requires_grad
-    )
+    like = t.node._input_metadata[t.output_nr] if isinstance(t, GradientEdge) else t
+    return get_slot("zeros")(like.shape, like.dtype, like.device).requires_grad_(requires_grad)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tinygrad_ext.autograd.engine import GradientEdge
 from tinygrad_ext.core.engine import gradient_edge_of
+from tinygrad_ext.core.function import FunctionNode
 from tinygrad_ext.core.node import Node, place_of
 from tinygrad_ext.core.reach import nodes_behind
 from tinygrad_ext.core.saved import saved_values, storage_of
@@ -52,7 +53,7 @@ def saved_bytes(output, *, by_node=False):
     rows, seen = [], set()
     for node in reversed(nodes_behind(roots)):
         kept, count = [], 0
-        for t in _tensors([saved_values(node), getattr(node, "__dict__", {})]):
+        for t in _tensors([saved_values(node), node.attributes() if isinstance(node, FunctionNode) else ()]):
             place = storage_of(t)
             if place is not None and place[0] not in seen:
                 seen.add(place[0])

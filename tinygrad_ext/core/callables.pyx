@@ -30,7 +30,7 @@ cdef object _type_override = None       # overrides.dispatch: asks __torch_funct
 SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
-cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path
+cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path, overload_of
 
 
 def set_readers(**functions):
@@ -120,7 +120,10 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             result = _through_slots(f, args, n, kwnames, True)
             if result is not NotImplemented:
                 return result
-    raise explain_failure(f.ops, args, n, kwnames, f.method)
+    error = explain_failure(f.ops, args, n, kwnames, f.method)
+    if _of_owner(f):
+        error.args = (f"{error.args[0]} [{f.ops[0].name}{_of_owner(f)}]",)
+    raise error
 
 
 cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
@@ -208,7 +211,9 @@ cdef class OpFunction:
 
     def __repr__(self):
         if self.method:
-            return f"<method '{self.name}' of 'tinygrad_ext.Tensor' objects>"
+            return f"<method '{self.name}' of 'tinygrad_ext.Tensor' objects{_of_owner(self)}>"
+        if _of_owner(self):
+            return f"<function {getattr(self, '__module__')}.{getattr(self, '__qualname__')}{_of_owner(self)}>"
         return f"<built-in function {self.name}>"
 
     def __reduce__(self):
@@ -232,10 +237,23 @@ cdef class OpMethod(OpFunction):
         return Tensor
 
 
+cdef class OpPacket(OpFunction):
+    """`ops.aten.add`: all overloads of an op, each of them also an attribute."""
+
+    def __getattr__(self, name):
+        return _readers["overload_of"](self, name)
+
+
+cdef str _of_owner(OpFunction f):
+    """" (tgx-vision 1.0)" for what a plugin or a program brought."""
+    return "" if f.owner is None or f.owner.distribution == "tinygrad_ext" else f" ({f.owner})"
+
+
 def _install():
     cdef OpFunction probe = OpFunction.__new__(OpFunction)
     cdef Py_ssize_t offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
     tgx_enable_vectorcall(OpFunction, offset, False)
+    tgx_enable_vectorcall(OpPacket, offset, False)
     tgx_enable_vectorcall(OpMethod, offset, True)
     tgx_open_type(Tensor)
 

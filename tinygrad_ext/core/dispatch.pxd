@@ -19,6 +19,7 @@ cdef extern from "state.h" nogil:
         uint8_t no_grad
         uint8_t inference
         uint8_t anomaly
+        uint8_t in_forward
         PyObject *handler[5]
         PyObject *task
         PyObject *saved_hooks
@@ -121,6 +122,7 @@ cdef object call_op(Op op, PyObject **args)                              # autog
 cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
+cdef int mark_derived(Op op, PyObject **args, object result) except -1
 
 ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
 ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)

@@ -2,7 +2,7 @@
 """How tensors hang on the graph: the edge of a tensor, the accumulator of a leaf, and what in-place ops rewrite."""
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport ITEMSIZE, make_size
 from tinygrad_ext.core.node cimport Edge, Node, next_seq, reserve, set_meta, slot
@@ -30,7 +30,11 @@ cdef class CopySlices(Node):
         window = slot("restride")(grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
         slice_grad = slot("clone")(window)
         inner[0] = <PyObject *>slice_grad
-        self.fn.apply(inner, results, needed)
+        Py_INCREF(slice_grad)           # fn may take it over
+        try:
+            self.fn.apply(inner, results, needed)
+        finally:
+            Py_XDECREF(inner[0])
         if results[0] == NULL:
             slot("zero_")(window)
         else:

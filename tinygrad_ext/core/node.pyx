@@ -14,6 +14,8 @@ from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.places cimport place_text
 from tinygrad_ext.core.saved cimport freed_error, raw, unpack
 
+from collections import namedtuple
+
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
 
@@ -29,6 +31,8 @@ cdef extern from *:
         traverseproc tp_traverse
         inquiry tp_clear
     CType *TGX_TYPE(object t)
+
+InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
 cdef uint64_t _seq = 0
 cdef dict _slots = {}
@@ -217,6 +221,10 @@ cdef class Node:
     def __repr__(self):
         return f"<{self.name()} object at {<size_t><PyObject *>self:#x}>"
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle '{self.name()}' object: a graph lives in memory only. Save the tensors, without their "
+                        "history.")
+
     def _sequence_nr(self):
         return self.seq
 
@@ -235,8 +243,10 @@ cdef class Node:
 
     @property
     def _input_metadata(self):
-        return [(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid))
-                for i in range(self.noutputs)]
+        """(shape, dtype, device) of each output of the forward, which is what a gradient must fit; None for no tensor."""
+        return tuple([InputMetadata(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid),
+                                    device_of(self.metas[i].place)) if self.metas[i].rank >= 0 else None
+                      for i in range(self.noutputs)])
 
     cdef str _saved_name(self, int k):
         """Name of saved value k as PyTorch shows it, or None for what it does not show."""

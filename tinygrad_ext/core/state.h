@@ -18,6 +18,7 @@ typedef struct {
     uint8_t no_grad;
     uint8_t inference;
     uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
+    uint8_t in_forward;          /* inside the forward of a Function that is recorded: results are marked DERIVED */
     PyObject *handler[TGX_NSLOTS];
     PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
     PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
