@@ -61,6 +61,7 @@ __version__ = "0.1.0"
 _LAZY = (
     "nn",
     "optim",
+    "cuda",
     "utils",
     "testing",
     "overrides",
@@ -117,7 +118,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(_assemble.unknown_name(name))
+    raise _assemble.unknown_name(name, __dir__())
 
 
 def __dir__():

@@ -122,7 +122,7 @@ class EverythingLegacy(Function):
 
 
 @pytest.mark.parametrize(
-    "f", [Everything.apply, EverythingSeparate.apply, EverythingLegacy()], ids=["static", "separate", "legacy"]
+    "f", [Everything.apply, EverythingSeparate.apply, EverythingLegacy()], ids=["ctx", "setup", "legacy"]
 )
 def test_every_kind_of_parameter_binds(f):
     """PyTorch refuses keyword-only parameters beside setup_context with a TypeError."""

@@ -16,7 +16,8 @@ from tinygrad_ext.autograd.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from tinygrad_ext.core.tensor import Tensor as Variable
+from tinygrad_ext.autograd.variable import Variable
+from tinygrad_ext.errors import refuse_unknown
 
 __all__ = [
     "Function",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _LAZY = ("graph",)
+_refuse = refuse_unknown(__name__)
 
 
 def __getattr__(name):
@@ -45,7 +47,7 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _refuse(name)
 
 
 def __dir__():

@@ -16,7 +16,9 @@ from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _
 from tinygrad_ext.core.random import Generator as _Generator
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.autograd.modes import no_grad as no_grad, enable_grad as enable_grad, set_grad_enabled as set_grad_enabled, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, is_anomaly_enabled as is_anomaly_enabled, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, set_detect_anomaly as set_detect_anomaly, detect_anomaly as detect_anomaly
-from tinygrad_ext.core.tensor import Tensor as Variable
+
+class Variable(Tensor):
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor: ...
 
 class Function:
     def __init__(self, *args: _Any, **kwargs: _Any) -> None: ...

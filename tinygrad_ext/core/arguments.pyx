@@ -412,6 +412,14 @@ cdef str _foreign(object v):
     return ""
 
 
+cdef bint _takes(Op op, Py_ssize_t count):
+    """Whether a call of `count` arguments may mean this schema."""
+    cdef int i, needed = 0
+    for i in range(op.nargs):
+        needed += not op.args[i].flags & F_DEFAULT
+    return needed <= count <= op.nargs + op.has_out
+
+
 cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method):
     """The TypeError for arguments that no schema of a name accepts."""
     cdef Py_ssize_t i
@@ -421,8 +429,10 @@ cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *
     if kwnames != NULL:
         for i in range(PyTuple_GET_SIZE(kwnames)):
             keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>given[n + i]
-    if len(ops) == 1:
-        return _only_failure(<Op>ops[0], positional, keywords, method)
+    # as PyTorch: where only one schema takes so many arguments, its refusal says more than a list of all
+    meant = [o for o in ops if _takes(<Op>o, len(positional) + len(keywords))] if len(ops) > 1 else ops
+    if len(meant) == 1:
+        return _only_failure(<Op>meant[0], positional, keywords, method)
     op = ops[0]
     got = [_type_name(v) for v in positional[1 if method else 0:]] + [f"{k}={_type_name(v)}" for k, v in keywords.items()]
     hint = ""

@@ -8,6 +8,7 @@ import math
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.errors import refuse_unknown
 
 _LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(f"conv_transpose{n}d" for n in (1, 2, 3))
 # 3/4 is the empirical gain for selu from its fixed point analysis; the others are 1/rms of the slope.
@@ -238,3 +239,6 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         for column in range(columns):
             tensor[tg.randperm(rows)[:zeros], column] = 0
     return tensor
+
+
+__getattr__ = refuse_unknown(__name__)
