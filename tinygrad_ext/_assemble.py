@@ -51,7 +51,6 @@ def _fill_slots(folder):
         "detach_",
         "backward",
         "retain_grad",
-        "as_subclass",
     ):
         setattr(Tensor, name, getattr(methods, name))
     from tinygrad_ext import copying, legacy, overrides, tensor_methods

@@ -19,6 +19,7 @@ from tinygrad_ext.core.dispatch cimport (
     A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NUMBER, F_OPTIONAL,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
+from tinygrad_ext.core.overrides cimport brings_function
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
 
@@ -32,31 +33,8 @@ cdef extern from "Python.h":
 cdef enum:
     F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
 
-cdef object _disabled = None        # overrides._disabled_torch_function_impl
-cdef dict _has_function = {}        # type -> whether instances bring a __torch_function__
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections"}
-
-
-def set_disabled_implementation(fn):
-    """The `__torch_function__` that means: this subclass does not override."""
-    global _disabled
-    _disabled = fn
-
-
-cdef int brings_function(object o) except -1:
-    """1 when o's type defines `__torch_function__` and has not disabled it."""
-    cdef object found
-    t = type(o)
-    if t is Tensor or t in (int, float, str, bool, tuple, list, type(None)):
-        return 0
-    found = getattr(o, "__torch_function__", None)
-    if found is None or found is _disabled or isinstance(o, type):
-        return 0
-    # a tensor of PyTorch itself answers for PyTorch's functions; asked about ours it would call them again, forever
-    if (getattr(found, "__module__", None) or "").partition(".")[0] == "torch":
-        return 0
-    return 0 if exact(o) else 1
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------
