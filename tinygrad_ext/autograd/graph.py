@@ -83,19 +83,13 @@ class _MultiHandle:
 class _Gathered:
     """The gradients of one backward pass on their way to a hook of mode "all"."""
 
-    def __init__(self, fn, expected):
-        self.fn, self.expected, self.grads = fn, expected, [None] * len(expected)
-        self.called = False
+    def __init__(self, expected):
+        self.expected, self.grads = expected, [None] * len(expected)
 
     def add(self, i, grad):
+        """Whether this was the last."""
         self.grads[i], self.expected[i] = grad, False
-        if not any(self.expected):
-            self.call()
-
-    def call(self):
-        if not self.called:
-            self.called = True
-            self.fn(self.grads)
+        return not any(self.expected)
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
@@ -119,14 +113,11 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         )
     nodes, key = [node for node, _ in edges], object()
 
-    def start(running):
-        gathered = _Gathered(fn, running.reaches(nodes))
-        running.call_at_end(gathered.call)  # for gradients that a node left out
-        return gathered
-
     def on_all(i, grad):
         running = current_pass()
-        running.gathered(key, lambda: start(running)).add(i, grad)
+        gathered = running.gathered(key, lambda: _Gathered(running.reaches(nodes)))
+        if gathered.add(i, grad):
+            fn(gathered.grads)
 
     def on_any(grad):
         current_pass().gathered(key, lambda: fn(grad) or True)

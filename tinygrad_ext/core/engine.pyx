@@ -14,7 +14,7 @@ from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.gradients cimport (
     add_to_leaf, check_nan, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
 )
-from tinygrad_ext.core.history cimport AccumulateGrad, gradient_edge
+from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport Edge, Node, slot
 from tinygrad_ext.core.reach cimport needed_for
 from tinygrad_ext.core.tensor cimport Tensor, empty, needs_grad, write_scalar
@@ -47,7 +47,6 @@ cdef class Task:
     cdef object observer        # called with each node, the gradients that arrived, and what it made of them
     cdef PyObject *current      # the node that runs
     cdef dict notes             # of hooks that gather over the pass
-    cdef list at_end
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -154,12 +153,6 @@ cdef class Task:
             self.notes[key] = make()
         return self.notes[key]
 
-    def call_at_end(self, fn):
-        """Call fn when all nodes have run."""
-        if self.at_end is None:
-            self.at_end = []
-        self.at_end.append(fn)
-
     cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
         """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
@@ -189,9 +182,6 @@ cdef class Task:
         finally:
             st.task = outer
             self.current = NULL
-        if self.at_end is not None:
-            for fn in self.at_end:
-                fn()
         return 0
 
     cdef int _run(self) except -1:
@@ -242,7 +232,10 @@ cdef class Task:
                 needed[i] = n.edges[i].node != NULL and (
                     self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
             try:
-                n.apply(e.grads, results, needed)
+                # a node of our own passes nothing on when nothing came; a Function may think otherwise
+                if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
+                        or _any_arrived(n, e.grads)):
+                    n.apply(e.grads, results, needed)
             except BaseException as error:
                 if self.observer is not None:
                     self.observer(n, row(e.grads, n.noutputs), error)
@@ -266,6 +259,8 @@ cdef class Task:
                         next_node = <Node>n.edges[i].node
                         self.give(next_node, n.edges[i].nr, grad, n, i)
                     grad = None
+                elif needed[i]:
+                    self._entry(<Node>n.edges[i].node)      # an undefined gradient: nodes and hooks learn of it
         finally:
             for i in range(n.nedges):
                 Py_XDECREF(results[i])
@@ -289,6 +284,14 @@ cdef class Task:
             if n.edges[i].node != NULL and self.needed.get(<size_t>n.edges[i].node, False):
                 return True
         return False
+
+
+cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
+    cdef int i
+    for i in range(n.noutputs):
+        if grads[i] != NULL:
+            return True
+    return False
 
 
 # ---- entry ---------------------------------------------------------------------------------------------------------

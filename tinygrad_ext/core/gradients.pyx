@@ -113,9 +113,7 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
     if h.tensor is not None:
         for i in range(n.noutputs):
             for _, fn in list(h.tensor.get(i, ())):
-                if grads[i] == NULL:
-                    continue
-                _replace(n, i, grads, fn(<object>grads[i]))
+                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None))
     if h.retain is not None and not isinstance(n, AccumulateGrad):
         for i, reference in h.retain.items():
             t = reference()
@@ -134,6 +132,9 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
 cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
     if got is None:
         return 0
+    if grads[i] == NULL:
+        raise RuntimeError(f"a hook of {n.name()} can't replace a None gradient with a non-None value: None came because the "
+                           "outputs that follow do not depend on this tensor. Return None for it.")
     got = validated(n, i, got, n, i)
     Py_INCREF(got)
     Py_XDECREF(grads[i])
