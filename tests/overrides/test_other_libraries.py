@@ -98,7 +98,9 @@ def test_their_functions_refuse_our_tensors_and_say_how_to_convert(call, our, th
 
 
 def test_the_message_tells_the_two_tensors_apart():
-    with pytest.raises(TypeError, match=r"must be Tensor, not torch\.Tensor\. Convert it first with tinygrad_ext\.from"):
+    with pytest.raises(
+        TypeError, match=r"must be Tensor, not torch\.Tensor\. Convert it first with tinygrad_ext\.from"
+    ):
         tg.add(tg.ones(2), torch.ones(2))
 
 
