@@ -77,6 +77,7 @@ def _dtype_by_name(name):
 
 
 _make_dtypes()
+
 cdef extern from *:
     """
     static int tgx_default_dtype = TGX_F32;
@@ -87,8 +88,6 @@ cdef extern from *:
 
 cdef int default_id() noexcept nogil:
     return tgx_thread_default if tgx_thread_default >= 0 else tgx_default_dtype
-
-
 
 
 cdef int _kind(int id) noexcept:

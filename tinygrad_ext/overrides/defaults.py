@@ -27,7 +27,7 @@ class DeviceContext(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = {} if kwargs is None else kwargs
-        named = kwargs.get("device") is not None or len(args) > 2 and func is interop.as_tensor
+        named = kwargs.get("device") is not None or (len(args) > 2 and func is interop.as_tensor)
         if not named and isinstance(func, _CALLABLES) and _takes_device(func):
             kwargs["device"] = self.device
         return func(*args, **kwargs)

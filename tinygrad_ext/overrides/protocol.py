@@ -117,8 +117,8 @@ def _cover(name, found):
 
 def install():
     """Put Tensor under the protocol."""
-    from tinygrad_ext.overrides import defaults
     from tinygrad_ext.core import operators, protocols, subclass
+    from tinygrad_ext.overrides import defaults
 
     known = {}  # the same function under two names stays the same
     for name, found in list(vars(Tensor).items()):
