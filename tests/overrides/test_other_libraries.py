@@ -1,4 +1,4 @@
-"""Another library's tensors in our functions, and ours in theirs: a TypeError that says how to convert, no recursion."""
+"""Another library's tensors in our functions, and ours in theirs: a TypeError that says how to convert them."""
 
 import operator
 
