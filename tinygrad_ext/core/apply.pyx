@@ -70,8 +70,8 @@ cdef object _call(Plan plan, FunctionNode ctx, tuple args, dict kwargs):
 
 
 cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
-    """Edges to what the arguments came from; whether there is anything to differentiate."""
-    cdef int i, n = len(args)
+    """Edges to what the tensors among the arguments came from; whether there is anything to differentiate."""
+    cdef int i, e = 0, n = len(args)
     cdef bint record = False
     reserve(ctx, n, 1, 0)
     ctx.set_inputs(n)
@@ -83,11 +83,13 @@ cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
                 ctx.inputs[i] |= NEEDS_GRAD
                 if not no_grad:
                     record = True
-                    gradient_edge(<Tensor>a, &ctx.edges[i])
+                    gradient_edge(<Tensor>a, &ctx.edges[e])
+            e += 1
         elif isinstance(a, (list, tuple, dict)) and not no_grad and _hides_tensor(a, DEPTH):
             raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
                             "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
                             "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
+    ctx.nedges = e
     return record
 
 
@@ -157,7 +159,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     if _among(o, ctx.dirty) and _among(o, args):
         _set_dirty(ctx, t, i, n, differentiable)
         return t
-    if _among(o, args) or (differentiable and needs_grad(t)):
+    if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
         t = alias(t)            # the tensor itself keeps its own history
         if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):
             t.bits |= DERIVED
