@@ -4,7 +4,6 @@ import importlib
 import importlib.util
 
 from tinygrad_ext import ops, registrar, registry
-from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import methods, node, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
@@ -52,7 +51,6 @@ def _fill_slots(folder):
         "detach_",
         "backward",
         "retain_grad",
-        "as_subclass",
     ):
         setattr(Tensor, name, getattr(methods, name))
     from tinygrad_ext import copying, legacy, overrides, tensor_methods
@@ -63,18 +61,13 @@ def _fill_slots(folder):
     overrides.install()
 
 
-def unknown_name(name):
-    """Text for an attribute the package does not have."""
-    import difflib
+def unknown_name(name, known):
+    """The error for an attribute the package does not have; an installed plugin may declare one of that name."""
+    from tinygrad_ext.errors import no_attribute
 
-    known = [*registry.functions, *_dtype.by_name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    hint = ""
     if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
         from tinygrad_ext.plugins import unknown_attribute
 
-        hint += unknown_attribute(name)
-    return (
-        f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
-        "docs/differences.md."
-    )
+        hint = unknown_attribute(name)
+    return no_attribute("tinygrad_ext", name, known, hint)

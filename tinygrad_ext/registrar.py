@@ -137,8 +137,9 @@ class OpRegistrar:
             self.scope.note(_remove_method, name, m)
 
     def _overload(self, f, o):
-        f.set_ops([*f.overloads, o])
-        self.scope.note(_remove_overload, f, o)
+        for known in (f, *_named_apart.get(f, ())):
+            known.set_ops([*known.overloads, o])
+            self.scope.note(_remove_overload, known, o)
 
 
 def _callable(cls, name, o, inplace, module=""):
@@ -146,13 +147,29 @@ def _callable(cls, name, o, inplace, module=""):
     return cls(name, [o], module="tinygrad_ext" + module, doc=record.doc, owner=record.owner, inplace=inplace)
 
 
+# operators that overrides see under the operator's name rather than the method's, as in PyTorch
+_OPERATOR_NAMED = ("floordiv", "and", "or", "xor", "lshift", "rshift", "eq", "invert")
+_named_apart = {}  # method -> the methods over the same ops that carry an operator's name
+
+
 def _operators(root, o, inplace):
     from tinygrad_ext.core import operators
 
+    method = methods[o.schema.name]
     if root[0] == "r" and root[1:] in operators.ROOTS:
-        operators.bind_reflected(root[1:], methods[o.schema.name])
-    else:
-        operators.bind(root, methods[o.schema.name], methods.get(o.schema.name + "_") if inplace else None)
+        return operators.bind_reflected(root[1:], method)
+    inplace = methods.get(o.schema.name + "_") if inplace else None
+    if root not in _OPERATOR_NAMED:
+        return operators.bind(root, method, inplace, method)
+    if inplace is not None and root != "floordiv":
+        inplace = _apart(f"__i{root}__", inplace, True)
+    return operators.bind(root, _apart(f"__{root}__", method, False), inplace, method)
+
+
+def _apart(name, method, inplace):
+    named = OpMethod(name, method.overloads, doc=method.__doc__, owner=method.owner, inplace=inplace)
+    _named_apart.setdefault(method, []).append(named)
+    return named
 
 
 def register_builtin(records):

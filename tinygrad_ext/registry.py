@@ -1,8 +1,11 @@
 """The tables of ops and modules, and how names are looked up in them. `registrar.py` is the way into them."""
 
+import importlib
+
 from tinygrad_ext import op_namespace
-from tinygrad_ext.core import callables
+from tinygrad_ext.core import callables, overridable
 from tinygrad_ext.core.callables import OpMethod
+from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 
 ops = {}  # "aten::add.Tensor" -> Op
@@ -82,14 +85,17 @@ def names(namespace):
 def function_by_path(module, qualname):
     """A public function or method by where it stands; for pickle."""
     if qualname.startswith("Tensor."):
-        return methods[qualname[7:]]
+        return getattr(Tensor, qualname[7:])
+    if not module.startswith("tinygrad_ext"):
+        return getattr(importlib.import_module(module), qualname)
     place = module[len("tinygrad_ext") :].lstrip(".")
     if place.startswith("ops."):
         found = namespace(place[4:])
         for name in qualname.split("."):
             found = getattr(found, name)
         return found
-    return functions[(place + "." if place else "") + qualname]
+    found = functions.get((place + "." if place else "") + qualname)
+    return found or getattr(importlib.import_module(module), qualname)
 
 
 def signature_of(f):
@@ -110,3 +116,4 @@ def signature_of(f):
 callables.set_readers(
     signature_of=signature_of, function_by_path=function_by_path, overload_of=op_namespace.overload_of
 )
+overridable.set_readers(function_by_path=function_by_path)

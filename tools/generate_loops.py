@@ -261,12 +261,19 @@ def generate(package):
             + "\n".join(table)
             + "\n    {0, {0}},\n};\n"
         )
-        fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", '#include "loops.h"\n\n' + text))
+        fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", headers(kernels, text) + text))
     for old in set(kernels.glob("loops_*_gen.c")) - fresh - {kernels / "loops_tables_gen.c"}:
         old.unlink()
     for body in sorted(kernels.glob("*_isa.h")):
         compiled_thrice(kernels, body.stem[:-4], f'#include "{body.name}"\n')
     write_if_changed(kernels / "loops_tables_gen.c", tables(names))
+
+
+def headers(kernels, text):
+    """Includes of a family: scalars.h only where a function of it is called, for it takes long to compile."""
+    plain = (kernels / "numbers.h").read_text()
+    elementary = any(name not in plain for name in re.findall(r"\bvm_\w+", text))
+    return '#include "loops.h"\n' + '#include "scalars.h"\n' * elementary + "\n"
 
 
 def compiled_thrice(kernels, stem, body):

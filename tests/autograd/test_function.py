@@ -121,7 +121,9 @@ class EverythingLegacy(Function):
         return {"a": g, "b": 2 * g, "more[0]": 3 * g, "c": 4 * g, "d": 5 * g, "e": 6 * g}
 
 
-@pytest.mark.parametrize("f", [Everything.apply, EverythingSeparate.apply, EverythingLegacy()], ids=str)
+@pytest.mark.parametrize(
+    "f", [Everything.apply, EverythingSeparate.apply, EverythingLegacy()], ids=["ctx", "setup", "legacy"]
+)
 def test_every_kind_of_parameter_binds(f):
     """PyTorch refuses keyword-only parameters beside setup_context with a TypeError."""
     a, b, c, d, e, more = (point(float(i)) for i in range(6))

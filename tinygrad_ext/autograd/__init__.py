@@ -15,7 +15,8 @@ from tinygrad_ext.autograd.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from tinygrad_ext.core.tensor import Tensor as Variable
+from tinygrad_ext.autograd.variable import Variable
+from tinygrad_ext.errors import refuse_unknown
 
 __all__ = [
     "Function",
@@ -33,3 +34,5 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+__getattr__ = refuse_unknown(__name__)

@@ -4,6 +4,7 @@ import warnings
 
 from tinygrad_ext.core.engine import run_backward
 from tinygrad_ext.core.node import get_slot
+from tinygrad_ext.core.overridable import overridable
 from tinygrad_ext.core.tensor import Tensor
 
 
@@ -70,6 +71,7 @@ def _root_grads(outputs, grads, is_batched=False):
     return ready
 
 
+@overridable
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Add the gradients of the sum of `tensors` (weighted by `grad_tensors`) into the leaves' ``.grad``.
 
@@ -106,6 +108,7 @@ def _retained(inputs):
     return inputs
 
 
+@overridable
 def grad(
     outputs,
     inputs,

@@ -15,6 +15,7 @@ from tinygrad_ext.core.apply import apply, call_instance
 from tinygrad_ext.core.delayed import undifferentiable
 from tinygrad_ext.core.function import FunctionNode, set_no_backward
 from tinygrad_ext.core.modes import get_modes, set_modes
+from tinygrad_ext.core.overridable import overridable_classmethod
 from tinygrad_ext.core.plan import set_no_setup
 from tinygrad_ext.core.tensor import Tensor
 
@@ -135,7 +136,7 @@ class Function(metaclass=FunctionMeta):
             "generate_vmap_rule=True."
         )
 
-    apply = classmethod(apply)
+    apply = overridable_classmethod(apply)
 
 
 set_no_setup(Function.setup_context)

@@ -11,12 +11,15 @@ cdef extern from "Python.h":
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.arguments cimport Bound, bind, brings_function, explain_failure
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from tinygrad_ext.core.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
+    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.tensor cimport Tensor, exact
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
+from tinygrad_ext.core.overrides cimport ask, brings_function, from_elsewhere, modes_on, overloaded
+from tinygrad_ext.core.overrides import Unhandled, own_types
+from tinygrad_ext.core.tensor cimport Tensor, exact
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
@@ -26,7 +29,6 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
 
-cdef object _type_override = None       # overrides.dispatch: asks __torch_function__ of the argument types
 SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
@@ -36,12 +38,6 @@ cdef dict _readers = {}                 # functions of the registry: signature_o
 def set_readers(**functions):
     """Hand in what the callables need to know of the table they stand in."""
     _readers.update(functions)
-
-
-def set_type_override(fn):
-    """The function that asks the argument types: fn(func, args, kwargs)."""
-    global _type_override
-    _type_override = fn
 
 
 def set_handler(str slot, handler):
@@ -61,35 +57,34 @@ def set_handler(str slot, handler):
     return old
 
 
-def subclass_dispatch(bint on):
-    """Switch the asking of `__torch_function__` for this thread; returns whether it was on."""
-    cdef tgx_state *st = state()
-    was = not st.flags & TGX_NO_SUBCLASS
-    if on:
-        st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
-    else:
-        st.flags |= TGX_NO_SUBCLASS
-    return was
-
-
 # ---- one call ------------------------------------------------------------------------------------------------------
 
-cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint overloaded):
-    """Offer the call to the outermost active handler. Returns NotImplemented when none is active."""
+cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
+    """Offer the call to the outermost who may see it. Returns NotImplemented when there is nobody."""
     cdef tgx_state *st = state()
     cdef uint32_t flags = st.flags
+    cdef list found = []
     cdef int k
-    cdef Py_ssize_t i
-    if st.below or not (flags & TGX_SLOT_BITS or overloaded):
+    cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    if st.below:
         return NotImplemented
-    positional = tuple([<object>args[i] for i in range(n)])
+    if flags & TGX_SKIP_ONE:
+        return _unseen(f, args, n, kwnames)
+    brings = brings and not flags & TGX_NO_SUBCLASS
+    if not flags & TGX_SLOT_BITS and not brings:
+        return NotImplemented
+    positional = PyTuple_New(n)
+    for i in range(n):
+        Py_INCREF(<object>args[i])
+        PyTuple_SET_ITEM(positional, i, <object>args[i])
     keywords = {}
-    if kwnames != NULL:
-        for i in range(PyTuple_GET_SIZE(kwnames)):
-            keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
-    for k in range(TGX_NSLOTS):
-        if k == TGX_SLOT_OVERRIDE + 1 and overloaded and not flags & TGX_NO_SUBCLASS:
-            return _type_override(f, positional, keywords)
+    for i in range(nkw):
+        keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
+    if brings:
+        found = overloaded(args, n + nkw)
+    if found or modes_on(st):
+        return ask(f, None, found, positional, keywords)
+    for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
         if flags & (<uint32_t>1 << k):
             handler = <object>st.handler[k]
             st.flags = flags & ~(<uint32_t>1 << k)
@@ -98,6 +93,17 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
             finally:
                 st.flags |= flags & (<uint32_t>1 << k)
     return NotImplemented
+
+
+cdef object _unseen(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """Run an op whose call was seen already: nobody is asked, nor about anything inside."""
+    cdef tgx_state *st = state()
+    cdef uint32_t flags = st.flags & ~<uint32_t>TGX_SKIP_ONE
+    st.flags = (flags | TGX_NO_SUBCLASS) & ~(<uint32_t>1 << TGX_SLOT_OVERRIDE)
+    try:
+        return _vectorcall(<PyObject *>f, args, n, kwnames)
+    finally:
+        st.flags = flags
 
 
 cdef object _call_bound(OpFunction f, Op op, Bound *b):
@@ -173,10 +179,18 @@ cdef object binary(object method, object reflected, object a, object b):
         return _vectorcall(<PyObject *>method, args, 2, NULL)
     try:
         return _vectorcall(<PyObject *>method, args, 2, NULL)
+    except Unhandled:
+        return NotImplemented
     except TypeError:
-        if isinstance(b, (Tensor, int, float, complex)) and isinstance(a, (Tensor, int, float, complex)) or brings_function(b):
+        other = b if isinstance(a, Tensor) else a
+        if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or _must_convert(other):
             raise
         return NotImplemented
+
+
+cdef bint _must_convert(object other) except -1:
+    """Another library's tensor that does not take part in operators with ours, so that our error is the one to see."""
+    return from_elsewhere(other) or hasattr(other, "__dlpack__") and not hasattr(other, "__array_ufunc__")
 
 
 # ---- the objects ---------------------------------------------------------------------------------------------------
@@ -256,6 +270,7 @@ def _install():
     tgx_enable_vectorcall(OpPacket, offset, False)
     tgx_enable_vectorcall(OpMethod, offset, True)
     tgx_open_type(Tensor)
+    own_types(OpFunction, OpMethod)
 
 
 _install()

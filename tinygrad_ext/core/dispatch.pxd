@@ -13,6 +13,8 @@ cdef extern from "state.h" nogil:
         TGX_NSLOTS
         TGX_SLOT_BITS
         TGX_NO_SUBCLASS
+        TGX_NO_MODES
+        TGX_SKIP_ONE
     ctypedef struct tgx_state:
         uint32_t flags
         uint32_t below

@@ -75,21 +75,6 @@ def retain_grad(Tensor self):
     self.bits |= RETAINS_GRAD
 
 
-def as_subclass(Tensor self, cls):
-    """The same tensor as an instance of a subclass: memory, graph and version are shared."""
-    cdef Tensor t
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise RuntimeError(f"cls must be a type that inherits from Tensor, got {cls!r}")
-    t = cls.__new__(cls)
-    set_geometry(t, self)
-    t.bits |= self.bits & (REQUIRES_GRAD | DIFF_VIEW)
-    t.node, t.output_nr, t.base, t.view_version = self.node, self.output_nr, self.base, self.view_version
-    if self.node is None and self.bits & REQUIRES_GRAD:
-        # a leaf's gradients belong to the leaf: the new tensor is one step behind it
-        return as_subclass(slot("restride")(self, self.shape, self.stride(), self.storage_offset()), cls)
-    return t
-
-
 def detach_(Tensor self):
     """Cut this tensor from its graph: it becomes a leaf that needs no gradient."""
     if self.bits & DIFF_VIEW:

@@ -10,6 +10,8 @@ enum {
 enum {
     TGX_SLOT_BITS = (1 << TGX_NSLOTS) - 1,
     TGX_NO_SUBCLASS = 1 << 8,    /* DisableTorchFunctionSubclass */
+    TGX_NO_MODES = 1 << 9,       /* DisableTorchFunction: the override slot is off too */
+    TGX_SKIP_ONE = 1 << 10,      /* redispatch_function: the next call is not asked about */
 };
 
 typedef struct {

@@ -8,7 +8,7 @@
 #define TGX_LOOPS_H
 #include <math.h>
 #include "types.h"
-#include "scalars.h"
+#include "numbers.h"
 
 typedef uint8_t S_b8; typedef uint8_t S_u8; typedef int8_t S_i8; typedef int16_t S_i16; typedef int32_t S_i32;
 typedef int64_t S_i64; typedef uint16_t S_f16; typedef uint16_t S_bf16; typedef float S_f32; typedef double S_f64;
