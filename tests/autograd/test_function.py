@@ -350,7 +350,7 @@ def test_eight_threads_run_every_style_at_once():
 
     def work(k):
         x, w = point(float(k)), point(3.0)
-        for i in range(60):
+        for _ in range(60):
             for f, scale in ((Affine.apply, 1), (STYLES["setup_context"], 1), (AffineLegacy(2.0), 2)):
                 y = f(x, w, shared)
                 assert y.item() == scale * (3.0 * k + 1)
