@@ -209,7 +209,10 @@ cdef class Task:
                 needed[i] = n.edges[i].node != NULL and (
                     self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
             try:
-                n.apply(e.grads, results, needed)
+                # a node of our own passes nothing on when nothing came; a Function may think otherwise
+                if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
+                        or _any_arrived(n, e.grads)):
+                    n.apply(e.grads, results, needed)
             except BaseException:
                 if n.trace is not None:
                     slot("explain_trace")(n.name(), n.trace)
@@ -229,6 +232,8 @@ cdef class Task:
                         next_node = <Node>n.edges[i].node
                         self.give(next_node, n.edges[i].nr, grad, n, i)
                     grad = None
+                elif needed[i]:
+                    self._entry(<Node>n.edges[i].node)      # an undefined gradient: nodes and hooks learn of it
         finally:
             for i in range(n.nedges):
                 Py_XDECREF(results[i])
@@ -252,6 +257,14 @@ cdef class Task:
             if n.edges[i].node != NULL and self.needed.get(<size_t>n.edges[i].node, False):
                 return True
         return False
+
+
+cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
+    cdef int i
+    for i in range(n.noutputs):
+        if grads[i] != NULL:
+            return True
+    return False
 
 
 # ---- gradients on their way ----------------------------------------------------------------------------------------
@@ -343,9 +356,7 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
     if h.tensor is not None:
         for i in range(n.noutputs):
             for _, fn in list(h.tensor.get(i, ())):
-                if grads[i] == NULL:
-                    continue
-                _replace(n, i, grads, fn(<object>grads[i]))
+                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None))
     if h.retain is not None and not isinstance(n, AccumulateGrad):
         for i, reference in h.retain.items():
             t = reference()
@@ -364,6 +375,9 @@ cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
 cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
     if got is None:
         return 0
+    if grads[i] == NULL:
+        raise RuntimeError(f"a hook of {n.name()} can't replace a None gradient with a non-None value: None came because the "
+                           "outputs that follow do not depend on this tensor. Return None for it.")
     got = _validated(n, i, got, n, i)
     Py_INCREF(got)
     Py_XDECREF(grads[i])
