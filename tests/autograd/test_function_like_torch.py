@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from collections import namedtuple
 
 import pytest
 
@@ -684,6 +685,42 @@ def a_saved_view_is_written_through_its_base(T):
     z = cube(T).apply(y[:1])
     y.mul_(2)
     return kind_of_error(lambda: z.sum().backward())
+
+
+@scenario
+def dirty_and_non_differentiable(T):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x)
+        return x.mul_(3)
+
+    x = point(T)
+    y = x * 1
+    z = make(T, forward).apply(y)
+    return z.requires_grad, z.data_ptr() == y.data_ptr(), y.requires_grad, y._version
+
+
+@scenario
+def named_tuples_of_outputs_and_gradients(T):
+    pair = namedtuple("pair", "a b")
+    x, w = point(T), point(T)
+    made = make(T, lambda ctx, x, w: pair(x * 2, w * 3), lambda ctx, g, h: pair(g * 2, h * 3))
+    out = made.apply(x, w)
+    (out[0] + out[1]).sum().backward()
+    return len(out), x.grad.tolist(), w.grad.tolist()
+
+
+@scenario
+def settable_fields_of_ctx(T):
+    def forward(ctx, x):
+        ctx.materialize_grads = False
+        return x * 2, x * 3
+
+    seen = []
+    f = make(T, forward, lambda ctx, g, h: seen.append(h is None) or g * 2).apply(point(T))[0]
+    f.sum().backward()
+    f.grad_fn.needs_input_grad = (False,)
+    return seen, f.grad_fn.needs_input_grad
 
 
 @scenario

@@ -136,6 +136,11 @@ def gradient_that_would_have_to_grow(T):
     run_backward(T, lambda ctx, g: T.ones(1, dtype=T.float64))
 
 
+@row(RuntimeError, "an invalid gradient at index 0 - expected device cpu but got meta")
+def gradient_on_another_device(T):
+    run_backward(T, lambda ctx, g: T.ones(2, dtype=T.float64, device="meta"))
+
+
 @row(None)
 def gradient_that_sums_down(T):
     assert run_backward(T, lambda ctx, g: T.ones(3, 2, dtype=T.float64)).tolist() == [3.0, 3.0]

@@ -158,7 +158,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     differentiable = record and not plain and t.tid >= TGX_F16
     if _among(o, ctx.dirty) and _among(o, args):
         _set_dirty(ctx, t, i, n, differentiable)
-        return t
+        return alias(t) if plain and needs_grad(t) else t
     if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
         t = alias(t)            # the tensor itself keeps its own history
         if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):

@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_complex, make_size
 from tinygrad_ext.core.node cimport (
     AccumulateGrad, CopySlices, Edge, Hooks, Meta, Node, gradient_edge, slot,
 )
@@ -278,6 +278,10 @@ cdef object _validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
+    if g.place != m.place:
+        who = f"Function {source.name()}" if source is not None else "The caller of backward"
+        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - expected device {device_of(m.place)} but got "
+                           f"{g.device}")
     same = g.rank == m.rank
     if same:
         for i in range(g.rank):

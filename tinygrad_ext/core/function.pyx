@@ -111,6 +111,10 @@ cdef class FunctionNode(Node):
             self.needs_input_grad_ = tuple([(self.inputs[i] & NEEDS_GRAD) != 0 for i in range(self.ninputs)])
         return self.needs_input_grad_
 
+    @needs_input_grad.setter
+    def needs_input_grad(self, value):
+        self.needs_input_grad_ = value
+
     # ---- saved tensors
 
     @property
@@ -368,8 +372,8 @@ cdef tuple _row(FunctionNode ctx, object got):
     cdef Py_ssize_t n = ctx.ninputs, count
     if isinstance(got, dict):
         got = _by_name(ctx, got)
-    elif not isinstance(got, tuple):
-        got = (got,)
+    elif type(got) is not tuple:
+        got = tuple(got) if isinstance(got, tuple) else (got,)
     count = len(got)
     while count > n and got[count - 1] is None:
         count -= 1
