@@ -671,6 +671,23 @@ def a_view_whose_base_is_written_to(T):
 
 
 @scenario
+def a_view_of_a_returned_view_is_written_to(T):
+    x = point(T) * 1
+    y = make(T, lambda ctx, x: x.view(2, 1), lambda ctx, g: g.view(2)).apply(x)
+    return kind_of_error(lambda: y[0].mul_(2)), y[0].tolist(), kind_of_error(lambda: (y[0] * 2).sum().backward())
+
+
+@scenario
+def a_returned_input_is_written_to(T):
+    x = point(T)
+    h = x * 1
+    y = make(T, lambda ctx, x: x, lambda ctx, g: g * 3).apply(h)
+    plain = make(T, lambda ctx, x: x).apply(h.detach())
+    plain.mul_(5)
+    return y._is_view(), kind_of_error(lambda: y.mul_(2)), plain._is_view(), h.tolist()
+
+
+@scenario
 def applied_to_a_view(T):
     x = T.arange(4.0, dtype=T.float64).requires_grad_()
     y = x * 1

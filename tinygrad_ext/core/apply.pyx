@@ -6,11 +6,11 @@ Edges are taken before the forward runs, because the forward may write to its in
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
-from tinygrad_ext.core.node cimport (
-    check_inplace, gradient_edge, here, next_seq, note_mutation, rebase, reserve, set_meta, slot,
-)
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.node cimport next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.places cimport here, note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
-from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad
+from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16
 
 cdef extern from "Python.h":
@@ -160,15 +160,24 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
         _set_dirty(ctx, t, i, n, differentiable)
         return alias(t) if plain and needs_grad(t) else t
     if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
-        t = alias(t)            # the tensor itself keeps its own history
-        if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):
-            t.bits |= DERIVED
+        t = _window(<Tensor>o)
     if differentiable:
         if t.bits & DIFF_VIEW and t.base is not None:
             _forbid_inplace(t, ctx, n)
         t.node, t.output_nr = ctx, i
     elif plain:
         t.bits &= ~REQUIRES_GRAD
+    return t
+
+
+cdef Tensor _window(Tensor o):
+    """A view of all of o, which keeps its own history."""
+    cdef Tensor t = alias(o)
+    t.base = o.base if o.bits & DIFF_VIEW else o
+    t.bits |= DIFF_VIEW
+    t.view_version = version_of(o)
+    if state().in_forward and (needs_grad(o) or o.bits & DERIVED):
+        t.bits |= DERIVED
     return t
 
 
@@ -209,7 +218,7 @@ cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:
     if t.extra is None:
         t.extra = {}
     t.extra["made_by"] = (ctx.name(), n)
-    t.bits &= ~DIFF_VIEW
+    t.view_version = version_of(t)
     return 0
 
 
