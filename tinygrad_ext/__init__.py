@@ -64,6 +64,7 @@ _LAZY = (
     "utils",
     "testing",
     "overrides",
+    "_overrides",
     "serialization",
     "linalg",
     "random",

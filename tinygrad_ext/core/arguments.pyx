@@ -33,7 +33,7 @@ cdef enum:
     F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
 
 cdef object _disabled = None        # overrides._disabled_torch_function_impl
-cdef dict _has_function = {}        # type -> whether instances bring a __torch_function__
+cdef object _handler_of = None      # overrides.foreign.handler_of, while something is registered
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections"}
 
@@ -44,19 +44,30 @@ def set_disabled_implementation(fn):
     _disabled = fn
 
 
+def set_foreign_lookup(fn):
+    """fn(type) gives the handler that somebody registered for it, or None; no function when there are none."""
+    global _handler_of
+    _handler_of = fn
+
+
 cdef int brings_function(object o) except -1:
-    """1 when o's type defines `__torch_function__` and has not disabled it."""
+    """1 when o's type defines `__torch_function__` and has not disabled it, or has a registered handler."""
     cdef object found
     t = type(o)
     if t is Tensor or t in (int, float, str, bool, tuple, list, type(None)):
         return 0
     found = getattr(o, "__torch_function__", None)
-    if found is None or found is _disabled or isinstance(o, type):
-        return 0
     # a tensor of PyTorch itself answers for PyTorch's functions; asked about ours it would call them again, forever
-    if (getattr(found, "__module__", None) or "").partition(".")[0] == "torch":
+    if found is None or (getattr(found, "__module__", None) or "").partition(".")[0] == "torch":
+        return _handler_of is not None and not isinstance(o, type) and _handler_of(t) is not None
+    if found is _disabled or isinstance(o, type):
         return 0
     return 0 if exact(o) else 1
+
+
+def brings_override(o):
+    """Whether o's type wants to be asked about calls."""
+    return brings_function(o) != 0
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------

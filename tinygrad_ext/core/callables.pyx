@@ -72,6 +72,25 @@ def subclass_dispatch(bint on):
     return was
 
 
+def has_torch_function(args):
+    """Whether a call with these arguments is somebody's to handle: a mode is active, or a type among them overrides."""
+    for item in args:
+        if has_torch_function_unary(item):
+            return True
+    return bool(state().flags & <uint32_t>1 << TGX_SLOT_OVERRIDE)
+
+
+def has_torch_function_unary(arg):
+    """has_torch_function((arg,))"""
+    cdef uint32_t flags = state().flags
+    return bool(flags & <uint32_t>1 << TGX_SLOT_OVERRIDE or (not flags & TGX_NO_SUBCLASS and brings_function(arg)))
+
+
+def has_torch_function_variadic(*args):
+    """has_torch_function(args)"""
+    return has_torch_function(args)
+
+
 # ---- one call ------------------------------------------------------------------------------------------------------
 
 cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint overloaded):

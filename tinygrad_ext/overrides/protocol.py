@@ -4,10 +4,14 @@ The types among the arguments that bring a `__torch_function__` are asked from l
 superclasses, each type once; the first answer that is not NotImplemented counts.
 """
 
+import functools
+
 from tinygrad_ext.core import callables
-from tinygrad_ext.core.arguments import set_disabled_implementation
+from tinygrad_ext.core.arguments import brings_override, set_disabled_implementation
 from tinygrad_ext.core.callables import subclass_dispatch
 from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.overrides import foreign, watch
+from tinygrad_ext.overrides.common import common_type
 
 
 def _disabled_torch_function_impl(cls, func, types, args=(), kwargs=None):
@@ -28,18 +32,15 @@ class DisableTorchFunctionSubclass:
         subclass_dispatch(self._was)
 
 
-def _overloaded(args, kwargs):
-    """Arguments (and members of argument lists) whose type overrides, in the order in which they are asked."""
+def overloaded(values):
+    """Those of the values (and of the members of lists) whose type overrides, in the order in which they are asked."""
     found = []
-    for value in (*args, *kwargs.values()):
+    for value in values:
         for item in value if type(value) in (list, tuple) else (value,):
             t = type(item)
-            if t is Tensor or t is Parameter or not hasattr(item, "__torch_function__") or isinstance(item, type):
-                continue
-            if any(t is type(known) for known in found) or t.__torch_function__ is _disabled_torch_function_impl:
-                continue
-            at = next((i for i, known in enumerate(found) if issubclass(t, type(known))), len(found))
-            found.insert(at, item)
+            if brings_override(item) and all(t is not type(known) for known in found):
+                at = next((i for i, known in enumerate(found) if issubclass(t, type(known))), len(found))
+                found.insert(at, item)
     return found
 
 
@@ -50,10 +51,40 @@ def path_of(func):
 
 def dispatch(func, args, kwargs):
     """Ask the argument types to carry out func(*args, **kwargs); TypeError when all decline."""
-    found = _overloaded(args, kwargs)
+    return ask(func, overloaded((*args, *kwargs.values())), args, kwargs)
+
+
+def ask(func, found, args, kwargs):
+    """Ask the types of `found`, in this order."""
     types = tuple(type(item) for item in found)
-    for item in found:
-        result = item.__torch_function__(func, types, args, kwargs)
+    watched = watch.current() if watch.active else None
+    for i, item in enumerate(found):
+        kind, handler = _handler(item)
+        if watched is None:
+            result = handler(func, types, args, kwargs)
+        else:
+            result = watched.ask(kind, types[i], func, functools.partial(handler, func, types, args, kwargs))
+        if result is not NotImplemented:
+            if watched is not None:
+                watched.rungs += [watch.Rung(_handler(x)[0], type(x), func, watched.depth) for x in found[i + 1 :]]
+            return result
+    return _nobody(func, types, args, kwargs, watched)
+
+
+def _handler(item):
+    """(kind, callable) of who answers for an argument."""
+    handler = getattr(item, "__torch_function__", None)
+    if handler is None or foreign.is_pytorchs(type(item)):
+        return "registered handler", foreign.handler_of(type(item))
+    return "type", handler
+
+
+def _nobody(func, types, args, kwargs, watched):
+    """All have declined: the common type of sibling subclasses is asked, if there is one."""
+    to = common_type(types)
+    if to is not None:
+        call = functools.partial(to.__torch_function__, func, (to,), args, kwargs)
+        result = call() if watched is None else watched.ask("common type", to, func, call)
         if result is not NotImplemented:
             return result
     raise TypeError(
