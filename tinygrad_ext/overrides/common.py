@@ -12,7 +12,8 @@ class CommonType:
 
     def __init__(self, types, to):
         self.types, self.to = types, to
-        self.pairs = [frozenset((a, b)) for i, a in enumerate(types) for b in types[i + 1 :]]
+        members = (*types, *([to] if to not in types and to is not Tensor else []))  # so that (a + b) + a has a type too
+        self.pairs = [frozenset((a, b)) for i, a in enumerate(members) for b in members[i + 1 :]]
 
     def remove(self):
         """Undo; again is harmless."""

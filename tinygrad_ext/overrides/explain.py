@@ -1,7 +1,6 @@
 """Shows who is asked about a call, in which order, and what each answered."""
 
 from tinygrad_ext.core.callables import set_handler
-from tinygrad_ext.overrides import foreign
 from tinygrad_ext.overrides.protocol import path_of
 from tinygrad_ext.overrides.watch import NOT_ASKED, Rung, Watch
 
@@ -104,7 +103,7 @@ def title(rung):
         return "engine tinygrad_ext"
     name = getattr(rung.who, "__qualname__", type(rung.who).__qualname__)
     if rung.kind == "registered handler":
-        return f"handler registered for {name} by {foreign.owner_of_handler(rung.who)}"
+        return f"handler registered for {name} by {rung.owner}"
     return f"{rung.kind} {name} of {owner_of(rung.who)}"
 
 

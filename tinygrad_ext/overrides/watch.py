@@ -2,6 +2,8 @@
 
 import threading
 
+from tinygrad_ext.overrides import foreign
+
 active = 0  # how many threads watch
 _local = threading.local()
 NOT_ASKED = object()
@@ -12,14 +14,16 @@ class Rung:
 
     Attributes:
         kind: "mode", "type", "registered handler", "common type", or "engine" for our own implementation.
-        who: the mode, type or handler. func: what it was asked to do. depth: number of rungs it was called from.
+        who: the mode, or the type; None for the engine. owner: who registered the handler of a type.
+        func: what it was asked to do. depth: number of rungs it was called from.
         returned: its answer, or NOT_ASKED. error: the exception it raised.
     """
 
-    __slots__ = ("depth", "error", "func", "kind", "returned", "who")
+    __slots__ = ("depth", "error", "func", "kind", "owner", "returned", "who")
 
     def __init__(self, kind, who, func, depth):
         self.kind, self.who, self.func, self.depth = kind, who, func, depth
+        self.owner = foreign.owner_of_handler(who) if kind == "registered handler" else None
         self.returned, self.error = NOT_ASKED, None
 
 
