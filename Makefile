@@ -81,7 +81,7 @@ $(VENV)/.bench: $(VENV)/.build
 
 # PyTorch, to compare with; the tests and benchmarks that need it are skipped without it.
 $(VENV)/.compare: $(VENV)/.test
-	$(PIP) torch==2.13.0
+	$(PIP) torch==2.13.0 expecttest
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.build

@@ -25,8 +25,9 @@ PACKAGE = Path(tg.__file__).parent
 LAYERS = [
     "kernels",
     "core",
-    "ops native registry overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "random linalg special fft serialization object_tree torch_archive config",
+    "ops native op_builder op_namespace scope registry registrar registrar_checks module_registrar override_registrar "
+    "overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
+    "random linalg special fft serialization object_tree torch_archive config cuda _overrides",
     "autograd",
     "graph",
     "nn optim jit func utils testing describe stubs cli as_torch __main__",
@@ -34,7 +35,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package's root and what puts it together see everything: they are the door, not a layer.
 MODES = "tinygrad_ext.autograd.modes"
-DOORS = {"__init__", "_assemble", "tensor_methods"}
+DOORS = {"__init__", "_assemble", "tensor_methods", "hookspecs"}
 ARROW = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M
 )

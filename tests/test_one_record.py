@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = '''
 """A package with one op."""
 
-from tinygrad_ext import registry
-from tinygrad_ext.ops.record import Record
+from tinygrad_ext.ops.record import Owner
 from tinygrad_ext.ops.samples import unary
+from tinygrad_ext.registrar import OpRegistrar
+from tinygrad_ext.scope import Scope
 
 
 def _kernel(self, scale):
@@ -27,14 +28,14 @@ def _kernel(self, scale):
     return self * self * scale
 
 
-RECORD = Record(
-    "tgxdemo::scaled_square(Tensor self, float scale=0.5) -> Tensor", __file__, 16, "tgx-demo 1.0", dict(
-        kernel=_kernel, types="float half", variants="function method inplace out",
-        grad={"self": lambda grad, self, scale: grad * self * (2 * scale)},
-        shape=lambda self, scale: self * self * scale, samples=unary,
-        reference=lambda x, scale=0.5: x * x * x.dtype.type(scale),
-        doc="Square of each element times a number. The number is one half unless given."))
-registry.register(RECORD)
+SCOPE = Scope(Owner("tgx-demo", "1.0"), ["tgxdemo"])
+REGISTER = OpRegistrar(SCOPE)
+REGISTER("tgxdemo::scaled_square(Tensor self, float scale=0.5) -> Tensor",
+         kernel=_kernel, types="float half", variants="function method inplace out",
+         grad={"self": lambda grad, self, scale: grad * self * (2 * scale)},
+         shape=lambda self, scale: self * self * scale, samples=unary,
+         reference=lambda x, scale=0.5: x * x * x.dtype.type(scale),
+         doc="Square of each element times a number. The number is one half unless given.")
 '''
 NAME = "scaled_square"
 
@@ -51,24 +52,25 @@ def folder(tmp_path_factory):
 def op(folder):
     """The op, registered by importing the package, and taken out of the tables at the end."""
     sys.path.insert(0, str(folder))
-    before = set(registry.ops), set(registry.functions), set(registry.methods)
-    try:
-        import tgx_demo
+    before = tables()
+    import tgx_demo
 
-        yield registry.ops[f"tgxdemo::{NAME}"]
-    finally:
-        sys.path.remove(str(folder))
-        for table, names in zip((registry.ops, registry.functions, registry.methods), before):
-            for name in set(table) - names:
-                del table[name]
-                if table is registry.methods:
-                    delattr(tg.Tensor, name)
-        del sys.modules["tgx_demo"], tgx_demo
+    yield registry.ops[f"tgxdemo::{NAME}"]
+    sys.path.remove(str(folder))
+    del sys.modules["tgx_demo"]
+    tgx_demo.SCOPE.undo()
+    assert tables() == before
+
+
+def tables():
+    """All that a record adds to."""
+    parts = (registry.ops, registry.functions, registry.methods, registry.namespaces, vars(tg.Tensor))
+    return [dict(part) for part in parts]
 
 
 @pytest.fixture
 def fn(op):
-    return registry.functions[NAME]
+    return tg.ops.tgxdemo.scaled_square
 
 
 def test_function_and_method_compute_it(fn):
@@ -145,7 +147,7 @@ def test_the_command_line_finds_it(op, capsys):
 
     assert main(["ops", "where", NAME]) == 0
     out = capsys.readouterr().out
-    assert f"{describe.place(op)[0]}:16" in out
+    assert f"{describe.place(op)[0]}:{op.record.line}" in out
     assert "tgx-demo 1.0" in out
 
 
@@ -188,5 +190,7 @@ def test_the_test_run_covers_it(folder):
 
 
 def test_a_second_record_of_the_same_name_is_refused(op):
-    with pytest.raises(RuntimeError, match=r"is registered already, by .*tgx_demo.py:16"):
-        registry.register(op.record)
+    import tgx_demo
+
+    with pytest.raises(RuntimeError, match=r"is registered already, by tgx-demo 1.0 at .*tgx_demo.py:\d+"):
+        tgx_demo.REGISTER.add(op.record)

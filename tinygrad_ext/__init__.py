@@ -36,8 +36,9 @@ from tinygrad_ext.core.dtype import (
     set_default_dtype,
     strided,
 )
+from tinygrad_ext.core.overridable import overridable as _overridable
 from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
-from tinygrad_ext.core.pointwise import result_type
+from tinygrad_ext.core.pointwise import result_type as _result_type
 from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
@@ -61,10 +62,14 @@ __version__ = "0.1.0"
 _LAZY = (
     "nn",
     "optim",
+    "cuda",
     "utils",
     "testing",
     "overrides",
     "_overrides",
+    "plugins",
+    "ops",
+    "hookspecs",
     "serialization",
     "linalg",
     "random",
@@ -73,6 +78,7 @@ _LAZY = (
     "config",
 )
 _LAZY_NAMES = {
+    "hookimpl": "hookspecs",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "printing",
@@ -114,7 +120,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(_assemble.unknown_name(name))
+    raise _assemble.unknown_name(name, __dir__())
 
 
 def __dir__():
@@ -126,21 +132,25 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+@_overridable
 def is_floating_point(input):
     """Whether the tensor's dtype is a floating one."""
     return input.dtype.is_floating_point
 
 
+@_overridable
 def is_complex(input):
     """Whether the tensor's dtype is a complex one."""
     return input.dtype.is_complex
 
 
+@_overridable
 def numel(input):
     """Number of elements."""
     return input.numel()
 
 
+result_type = _overridable(_result_type)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 _assemble.publish(_sys.modules[__name__], _os.path.dirname(__file__))

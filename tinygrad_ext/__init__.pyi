@@ -303,22 +303,22 @@ def bernoulli(input: Tensor, p: _float, *, generator: _Generator | None = None) 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs."""
     ...
-def bitwise_and(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that both integers have."""
     ...
-def bitwise_left_shift(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_left_shift(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits moved up by `other` places; those moved out are lost."""
     ...
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All bits turned over; for bool the opposite."""
     ...
-def bitwise_or(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that at least one of two integers has."""
     ...
-def bitwise_right_shift(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_right_shift(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits moved down by `other` places; the sign stays."""
     ...
-def bitwise_xor(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def bitwise_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Bits that exactly one of two integers has."""
     ...
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -468,6 +468,7 @@ def count_nonzero(input: Tensor, dim: _int | None = None) -> Tensor:
 def count_nonzero(input: Tensor, dim: _Sequence[_int]) -> Tensor: ...
 @_overload
 def count_nonzero(input: Tensor, *dim: _int) -> Tensor: ...
+from tinygrad_ext import cuda as cuda
 def cummax(input: Tensor, dim: _int, *, out: tuple[Tensor, Tensor] | None = None) -> _cummax_result:
     """The largest element so far along dim, and its index: the last of equal ones; NaN stays."""
     ...
@@ -617,7 +618,7 @@ def fliplr(input: Tensor) -> Tensor:
 def flipud(input: Tensor) -> Tensor:
     """A copy with the rows in reverse order."""
     ...
-def float_power(input: Tensor | _Scalar, exponent: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Tensor, exponent: Tensor, *, out: Tensor | None = None) -> Tensor:
     """self to the power of exponent, computed in float64."""
     ...
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -674,6 +675,8 @@ def gt(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` for zeros."""
     ...
+def hookimpl(function: _Any = None, hookwrapper: _bool = False, optionalhook: _bool = False, tryfirst: _bool = False, trylast: _bool = False, specname: _Any = None, wrapper: _bool = False) -> _Any: ...
+from tinygrad_ext import hookspecs as hookspecs
 def hstack(tensors: _Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors side by side: along the second dimension, vectors along their only one."""
     ...
@@ -964,6 +967,7 @@ def ones(*size: _int, dtype: _dtype | _b.type | None = None, layout: _layout | N
 def ones_like(input: Tensor, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _memory_format | None = None) -> Tensor:
     """Tensor of the same shape, dtype, device and order in memory, whose elements are one."""
     ...
+from tinygrad_ext import ops as ops
 from tinygrad_ext import optim as optim
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All products of an element of one vector with an element of another, as a matrix."""
@@ -976,6 +980,7 @@ def permute(input: Tensor, dims: _Sequence[_int]) -> Tensor:
 @_overload
 def permute(input: Tensor, *dims: _int) -> Tensor: ...
 pi: _float
+from tinygrad_ext import plugins as plugins
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The n-th derivative of digamma."""
     ...
@@ -1053,7 +1058,7 @@ def relu(input: Tensor) -> Tensor:
 def relu_(input: Tensor) -> Tensor:
     """The larger of zero and each element."""
     ...
-def remainder(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def remainder(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Remainder of the quotient rounded down: it has the divisor's sign."""
     ...
 @_overload
@@ -1364,10 +1369,10 @@ def where(condition: Tensor, input: Tensor | _Scalar, other: Tensor | _Scalar, *
     ...
 @_overload
 def where(condition: Tensor) -> tuple[Tensor, ...]: ...
-def xlogy(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
+def xlogy(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """self * log(other), and 0 where self is 0 unless other is NaN."""
     ...
-def xlogy_(input: Tensor | _Scalar, other: Tensor | _Scalar) -> Tensor:
+def xlogy_(input: Tensor, other: Tensor) -> Tensor:
     """self * log(other), and 0 where self is 0 unless other is NaN."""
     ...
 def zero_(input: Tensor) -> Tensor:

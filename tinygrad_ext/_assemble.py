@@ -1,10 +1,10 @@
 """Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
 
 import importlib
+import importlib.util
 
-from tinygrad_ext import registry
-from tinygrad_ext.core import dtype as _dtype
-from tinygrad_ext.core import methods, node, tensor
+from tinygrad_ext import ops, registrar, registry
+from tinygrad_ext.core import methods, node, places, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
@@ -18,8 +18,10 @@ def publish(package, folder):
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
-    registry.register_all(RECORDS)
+    registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
+    for name in FAMILIES:
+        delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
     names = vars(package)
     for path, fn in registry.functions.items():
         if "." not in path:
@@ -39,7 +41,7 @@ def _fill_slots(folder):
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
-    node.set_package_folder(folder + "/")
+    places.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     graph_slots.fill()
     node.set_slot("backward", backward)
@@ -49,7 +51,6 @@ def _fill_slots(folder):
         "detach_",
         "backward",
         "retain_grad",
-        "as_subclass",
     ):
         setattr(Tensor, name, getattr(methods, name))
     from tinygrad_ext import copying, legacy, overrides, tensor_methods
@@ -60,14 +61,13 @@ def _fill_slots(folder):
     overrides.install()
 
 
-def unknown_name(name):
-    """Text for an attribute the package does not have."""
-    import difflib
+def unknown_name(name, known):
+    """The error for an attribute the package does not have; an installed plugin may declare one of that name."""
+    from tinygrad_ext.errors import no_attribute
 
-    known = [*registry.functions, *_dtype.by_name]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return (
-        f"module 'tinygrad_ext' has no attribute '{name}'.{hint} What differs from PyTorch stands in "
-        "docs/differences.md."
-    )
+    hint = ""
+    if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
+        from tinygrad_ext.plugins import unknown_attribute
+
+        hint = unknown_attribute(name)
+    return no_attribute("tinygrad_ext", name, known, hint)

@@ -1,4 +1,4 @@
-"""The name that `overrides` had in PyTorch's first notes: `from tinygrad_ext._overrides import ...`."""
+"""The name under which PyTorch's first notes import `overrides`; both names are one module."""
 
 import sys
 

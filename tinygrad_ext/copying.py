@@ -8,6 +8,7 @@ import copy
 
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
+from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
@@ -102,19 +103,6 @@ def init_parameter(self, data, requires_grad):
     self.requires_grad = bool(requires_grad)
 
 
-def _as_subclass(self, cls):
-    """The same tensor as an instance of cls, a subclass of Tensor; gradients flow through."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(f"as_subclass(): cls must be a subclass of Tensor, not {cls!r}")
-    return _core.as_class(self.view(self.shape) if self.requires_grad else self, cls)
-
-
-def _make_subclass(cls, data, require_grad=False):
-    """An instance of cls over data's memory, outside its graph."""
-    made = _core.as_class(data.detach(), cls)
-    return made.requires_grad_() if require_grad else made
-
-
 # ---- storage -------------------------------------------------------------------------------------------------------
 
 
@@ -163,8 +151,9 @@ def _set_(self, *args, **kwargs):
 
 
 METHODS = {
-    "as_subclass": _as_subclass,
-    "_make_subclass": staticmethod(_make_subclass),
+    "as_subclass": _subclass.as_subclass,
+    "_make_subclass": staticmethod(_subclass.make_subclass),
+    "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
     "untyped_storage": lambda self: UntypedStorage(_core.storage_of(self)),
     "is_shared": lambda self: False,
     "is_pinned": lambda self: False,

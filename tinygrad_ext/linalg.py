@@ -1,5 +1,6 @@
 """Functions of linear algebra, one for each record with where="linalg"."""
 
+from tinygrad_ext.errors import no_attribute
 from tinygrad_ext.registry import functions
 
 _PLACE = "linalg."
@@ -8,7 +9,7 @@ _PLACE = "linalg."
 def __getattr__(name):
     found = functions.get(_PLACE + name)
     if found is None:
-        raise AttributeError(f"module 'tinygrad_ext.linalg' has no attribute '{name}'; it has {', '.join(__dir__())}")
+        raise no_attribute(__name__, name, __dir__())
     return found
 
 

@@ -93,6 +93,7 @@ _METHODS = {
     "is_neg": lambda self: False,
     "get_device": lambda self: -1,
     "ndimension": Tensor.dim,
+    "nelement": Tensor.numel,
     "layout": property(lambda self: strided),
     "is_cpu": property(lambda self: self.device.type == "cpu"),
     "is_sparse": property(lambda self: False),

@@ -150,7 +150,7 @@ def optim_stub():
 def autograd_stub():
     """autograd/__init__.pyi"""
     head = ALL_IMPORTS + f"from tinygrad_ext.autograd.modes import {', '.join(f'{n} as {n}' for n in MODES)}\n"
-    head += "from tinygrad_ext.core.tensor import Tensor as Variable\n"
+    head += "\n" + _part("variable")
     return head + "\n" + _module_body(importlib.import_module("tinygrad_ext.autograd"), head)
 
 

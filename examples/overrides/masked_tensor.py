@@ -41,10 +41,10 @@ class MaskedTensor:
         name = getattr(func, "__name__", "").strip("_")
         if name in _REDUCTIONS:
             return _REDUCTIONS[name](*args, **kwargs)
-        if name in _SHAPING:
+        if _KINDS.get(name) == "shaping":
             masked, *rest = args
             return cls(func(masked.data, *rest, **kwargs), func(masked.mask, *rest, **kwargs))
-        if name in _BY_ELEMENT:
+        if _KINDS.get(name) == "by element":
             data = func(*[a.data if isinstance(a, cls) else a for a in args], **kwargs)
             return cls(data, cls._common_mask(args, data.shape))
         return NotImplemented
@@ -80,11 +80,15 @@ class MaskedTensor:
     __rmul__ = __mul__
 
 
-_BY_ELEMENT = set(
-    "add radd sub rsub mul rmul div truediv rtruediv pow neg abs exp log sqrt sin cos tanh sigmoid relu clamp maximum "
-    "minimum where".split()
-)
-_SHAPING = set("reshape view transpose permute flatten squeeze unsqueeze expand t flip clone detach".split())
+_KINDS = {
+    name: kind
+    for kind, names in {
+        "by element": "add radd sub rsub mul rmul div truediv rtruediv pow neg abs exp log sqrt sin cos tanh sigmoid "
+        "relu clamp maximum minimum where",
+        "shaping": "reshape view transpose permute flatten squeeze unsqueeze expand t flip clone detach",
+    }.items()
+    for name in names.split()
+}
 
 
 def _reduction(fn):

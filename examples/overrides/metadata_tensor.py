@@ -54,4 +54,7 @@ def _unwrap(value, found):
 def _wrap(result, cls, metadata):
     if isinstance(result, tg.Tensor):
         return cls(result, metadata)
-    return type(result)(_wrap(r, cls, metadata) for r in result) if type(result) in (list, tuple) else result
+    if type(result) in (list, tuple) or hasattr(result, "_fields"):  # max(dim=0) returns a named tuple
+        wrapped = [_wrap(r, cls, metadata) for r in result]
+        return type(result)(*wrapped) if hasattr(result, "_fields") else type(result)(wrapped)
+    return result

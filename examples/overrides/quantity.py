@@ -11,7 +11,8 @@ class Quantity:
     """A tensor and the exponents of its units.
 
     Arguments:
-        data: a tensor, a number, or what `as_tensor` takes. unit: a dict such as {"m": 1, "s": -2}; {} is a pure number.
+        data: a tensor, a number, or what `as_tensor` takes.
+        unit: a dict such as {"m": 1, "s": -2}; {} is a pure number.
 
     Raises UnitError where units do not fit, and TypeError for functions without a rule.
 
@@ -144,8 +145,8 @@ def _number(name, units, args):
 _RULES = {
     name: rule
     for rule, names in {
-        _first: "neg abs sum mean amax amin reshape view transpose permute flatten squeeze unsqueeze expand t clone detach "
-        "relu",
+        _first: "neg abs relu sum mean amax amin reshape view transpose permute flatten squeeze unsqueeze expand t "
+        "clone detach",
         _equal: "add radd sub rsub maximum minimum",
         _compared: "eq ne lt le gt ge isclose allclose equal",
         _listed: "cat stack",

@@ -1,14 +1,11 @@
 """autograd.Function: three styles, binding, refusals, memory."""
 
-import gc
 import threading
-import weakref
 
 import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, grad, gradcheck, gradgradcheck
-from tinygrad_ext.autograd.function import once_differentiable
 
 
 def point(*values):
@@ -88,10 +85,105 @@ def test_keywords_and_defaults_bind():
     x, w, b = point(2.0), point(3.0), point(4.0)
     assert Affine.apply(x, w=w, b=b).item() == 10.0
     assert grad(Affine.apply(x, b=b, w=w), b)[0].item() == 1.0
-    with pytest.raises(TypeError):
-        Affine.apply(x, w, b, b)
-    with pytest.raises(TypeError):
-        Affine.apply(x, weight=w)
+    assert grad(AffineLegacy()(w=w, x=x, b=b), w)[0].item() == 2.0
+    assert grad(AffineSeparate.apply(w=w, x=x, b=b), w)[0].item() == 2.0
+
+
+class Everything(Function):
+    """Every kind of parameter; the gradient of each argument is its weight."""
+
+    @staticmethod
+    def forward(ctx, a, /, b, *more, c, d=None, **rest):
+        ctx.inputs = [a, b, *more, c, *([] if d is None else [d]), *rest.values()]
+        return sum(weight * t for weight, t in zip((1, 2, 3, 4, 5, 6), ctx.inputs))
+
+    @staticmethod
+    def backward(ctx, g):
+        assert len(ctx.needs_input_grad) == 6
+        return tuple(g * weight if need else None for weight, need in zip((1, 2, 3, 4, 5, 6), ctx.needs_input_grad))
+
+
+class EverythingSeparate(Everything):
+    @staticmethod
+    def forward(a, /, b, *more, c, d=None, **rest):
+        return a + 2 * b + 3 * more[0] + 4 * c + 5 * d + 6 * rest["e"]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        assert len(inputs) == 6 and all(isinstance(t, tg.Tensor) for t in inputs)
+
+
+class EverythingLegacy(Function):
+    def forward(self, a, /, b, *more, c, d=None, **rest):
+        return a + 2 * b + 3 * more[0] + 4 * c + 5 * d + 6 * rest["e"]
+
+    def backward(self, g):
+        return {"a": g, "b": 2 * g, "more[0]": 3 * g, "c": 4 * g, "d": 5 * g, "e": 6 * g}
+
+
+@pytest.mark.parametrize(
+    "f", [Everything.apply, EverythingSeparate.apply, EverythingLegacy()], ids=["ctx", "setup", "legacy"]
+)
+def test_every_kind_of_parameter_binds(f):
+    """PyTorch refuses keyword-only parameters beside setup_context with a TypeError."""
+    a, b, c, d, e, more = (point(float(i)) for i in range(6))
+    y = f(a, b, more, d=d, c=c, e=e)
+    assert [g.item() for g in grad(y, (a, b, more, c, d, e))] == [1, 2, 3, 4, 5, 6]
+
+
+def test_only_a_keyword_requires_grad():
+    x, b = point(2.0).detach(), point(4.0)
+    for f in STYLES.values():
+        assert grad(f(x, x, b=b), b)[0].item() in (1.0, 2.0)
+
+
+def test_backward_may_leave_out_defaults_that_were_not_given():
+    """As in PyTorch, where a default is no argument of the call; a given one needs its gradient or None."""
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x, w, scale=2.0, b=None):
+            return x * w * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g
+
+    x = point(1.0)
+    assert grad(Two.apply(x, x), x)[0].item() == 2.0
+    with pytest.raises(RuntimeError, match=r"expected 4, got 2.*argument 'scale': missing"):
+        grad(Two.apply(x, x, 3.0), x)
+
+
+def test_a_forward_given_later_is_bound_anew():
+    class Late(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    x = point(2.0)
+    assert Late.apply(x).item() == 2.0
+    Late.forward = staticmethod(lambda ctx, x, scale=5: x * scale)
+    assert Late.apply(x, scale=3).item() == 6.0
+    assert grad(Late.apply(x), x)[0].item() == 1.0
+
+
+def test_decorated_and_untold_signatures_bind():
+    import functools
+
+    def loud(f):
+        return functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
+
+    class Loud(Function):
+        forward = staticmethod(loud(lambda ctx, x, *, scale=2: x * scale))
+        backward = staticmethod(loud(lambda ctx, g: {"x": g}))
+
+    assert grad(Loud.apply(point(1.0), scale=3), x := point(1.0), allow_unused=True)[0] is None
+    assert grad(Loud.apply(x, scale=3), x)[0].item() == 1.0
 
 
 def test_the_node_is_the_ctx():
@@ -140,119 +232,12 @@ def make(forward=None, backward=None):
     return type("Made", (Function,), body)
 
 
-@pytest.mark.parametrize(
-    "made, error, fragment",
-    [
-        (make(backward=lambda ctx, g: ()), RuntimeError, r"incorrect number of gradients \(expected 2, got 0\)"),
-        (make(backward=lambda ctx, g: (g, None, g)), RuntimeError, r"\(expected 2, got 3\)"),
-        (make(backward=lambda ctx, g: (g, g)), RuntimeError, "gradient different than None at position 2"),
-        (make(backward=lambda ctx, g: ([1.0], None)), RuntimeError, r"expected Variable or None \(got list\)"),
-        (
-            make(backward=lambda ctx, g: (tg.ones(7, dtype=tg.float64), None)),
-            RuntimeError,
-            "invalid gradient at index 0 - got .7. but expected shape compatible with .2.",
-        ),
-        (make(backward=lambda ctx, g: {"nobody": g}), RuntimeError, "no argument"),
-        (make(), NotImplementedError, "either the backward or vjp"),
-        (make(backward=lambda ctx, g: (g.mul_(2), None)), RuntimeError, "changed an incoming gradient in place"),
-        (make(backward=lambda ctx, g: ((g * (1 + 2j)), None)), RuntimeError, "complex gradient"),
-        (make(backward=lambda ctx, g: 1 / 0), ZeroDivisionError, "division"),
-    ],
-)
-def test_wrong_gradients_are_named(made, error, fragment):
-    x = point(1.0, 2.0)
-    with pytest.raises(error, match=fragment):
-        (made.apply(x) * 1).sum().backward()
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [2.0, 2.0]
-
-
-def test_extra_trailing_nones_and_broadcast_gradients_are_accepted():
-    x = point(1.0, 2.0)
-    made = make(backward=lambda ctx, g: (tg.ones(3, 2, dtype=tg.float32), None, None, None))
-    made.apply(x).sum().backward()
-    assert x.grad.tolist() == [3.0, 3.0] and x.grad.dtype == tg.float64
-
-
-@pytest.mark.parametrize(
-    "forward, error, fragment",
-    [
-        (
-            lambda ctx, x: ctx.save_for_backward([x]),
-            TypeError,
-            "can only save variables, but argument 0 is of type list",
-        ),
-        (lambda ctx, x: ctx.save_for_forward(3), AssertionError, "tensors"),
-        (lambda ctx, x: ctx.mark_dirty(3) or x, RuntimeError, "mark_dirty takes tensors"),
-        (lambda ctx, x: ctx.mark_dirty(x) or x * 2, RuntimeError, "marked as dirty but was not returned as output"),
-        (lambda ctx, x: ctx.set_materialize_grads(1), TypeError, r"expected \(bool\)"),
-        (lambda ctx, x: ctx.saved_tensors[0], IndexError, "range"),
-        (lambda ctx, x: [x * 1], TypeError, "inside a list"),
-        (lambda ctx, x: 1 / 0, ZeroDivisionError, "division"),
-    ],
-)
-def test_wrong_use_in_forward_is_refused(forward, error, fragment):
-    with pytest.raises(error, match=fragment):
-        make(forward, lambda ctx, g: g).apply(point(1.0) * 1)
-    assert tg.is_grad_enabled()
-
-
-def test_missing_forward():
-    class Nothing(Function):
-        pass
-
-    with pytest.raises(NotImplementedError, match="must implement the forward"):
-        Nothing.apply(point(1.0))
-
-
-def test_tensors_in_lists_would_lose_their_gradient():
-    """PyTorch gives no gradient here and says nothing."""
-    with pytest.raises(TypeError, match="gradient would be lost"):
-        make(lambda ctx, xs: xs[0] * 2).apply([point(1.0)])
-
-
-def test_setup_context_must_return_nothing():
-    """PyTorch ignores what setup_context returns."""
-
-    class Returns(AffineSeparate):
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            return 3
-
-    with pytest.raises(TypeError, match="setup_context returned int"):
-        Returns.apply(point(1.0), point(1.0))
-
-
-def test_backward_and_vjp_exclude_each_other():
-    made = make(backward=lambda ctx, g: g)
-    made.vjp = staticmethod(lambda ctx, g: g)
-    with pytest.raises(RuntimeError, match="both 'backward' and 'vjp'"):
-        made.apply(point(1.0)).sum().backward()
-
-
 def test_vjp_is_a_name_for_backward():
     made = make()
     made.vjp = staticmethod(lambda ctx, g: (g * 5, None))
     x = point(1.0)
     made.apply(x).sum().backward()
     assert x.grad.item() == 5.0
-
-
-def test_marked_dirty_returns_the_same_tensor():
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        return x.mul_(3)
-
-    made = make(forward, lambda ctx, g: g * 3)
-    x = point(2.0)
-    y = x * 1
-    version = y._version
-    z = made.apply(y)
-    assert z is y and y._version > version and y.grad_fn.name() == "MadeBackward"
-    y.sum().backward()
-    assert x.grad.item() == 3.0
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        made.apply(point(1.0))
 
 
 def test_a_returned_input_becomes_an_alias():
@@ -262,12 +247,6 @@ def test_a_returned_input_becomes_an_alias():
     assert y is not x and y.data_ptr() == x.data_ptr()
     y.sum().backward()
     assert x.grad.item() == 7.0
-
-
-def test_a_view_made_in_forward_refuses_inplace():
-    y = make(lambda ctx, x: x.view(-1), lambda ctx, g: g).apply(tg.ones(2, 2, requires_grad=True))
-    with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
-        y.add_(1)
 
 
 def test_non_differentiable_outputs_and_non_tensors_pass():
@@ -281,57 +260,6 @@ def test_non_differentiable_outputs_and_non_tensors_pass():
     y, copy, indices, text = made.apply(point(1.0))
     assert y.requires_grad and not copy.requires_grad and not indices.requires_grad and text == "text"
     y.sum().backward()
-
-
-def test_saved_tensors_are_checked_and_freed():
-    made = make(lambda ctx, x: (ctx.save_for_backward(x), x * x)[1], lambda ctx, g: 2 * g * ctx.saved_tensors[0])
-    x = point(1.0) * 1
-    y = made.apply(x)
-    x.add_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.sum().backward()
-    z = made.apply(point(3.0))
-    z.sum().backward()
-    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-        _ = z.grad_fn.saved_tensors
-    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-        z.sum().backward()
-
-
-def test_once_differentiable_refuses_the_second_derivative():
-    """PyTorch drops the term without a word when the derivative is taken with grad()."""
-
-    class Once(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x * x
-
-        @staticmethod
-        @once_differentiable
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 3 * x * x * g
-
-    x = point(2.0)
-    (first,) = grad(Once.apply(x).sum(), x, create_graph=True)
-    assert first.item() == 12.0
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        grad(first.sum(), x)
-
-
-def test_no_circles_through_ctx_attributes_and_saved_outputs():
-    """In PyTorch an output kept as an attribute of ctx is a circle that only the collector frees."""
-    made = make(lambda ctx, x: ctx.save_for_backward(y := x.exp()) or y, lambda ctx, g: g * ctx.saved_tensors[0])
-    gc.collect()
-    gc.disable()
-    try:
-        y = made.apply(point(1.0, 2.0))
-        alive = weakref.ref(y)
-        del y
-        assert alive() is None
-    finally:
-        gc.enable()
 
 
 def test_a_hundred_thousand_functions_in_a_chain():

@@ -122,3 +122,68 @@ def test_registration_is_refused_where_it_cannot_work():
         tg.ones(1, requires_grad=True).register_hook(3)
     with pytest.raises(RuntimeError, match="non-leaf"):
         (tg.ones(1, requires_grad=True) * 1).register_post_accumulate_grad_hook(print)
+
+
+def undefined(x):
+    """x behind a Function whose backward returns None."""
+
+    class Silent(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    return Silent.apply(x)
+
+
+def test_an_undefined_gradient_reaches_hooks_and_functions_as_none():
+    seen = []
+
+    class Double(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g)
+            return g, None
+
+    a = tg.ones(2, requires_grad=True)
+    for materialize, expected in ((False, None), (True, [0.0, 0.0])):
+        b = Double.apply(a * 3, materialize)
+        b.register_hook(seen.append)
+        undefined(b.exp()).sum().backward()
+        assert seen[0] is None and (seen[1] if expected is None else seen[1].tolist()) == expected
+        assert (a.grad if expected is None else a.grad.tolist()) == expected
+        seen.clear()
+    pieces = (a * 1).split(1)
+    pieces[0].register_hook(seen.append)
+    pieces[1].sum().backward()
+    assert seen == [None] and a.grad.tolist() == [0.0, 1.0]
+
+
+def test_nodes_behind_an_undefined_gradient_are_passed_over_and_freed():
+    a = tg.ones(3, requires_grad=True)
+    b = a.exp()
+    row, posts = (b * b)[1:], []
+    b.grad_fn.register_hook(lambda inputs, outputs: posts.append((inputs, outputs)))
+    undefined(row).sum().backward()
+    assert a.grad is None and posts == [((None,), (None,))]
+    base = a * 1
+    base[0].mul_(2)
+    undefined(base).sum().backward()
+    assert a.grad is None
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        undefined(row).sum().backward()
+
+
+def test_a_hook_may_not_turn_none_into_a_gradient():
+    b = tg.ones(2, requires_grad=True) * 2
+    b.register_hook(lambda g: tg.ones(2))
+    with pytest.raises(RuntimeError, match="can't replace a None gradient with a non-None value"):
+        undefined(b).sum().backward()

@@ -94,6 +94,11 @@ def test_of_two_notes_the_first_operands_counts(load):
     assert tg.add(a, b).metadata == {"unit": "m", "by": "a", "date": "today"}
 
 
+def test_metadata_survives_every_function(load):
+    report = tg.overrides.check(load("metadata_tensor").MetadataTensor)
+    assert report.of("raises") == report.of("falls back") == []
+
+
 # ---- LoggingMode ---------------------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,16 @@ def test_an_override_that_recurses_without_end_is_one_row():
     assert (row.status, row.detail.partition(":")[0]) == ("raises", "RecursionError")
 
 
+def test_an_override_that_ends_the_program_is_one_row():
+    class Leaving(tg.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise SystemExit(3)
+
+    (row,) = overrides.check(Leaving, functions=[tg.add]).rows
+    assert (row.status, row.detail) == ("raises", "SystemExit: 3")
+
+
 def test_only_classes_can_be_checked():
     with pytest.raises(TypeError, match="argument 'cls' must be a class, not int"):
         overrides.check(3)

@@ -186,6 +186,20 @@ def test_types_are_not_kept_alive_by_having_been_asked_about():
         assert gone() is None
 
 
+def test_a_class_that_cannot_be_hashed_has_no_handler():
+    class Meta(type):
+        def __eq__(cls, other):
+            return cls is other
+
+        __hash__ = None
+
+    class Odd(metaclass=Meta):
+        pass
+
+    with overrides.register(Theirs, answer), pytest.raises(TypeError, match="must be Tensor, not Odd"):
+        tg.neg(Odd())
+
+
 # ---- declared prefixes ---------------------------------------------------------------------------------------------
 
 

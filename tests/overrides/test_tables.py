@@ -3,11 +3,13 @@
 import inspect
 
 import pytest
+from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn, overrides, registry
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext import nn, overrides, registry, scope
+from tinygrad_ext.ops.record import Owner
 from tinygrad_ext.overrides import tables
+from tinygrad_ext.registrar import OpRegistrar
 
 NAMESPACES = [tg, nn.functional, tg.linalg, tg.Tensor]
 TABLE = overrides.get_overridable_functions()
@@ -37,7 +39,8 @@ def test_every_ignored_name_exists():
 def test_the_walk_leaves_no_function_of_a_record_out():
     walked = {f for functions in TABLE.values() for f in functions} | overrides.get_ignored_functions()
     public = {f for path, f in registry.functions.items() if not path.startswith(("_", "nn.functional._"))}
-    public |= {f for name, f in registry.methods.items() if not name.startswith("_") or name.endswith("__")}
+    names = [name for name in registry.methods if not name.startswith("_") or name.endswith("__")]
+    public |= {getattr(tg.Tensor, name) for name in names}
     assert public <= walked
 
 
@@ -123,20 +126,22 @@ def test_factories_are_ignored_because_they_take_no_tensor():
 
 
 def test_a_plugins_op_is_overridable_at_once():
-    from tinygrad_ext.ops.record import Record
-
-    record = Record(
-        "demo::thrice(Tensor self) -> Tensor", __file__, 1, "demo", {"compose": lambda self: self * 3, "doc": "Thrice."}
-    )
-    registry.register(record)
+    owned = scope.Scope(Owner("tgx-demo", "1.0"), ["tgxtables"])
+    OpRegistrar(owned)("tgxtables::thrice(Tensor self) -> Tensor", compose=lambda self: self * 3, doc="Thrice.")
     try:
-        setattr(tg, "thrice", registry.functions["thrice"])
-        table = overrides.get_overridable_functions()
-        assert registry.functions["thrice"] in table[tg]
-        assert registry.methods["thrice"] in table[tg.Tensor]
+        thrice = tg.ops.tgxtables.thrice
+        assert overrides.get_overridable_functions()[tg.ops.tgxtables] == [thrice]
+        assert overrides.resolve_name(thrice) == "tinygrad_ext.ops.tgxtables.thrice"
+        assert overrides.get_testing_overrides()[thrice](1) == -1
+        assert thrice(Recorder()) is thrice
     finally:
-        del tg.thrice, tg.Tensor.thrice
-        del registry.ops["demo::thrice"], registry.functions["thrice"], registry.methods["thrice"]
+        owned.undo()
+    assert thrice not in overrides.get_testing_overrides()
+
+
+class Recorder:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func
 
 
 @pytest.mark.parametrize(
@@ -149,7 +154,9 @@ def test_a_plugins_op_is_overridable_at_once():
         (lambda: tg.Tensor.shape.__get__, "tinygrad_ext.Tensor.shape.__get__"),
         (lambda: tg.Tensor.grad.__set__, "tinygrad_ext.Tensor.grad.__set__"),
         (lambda: tg.Tensor.__getitem__, "tinygrad_ext.Tensor.__getitem__"),
-        (lambda: tg.zeros, None),
+        (lambda: tg.zeros, "tinygrad_ext.zeros"),
+        (lambda: tg.save, "tinygrad_ext.save"),
+        (lambda: {1: 2}, None),
         (lambda: len, None),
         (lambda: 3, None),
     ],
@@ -180,6 +187,14 @@ def test_methods_and_properties_are_told_from_functions():
 def test_getters_that_do_not_wrap_are_those_of_base_and_grad():
     assert tg.Tensor.grad.__get__ in overrides.get_default_nowrap_functions()
     assert tg.Tensor.shape.__get__ not in overrides.get_default_nowrap_functions()
+
+
+def test_only_attributes_that_can_be_set_have_a_setter_in_the_table():
+    assert tg.Tensor.data.__set__ in TABLE[tg.Tensor]
+    assert tg.Tensor.requires_grad.__set__ in TABLE[tg.Tensor]
+    assert tg.Tensor.shape.__get__ in TABLE[tg.Tensor]
+    assert tg.Tensor.shape.__set__ not in TABLE[tg.Tensor]
+    assert tg.Tensor.T.__set__ not in TABLE[tg.Tensor]
 
 
 def test_the_first_notes_name_of_the_module_is_the_same_module():

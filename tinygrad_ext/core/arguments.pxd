@@ -9,4 +9,3 @@ cdef struct Bound:
 
 cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1
 cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method)
-cdef int brings_function(object o) except -1

@@ -19,6 +19,7 @@ from tinygrad_ext.core.dispatch cimport (
     A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NUMBER, F_OPTIONAL,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
+from tinygrad_ext.core.overrides cimport brings_function
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
 
@@ -32,42 +33,8 @@ cdef extern from "Python.h":
 cdef enum:
     F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
 
-cdef object _disabled = None        # overrides._disabled_torch_function_impl
-cdef object _handler_of = None      # overrides.foreign.handler_of, while something is registered
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections"}
-
-
-def set_disabled_implementation(fn):
-    """The `__torch_function__` that means: this subclass does not override."""
-    global _disabled
-    _disabled = fn
-
-
-def set_foreign_lookup(fn):
-    """fn(type) gives the handler that somebody registered for it, or None; no function when there are none."""
-    global _handler_of
-    _handler_of = fn
-
-
-cdef int brings_function(object o) except -1:
-    """1 when o's type defines `__torch_function__` and has not disabled it, or has a registered handler."""
-    cdef object found
-    t = type(o)
-    if t is Tensor or t in (int, float, str, bool, tuple, list, type(None)):
-        return 0
-    found = getattr(o, "__torch_function__", None)
-    # a tensor of PyTorch itself answers for PyTorch's functions; asked about ours it would call them again, forever
-    if found is None or (getattr(found, "__module__", None) or "").partition(".")[0] == "torch":
-        return _handler_of is not None and not isinstance(o, type) and _handler_of(t) is not None
-    if found is _disabled or isinstance(o, type):
-        return 0
-    return 0 if exact(o) else 1
-
-
-def brings_override(o):
-    """Whether o's type wants to be asked about calls."""
-    return brings_function(o) != 0
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------
@@ -278,7 +245,12 @@ cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwname
             if not s.flags & F_DEFAULT:
                 return False
             b.args[i] = s.default
-    return True
+    return not op.one_tensor or not (_is_plain(b.args[0]) and _is_plain(b.args[1]))
+
+
+cdef inline bint _is_plain(PyObject *p) except -1:
+    """Whether an operand is a number, not a tensor or something that overrides."""
+    return not isinstance(<object>p, Tensor) and not brings_function(<object>p)
 
 
 cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
@@ -398,6 +370,10 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                     return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
                                      f"{type(item).__name__} at pos {k}")
         return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {type(v).__name__}{_foreign(v)}")
+    if op.one_tensor:
+        return TypeError(f"{op.title}() received an invalid combination of arguments - got "
+                         f"({', '.join([_type_name(v) for v in positional])}), but expected one of them to be a Tensor: "
+                         f"{_signature_text(op, method)}")
     return TypeError(f"{op.title}(): arguments do not fit {_signature_text(op, method)}")
 
 
@@ -414,6 +390,14 @@ cdef str _foreign(object v):
     return ""
 
 
+cdef bint _takes(Op op, Py_ssize_t count):
+    """Whether a call of `count` arguments may mean this schema."""
+    cdef int i, needed = 0
+    for i in range(op.nargs):
+        needed += not op.args[i].flags & F_DEFAULT
+    return needed <= count <= op.nargs + op.has_out
+
+
 cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method):
     """The TypeError for arguments that no schema of a name accepts."""
     cdef Py_ssize_t i
@@ -423,8 +407,10 @@ cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *
     if kwnames != NULL:
         for i in range(PyTuple_GET_SIZE(kwnames)):
             keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>given[n + i]
-    if len(ops) == 1:
-        return _only_failure(<Op>ops[0], positional, keywords, method)
+    # as PyTorch: where only one schema takes so many arguments, its refusal says more than a list of all
+    meant = [o for o in ops if _takes(<Op>o, len(positional) + len(keywords))] if len(ops) > 1 else ops
+    if len(meant) == 1:
+        return _only_failure(<Op>meant[0], positional, keywords, method)
     op = ops[0]
     got = [_type_name(v) for v in positional[1 if method else 0:]] + [f"{k}={_type_name(v)}" for k, v in keywords.items()]
     hint = ""

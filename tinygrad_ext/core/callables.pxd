@@ -16,5 +16,8 @@ cdef class OpFunction:
 cdef class OpMethod(OpFunction):
     pass
 
+cdef class OpPacket(OpFunction):
+    pass
+
 cdef object binary(object method, object reflected, object a, object b)
 cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n)

@@ -11,12 +11,15 @@ cdef extern from "Python.h":
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.arguments cimport Bound, bind, brings_function, explain_failure
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from tinygrad_ext.core.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
+    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.tensor cimport Tensor, exact
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
+from tinygrad_ext.core.overrides cimport ModeStack, ask, brings_function, from_elsewhere, modes_on, overloaded
+from tinygrad_ext.core.overrides import Unhandled, own_types
+from tinygrad_ext.core.tensor cimport Tensor, exact
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
@@ -26,11 +29,10 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
 
-cdef object _type_override = None       # overrides.dispatch: asks __torch_function__ of the argument types
 SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
-cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path
+cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path, overload_of
 
 
 def set_readers(**functions):
@@ -38,77 +40,51 @@ def set_readers(**functions):
     _readers.update(functions)
 
 
-def set_type_override(fn):
-    """The function that asks the argument types: fn(func, args, kwargs)."""
-    global _type_override
-    _type_override = fn
-
-
 def set_handler(str slot, handler):
     """Fill one of this thread's slots (None empties it); returns the handler that was there."""
     cdef int k = SLOTS.index(slot)
     cdef tgx_state *st = state()
     old = <object>st.handler[k] if st.handler[k] != NULL else None
-    if handler is None:
-        st.flags &= ~(<uint32_t>1 << k)
-        st.handler[k] = NULL
-    else:
+    st.flags &= ~(<uint32_t>1 << k)
+    st.handler[k] = NULL
+    if handler is not None:
         Py_INCREF(handler)
         st.handler[k] = <PyObject *>handler
-        st.flags |= <uint32_t>1 << k
+        if type(handler) is not ModeStack or (<ModeStack>handler).modes:
+            st.flags |= <uint32_t>1 << k        # a stack without modes waits for the next one
     if old is not None:
         Py_XDECREF(<PyObject *>old)
     return old
 
 
-def subclass_dispatch(bint on):
-    """Switch the asking of `__torch_function__` for this thread; returns whether it was on."""
-    cdef tgx_state *st = state()
-    was = not st.flags & TGX_NO_SUBCLASS
-    if on:
-        st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
-    else:
-        st.flags |= TGX_NO_SUBCLASS
-    return was
-
-
-def has_torch_function(args):
-    """Whether a call with these arguments is somebody's to handle: a mode is active, or a type among them overrides."""
-    for item in args:
-        if has_torch_function_unary(item):
-            return True
-    return bool(state().flags & <uint32_t>1 << TGX_SLOT_OVERRIDE)
-
-
-def has_torch_function_unary(arg):
-    """has_torch_function((arg,))"""
-    cdef uint32_t flags = state().flags
-    return bool(flags & <uint32_t>1 << TGX_SLOT_OVERRIDE or (not flags & TGX_NO_SUBCLASS and brings_function(arg)))
-
-
-def has_torch_function_variadic(*args):
-    """has_torch_function(args)"""
-    return has_torch_function(args)
-
-
 # ---- one call ------------------------------------------------------------------------------------------------------
 
-cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint overloaded):
-    """Offer the call to the outermost active handler. Returns NotImplemented when none is active."""
+cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
+    """Offer the call to the outermost who may see it. Returns NotImplemented when there is nobody."""
     cdef tgx_state *st = state()
     cdef uint32_t flags = st.flags
+    cdef list found = []
     cdef int k
-    cdef Py_ssize_t i
-    if st.below or not (flags & TGX_SLOT_BITS or overloaded):
+    cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    if st.below:
         return NotImplemented
-    positional = tuple([<object>args[i] for i in range(n)])
+    if flags & TGX_SKIP_ONE:
+        return _unseen(f, args, n, kwnames)
+    brings = brings and not flags & TGX_NO_SUBCLASS
+    if not flags & TGX_SLOT_BITS and not brings:
+        return NotImplemented
+    positional = PyTuple_New(n)
+    for i in range(n):
+        Py_INCREF(<object>args[i])
+        PyTuple_SET_ITEM(positional, i, <object>args[i])
     keywords = {}
-    if kwnames != NULL:
-        for i in range(PyTuple_GET_SIZE(kwnames)):
-            keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
-    for k in range(TGX_NSLOTS):
-        if k == TGX_SLOT_OVERRIDE + 1 and overloaded and not flags & TGX_NO_SUBCLASS:
-            return _type_override(f, positional, keywords)
+    for i in range(nkw):
+        keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
+    if brings:
+        found = overloaded(args, n + nkw)
+    if found or modes_on(st):
+        return ask(f, None, found, positional, keywords)
+    for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
         if flags & (<uint32_t>1 << k):
             handler = <object>st.handler[k]
             st.flags = flags & ~(<uint32_t>1 << k)
@@ -117,6 +93,17 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
             finally:
                 st.flags |= flags & (<uint32_t>1 << k)
     return NotImplemented
+
+
+cdef object _unseen(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """Run an op whose call was seen already: nobody is asked, nor about anything inside."""
+    cdef tgx_state *st = state()
+    cdef uint32_t flags = st.flags & ~<uint32_t>TGX_SKIP_ONE
+    st.flags = (flags | TGX_NO_SUBCLASS) & ~(<uint32_t>1 << TGX_SLOT_OVERRIDE)
+    try:
+        return _vectorcall(<PyObject *>f, args, n, kwnames)
+    finally:
+        st.flags = flags
 
 
 cdef object _call_bound(OpFunction f, Op op, Bound *b):
@@ -139,7 +126,10 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             result = _through_slots(f, args, n, kwnames, True)
             if result is not NotImplemented:
                 return result
-    raise explain_failure(f.ops, args, n, kwnames, f.method)
+    error = explain_failure(f.ops, args, n, kwnames, f.method)
+    if _of_owner(f):
+        error.args = (f"{error.args[0]} [{f.ops[0].name}{_of_owner(f)}]",)
+    raise error
 
 
 cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
@@ -189,10 +179,18 @@ cdef object binary(object method, object reflected, object a, object b):
         return _vectorcall(<PyObject *>method, args, 2, NULL)
     try:
         return _vectorcall(<PyObject *>method, args, 2, NULL)
+    except Unhandled:
+        return NotImplemented
     except TypeError:
-        if isinstance(b, (Tensor, int, float, complex)) and isinstance(a, (Tensor, int, float, complex)) or brings_function(b):
+        other = b if isinstance(a, Tensor) else a
+        if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or _must_convert(other):
             raise
         return NotImplemented
+
+
+cdef bint _must_convert(object other) except -1:
+    """Another library's tensor that does not take part in operators with ours, so that our error is the one to see."""
+    return from_elsewhere(other) or hasattr(other, "__dlpack__") and not hasattr(other, "__array_ufunc__")
 
 
 # ---- the objects ---------------------------------------------------------------------------------------------------
@@ -227,7 +225,9 @@ cdef class OpFunction:
 
     def __repr__(self):
         if self.method:
-            return f"<method '{self.name}' of 'tinygrad_ext.Tensor' objects>"
+            return f"<method '{self.name}' of 'tinygrad_ext.Tensor' objects{_of_owner(self)}>"
+        if _of_owner(self):
+            return f"<function {getattr(self, '__module__')}.{getattr(self, '__qualname__')}{_of_owner(self)}>"
         return f"<built-in function {self.name}>"
 
     def __reduce__(self):
@@ -251,12 +251,26 @@ cdef class OpMethod(OpFunction):
         return Tensor
 
 
+cdef class OpPacket(OpFunction):
+    """`ops.aten.add`: all overloads of an op, each of them also an attribute."""
+
+    def __getattr__(self, name):
+        return _readers["overload_of"](self, name)
+
+
+cdef str _of_owner(OpFunction f):
+    """" (tgx-vision 1.0)" for what a plugin or a program brought."""
+    return "" if f.owner is None or f.owner.distribution == "tinygrad_ext" else f" ({f.owner})"
+
+
 def _install():
     cdef OpFunction probe = OpFunction.__new__(OpFunction)
     cdef Py_ssize_t offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
     tgx_enable_vectorcall(OpFunction, offset, False)
+    tgx_enable_vectorcall(OpPacket, offset, False)
     tgx_enable_vectorcall(OpMethod, offset, True)
     tgx_open_type(Tensor)
+    own_types(OpFunction, OpMethod)
 
 
 _install()

@@ -6,10 +6,10 @@ from cpython.buffer cimport (
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
-from tinygrad_ext.core.dispatch cimport as_int
+from tinygrad_ext.core.dispatch cimport as_int, state
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype as DType, dtype_of
 from tinygrad_ext.core.storage cimport borrow_storage
-from tinygrad_ext.core.tensor cimport READONLY, Tensor, blank, empty, finish, write_scalar
+from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.types cimport (
     TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8,
     tgx_scalar,
@@ -168,6 +168,13 @@ cdef Tensor scalar_tensor(object value, int dtype):
     return t
 
 
+cdef Tensor _from_outside(Tensor t):
+    """In a Function's forward nobody knows what another library computed its memory from."""
+    if state().in_forward:
+        t.bits |= DERIVED
+    return t
+
+
 cdef Tensor tensor_of(object data, int dtype, int device):
     """A fresh tensor holding a copy of `data`."""
     cdef int64_t shape[TGX_MAX_DIMS + 1]
@@ -180,7 +187,7 @@ cdef Tensor tensor_of(object data, int dtype, int device):
         if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
                                                                                                  (bytes, bytearray)):
             t = clone(from_buffer(data, True))
-            return t if dtype < 0 else cast(t, dtype)
+            return _from_outside(t if dtype < 0 else cast(t, dtype))
         if hasattr(data, "__array__") and not _is_sequence(data):
             return tensor_of(data.__array__(), dtype, device)
     rank = _shape_of(data, shape)
@@ -311,7 +318,7 @@ cdef Tensor from_buffer(object data, bint copy):
     t.data = <char *>owner.view.buf
     if readonly:
         t.bits |= READONLY
-    return t
+    return _from_outside(t)
 
 
 def from_numpy(array):

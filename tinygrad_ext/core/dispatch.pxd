@@ -13,13 +13,19 @@ cdef extern from "state.h" nogil:
         TGX_NSLOTS
         TGX_SLOT_BITS
         TGX_NO_SUBCLASS
+        TGX_NO_MODES
+        TGX_SKIP_ONE
     ctypedef struct tgx_state:
         uint32_t flags
         uint32_t below
         uint8_t no_grad
         uint8_t inference
         uint8_t anomaly
+        uint8_t in_forward
         PyObject *handler[5]
+        PyObject *task
+        PyObject *saved_hooks
+        PyObject *saved_refusal
 
 cdef enum:
     MAX_ARGS = 24
@@ -104,6 +110,7 @@ cdef class Op:
     cdef bint differentiable
     cdef bint is_view
     cdef bint has_out
+    cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor
     cdef int nrules
     cdef Rule[MAX_RULES] rules
     cdef int nsaved
@@ -117,6 +124,7 @@ cdef object call_op(Op op, PyObject **args)                              # autog
 cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
+cdef int mark_derived(Op op, PyObject **args, object result) except -1
 
 ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
 ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)

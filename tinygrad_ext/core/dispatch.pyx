@@ -9,7 +9,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.dtype cimport dtype_of
-from tinygrad_ext.core.tensor cimport DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of
+from tinygrad_ext.core.tensor cimport (
+    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of,
+)
 
 cdef extern from *:
     """
@@ -88,7 +90,8 @@ cdef class Op:
             Py_XDECREF(self.rules[i].fn)
 
     def __repr__(self):
-        return f"<op {self.name}>"
+        owner = self.record.owner
+        return f"<op {self.name}>" if owner.distribution == "tinygrad_ext" else f"<op {self.name} ({owner})>"
 
     @property
     def kernel_kind(self):
@@ -140,8 +143,10 @@ cdef class Op:
         self.python = fn
         self.kind = COMPOSITE if composite else PYTHON_KERNEL
 
-    def set_traits(self, *, bint is_view=False, bint has_out=False, shape_rule=None, node_type=None, returns=None):
+    def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
+                   returns=None):
         """What is true of the op whatever its kernel."""
+        self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
         self.knows_meta = is_view or shape_rule == "kernel"
@@ -188,6 +193,38 @@ cdef bint any_needs_grad(Op op, PyObject **args) noexcept:
     return False
 
 
+cdef bint _is_derived(object o) noexcept:
+    cdef Tensor t
+    if isinstance(o, Tensor):
+        t = <Tensor>o
+        return needs_grad(t) or t.bits & DERIVED or (t.base is not None and (<Tensor>t.base).bits & DERIVED)
+    if isinstance(o, (list, tuple)):
+        for item in o:
+            if _is_derived(item):
+                return True
+    return False
+
+
+cdef int mark_derived(Op op, PyObject **args, object result) except -1:
+    """Inside a Function's forward autograd sees nothing: note at least what depends on inputs that need gradients."""
+    cdef int i
+    if not op.differentiable:
+        return 0
+    for i in range(op.ntensors):
+        if _is_derived(<object>args[op.tensors[i]]):
+            return _mark(result)
+    return 0
+
+
+cdef int _mark(object result) except -1:
+    if isinstance(result, Tensor):
+        (<Tensor>result).bits |= DERIVED
+    elif isinstance(result, (tuple, list)):
+        for r in result:
+            _mark(r)
+    return 0
+
+
 cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
     return _record(op, args, out, inplace)
 
@@ -195,7 +232,11 @@ cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
 cdef object call_op(Op op, PyObject **args):
     """Autograd, then the kernel."""
     cdef object result
-    if op.kind == COMPOSITE or tgx_thread_state.no_grad or not any_needs_grad(op, args):
+    if tgx_thread_state.no_grad:
+        result = forward(op, args, NULL)
+        if tgx_thread_state.in_forward:
+            mark_derived(op, args, result)
+    elif op.kind == COMPOSITE or not any_needs_grad(op, args):
         result = forward(op, args, NULL)
     else:
         result = _record(op, args, NULL, False)

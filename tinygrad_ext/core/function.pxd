@@ -1,16 +1,39 @@
+from cpython.object cimport PyObject
 from tinygrad_ext.core.node cimport Node
+from tinygrad_ext.core.places cimport tgx_place
+from tinygrad_ext.core.plan cimport Plan
+from tinygrad_ext.core.tensor cimport Tensor
+
+cdef enum:
+    FEW_INPUTS = 8
+
+cdef enum InputFlag:
+    IS_TENSOR = 1
+    NEEDS_GRAD = 2
 
 cdef class FunctionNode(Node):
+    cdef Plan plan
     cdef tuple to_save                      # what save_for_backward was given, until the forward is over
-    cdef tuple for_forward                  # what save_for_forward was given
+    cdef readonly tuple saved_for_forward
     cdef tuple dirty
     cdef tuple non_differentiable
-    cdef readonly object needs_input_grad
-    cdef public bint materialize_grads
-    cdef bint has_inputs                    # which inputs were tensors is known in is_tensor
-    cdef list is_tensor
-    cdef list output_of                     # for each saved tensor: the output it is, or -1
-    cdef bint access_clears
+    cdef object needs_input_grad_           # the tuple, made when asked for
+    cdef bint materialize_grads
     cdef bint accessed
-    cdef object run_backward                # legacy style: bound backward of the per-call instance
-    cdef object names                       # names of the forward's arguments, for messages and dict returns
+    cdef bint over                          # the forward is over
+    cdef unsigned char *inputs              # InputFlag of each argument of forward
+    cdef int ninputs
+    cdef int nwanted                        # backward returns at least so many gradients; defaults may be left out
+    cdef tuple extra_names                  # names of the arguments that **kwargs took
+    cdef list output_of                     # for each saved tensor: the output it is, or one of Origin
+    cdef list tensor_names                  # attributes that hold tensors
+    cdef dict kept                          # attributes that cannot be plain: name -> (tensor, Origin or output, weakref)
+    cdef tgx_place save_place               # where save_for_backward was called
+    cdef unsigned char[FEW_INPUTS] few_inputs
+
+    cdef int set_inputs(self, int n) except -1
+    cdef int keep_saved(self) except -1
+    cdef int keep_attributes(self) except -1
+    cdef int _origin(self, Tensor t) noexcept
+    cdef Tensor _apart(self, Tensor t, int origin)
+    cdef int _keep(self, name, Tensor t, int origin) except -1

@@ -1,30 +1,61 @@
 # cython: language_level=3
-"""The hot path of autograd.Function: one node for each call, which is also the ctx.
+"""FunctionNode: the ctx of an autograd.Function, which is also the node of its backward.
 
-`run` binds nothing and knows no style: autograd/function.py hands it the forward to call, the flat tuple of
-arguments, and the node. Edges are taken before the forward runs, because the forward may write to its inputs.
+It must not own its own outputs, or out -> node -> out would be a circle: an output that is saved or kept as an
+attribute is held as a detached alias and gets its history back when it is read. A tensor made inside forward that
+depends on the inputs has a derivative which nobody wrote down: it is read as the output of a DelayedError.
 """
+cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.node cimport (
-    Node, check_inplace, gradient_edge, here, next_seq, note_mutation, rebase, reserve, set_meta, slot, watch, zeros_for,
-)
-from tinygrad_ext.core.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of,
-)
+from libc.stdlib cimport free, malloc
+from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
+from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.node cimport Node, reserve, zeros_for
+from tinygrad_ext.core.places cimport here, place_text
+from tinygrad_ext.core.saved cimport raw, save, unpack
+from tinygrad_ext.core.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16, uint32_t
 
+import weakref
+
 cdef extern from "Python.h":
-    object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
+    int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) except -1
+
+cdef enum Origin:               # of a saved tensor that is no output
+    ELSEWHERE = -1              # an input, or made of nothing that needs a gradient
+    INTERMEDIATE = -2           # made inside forward from an input that needs a gradient
+
+cdef object _no_backward = None         # backward and vjp of a Function that was given none
 
 
+def set_no_backward(rule):
+    """Tell what stands in autograd.Function for backward and vjp."""
+    global _no_backward
+    _no_backward = rule
+
+
+@cython.trashcan(True)
 cdef class FunctionNode(Node):
     """ctx of a Function's forward, and the node of its backward."""
 
     def __cinit__(self):
         self.materialize_grads = True
-        self.needs_input_grad = ()
+        self.inputs = self.few_inputs
+
+    def __dealloc__(self):
+        if self.inputs != self.few_inputs:
+            free(self.inputs)
+        Py_XDECREF(self.save_place.code)
+
+    cdef int set_inputs(self, int n) except -1:
+        cdef int i
+        if n > FEW_INPUTS:
+            self.inputs = <unsigned char *>malloc(n)
+        for i in range(n):
+            self.inputs[i] = 0
+        self.ninputs = n
+        return 0
 
     # ---- what forward and setup_context call
 
@@ -33,25 +64,32 @@ cdef class FunctionNode(Node):
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}. "
-                                "Keep other values as attributes of ctx.")
+                                "Keep other values as attributes of ctx, and pass a list as save_for_backward(*tensors).")
+        self._check_in_forward("save_for_backward")
         self.to_save = tensors
+        Py_XDECREF(self.save_place.code)
+        self.save_place = here()
 
     def save_for_forward(self, *tensors):
         """Keep tensors for jvp."""
         for t in tensors:
             assert t is None or isinstance(t, Tensor), (
                 "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
-        self.for_forward = tensors
+        self._check_in_forward("save_for_forward")
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
         """Name the inputs that forward wrote to; they must be returned."""
+        self._check_in_forward("mark_dirty")
         self.dirty = tensors
 
     def mark_non_differentiable(self, *tensors):
         """Name the outputs that carry no gradient."""
+        self._check_in_forward("mark_non_differentiable")
         self.non_differentiable = tensors
 
     def mark_shared_storage(self, *pairs):
+        """Do nothing: shared memory is always tracked."""
         import warnings
         warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls "
                       "to `set_()` are not tracked", FutureWarning, stacklevel=2)
@@ -62,22 +100,32 @@ cdef class FunctionNode(Node):
             raise TypeError(f"set_materialize_grads(): expected (bool), got ({type(value).__name__})")
         self.materialize_grads = value
 
+    def _check_in_forward(self, what):
+        if self.over:
+            raise RuntimeError(f"{self.name()}: {what} was called after the forward was over, where it has no effect. Call it in "
+                               "forward or setup_context.")
+
+    @property
+    def needs_input_grad(self):
+        """For each argument of forward, whether it needs a gradient."""
+        cdef int i
+        if self.needs_input_grad_ is None:
+            self.needs_input_grad_ = tuple([(self.inputs[i] & NEEDS_GRAD) != 0 for i in range(self.ninputs)])
+        return self.needs_input_grad_
+
+    # ---- saved tensors
+
     @property
     def saved_tensors(self):
         """What save_for_backward was given."""
         cdef int i
-        if self.released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                f"been freed): {self.name()} let go of its saved tensors in the first backward. Specify retain_graph=True in "
-                "the first call if you need to backward twice or to read saved tensors after calling backward.")
-        if self.access_clears:
-            if self.accessed:
-                raise RuntimeError(f"{self.name()}: saved tensors can only be accessed once when "
-                                   "clear_saved_tensors_on_access is set")
-            self.accessed = True
+        cdef bint once = self.plan is not None and self.plan.function.clear_saved_tensors_on_access
+        self._check_alive(" (or directly access saved tensors after they have already been freed)")
+        if once and self.accessed:
+            raise RuntimeError(f"{self.name()}: saved tensors can only be accessed once when clear_saved_tensors_on_access is set")
         result = tuple([self._unpacked(i) for i in range(self.nsaved)])
-        if self.access_clears:
+        if once and self.nsaved:
+            self.accessed = True
             for i in range(self.nsaved):
                 Py_XDECREF(self.saved[i])
                 self.saved[i] = NULL
@@ -85,272 +133,275 @@ cdef class FunctionNode(Node):
 
     @property
     def saved_variables(self):
+        """The old name of saved_tensors."""
         import warnings
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
     def maybe_clear_saved_tensors(self):
         """Let go of the saved tensors now, where the class asked for that."""
-        if self.access_clears:
+        if self.plan is not None and self.plan.function.clear_saved_tensors_on_access:
             self.release()
 
+    def _check_alive(self, also=""):
+        if self.released:
+            raise RuntimeError(f"Trying to backward through the graph a second time{also}: {self.name()} let go of its saved "
+                               "tensors in the first backward. Specify retain_graph=True in the first call if you need to "
+                               "backward twice or to read saved tensors after calling backward.")
+
     def _unpacked(self, int i):
-        cdef Tensor t, fresh
-        if self.saved[i] == NULL:
-            return None
-        t = <Tensor><object>self.saved[i]
-        if version_of(t) != self.versions[i]:
-            raise self._changed(t, self.versions[i])
-        if self.output_of[i] >= 0:
-            fresh = alias(t)
-            fresh.node, fresh.output_nr = self, self.output_of[i]
-            return fresh
+        t = unpack(self, i, ELSEWHERE, False)
+        return None if t is None else self._with_history(<Tensor>t, self.output_of[i], f"saved tensor number {i}", True)
+
+    @property
+    def _raw_saved_tensors(self):
+        """The saved tensors as handles, on which pack and unpack hooks can be registered."""
+        return tuple([raw(self, i, self.output_of[i]) for i in range(self.nsaved)])
+
+    def _with_history(self, Tensor t, int origin, what, bint saved):
+        """A kept tensor as its reader should see it: an output with its history, an intermediate with a refusal."""
+        cdef Tensor fresh
+        if origin == ELSEWHERE or (origin == INTERMEDIATE and state().no_grad):
+            return t
+        fresh = alias(t)
+        if origin >= 0:
+            fresh.node, fresh.output_nr = self, origin
+        else:
+            fresh.node = self._refusal(what, saved)
+        return fresh
+
+    def _refusal(self, what, bint saved):
+        """The node of an intermediate: its derivative was not written down."""
+        cdef DelayedError n
+        where = ""
+        if saved and self.save_place.code != NULL:
+            where = f" at {place_text(self.save_place)}"
+        n = delayed_error(self, f"{self.name()}: {what} was made inside forward from an input that needs a gradient, and is "
+                          f"neither an input nor an output, so the second derivative through it is not known. It was kept{where}. "
+                          "Return it from forward as a further output, or compute it anew in backward from the saved inputs; "
+                          "if it is a constant, keep a detach() of it; if nobody needs the second derivative, mark backward with "
+                          "@once_differentiable.", [], 1)
+        return n
+
+    cdef int keep_saved(self) except -1:
+        """Move what save_for_backward was given into the node."""
+        cdef int i, n, nedges = self.nedges, noutputs = self.noutputs
+        cdef Tensor t
+        if self.to_save is None:
+            return 0
+        n = len(self.to_save)
+        self.nedges = self.noutputs = 0         # reserve() must not touch them
+        reserve(self, 0, 0, n)
+        self.nedges, self.noutputs = nedges, noutputs
+        self.output_of = [ELSEWHERE] * n
+        for i in range(n):
+            if self.to_save[i] is None:
+                continue
+            t = <Tensor>self.to_save[i]
+            self.output_of[i] = self._origin(t)
+            save(self, i, t if self.output_of[i] >= 0 else self._apart(t, ELSEWHERE), self.output_of[i])
+        return 0
+
+    # ---- attributes that hold tensors
+
+    cdef int _origin(self, Tensor t) noexcept:
+        """Which output t is, or where it comes from."""
+        if t.node is not None:
+            return t.output_nr if t.node is self else ELSEWHERE
+        if t.bits & DERIVED and t.tid >= TGX_F16 and not needs_grad(t):
+            return INTERMEDIATE
+        return ELSEWHERE
+
+    cdef Tensor _apart(self, Tensor t, int origin):
+        """t itself, or an alias where t would hold this node."""
+        if origin >= 0 or (t.base is not None and (<Tensor>t.base).node is self):
+            return alias(t)
         return t
 
+    def __setattr__(self, name, value):
+        if self.kept is not None:
+            self.kept.pop(name, None)
+        if isinstance(value, Tensor):
+            if self.over:
+                if (<Tensor>value).node is self:
+                    self._keep(name, value, (<Tensor>value).output_nr)
+                    return
+            elif self.tensor_names is None:
+                self.tensor_names = [name]
+            else:
+                self.tensor_names.append(name)
+        PyObject_GenericSetAttr(<PyObject *>self, <PyObject *>name, <PyObject *>value)
+
+    def __delattr__(self, name):
+        if self.kept is not None and name in self.kept:
+            del self.kept[name]
+        else:
+            PyObject_GenericSetAttr(<PyObject *>self, <PyObject *>name, NULL)
+
+    def __getattr__(self, name):
+        if self.kept is None or name not in self.kept:
+            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        t, origin, reference = self.kept[name]
+        itself = reference() if reference is not None else None
+        return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
+
+    def attributes(self):
+        """What hangs on ctx besides the saved tensors."""
+        return [*self.__dict__.values(), *[t for t, _, _ in (self.kept or {}).values()]]
+
+    cdef int _keep(self, name, Tensor t, int origin) except -1:
+        if self.kept is None:
+            self.kept = {}
+        self.kept[name] = (self._apart(t, origin), origin, weakref.ref(t) if origin >= 0 else None)
+        return 0
+
+    cdef int keep_attributes(self) except -1:
+        """After the forward: take care of the attributes that are outputs or intermediates."""
+        cdef Tensor t
+        if self.tensor_names is None:
+            return 0
+        attributes = self.__dict__
+        for name in self.tensor_names:
+            value = attributes.get(name)
+            if not isinstance(value, Tensor):
+                continue
+            t = <Tensor>value
+            origin = self._origin(t)
+            if origin != ELSEWHERE:
+                del attributes[name]
+                self._keep(name, t, origin)
+            else:
+                attributes[name] = self._apart(t, origin)
+        self.tensor_names = None
+        return 0
+
     def name(self):
+        """Name as PyTorch shows it: MyCubeBackward."""
         return type(self).__name__
 
     # ---- backward
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef int i
-        cdef list given = []
-        if self.released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                f"been freed): {self.name()}. Specify retain_graph=True in the first call if you need to backward twice.")
-        for i in range(self.noutputs):
-            if grads[i] != NULL:
-                given.append(<object>grads[i])
-            elif self.materialize_grads and self.metas[i].rank >= 0:
-                given.append(zeros_for(self, i))
-            else:
-                given.append(None)
-        versions = [version_of(<Tensor>g) if isinstance(g, Tensor) else 0 for g in given]
-        got = self.run_backward(self, *given) if self.run_backward is not None else type(self)._backward(self, *given)
-        for g, version in zip(given, versions):
-            if isinstance(g, Tensor) and version_of(<Tensor>g) != version:
-                raise RuntimeError(f"{self.name()}: backward changed an incoming gradient in place. Others may hold the same "
-                                   "tensor: work on grad.clone().")
-        got = self._as_row(got)
+        self._check_alive()
+        got = _row(self, _call_backward(self, grads))
         for i in range(self.nedges):
             g = got[i]
             if g is None:
                 continue
             if not isinstance(g, Tensor):
                 raise RuntimeError(f"function {self.name()}: expected Variable or None (got {type(g).__name__}) as gradient of "
-                                   f"{self._arg(i)}")
+                                   f"{_argument(self, i)}")
             if needed[i]:
                 Py_INCREF(g)
                 results[i] = <PyObject *>g
         return 0
 
-    def _arg(self, int i):
-        return f"argument '{self.names[i]}'" if self.names is not None and i < len(self.names) else f"argument {i}"
 
-    def _as_row(self, got):
-        """The gradients as one for each forward argument; RuntimeError when they do not fit."""
-        cdef int i, n = self.nedges
-        if isinstance(got, dict):
-            unknown = [k for k in got if self.names is None or k not in self.names]
-            if unknown:
-                raise RuntimeError(f"function {self.name()} returned a gradient for '{unknown[0]}', which is no argument of its "
-                                   f"forward ({', '.join(self.names or ())})")
-            got = tuple([got.get(k) for k in self.names])
-        elif not isinstance(got, tuple):
-            got = (got,)
-        while len(got) > n and got[len(got) - 1] is None:
-            got = got[:len(got) - 1]
-        if len(got) != n:
-            told = ", ".join([f"{self._arg(i)}: "
-                              f"{'a gradient' if i < len(got) and got[i] is not None else 'none' if i < len(got) else 'missing'}"
-                              for i in range(max(n, len(got)))])
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(got)}). "
-                               f"One for each argument of forward, None where there is none: {told}")
-        for i in range(n):
-            if got[i] is not None and not self.is_tensor[i]:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   f"corresponding forward input was not a Variable ({self._arg(i)})")
+cdef object _call_backward(FunctionNode ctx, PyObject **grads):
+    """Run the user's backward; RuntimeError when it wrote to a gradient that others may hold."""
+    cdef uint32_t version
+    cdef object g, got
+    cdef object rule = _backward_of(ctx.plan.function)
+    if ctx.plan.function.boxed_grads_call:
+        return rule(ctx, _box(ctx, grads))
+    if ctx.noutputs == 1 and grads[0] != NULL:
+        g = <object>grads[0]
+        version = version_of(<Tensor>g)
+        got = rule(ctx, g)
+        if version_of(<Tensor>g) != version:
+            raise _changed_gradient(ctx)
         return got
-
-    def _changed(self, Tensor t, uint32_t expected):
-        return _version_error(self, t, expected)
+    return _call_with_many(ctx, rule, grads)
 
 
-cdef object _version_error(Node n, Tensor t, uint32_t expected):
-    from tinygrad_ext.core.node import version_error
-    return version_error(n, t, expected)
+cdef object _call_with_many(FunctionNode ctx, object rule, PyObject **grads):
+    cdef int i
+    cdef list given = [_gradient(ctx, i, grads) for i in range(ctx.noutputs)]
+    cdef list versions = [version_of(<Tensor>g) if isinstance(g, Tensor) else 0 for g in given]
+    got = rule(ctx, *given)
+    for i in range(ctx.noutputs):
+        # zeros made here belong to backward alone
+        if grads[i] != NULL and version_of(<Tensor>given[i]) != <uint32_t>versions[i]:
+            raise _changed_gradient(ctx)
+    return got
 
 
-# ---- forward -------------------------------------------------------------------------------------------------------
+cdef list _box(FunctionNode ctx, PyObject **grads):
+    """The gradients in a list that alone holds them, so that backward can let go of each."""
+    cdef int i
+    cdef list box = [_gradient(ctx, i, grads) for i in range(ctx.noutputs)]
+    if ctx.hooks is None or ctx.hooks.post is None:
+        for i in range(ctx.noutputs):
+            Py_XDECREF(grads[i])
+            grads[i] = NULL
+    return box
 
-def run(FunctionNode ctx, tuple args, forward, tuple forward_args, dict keywords, setup, names):
-    """Run a forward under a node.
 
-    args: the flat arguments (edges are made for these); forward is called with forward_args and keywords;
-    setup: None, or setup_context. Returns what the caller of apply gets.
-    """
-    cdef tgx_state *st = state()
-    cdef unsigned char was_no_grad = st.no_grad
-    cdef bint record = False
-    cdef int i, n = len(args)
-    cdef object output
-    reserve(ctx, n, 1, 0)
-    ctx.is_tensor = [False] * n
-    ctx.names = names
-    needs = []
+cdef object _gradient(FunctionNode ctx, int i, PyObject **grads):
+    if grads[i] != NULL:
+        return <object>grads[i]
+    return zeros_for(ctx, i) if ctx.materialize_grads and ctx.metas[i].rank >= 0 else None
+
+
+cdef object _changed_gradient(FunctionNode ctx):
+    return RuntimeError(f"{ctx.name()}: backward changed an incoming gradient in place. Others may hold the same tensor: work "
+                        "on grad.clone().")
+
+
+cdef str _argument(FunctionNode ctx, int i):
+    return f"argument '{_names(ctx)[i]}'" if i < ctx.ninputs else f"argument {i}"
+
+
+cdef tuple _names(FunctionNode ctx):
+    return ctx.plan.names_of(ctx.ninputs, ctx.extra_names or ())
+
+
+cdef tuple _row(FunctionNode ctx, object got):
+    """The gradients as one for each forward argument; RuntimeError when they do not fit."""
+    cdef Py_ssize_t i, n = ctx.ninputs, count
+    if isinstance(got, dict):
+        got = _by_name(ctx, got)
+    elif not isinstance(got, tuple):
+        got = (got,)
+    count = len(got)
+    while count > n and got[count - 1] is None:
+        count -= 1
+    if count > n or count < ctx.nwanted:
+        raise _wrong_count(ctx, got[:count])
+    if count != len(got):
+        got = got[:count]
+    if count < n:
+        got += (None,) * (n - count)
     for i in range(n):
-        a = args[i]
-        if isinstance(a, Tensor):
-            ctx.is_tensor[i] = True
-            needs.append(needs_grad(<Tensor>a))
-            if needs[i] and not was_no_grad:
-                record = True
-                gradient_edge(<Tensor>a, &ctx.edges[i])
-        else:
-            needs.append(False)
-    ctx.needs_input_grad = tuple(needs)
-    st.no_grad = 1
-    try:
-        output = forward(*forward_args, **keywords)
-        if setup is not None:
-            got = setup(ctx, args, output)
-            if got is not None:
-                raise TypeError(f"{ctx.name()}: setup_context returned {type(got).__name__}; it keeps things on ctx and returns "
-                                "None")
-    finally:
-        st.no_grad = was_no_grad
-    outputs = output if isinstance(output, tuple) else (output,)
-    wrapped = _wrap_outputs(ctx, args, outputs, record)
-    if record:
-        ctx.place = here()
-        if st.anomaly:
-            ctx.trace = slot("stack")()
-        ctx.seq = next_seq()
-        _keep_saved(ctx, wrapped)
-    ctx.to_save = ctx.dirty = ctx.non_differentiable = None
-    return wrapped if isinstance(output, tuple) else wrapped[0]
+        if got[i] is not None and not ctx.inputs[i] & IS_TENSOR:
+            raise RuntimeError(f"function {ctx.name()} returned a gradient different than None at position {i + 1}, but the "
+                               f"corresponding forward input was not a Variable ({_argument(ctx, i)})")
+    return got
 
 
-cdef tuple _wrap_outputs(FunctionNode ctx, tuple args, tuple outputs, bint record):
-    """Give the outputs their history."""
-    cdef int i, n = len(outputs)
-    cdef Tensor t
-    cdef list wrapped = []
-    cdef set inputs = {id(a) for a in args if isinstance(a, Tensor)}
-    cdef set dirty = _ids(ctx, ctx.dirty, "mark_dirty")
-    cdef set plain = _ids(ctx, ctx.non_differentiable, "mark_non_differentiable")
-    _check_dirty(ctx, dirty, inputs, outputs)
-    _reserve_outputs(ctx, n)
-    for i in range(n):
-        o = outputs[i]
-        if not isinstance(o, Tensor):
-            ctx.metas[i].rank = -1
-            if record and isinstance(o, (list, tuple)) and any([isinstance(x, Tensor) for x in o]):
-                raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would "
-                                "be lost. Return them as one flat tuple.")
-            wrapped.append(o)
-            continue
-        t = <Tensor>o
-        set_meta(ctx, i, t)
-        differentiable = record and t.tid >= TGX_F16 and id(o) not in plain
-        if id(o) in dirty:
-            bump(t)
-            note_mutation(t)
-            if differentiable:
-                if t.bits & DIFF_VIEW and n > 1:
-                    raise RuntimeError(f"{ctx.name()}: a Function whose input is a view that it modifies in place cannot return more "
-                                       "than one Tensor")
-                check_inplace(t)
-                rebase(t, ctx)
-                t.output_nr = i
-        elif id(o) in inputs:
-            t = alias(t)
-            if differentiable:
-                t.node, t.output_nr = ctx, i
-        elif differentiable:
-            if t.bits & DIFF_VIEW and t.base is not None:
-                _forbid_inplace(t, ctx, n)
-            t.node, t.output_nr = ctx, i
-            t.bits &= ~REQUIRES_GRAD
-        elif id(o) in plain:
-            t.bits &= ~REQUIRES_GRAD
-        wrapped.append(t)
-    return tuple(wrapped)
+cdef tuple _by_name(FunctionNode ctx, dict got):
+    names = _names(ctx)
+    for name in got:
+        if name not in names:
+            raise RuntimeError(f"function {ctx.name()} returned a gradient for '{name}', which is no argument of its forward "
+                               f"({', '.join(names)})")
+    return tuple([got.get(name) for name in names])
 
 
-cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:
-    """A view made inside forward: its base knows nothing of this node, so a later in-place write must be refused."""
-    if t.extra is None:
-        t.extra = {}
-    t.extra["made_by"] = (ctx.name(), n)
-    t.bits &= ~DIFF_VIEW
-    return 0
+cdef object _wrong_count(FunctionNode ctx, tuple got):
+    rows = [f"{_argument(ctx, i)}: {'missing' if i >= len(got) else 'none' if got[i] is None else 'a gradient'}"
+            for i in range(max(ctx.ninputs, len(got)))]
+    return RuntimeError(f"function {ctx.name()} returned an incorrect number of gradients (expected {ctx.ninputs}, got "
+                        f"{len(got)}). One for each argument of forward, None where there is none: {', '.join(rows)}")
 
 
-cdef set _ids(FunctionNode ctx, tuple tensors, str what):
-    if tensors is None:
-        return set()
-    for i, t in enumerate(tensors):
-        if not isinstance(t, Tensor):
-            raise RuntimeError(f"{ctx.name()}: {what} takes tensors, but argument {i} is {type(t).__name__}")
-    return {id(t) for t in tensors}
-
-
-cdef int _check_dirty(FunctionNode ctx, set dirty, set inputs, tuple outputs) except -1:
-    if not dirty:
-        return 0
-    returned = {id(o) for o in outputs}
-    for t in ctx.dirty:
-        if id(t) not in inputs:
-            import warnings
-            warnings.warn(f"{ctx.name()}: a tensor marked as dirty is not an input of forward, so the mark does nothing",
-                          UserWarning, stacklevel=3)
-        elif id(t) not in returned:
-            raise RuntimeError(f"{ctx.name()}: an input has been marked as dirty but was not returned as output. Please return "
-                               "every input that forward modifies in place.")
-    return 0
-
-
-cdef int _reserve_outputs(FunctionNode ctx, int n) except -1:
-    cdef int nedges = ctx.nedges
-    ctx.nedges = ctx.nsaved = 0
-    reserve(ctx, 0, n, 0)
-    ctx.nedges = nedges
-    return 0
-
-
-cdef int _keep_saved(FunctionNode ctx, tuple outputs) except -1:
-    """Move what save_for_backward was given into the node, outputs as detached aliases."""
-    cdef int i, n, nedges = ctx.nedges, noutputs = ctx.noutputs
-    cdef Tensor t
-    if ctx.to_save is None:
-        ctx.output_of = []
-        return 0
-    n = len(ctx.to_save)
-    ctx.nedges = ctx.noutputs = 0
-    reserve(ctx, 0, 0, n)
-    ctx.nedges, ctx.noutputs = nedges, noutputs
-    ctx.output_of = [-1] * n
-    for i in range(n):
-        if ctx.to_save[i] is None:
-            continue
-        t = <Tensor>ctx.to_save[i]
-        if t.bits & INFERENCE:
-            raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
-                               "tensor and use it in autograd.")
-        if t.node is ctx:
-            ctx.output_of[i] = t.output_nr
-            t = alias(t)
-        Py_INCREF(t)
-        ctx.saved[i] = <PyObject *>t
-        ctx.versions[i] = version_of(t)
-        watch(t)
-    return 0
-
-
-def prepare(FunctionNode ctx, bint access_clears, run_backward):
-    """Settings of the class on a fresh ctx."""
-    ctx.access_clears = access_clears
-    ctx.run_backward = run_backward
-    return ctx
+cdef object _backward_of(object function):
+    """The user's backward, under either of its two names."""
+    backward, vjp = function.backward, function.vjp
+    if vjp is _no_backward or backward is vjp:
+        return backward
+    if backward is not _no_backward:
+        raise RuntimeError(f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {function.__name__} "
+                           "should have one of them. They mean the same.")
+    return vjp

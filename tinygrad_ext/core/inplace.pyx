@@ -6,17 +6,20 @@ counter and mutation ring are kept here and nowhere else.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
-from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, record_op, state
-from tinygrad_ext.core.node cimport note_mutation
+from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, mark_derived, record_op, state
+from tinygrad_ext.core.node cimport slot
+from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (
-    INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,
+    DERIVED, INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,
 )
 
 
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
+    if out.storage is not None and out.storage.watched & GUARDED:
+        slot("before_write")(<size_t><PyObject *>out.storage)
     if op.kind == POINTWISE:
         forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:
@@ -35,10 +38,19 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
             prepare_out(out, result.sizes, result.rank, result.tid)
         _check_target(op, out)
         copy_into(out, result)
-    if not (op.is_view and inplace):
-        bump(out)
-        note_mutation(out)
+    bump(out)
+    note_mutation(out)
+    if state().in_forward:
+        _mark_written(op, args, out)
     return out
+
+
+cdef int _mark_written(Op op, PyObject **args, Tensor out) except -1:
+    """Inside a Function's forward: what out now depends on, the tensor it is a view of depends on too."""
+    mark_derived(op, args, out)
+    if out.bits & DERIVED and out.base is not None:
+        (<Tensor>out.base).bits |= DERIVED
+    return 0
 
 
 cdef int _check_target(Op op, Tensor out) except -1:

@@ -12,8 +12,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
 from tinygrad_ext.core.storage cimport Storage, borrow_storage
+from tinygrad_ext.core.subclass cimport bare
 from tinygrad_ext.core.tensor cimport (
-    READONLY, REQUIRES_GRAD, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
+    READONLY, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
     needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
@@ -234,18 +235,6 @@ def storage_of(Tensor t not None):
     return t.storage
 
 
-cdef Tensor bare(cls):
-    """An instance of Tensor or a subclass, before anything of the subclass ran. Parameter adds no fields."""
-    return _made_by((<CType *>Tensor).tp_new, cls)
-
-
-cdef object _made_by(newfunc new, cls):
-    cdef PyObject *fresh = new(<PyTypeObject *>cls, <PyObject *>(), NULL)
-    made = <object>fresh
-    Py_DECREF(made)
-    return made
-
-
 def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor):
     """A leaf over a storage (on meta when that is None). RuntimeError when the window does not lie inside it."""
     cdef Tensor t = bare(cls)
@@ -282,19 +271,6 @@ cdef int64_t _reach(Tensor t, int64_t offset) except -1:
     """One past the last element that t's window touches, counted from the start of its storage."""
     last = offset + sum([(t.sizes[i] - 1) * t.strides[i] for i in range(t.rank)]) + 1 if t.count else offset
     return last if last < 0x7fffffffffffffff else 0x7fffffffffffffff
-
-
-def as_class(Tensor t not None, cls):
-    """The same tensor as an instance of a subclass: memory, version and place in the graph are t's."""
-    cdef Tensor out
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(f"expected a subclass of Tensor, not {cls!r}")
-    out = bare(cls)
-    set_geometry(out, t)
-    out.node, out.output_nr = t.node, t.output_nr
-    out.base, out.view_version = t.base, t.view_version
-    out.bits = t.bits & ~REQUIRES_GRAD
-    return out
 
 
 def is_readonly(Tensor t not None):

@@ -2,8 +2,12 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot, slot
-from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
+from tinygrad_ext.core.history cimport grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, slot
+from tinygrad_ext.core.places cimport note_mutation
+from tinygrad_ext.core.tensor cimport (
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
+)
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
 
@@ -75,21 +79,6 @@ def retain_grad(Tensor self):
     self.bits |= RETAINS_GRAD
 
 
-def as_subclass(Tensor self, cls):
-    """The same tensor as an instance of a subclass: memory, graph and version are shared."""
-    cdef Tensor t
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise RuntimeError(f"cls must be a type that inherits from Tensor, got {cls!r}")
-    t = cls.__new__(cls)
-    set_geometry(t, self)
-    t.bits |= self.bits & (REQUIRES_GRAD | DIFF_VIEW)
-    t.node, t.output_nr, t.base, t.view_version = self.node, self.output_nr, self.base, self.view_version
-    if self.node is None and self.bits & REQUIRES_GRAD:
-        # a leaf's gradients belong to the leaf: the new tensor is one step behind it
-        return as_subclass(slot("restride")(self, self.shape, self.stride(), self.storage_offset()), cls)
-    return t
-
-
 def detach_(Tensor self):
     """Cut this tensor from its graph: it becomes a leaf that needs no gradient."""
     if self.bits & DIFF_VIEW:
@@ -97,6 +86,14 @@ def detach_(Tensor self):
     self.node = None
     self.bits &= ~REQUIRES_GRAD
     return self
+
+
+def increment(Tensor self):
+    """Count a write to self that the engine did not see."""
+    if self.bits & INFERENCE:
+        raise RuntimeError("Inference tensors do not track version counter: increment_version() of one means nothing.")
+    bump(self)
+    note_mutation(self)
 
 
 def set_geometry_from(Tensor self, Tensor other):

@@ -47,6 +47,9 @@ cdef extern from *:
         PyMappingMethods *tp_as_mapping
         richcmpfunc tp_richcompare
 
+cdef extern from "inherit_slots.h":
+    int tgx_inherit_slots(object base, object cls) except -1
+
 cdef list _forward = [None] * 32
 cdef list _reflected = [None] * 32
 cdef list _inplace = [None] * 32
@@ -55,8 +58,8 @@ ROOTS = ["add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", 
 COMMUTES = ("add", "mul", "and", "or", "xor")
 
 
-def bind(root, method, inplace):
-    """Let an operator call a method; the reflected form comes with `bind_reflected`."""
+def bind(root, method, inplace, reflected):
+    """Let an operator call a method, and `reflected` from its right side where it commutes; else see `bind_reflected`."""
     if root in ("getitem", "setitem"):
         return _bind_subscript(root, method)
     k = ROOTS.index(root)
@@ -66,7 +69,7 @@ def bind(root, method, inplace):
     _inplace[k] = inplace
     setattr_type(f"__{root}__", method)
     if root in COMMUTES:
-        bind_reflected(root, method)
+        bind_reflected(root, reflected)
     if inplace is not None and root not in ("neg", "abs", "invert", "pos", "lt", "le", "eq", "ne", "gt", "ge"):
         setattr_type(f"__i{root}__", inplace)
 
@@ -194,3 +197,9 @@ cdef _install(CType *t):
 
 _install(<CType *>Tensor)
 _install(<CType *>Parameter)
+
+
+def inherit(cls, **kwargs):
+    """`Tensor.__init_subclass__`: the subclass keeps these slots for the operators that it does not define."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    tgx_inherit_slots(Tensor, cls)

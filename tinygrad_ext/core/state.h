@@ -10,6 +10,8 @@ enum {
 enum {
     TGX_SLOT_BITS = (1 << TGX_NSLOTS) - 1,
     TGX_NO_SUBCLASS = 1 << 8,    /* DisableTorchFunctionSubclass */
+    TGX_NO_MODES = 1 << 9,       /* DisableTorchFunction: the override slot is off too */
+    TGX_SKIP_ONE = 1 << 10,      /* redispatch_function: the next call is not asked about */
 };
 
 typedef struct {
@@ -18,6 +20,10 @@ typedef struct {
     uint8_t no_grad;
     uint8_t inference;
     uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
+    uint8_t in_forward;          /* inside the forward of a Function that is recorded: results are marked DERIVED */
     PyObject *handler[TGX_NSLOTS];
+    PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
+    PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
+    PyObject *saved_refusal;     /* why hooks are refused, or NULL */
 } tgx_state;
 #endif

@@ -13,6 +13,7 @@ cdef enum TensorBits:
     INFERENCE = 16
     DETACHED_VIEW = 32      # view made in no_grad: in-place on it under grad mode is refused when base needs grad
     READONLY = 64
+    DERIVED = 128           # made inside the forward of a Function from what needs gradients, unseen by autograd
 
 cdef class VersionCounter:
     cdef uint32_t value

@@ -384,16 +384,16 @@ class Tensor:
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs."""
         ...
-    def bitwise_and(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_and(self, other: Tensor) -> Tensor:
         """Bits that both integers have."""
         ...
-    def bitwise_and_(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_and_(self, other: Tensor) -> Tensor:
         """Bits that both integers have."""
         ...
-    def bitwise_left_shift(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_left_shift(self, other: Tensor) -> Tensor:
         """Bits moved up by `other` places; those moved out are lost."""
         ...
-    def bitwise_left_shift_(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_left_shift_(self, other: Tensor) -> Tensor:
         """Bits moved up by `other` places; those moved out are lost."""
         ...
     def bitwise_not(self) -> Tensor:
@@ -402,22 +402,22 @@ class Tensor:
     def bitwise_not_(self) -> Tensor:
         """All bits turned over; for bool the opposite."""
         ...
-    def bitwise_or(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_or(self, other: Tensor) -> Tensor:
         """Bits that at least one of two integers has."""
         ...
-    def bitwise_or_(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_or_(self, other: Tensor) -> Tensor:
         """Bits that at least one of two integers has."""
         ...
-    def bitwise_right_shift(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_right_shift(self, other: Tensor) -> Tensor:
         """Bits moved down by `other` places; the sign stays."""
         ...
-    def bitwise_right_shift_(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_right_shift_(self, other: Tensor) -> Tensor:
         """Bits moved down by `other` places; the sign stays."""
         ...
-    def bitwise_xor(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_xor(self, other: Tensor) -> Tensor:
         """Bits that exactly one of two integers has."""
         ...
-    def bitwise_xor_(self, other: Tensor | _Scalar) -> Tensor:
+    def bitwise_xor_(self, other: Tensor) -> Tensor:
         """Bits that exactly one of two integers has."""
         ...
     def bmm(self, mat2: Tensor) -> Tensor:
@@ -707,10 +707,10 @@ class Tensor:
     def float(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as float32."""
         ...
-    def float_power(self, exponent: Tensor | _Scalar) -> Tensor:
+    def float_power(self, exponent: Tensor) -> Tensor:
         """self to the power of exponent, computed in float64."""
         ...
-    def float_power_(self, exponent: Tensor | _Scalar) -> Tensor:
+    def float_power_(self, exponent: Tensor) -> Tensor:
         """self to the power of exponent, computed in float64."""
         ...
     def floor(self) -> Tensor:
@@ -1187,10 +1187,10 @@ class Tensor:
     def relu_(self) -> Tensor:
         """The larger of zero and each element."""
         ...
-    def remainder(self, other: Tensor | _Scalar) -> Tensor:
+    def remainder(self, other: Tensor) -> Tensor:
         """Remainder of the quotient rounded down: it has the divisor's sign."""
         ...
-    def remainder_(self, other: Tensor | _Scalar) -> Tensor:
+    def remainder_(self, other: Tensor) -> Tensor:
         """Remainder of the quotient rounded down: it has the divisor's sign."""
         ...
     @_overload
@@ -1530,10 +1530,10 @@ class Tensor:
     def where(self, condition: Tensor, other: Tensor | _Scalar) -> Tensor:
         """self where condition is true, other elsewhere."""
         ...
-    def xlogy(self, other: Tensor | _Scalar) -> Tensor:
+    def xlogy(self, other: Tensor) -> Tensor:
         """self * log(other), and 0 where self is 0 unless other is NaN."""
         ...
-    def xlogy_(self, other: Tensor | _Scalar) -> Tensor:
+    def xlogy_(self, other: Tensor) -> Tensor:
         """self * log(other), and 0 where self is 0 unless other is NaN."""
         ...
     def zero_(self) -> Tensor:

@@ -99,10 +99,6 @@ cdef class Tensor:
         """Number of elements."""
         return self.count
 
-    def nelement(self):
-        """Number of elements."""
-        return self.count
-
     def element_size(self):
         """Bytes of one element."""
         return ITEMSIZE[self.tid]

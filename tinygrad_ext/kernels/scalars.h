@@ -1,26 +1,9 @@
-/* Functions that expressions of the op records call and that are no elementary functions: integer powers, Python's
- * division of floats, pieces of activations, polygamma. `vm_NAME_f32` and `vm_NAME_f64` as in vecmath.h. */
+/* Functions that expressions of the op records call and that are made of elementary ones: pieces of activations,
+ * polygamma. `vm_NAME_f32` and `vm_NAME_f64` as in vecmath.h. Only loops that call one include this, so that a change
+ * here or in vecmath.h compiles nothing else again. */
 #ifndef TGX_SCALARS_H
 #define TGX_SCALARS_H
 #include "vecmath.h"
-
-/* Integer division. Zero fails; -1 is taken apart because INT_MIN / -1 traps. */
-#define NEGATE(x) ((int64_t)(0 - (uint64_t)(x)))
-#define FLOOR_DIV(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? NEGATE(x) : (x) / (y) - (((x) % (y) != 0) && (((x) < 0) != ((y) < 0)))))
-#define TRUNC_DIV(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? NEGATE(x) : (x) / (y)))
-#define FLOOR_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y) + ((((x) % (y)) != 0 && (((x) % (y)) < 0) != ((y) < 0)) ? (y) : 0)))
-#define TRUNC_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y)))
-
-/* base^exponent modulo 2^64; a negative exponent gives the integer part, 0 unless base is 1 or -1. */
-static inline int64_t vm_ipow(int64_t base, int64_t exponent) {
-    uint64_t result = 1, b = (uint64_t)base;
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
-    for (; exponent > 0; exponent >>= 1, b *= b)
-        if (exponent & 1) result *= b;
-    return (int64_t)result;
-}
-
-static __attribute__((const, noinline, unused)) double vm_ten_to(int64_t n) { return pow(10.0, (double)n); }
 
 /* Hurwitz zeta for s >= 2 and a > 0: terms up to a >= 12, then Euler and Maclaurin's formula. */
 static double vm_hurwitz_above(double s, double a) {
@@ -56,19 +39,6 @@ static inline float vm_polygamma_f32(int64_t n, float x) { return (float)vm_poly
 
 /* The rest once for each precision: T the type, B its suffix, F that of C's functions. */
 #define SCALARS(T, B, F) \
-    /* Python's a // b: exact where the remainder is, so that a == (a // b) * b + a % b. */ \
-    static inline T vm_floor_div_##B(T a, T b) { \
-        if (b == 0) return a / b; \
-        T rest = fmod##F(a, b), q = (a - rest) / b; \
-        if (rest != 0 && (b < 0) != (rest < 0)) q -= 1; \
-        if (q == 0) return copysign##F(0, a / b); \
-        T down = floor##F(q); \
-        return q - down > (T)0.5 ? down + 1 : down; \
-    } \
-    static inline T vm_floor_mod_##B(T a, T b) { \
-        T rest = fmod##F(a, b); \
-        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest; \
-    } \
     VM_INLINE T vm_softplus_##B(T x) { \
         T size = __builtin_fabs##F(x); \
         return (x > 0 ? x : 0) + vm_log1p_##B(vm_exp_##B(-size)); \
@@ -92,7 +62,4 @@ SCALARS(float, f32, f)
 SCALARS(double, f64, )
 #undef SCALARS
 
-/* The plain complex product. C's own one turns some NaN results back into infinities, which PyTorch does not. */
-#define TIMES(x, y) __builtin_complex(__real__(x) * __real__(y) - __imag__(x) * __imag__(y), \
-                                      __real__(x) * __imag__(y) + __imag__(x) * __real__(y))
 #endif

@@ -121,11 +121,14 @@ cdef object k_gather(PyObject **a):
     """gather(self, dim, index, sparse_grad)."""
     cdef Tensor given = <Tensor><object>a[0], self = _at_least_1d(given), out, o
     cdef int dim = wrap_dim_c(as_int(a[1]), given.rank), i, code
-    cdef Tensor index = _checked_index(<Tensor><object>a[2], given.rank, "gather", "input")
+    cdef Tensor index = <Tensor><object>a[2]
     cdef int64_t[TGX_MAX_DIMS] strides
     cdef tgx_scalar[2] aux
     cdef tgx_iter it
     cdef tgx_loop loop = tgx_gather_loop(ITEMSIZE[self.tid])
+    if index.count == 0:
+        return empty(index.sizes, index.rank, self.tid)     # of any dtype and rank, as PyTorch takes it
+    index = _checked_index(index, given.rank, "gather", "input")
     _check_sizes(self, index, dim, "gather")
     out = empty(index.sizes, (<Tensor><object>a[2]).rank, self.tid)
     o = _at_least_1d(out)
@@ -264,6 +267,8 @@ cdef object k_gather_backward(PyObject **a):
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1), dim = wrap_dim_c(as_int(a[2]), ndim)
     out = empty(shape, ndim, grad.tid)
     zero(out)
+    if grad.count == 0:
+        return out
     scatter_into(_at_least_1d(out), dim, _checked_index(<Tensor><object>a[3], ndim, "gather", "input"),
                  _at_least_1d(grad),
                  TGX_SCATTER_ADD, "gather")

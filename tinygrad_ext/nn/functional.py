@@ -4,6 +4,7 @@ The names come from the op records: everything a record puts under ``nn.function
 the package that PyTorch lists here too.
 """
 
+from ..errors import refuse_unknown
 from ..registry import functions
 
 _PLACE = "nn.functional."
@@ -25,9 +26,4 @@ globals().update(_gather())
 __all__ = sorted(_gather())
 
 
-def __getattr__(name):
-    import difflib
-
-    near = difflib.get_close_matches(name, __all__, 1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise AttributeError(f"module 'tinygrad_ext.nn.functional' has no attribute '{name}'.{hint}")
+__getattr__ = refuse_unknown(__name__)

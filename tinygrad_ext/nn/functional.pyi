@@ -112,7 +112,7 @@ def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     ...
 def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+    """Dropout of whole channels of (N, C, H, W)."""
     ...
 def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""

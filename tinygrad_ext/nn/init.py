@@ -8,6 +8,8 @@ import math
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.overridable import overridable as _overridable
+from tinygrad_ext.errors import refuse_unknown
 
 _LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(f"conv_transpose{n}d" for n in (1, 2, 3))
 # 3/4 is the empirical gain for selu from its fixed point analysis; the others are 1/rms of the slope.
@@ -37,18 +39,21 @@ def calculate_gain(nonlinearity, param=None):
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@_overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill from the uniform distribution on [a, b)."""
     with tg.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill from the normal distribution."""
     with tg.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@_overridable
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill from the normal distribution restricted to [a, b], by drawing anew what falls outside."""
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -90,22 +95,26 @@ def _draw_thinned_uniform(like, mean, std, a, b, generator):
     return drawn
 
 
+@_overridable
 def constant_(tensor, val):
     """Fill with ``val``."""
     with tg.no_grad():
         return tensor.fill_(val)
 
 
+@_overridable
 def ones_(tensor):
     """Fill with one."""
     return constant_(tensor, 1.0)
 
 
+@_overridable
 def zeros_(tensor):
     """Fill with zero."""
     return constant_(tensor, 0.0)
 
 
+@_overridable
 def eye_(tensor):
     """Fill a matrix with the identity."""
     if tensor.dim() != 2:
@@ -114,6 +123,7 @@ def eye_(tensor):
         return tensor.copy_(tg.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
+@_overridable
 def dirac_(tensor, groups=1):
     """Fill a convolution's weight so that it passes its input on, as many channels as there are."""
     if tensor.dim() not in (3, 4, 5):
@@ -150,12 +160,14 @@ def _calculate_correct_fan(tensor, mode):
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
 
 
+@_overridable
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Fill uniformly so that the variance is ``2 * gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
     edge = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -edge, edge, generator)
 
 
+@_overridable
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """Fill normally with the variance ``2 * gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
@@ -165,6 +177,7 @@ def _xavier_std(tensor, gain):
     return gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
 
 
+@_overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill uniformly with standard deviation ``gain / sqrt(fan)`` (He et al., 2015).
 
@@ -180,6 +193,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -edge, edge, generator)
 
 
+@_overridable
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill normally with standard deviation ``gain / sqrt(fan)``; arguments as `kaiming_uniform_`."""
     if 0 in tensor.shape:
@@ -193,6 +207,7 @@ def _nothing_to_fill(tensor):
     return tensor
 
 
+@_overridable
 def uniform_within_fan_in_(tensor, weight):
     """Fill uniformly in ±1/sqrt(fan_in of ``weight``), as the layers start their bias."""
     fan_in, _ = _calculate_fan_in_and_fan_out(weight)
@@ -201,6 +216,7 @@ def uniform_within_fan_in_(tensor, weight):
     return tensor
 
 
+@_overridable
 def orthogonal_(tensor, gain=1, generator=None):
     """Fill with ``gain`` times a matrix of orthonormal rows or columns (Saxe et al., 2013).
 
@@ -227,6 +243,7 @@ def orthogonal_(tensor, gain=1, generator=None):
         return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
 
 
+@_overridable
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """Fill a matrix normally, then zero the share ``sparsity`` of each column (Martens, 2010)."""
     if tensor.dim() != 2:
@@ -238,3 +255,6 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         for column in range(columns):
             tensor[tg.randperm(rows)[:zeros], column] = 0
     return tensor
+
+
+__getattr__ = refuse_unknown(__name__)

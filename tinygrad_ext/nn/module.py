@@ -9,11 +9,11 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 
 from ..core.tensor import Tensor
 from .convert import Converting
-from .hooks import CALL_TABLES, Hooking, _global_live
+from .hooks import CALL_TABLES, MARK_TABLES, Hooking, _global_live
 from .parameter import Buffer, Parameter
 from .registration import call_registration_hooks
 from .registry import HookTable, Registry
-from .state import Saving
+from .state import STATE_TABLES, Saving
 from .walk import Walking
 
 try:
@@ -25,7 +25,24 @@ except ImportError:  # the package was not built with it; the same behaviour, 0.
 
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
+_PERSISTENCE = "_non_persistent_buffers_set"
 _MANAGED = frozenset((*REGISTRIES, *CALL_TABLES))
+
+
+class _Late:
+    """A table that ``Module.__init__`` makes, in a module that never called it: made when first asked for.
+
+    An instance that has the table finds it in its ``__dict__`` and does not come here.
+    """
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, module, cls=None):
+        if module is None:
+            return self
+        module._make_missing_tables()
+        return module.__dict__[self._name]
 
 
 class Module(Walking, Converting, Saving, Hooking):
@@ -33,6 +50,7 @@ class Module(Walking, Converting, Saving, Hooking):
 
     A subclass calls ``super().__init__()``, assigns parameters and child modules as
     attributes, and defines ``forward``; the module is then called like a function.
+    (Code from before 2018 leaves ``super().__init__()`` out; that works too.)
 
         >>> import tinygrad_ext as tg
         >>> class Twice(tg.nn.Module):
@@ -46,23 +64,43 @@ class Module(Walking, Converting, Saving, Hooking):
         [2.0, 2.0]
     """
 
-    training: bool
+    training: bool = True
     call_super_init = False
     dump_patches = False
     _version = 1
+    _tables_came_first = False
+    _live_hooks = frozenset()
+    _is_full_backward_hook = None
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
             self._refuse_arguments(args, kwargs)
+        if not self.__dict__.pop("_tables_came_first", False):
+            self._forget_parts()
+            self._make_tables()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _forget_parts(self):
+        """A second ``__init__`` starts afresh."""
+        if "_modules" in self.__dict__:
+            for name in REGISTRIES:
+                self.__dict__[name].clear()
+
+    def _make_tables(self):
         attributes = _own_dict(self)
         attributes["training"] = True
         for name in REGISTRIES:
             attributes[name] = Registry(self)
-        attributes["_non_persistent_buffers_set"] = set()
+        attributes[_PERSISTENCE] = set()
         self._init_hooks()
         self._init_state_hooks()
-        if self.call_super_init:
-            super().__init__(*args, **kwargs)
+
+    def _make_missing_tables(self):
+        """Do what ``__init__`` does, keeping what is there; an ``__init__`` that still comes must not empty it."""
+        there = dict(self.__dict__)
+        self._make_tables()
+        self.__dict__.update(there, _tables_came_first=True)
 
     def _refuse_arguments(self, args, kwargs):
         name = type(self).__name__
@@ -155,9 +193,7 @@ class Module(Walking, Converting, Saving, Hooking):
 
     def _check_free(self, kind, name, registry):
         """Refuse a name that cannot be an attribute or hides an existing one."""
-        entries = self.__dict__.get(registry)
-        if entries is None:
-            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        entries = getattr(self, registry)
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
@@ -180,15 +216,12 @@ class Module(Walking, Converting, Saving, Hooking):
     def __setattr__(self, name, value):
         attributes = self.__dict__
         if isinstance(value, Parameter):
-            self._need_init("parameters")
             self._make_room(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self._need_init("module")
             self._make_room(name, "_modules")
             self._modules[name] = call_registration_hooks("module", self, name, value)
         elif isinstance(value, Buffer) and not self._is_part(name):
-            self._need_init("buffer")
             self._make_room(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in attributes:
@@ -223,18 +256,11 @@ class Module(Walking, Converting, Saving, Hooking):
         if value is not None:
             raise TypeError(f"cannot assign '{_type_name(value)}' as {kind} '{name}' ({expected})")
 
-    def _need_init(self, what):
-        if "_modules" not in self.__dict__:
-            raise AttributeError(
-                f"cannot assign {what} before Module.__init__() call; "
-                f"start {type(self).__name__}.__init__ with super().__init__()"
-            )
-
     def _make_room(self, name, registry):
         """Take ``name`` away from whatever else has it, as plain assignment does."""
-        attributes = self.__dict__
-        if name in attributes[registry]:
+        if name in getattr(self, registry):
             return
+        attributes = self.__dict__
         for other in REGISTRIES:
             if other != registry and name in attributes[other]:
                 del attributes[other][name]
@@ -267,7 +293,7 @@ class Module(Walking, Converting, Saving, Hooking):
         attributes = _own_dict(self)
         attributes.update(state)
         # A shallow copy arrives with the original's dicts; those must follow this instance instead.
-        for name in REGISTRIES:
+        for name in attributes.keys() & set(REGISTRIES):
             entries = attributes[name]
             if not (isinstance(entries, Registry) and entries.belongs_to(self)):
                 attributes[name] = Registry(self, entries)
@@ -288,6 +314,10 @@ class Module(Walking, Converting, Saving, Hooking):
             names.update(self.__dict__.get(registry, ()))
         # "0", "1", ... of a Sequential cannot be typed after a dot.
         return sorted(name for name in names if not name[:1].isdigit())
+
+
+for _name in (*REGISTRIES, _PERSISTENCE, *CALL_TABLES, *MARK_TABLES, *STATE_TABLES):
+    setattr(Module, _name, _Late(_name))
 
 
 def _own_dict(module):

@@ -154,8 +154,15 @@ op(
 
 def _prelu(self, weight):
     count = weight.numel()
-    if count > 1 and (self.dim() == 0 or self.shape[1 if self.dim() > 1 else 0] != count):
-        found = 1 if self.dim() == 0 else self.shape[1 if self.dim() > 1 else 0]
+    if weight.dim() > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}. It holds one "
+            "slope, or one for each channel."
+        )
+    if self.dim() == 0 and count > 1:
+        raise RuntimeError("Not allow zero-dim input tensor. prelu with several slopes needs a dimension of channels.")
+    if count > 1 and self.shape[1 if self.dim() > 1 else 0] != count:
+        found = self.shape[1 if self.dim() > 1 else 0]
         raise RuntimeError(
             "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
             f"{count} and channel size = {found}."

@@ -205,7 +205,7 @@ op(
     scalar={"int": "FLOOR_MOD(x, y)", "float half": "floor_mod(x, y)"},
     grad={"self": "grad", "other": lambda grad, self, other: -grad * fused.floor_divide(self, other)},
     operator="mod",
-    numbers="self other",
+    numbers="self|other",
     samples=_divisors,
     reference="numpy.remainder",
     errors=[(lambda: _tensor([1]) % 0, RuntimeError, "ZeroDivisionError")],

@@ -288,7 +288,8 @@ def _tensordot(a, b, dims):
             )
         b_term[y] = a_term[x]
     output = [s for s in a_term if s not in b_term] + [s for s in b_term if s not in a_term]
-    return _contract([a_term, b_term], output, [a, b])
+    # summing a dimension of size 1 against a longer one widens small integers in einsum, here not
+    return _contract([a_term, b_term], output, [a, b]).to(a.dtype)
 
 
 # ---- records -------------------------------------------------------------------------------------------------------

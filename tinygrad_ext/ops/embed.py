@@ -221,6 +221,16 @@ op(
 def _channel_dropout(name, ranks, input, p, training, inplace):
     """Dropout of whole channels; an input without the batch dimension counts as one example."""
     _check_p(p)
+    if name == "dropout2d" and input.dim() == 3:
+        import warnings
+
+        warnings.warn(
+            "dropout2d: Received a 3-D input to dropout2d, which is taken as (N, C, L), as dropout1d takes it. For a "
+            "single image (C, H, W) add the batch dimension with unsqueeze(0).",
+            UserWarning,
+            stacklevel=2,
+        )
+        return _drop(input, p, training, inplace, True)
     if input.dim() not in ranks:
         raise RuntimeError(
             f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. "
@@ -248,7 +258,7 @@ op(
     where="nn.functional",
     samples=lambda make: iter([Sample(make(2, 3, 4, 2), p=0.0), Sample(make(2, 3, 4, 2), training=False)]),
     reference=lambda x, **_: x,
-    doc="Dropout of whole channels of (N, C, H, W) or (C, H, W).",
+    doc="Dropout of whole channels of (N, C, H, W). Three dimensions are taken as (N, C, L), with a warning.",
 )
 
 op(

@@ -1,5 +1,6 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta, same
@@ -340,6 +341,7 @@ def _take_along_dim(self, indices, dim):
         [1 if d == dim else s for d, s in enumerate(indices.shape)],
     )
     grown = [[t.shape[d] if d == dim else s for d, s in enumerate(rest)] for t in (self, indices)]
+    indices = fused.where(indices < 0, indices + self.shape[dim], indices)
     return self.expand(grown[0]).gather(dim, indices.expand(grown[1]))
 
 
@@ -358,6 +360,7 @@ op(
     samples=lambda make: [
         Sample(make(3, 4), make.ints(0, 3, (1, 4)), 0),
         Sample(make(3, 4), make.ints(0, 4, (3, 2)), -1),
+        Sample(make(3, 4), make.ints(-4, 4, (3, 2)), 1),
         Sample(make(3, 1), make.ints(0, 3, (2, 4)), 0),
         Sample(make(3, 4), make.ints(0, 12, (5,))),
     ],

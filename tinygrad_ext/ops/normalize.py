@@ -291,7 +291,17 @@ def _rms_norm(input, normalized_shape, weight, eps):
     from tinygrad_ext import finfo
 
     n = len(normalized_shape)
-    if tuple(input.shape[input.dim() - n :]) != tuple(normalized_shape) or n == 0:
+    if n == 0:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []: rms_norm needs the sizes of the last dimensions to normalize over"
+        )
+    if weight is not None and tuple(weight.shape) != tuple(normalized_shape):
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
+            f"and normalized_shape = {list(normalized_shape)}"
+        )
+    if tuple(input.shape[input.dim() - n :]) != tuple(normalized_shape):
         text = ", ".join(map(str, normalized_shape))
         raise RuntimeError(
             f"Given normalized_shape=[{text}], expected input with shape [*, {text}], but got input of "
@@ -342,10 +352,14 @@ op(
 
 
 def _cosine_similarity(x1, x2, dim, eps):
+    x1, x2 = fused.broadcast_tensors(x1, x2)
     return (x1 * x2).sum(dim) / (x1.norm(2, dim).clamp_min(eps) * x2.norm(2, dim).clamp_min(eps))
 
 
 def _np_cosine(a, b, dim=1, eps=1e-8):
+    import numpy
+
+    a, b = numpy.broadcast_arrays(a, b)
     return (a * b).sum(dim) / ((a * a).sum(dim) ** 0.5 * (b * b).sum(dim) ** 0.5).clip(eps)
 
 
@@ -353,7 +367,13 @@ op(
     "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     compose=_cosine_similarity,
     variants="function",
-    samples=lambda make: iter([Sample(make(3, 4), make(3, 4)), Sample(make(3, 4), make(3, 4), dim=0)]),
+    samples=lambda make: iter(
+        [
+            Sample(make(3, 4), make(3, 4)),
+            Sample(make(3, 4), make(3, 4), dim=0),
+            Sample(make(1, 2, 3), make(2, 1, 3), dim=-2),
+        ]
+    ),
     reference=_np_cosine,
     doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.",
 )

@@ -192,10 +192,10 @@ def _diff(self, n, dim, prepend, append):
     self.size(dim)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:  # PyTorch leaves prepend and append away then
+        return self.clone()
     if prepend is not None or append is not None:
         self = _surrounded(self, dim, prepend, append)
-    if n == 0:
-        return self.clone()
     for _ in range(min(n, self.shape[dim])):
         rest = max(self.shape[dim] - 1, 0)
         later, earlier = self.narrow(dim, min(1, self.shape[dim]), rest), self.narrow(dim, 0, rest)

@@ -107,13 +107,18 @@ op(
 )
 
 op(
-    "aten::__rpow__(Tensor self, Scalar other) -> Tensor",
+    "aten::__rpow__(Tensor self, Tensor other) -> Tensor",
     compose=lambda self, other: fused.pow(other, self),
     operator="rpow",
+    numbers="other",
+    types="int float",
     variants="method",
-    samples=lambda make: [Sample(make(3, 4, low=0, high=4), 2)],
+    samples=lambda make: [
+        Sample(make(3, 4, low=0, high=4), 2),
+        Sample(make(3, low=0, high=4), make(2, 1, low=1, high=3)),
+    ],
     reference=lambda x, y: y**x,
-    doc="What `other ** self` calls when other is no tensor.",
+    doc="What `other ** self` calls when other has no power of its own for it.",
 )
 
 
@@ -131,7 +136,7 @@ def _float_power(self, exponent):
 op(
     "aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     compose=_float_power,
-    numbers="self exponent",
+    numbers="self|exponent",
     variants="function method inplace out",
     samples=_tensors,
     reference="numpy.float_power",

@@ -29,7 +29,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function
                 (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
-    numbers     tensor arguments that also take Python numbers
+    numbers     tensor arguments that also take Python numbers; "self|other": not both at once
     aliases     further public names
     where       modules of the function below tinygrad_ext, such as "nn.functional" ("." is the top, the default)
     reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests
@@ -43,8 +43,21 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
 """
 
 import sys
+from collections import namedtuple
 
 RECORDS = []
+
+
+class Owner(namedtuple("Owner", "distribution version", defaults=(None,))):
+    """Who brought an op, a module or an override: the distribution that pip installed, and its version."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return f"{self.distribution} {self.version}" if self.version else self.distribution
+
+
+BUILTIN = Owner("tinygrad_ext")
 
 _FIELDS = (
     "scalar",
@@ -97,4 +110,4 @@ class Record:
 def op(schema, **fields):
     """Declare an op; the registry picks it up."""
     frame = sys._getframe(1)
-    RECORDS.append(Record(schema, frame.f_code.co_filename, frame.f_lineno, "tinygrad_ext", fields))
+    RECORDS.append(Record(schema, frame.f_code.co_filename, frame.f_lineno, BUILTIN, fields))

@@ -114,7 +114,7 @@ op(
     types="float half complex",
     variants=_OUT,
     shape=lambda self, dtype: reduced(self, dtype=dtype),
-    grad={"self": lambda grad, self_shape: (grad / reduced_count(self_shape, None)).expand(self_shape)},
+    grad={"self": lambda grad, self_shape: (grad / max(reduced_count(self_shape, None), 1)).expand(self_shape)},
     samples=_with_dtype,
     reference=by_numpy("mean"),
     errors=[
@@ -136,7 +136,7 @@ op(
     shape=lambda self, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
     grad={
         "self": lambda grad, self_shape, dim, keepdim: spread(
-            grad / reduced_count(self_shape, dim), self_shape, dim, keepdim
+            grad / max(reduced_count(self_shape, dim), 1), self_shape, dim, keepdim
         )
     },
     samples=_dims_with_dtype,

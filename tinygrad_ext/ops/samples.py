@@ -156,7 +156,7 @@ def ternary(make):
 
 
 def of_record(record, schema, make):
-    """List of a record's samples, or of the usual ones of a pointwise op; empty when there is nothing to call it with."""
+    """List of a record's samples, or of the usual ones of a pointwise op; empty when there are none."""
     if record.samples is not None:
         return list(record.samples(make))
     tensors = sum(a.type == "Tensor" for a in schema.args)

@@ -63,7 +63,7 @@ op(
         "self": lambda grad, self, other: fused.where((self == 0) & (other <= 0), 0, fused.xlogy(grad, other)),
         "other": lambda grad, self, other: grad * self / other,
     },
-    numbers="self other",
+    numbers="self|other",
     variants="function method inplace out function_",
     domain=((-4, 4), (0.1, 4)),
     reference="scipy.special.xlogy",
@@ -103,11 +103,21 @@ def _pairs(make):
 op(
     "aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
     scalar={
-        "bool": "x == y || (double)(x != y) <= atol + fabs(rtol * y)",
-        "int": "x == y || fabs((double)x - (double)y) <= atol + fabs(rtol * (double)y)",
-        "float": "x == y || (equal_nan && x != x && y != y) "
-        "|| (fabs(x - y) <= atol + fabs(rtol * y) && fabs(x - y) < INFINITY)",
+        "bool": {
+            "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
+            "else": "x == y || (double)(x != y) <= atol + fabs(rtol * y)",
+        },
+        "int": {
+            "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
+            "else": "x == y || fabs((double)x - (double)y) <= atol + fabs(rtol * (double)y)",
+        },
+        "float": {
+            "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
+            "else": "x == y || (equal_nan && x != x && y != y) "
+            "|| (fabs(x - y) <= atol + fabs(rtol * y) && fabs(x - y) < INFINITY)",
+        },
     },
+    failure="rtol must be greater than or equal to zero, and so must atol: isclose got a negative one",
     returns="bool",
     refuses={"mixed": "isclose: self and other did not match in dtype; convert one of them"},
     variants="function method",

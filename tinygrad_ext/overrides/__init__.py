@@ -1,26 +1,46 @@
-"""How types other than Tensor take part in calls: the `__torch_function__` protocol and what belongs to it.
+"""How types other than Tensor take part: the `__torch_function__` protocol and what belongs to it.
 
-The names are those of `torch.overrides`; `explain`, `check`, `register` and `register_common_type` are ours.
+The names are those of `torch.overrides`; `explain`, `check`, `register`, `register_common_type` and `ignored_functions`
+are additions.
 """
 
-from tinygrad_ext.core.callables import has_torch_function, has_torch_function_unary, has_torch_function_variadic
-from tinygrad_ext.overrides.api import handle_torch_function, is_tensor_like, wrap_torch_function
+from tinygrad_ext.core.overridable import overridable
+from tinygrad_ext.core.overrides import (
+    _disabled_torch_function_impl,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    redispatch_function,
+)
 from tinygrad_ext.overrides.common import register_common_type
 from tinygrad_ext.overrides.foreign import declare, register
+from tinygrad_ext.overrides.modes import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    _get_current_function_mode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _pop_mode_temporarily,
+    _push_mode,
+)
 from tinygrad_ext.overrides.protocol import (
+    NOT_OVERRIDABLE,
+    DisableTorchFunction,
     DisableTorchFunctionSubclass,
-    _disabled_torch_function_impl,
-    dispatch,
+    _EnableTorchFunction,
+    enable_reentrant_dispatch,
+    get_default_nowrap_functions,
     install,
     path_of,
 )
+from tinygrad_ext.overrides.wrap import is_tensor_like, wrap_torch_function
 
 _LAZY = {
-    "check": "check",
-    "explain": "explain",
+    "check": "coverage",
+    "explain": "ladder",
     **dict.fromkeys(
         (
-            "get_default_nowrap_functions",
             "get_ignored_functions",
             "get_overridable_functions",
             "get_testing_overrides",
@@ -33,17 +53,30 @@ _LAZY = {
 }
 
 __all__ = [
+    "NOT_OVERRIDABLE",
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "_EnableTorchFunction",
     "_disabled_torch_function_impl",
+    "_get_current_function_mode",
+    "_get_current_function_mode_stack",
+    "_pop_mode",
+    "_pop_mode_temporarily",
+    "_push_mode",
     "declare",
-    "dispatch",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "install",
     "is_tensor_like",
+    "overridable",
     "path_of",
+    "redispatch_function",
     "register",
     "register_common_type",
     "wrap_torch_function",
@@ -56,8 +89,7 @@ def __getattr__(name):
         raise AttributeError(f"module 'tinygrad_ext.overrides' has no attribute '{name}'; it has {', '.join(__all__)}")
     import importlib
 
-    value = getattr(importlib.import_module(f"tinygrad_ext.overrides.{_LAZY[name]}"), name)
-    globals()[name] = value  # also where the import has put the module of that name
+    globals()[name] = value = getattr(importlib.import_module(f"tinygrad_ext.overrides.{_LAZY[name]}"), name)
     return value
 
 

@@ -1,5 +1,6 @@
 """A common type for sibling subclasses of Tensor, each of which refuses a call that has the other in it."""
 
+from tinygrad_ext.core.overrides import set_lookups
 from tinygrad_ext.core.tensor import Tensor
 
 _common = {}  # frozenset of two types -> CommonType
@@ -12,7 +13,8 @@ class CommonType:
 
     def __init__(self, types, to):
         self.types, self.to = types, to
-        members = (*types, *([to] if to not in types and to is not Tensor else []))  # so that (a + b) + a has a type too
+        # `to` meets the others as well, so that (a + b) + a has a type
+        members = types if to in types or to is Tensor else (*types, to)
         self.pairs = [frozenset((a, b)) for i, a in enumerate(members) for b in members[i + 1 :]]
 
     def remove(self):
@@ -20,6 +22,7 @@ class CommonType:
         for pair in self.pairs:
             if _common.get(pair) is self:
                 del _common[pair]
+        _refresh()
 
     def __enter__(self):
         return self
@@ -64,7 +67,12 @@ def register_common_type(*types, to):
         if pair in _common:
             raise RuntimeError(f"there is a {_common[pair]!r} already; remove it with its handle")
     _common.update(dict.fromkeys(handle.pairs, handle))
+    _refresh()
     return handle
+
+
+def _refresh():
+    set_lookups(common_type=common_type if _common else False)
 
 
 def common_type(types):
@@ -72,6 +80,8 @@ def common_type(types):
 
     Three types meet if two of them do, and the third meets their common type.
     """
+    if len(types) < 2:
+        return None
     found, registered = types[0], False
     for t in types[1:]:
         if issubclass(found, t):

@@ -9,7 +9,7 @@ registration.
 import sys
 import weakref
 
-from tinygrad_ext.core.arguments import set_foreign_lookup
+from tinygrad_ext.core.overrides import set_lookups
 from tinygrad_ext.core.tensor import Tensor
 
 _registered = {}  # type or module prefix -> Registration
@@ -112,6 +112,8 @@ def handler_of(t):
         return _found[t]
     except KeyError:
         pass
+    except TypeError:  # a class that cannot be hashed
+        return None
     load = _take_declaration(t)
     if load is not None:
         load()
@@ -137,6 +139,8 @@ def _take_declaration(t):
 
 
 def _lookup(table, t):
+    if issubclass(t, Tensor):  # one that has switched its __torch_function__ off
+        return None
     for base in t.__mro__[:-1]:
         if base in table:
             return table[base]
@@ -150,7 +154,7 @@ def _lookup(table, t):
 
 def _refresh():
     _found.clear()
-    set_foreign_lookup(handler_of if _registered or _declared else None)
+    set_lookups(handler_of=handler_of if _registered or _declared else False)
 
 
 def _shown(target):
@@ -170,13 +174,14 @@ def _check_target(target):
         )
     if target.__module__ == "builtins" or issubclass(target, Tensor):
         raise TypeError(
-            f"register(): {_shown(target)} is taken by the ops themselves. A subclass of Tensor defines __torch_function__."
+            f"register(): {_shown(target)} is taken by the ops themselves. "
+            "A subclass of Tensor defines __torch_function__."
         )
-    if hasattr(target, "__torch_function__") and not is_pytorchs(target):
+    if hasattr(target, "__torch_function__") and not _is_pytorchs(target):
         raise TypeError(f"register(): {_shown(target)} has a __torch_function__ of its own, which is what is asked")
 
 
-def is_pytorchs(t):
+def _is_pytorchs(t):
     """Whether t's `__torch_function__` is PyTorch's: it knows nothing of our functions."""
     torch = sys.modules.get("torch")
     return torch is not None and issubclass(t, getattr(torch, "Tensor", ()))

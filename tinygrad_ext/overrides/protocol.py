@@ -1,119 +1,131 @@
 """`__torch_function__`: who gets a call whose arguments are not plain tensors.
 
-The types among the arguments that bring a `__torch_function__` are asked from left to right, subclasses before their
-superclasses, each type once; the first answer that is not NotImplemented counts.
+The asking itself is compiled (core/overrides.pyx); here stand its switches, and the walk that puts the attributes and
+methods of Tensor that are no ops under the protocol.
 """
 
-import functools
+import types
 
-from tinygrad_ext.core import callables
-from tinygrad_ext.core.arguments import brings_override, set_disabled_implementation
-from tinygrad_ext.core.callables import subclass_dispatch
-from tinygrad_ext.core.tensor import Parameter, Tensor
-from tinygrad_ext.overrides import foreign, watch
-from tinygrad_ext.overrides.common import common_type
+from tinygrad_ext.core import overrides as _core
+from tinygrad_ext.core.overridable import OverridableMethod, OverridableProperty
+from tinygrad_ext.core.tensor import Tensor
+
+# Attributes of Tensor that run without being asked about, and why.
+NOT_OVERRIDABLE = {
+    "__new__": "makes a tensor: there is none yet",
+    "__init__": "fills a tensor that is being made",
+    "__init_subclass__": "about classes",
+    "__hash__": "identity",
+    "__dict__": "the instance's own attributes",
+    "__weakref__": "the instance's own attributes",
+    "__doc__": "text",
+    "__array_priority__": "a number",
+    "__torch_function__": "the protocol itself",
+    "__iter__": "ends in dim and unbind, which are asked about",
+    "__array_ufunc__": "ends in operators, which are asked about",
+    "as_subclass": "changes who is asked",
+    "_make_subclass": "changes who is asked",
+    "_make_wrapper_subclass": "changes who is asked",
+    "_only_element": "what the conversions to numbers share",
+}
+_METHODS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    type(Tensor.register_hook),
+)
+_ATTRIBUTES = (property, types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
-def _disabled_torch_function_impl(cls, func, types, args=(), kwargs=None):
-    """The `__torch_function__` of a subclass that does not override: calls run as on plain tensors."""
-    with DisableTorchFunctionSubclass():
-        return func(*args, **(kwargs or {}))
-
-
-class DisableTorchFunctionSubclass:
-    """`with DisableTorchFunctionSubclass():` argument types are not asked inside."""
+class _Switch:
+    """A `with` that turns the asking of types and modes off or on in this thread."""
 
     __slots__ = ("_was",)
+    _off = (False, False)
 
     def __enter__(self):
-        self._was = subclass_dispatch(False)
+        self._was = _core.set_disabled(*self._off)
 
     def __exit__(self, *exc):
-        subclass_dispatch(self._was)
+        _core.set_disabled(*self._was)
 
 
-def overloaded(values):
-    """Those of the values (and of the members of lists) whose type overrides, in the order in which they are asked."""
-    found = []
-    for value in values:
-        for item in value if type(value) in (list, tuple) else (value,):
-            t = type(item)
-            if brings_override(item) and all(t is not type(known) for known in found):
-                at = next((i for i, known in enumerate(found) if issubclass(t, type(known))), len(found))
-                found.insert(at, item)
-    return found
+class DisableTorchFunctionSubclass(_Switch):
+    """`with DisableTorchFunctionSubclass():` argument types are not asked inside; modes are."""
+
+    __slots__ = ()
+
+    def __enter__(self):
+        self._was = was = _core.set_disabled(True, False)
+        if was[1]:
+            _core.set_disabled(True, True)
+
+
+class DisableTorchFunction(_Switch):
+    """`with DisableTorchFunction():` neither argument types nor modes are asked inside."""
+
+    __slots__ = ()
+    _off = (True, True)
+
+
+class _EnableTorchFunction(_Switch):
+    """`with _EnableTorchFunction():` types and modes are asked inside, whatever was switched off around it."""
+
+    __slots__ = ()
+
+
+class enable_reentrant_dispatch(_Switch):
+    """`with enable_reentrant_dispatch():` types are asked again inside a handler or an op's Python kernel."""
+
+    __slots__ = ("_depth",)
+
+    def __enter__(self):
+        super().__enter__()
+        self._depth = _core.set_below(0)
+
+    def __exit__(self, *exc):
+        _core.set_below(self._depth)
+        super().__exit__(*exc)
 
 
 def path_of(func):
-    """'tinygrad_ext.add' or 'tinygrad_ext.Tensor.add', as messages name a function."""
+    """'tinygrad_ext.add', 'tinygrad_ext.Tensor.add', 'tinygrad_ext.Tensor.shape.__get__': how messages name func."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, OverridableProperty):
+        return f"tinygrad_ext.{owner.__qualname__}.{func.__name__}"
+    if isinstance(owner, type):
+        return f"{owner.__module__}.{owner.__qualname__}.{func.__name__}"
     return f"{getattr(func, '__module__', None) or 'tinygrad_ext'}.{getattr(func, '__qualname__', repr(func))}"
 
 
-def dispatch(func, args, kwargs):
-    """Ask the argument types to carry out func(*args, **kwargs); TypeError when all decline."""
-    return ask(func, overloaded((*args, *kwargs.values())), args, kwargs)
+def get_default_nowrap_functions():
+    """Getters whose result keeps its class although a subclass was asked: a gradient, the base of a view."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}
 
 
-def ask(func, found, args, kwargs):
-    """Ask the types of `found`, in this order."""
-    types = tuple(type(item) for item in found)
-    watched = watch.current() if watch.active else None
-    for i, item in enumerate(found):
-        kind, handler = _handler(item)
-        if watched is None:
-            result = handler(func, types, args, kwargs)
-        else:
-            result = watched.ask(kind, types[i], func, functools.partial(handler, func, types, args, kwargs))
-        if result is not NotImplemented:
-            if watched is not None:
-                watched.rungs += [watch.Rung(_handler(x)[0], type(x), func, watched.depth) for x in found[i + 1 :]]
-            return result
-    return _nobody(func, types, args, kwargs, watched)
-
-
-def _handler(item):
-    """(kind, callable) of who answers for an argument."""
-    handler = getattr(item, "__torch_function__", None)
-    if handler is None or foreign.is_pytorchs(type(item)):
-        return "registered handler", foreign.handler_of(type(item))
-    return "type", handler
-
-
-def _nobody(func, types, args, kwargs, watched):
-    """All have declined: the common type of sibling subclasses is asked, if there is one."""
-    to = common_type(types)
-    if to is not None:
-        call = functools.partial(to.__torch_function__, func, (to,), args, kwargs)
-        result = call() if watched is None else watched.ask("common type", to, func, call)
-        if result is not NotImplemented:
-            return result
-    raise TypeError(
-        f"no implementation found for '{path_of(func)}' on types that implement __torch_function__: "
-        f"{list(types)}. Each of them returned NotImplemented."
-    )
-
-
-def _as_subclass(result, cls):
-    """Plain tensors of a result (one level of tuples and lists) as instances of cls."""
-    if isinstance(result, Tensor):
-        return result if isinstance(result, cls) else result.as_subclass(cls)
-    if isinstance(result, (tuple, list)):
-        converted = [_as_subclass(r, cls) for r in result]
-        return type(result)(*converted) if hasattr(result, "_fields") else type(result)(converted)
-    return result
-
-
-def _tensor_torch_function(cls, func, types, args=(), kwargs=None):
-    """How subclasses of Tensor that define nothing behave: run the op and keep the subclass."""
-    if not all(issubclass(cls, t) for t in types):
-        return NotImplemented
-    with DisableTorchFunctionSubclass():
-        result = func(*args, **(kwargs or {}))
-    return result if cls is Tensor or cls is Parameter else _as_subclass(result, cls)
+def _cover(name, found):
+    """The attribute of Tensor under the protocol; None for what stays as it is."""
+    if name in NOT_OVERRIDABLE:
+        return None
+    if isinstance(found, _ATTRIBUTES):
+        return OverridableProperty(found, name)
+    if isinstance(found, _METHODS):
+        return OverridableMethod(found, name, module="tinygrad_ext")
+    return None
 
 
 def install():
-    """Fill the override slot of the core."""
-    callables.set_type_override(dispatch)
-    set_disabled_implementation(_disabled_torch_function_impl)
-    Tensor.__torch_function__ = classmethod(_tensor_torch_function)
+    """Put Tensor under the protocol."""
+    from tinygrad_ext.core import operators, protocols
+
+    known = {}  # the same function under two names stays the same
+    for name, found in list(vars(Tensor).items()):
+        covered = known.setdefault(id(found), _cover(name, found))
+        if covered is not None and name.startswith("__"):
+            operators.show(name, covered)
+        elif covered is not None:
+            setattr(Tensor, name, covered)
+    protocols.install()
+    Tensor.__init_subclass__ = classmethod(operators.inherit)
+    _core.install(classmethod(_core.torch_function), path_of, frozenset(get_default_nowrap_functions()))

@@ -1,21 +1,24 @@
 """What can be overridden, and what cannot and why: tables read off the records and the package's namespaces.
 
 Every function and method that a record brings asks the types of its arguments, so these tables need no list of them.
-What is not made from a record is overridable when it says so (`overridable`), or it is named in `_NOT_OVERRIDABLE`.
+What is not made from a record is overridable when it says so, or it is named in `_NOT_OVERRIDABLE` with a reason.
 """
 
+import functools
 import importlib
 import inspect
 import sys
 
 from tinygrad_ext import registry
 from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.overridable import Overridable, OverridableProperty
 from tinygrad_ext.core.tensor import Tensor
-from tinygrad_ext.overrides.protocol import path_of
+from tinygrad_ext.overrides import protocol
 
 _PACKAGE = "tinygrad_ext"
 _NO_TENSOR = "takes no tensor, so that no type can be asked; a TorchFunctionMode sees the call"
 _CLASS = "a class: derive from it"
+_OBJECT = "what every object of Python has"
 _PRIVATE_PLACES = {"_fused"}
 
 # path of a callable that no record brings -> why no type is asked
@@ -31,32 +34,35 @@ _NOT_OVERRIDABLE = {
         "asks about the object itself, as isinstance does": "is_tensor",
         "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack frombuffer",
         "reads or writes a file": "save load",
+        "marks the hooks of a plugin": "hookimpl",
     }.items()
     for name in names.split()
 }
 
 
 def namespaces():
-    """The modules that hold public functions, and Tensor; those of the records come first."""
-    places = {path.rpartition(".")[0] for path in registry.functions} - _PRIVATE_PLACES - {""}
-    found = [sys.modules[_PACKAGE]]
-    for place in ["nn.functional", *sorted(places - {"nn.functional"})]:
-        try:
-            found.append(importlib.import_module(f"{_PACKAGE}.{place}"))
-        except ModuleNotFoundError:  # a place that only a plugin's own names stand in
-            continue
+    """What holds public functions: the package, the modules that records name, `ops.<namespace>` of plugins, Tensor."""
+    places = {path.rpartition(".")[0] for path in registry.functions} - _PRIVATE_PLACES - {"", "nn.functional"}
+    found = [sys.modules[_PACKAGE], importlib.import_module(f"{_PACKAGE}.nn.functional")]
+    for place in sorted(places):
+        of_plugin = place.removeprefix("ops.")
+        found.append(
+            registry.namespaces[of_plugin] if of_plugin != place else importlib.import_module(f"{_PACKAGE}.{place}")
+        )
     return [*found, Tensor]
 
 
 def public_callables(namespace):
-    """Sorted (name, callable) of a module or of Tensor; an attribute of Tensor gives "shape.__get__" and so on."""
+    """Sorted (name, callable) of a namespace; an attribute of Tensor gives "shape.__get__" and so on."""
     found = []
-    for name in dir(namespace):
-        if namespace is Tensor:
+    if namespace is Tensor:
+        for name in dir(Tensor):
             found += _members(name, inspect.getattr_static(Tensor, name))
-        elif not name.startswith("_"):
+    else:
+        names = getattr(namespace, "__all__", None) or dir(namespace)
+        for name in names:
             value = getattr(namespace, name)
-            if callable(value) and not inspect.ismodule(value) and not _is_value(value):
+            if not name.startswith("_") and callable(value) and not inspect.ismodule(value) and not _is_value(value):
                 found.append((name, value))
     return sorted(found, key=lambda pair: pair[0])
 
@@ -69,15 +75,26 @@ def _is_value(value):
 def _members(name, value):
     if name.startswith("_") and not name.endswith("__") and isinstance(value, OpFunction):
         return []  # helpers of derivative rules
-    if inspect.isdatadescriptor(value) and not callable(value):
-        return [(f"{name}.{way}", getattr(value, way)) for way in ("__get__", "__set__") if _has_way(value, way)]
+    if isinstance(value, OverridableProperty):
+        ways = ("__get__", "__set__") if _is_writable(name) else ("__get__",)
+        return [(f"{name}.{way}", getattr(value, way)) for way in ways]
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
-    return [(name, value)] if callable(value) else []
+    return [(name, value)] if callable(value) or inspect.isdatadescriptor(value) else []
 
 
-def _has_way(descriptor, way):
-    return way == "__get__" or not isinstance(descriptor, property) or descriptor.fset is not None
+@functools.cache
+def _is_writable(name):
+    """Whether an attribute of tensors can be set; what it is set to here does not matter."""
+    scratch = registry.functions["zeros"](1)
+    try:
+        with protocol.DisableTorchFunction():
+            setattr(scratch, name, None)
+    except AttributeError:
+        return False
+    except (TypeError, ValueError, RuntimeError, NotImplementedError):
+        return True
+    return True
 
 
 # ---- who is asked --------------------------------------------------------------------------------------------------
@@ -94,16 +111,29 @@ def reason_not_overridable(namespace, name, value):
         return None if takes_tensors(value) else _NO_TENSOR
     if isinstance(value, type):
         return _CLASS
-    return None if is_marked(value) else _NOT_OVERRIDABLE.get(_path(namespace, name), "")
+    if asks(value):
+        return None
+    if namespace is Tensor:
+        return protocol.NOT_OVERRIDABLE.get(name) or (_OBJECT if name in vars(object) else "")
+    return _NOT_OVERRIDABLE.get(_path(namespace, name), "")
 
 
-def is_marked(value):
-    """Whether a Python function says that it asks the types of its arguments."""
-    return getattr(value, "__torch_function_dispatcher__", None) is not None
+def asks(value):
+    """Whether a callable that no record brings asks the types of its arguments."""
+    return (
+        isinstance(value, Overridable)
+        or isinstance(getattr(value, "__self__", None), OverridableProperty)
+        or hasattr(value, "__torch_function_dispatcher__")
+    )
 
 
 def _path(namespace, name):
-    return f"{_PACKAGE}.Tensor.{name}" if namespace is Tensor else f"{namespace.__name__}.{name}"
+    if namespace is Tensor:
+        return f"{_PACKAGE}.Tensor.{name}"
+    place = getattr(namespace, "__name__", None) or next(
+        f"{_PACKAGE}.ops.{key}" for key, value in registry.namespaces.items() if value is namespace
+    )
+    return f"{place}.{name}"
 
 
 def _walk():
@@ -149,32 +179,35 @@ def get_ignored_functions():
     return set(ignored_functions())
 
 
-def get_default_nowrap_functions():
-    """Getters whose results a subclass of Tensor hands out as they are, not turned into its own type."""
-    return {inspect.getattr_static(Tensor, name).__get__ for name in ("_base", "grad", "_grad") if hasattr(Tensor, name)}
-
-
 # ---- names and signatures ------------------------------------------------------------------------------------------
 
 
 def resolve_name(f):
-    """The full name of an overridable function, or None.
+    """The full name of a public function, method, getter or setter; None for anything else.
 
-    >>> import tinygrad_ext as tg
-    >>> tg.overrides.resolve_name(tg.Tensor.add), tg.overrides.resolve_name(tg.Tensor.shape.__get__)
-    ('tinygrad_ext.Tensor.add', 'tinygrad_ext.Tensor.shape.__get__')
+    The name begins with "tinygrad_ext", also where the package was imported as something else.
+
+        >>> import tinygrad_ext as tg
+        >>> tg.overrides.resolve_name(tg.Tensor.add), tg.overrides.resolve_name(tg.Tensor.shape.__get__)
+        ('tinygrad_ext.Tensor.add', 'tinygrad_ext.Tensor.shape.__get__')
     """
     if isinstance(f, OpFunction):
-        return path_of(f) if takes_tensors(f) else None
-    for namespace, name, value in _walk():
-        if value == f and reason_not_overridable(namespace, name, value) is None:
-            return _path(namespace, name)
-    return None
+        return protocol.path_of(f)
+    try:
+        return _paths(len(registry.functions)).get(f)
+    except TypeError:  # not hashable
+        return None
+
+
+@functools.lru_cache(maxsize=1)
+def _paths(count):
+    """{callable: path}; made anew when the number of functions has changed."""
+    return {value: _path(namespace, name) for namespace, name, value in reversed(list(_walk()))}
 
 
 def is_tensor_method_or_property(func):
     """Whether func is a method of Tensor, or the getter or setter of one of its attributes."""
-    return any(value == func for _, value in public_callables(Tensor))
+    return (resolve_name(func) or "").startswith(f"{_PACKAGE}.Tensor.")
 
 
 def get_testing_overrides():
@@ -192,12 +225,17 @@ def get_testing_overrides():
 
 def _dummy(f):
     """lambda <the parameters of f>: -1"""
-    if getattr(f, "__name__", "") in ("__get__", "__set__") and inspect.ismethodwrapper(f):
+    if isinstance(getattr(f, "__self__", None), OverridableProperty):
         return (lambda self: -1) if f.__name__ == "__get__" else (lambda self, value: -1)
-    parameters = inspect.signature(f).parameters.values()
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except ValueError:  # a method of C, which Python knows no signature of
+        return lambda *args, **kwargs: -1
     defaults = {f"_{p.name}": p.default for p in parameters if p.default is not p.empty}
-    bare = [p.replace(annotation=p.empty, default=_Text(f"_{p.name}") if f"_{p.name}" in defaults else p.empty)
-            for p in parameters]
+    bare = [
+        p.replace(annotation=p.empty, default=_Text(f"_{p.name}") if f"_{p.name}" in defaults else p.empty)
+        for p in parameters
+    ]
     return eval(f"lambda {str(inspect.Signature(bare))[1:-1]}: -1", defaults)
 
 

@@ -1,11 +1,14 @@
-"""Notes who is asked during a call, for `explain` and `check`. Costs one test while nobody watches."""
+"""Notes who is asked during a call, for `explain` and `check`. Costs nothing while nobody watches."""
 
+import sys
 import threading
 
+from tinygrad_ext.core.overrides import set_lookups
 from tinygrad_ext.overrides import foreign
 
-active = 0  # how many threads watch
 _local = threading.local()
+_lock = threading.Lock()
+_watching = 0  # over all threads
 NOT_ASKED = object()
 
 
@@ -21,10 +24,10 @@ class Rung:
 
     __slots__ = ("depth", "error", "func", "kind", "owner", "returned", "who")
 
-    def __init__(self, kind, who, func, depth):
+    def __init__(self, kind, who, func, depth, returned=NOT_ASKED):
         self.kind, self.who, self.func, self.depth = kind, who, func, depth
         self.owner = foreign.owner_of_handler(who) if kind == "registered handler" else None
-        self.returned, self.error = NOT_ASKED, None
+        self.returned, self.error = returned, None
 
 
 class Watch:
@@ -34,24 +37,22 @@ class Watch:
         self.rungs, self.depth = [], 0
 
     def __enter__(self):
-        global active
         self.outer = getattr(_local, "watch", None)
         _local.watch = self
-        active += 1
+        _count(1)
         return self
 
     def __exit__(self, *exc):
-        global active
-        active -= 1
+        _count(-1)
         _local.watch = self.outer
 
-    def ask(self, kind, who, func, call):
-        """call(), noted."""
+    def note(self, kind, who, func, call, *args):
+        """call(*args), noted."""
         rung = Rung(kind, who, func, self.depth)
         self.rungs.append(rung)
         self.depth += 1
         try:
-            rung.returned = call()
+            rung.returned = call(*args)
         except BaseException as error:
             rung.error = error
             raise
@@ -60,6 +61,26 @@ class Watch:
         return rung.returned
 
 
-def current():
-    """The watch of this thread, or None."""
-    return getattr(_local, "watch", None)
+def _count(step):
+    global _watching
+    with _lock:
+        _watching += step
+        set_lookups(watch=sys.modules[__name__] if _watching else False)
+
+
+# ---- what the core calls -------------------------------------------------------------------------------------------
+
+
+def ask(kind, who, func, handler, types, args, kwargs):
+    """handler(func, types, args, kwargs), noted if this thread watches."""
+    watch = getattr(_local, "watch", None)
+    if watch is None:
+        return handler(func, types, args, kwargs)
+    return watch.note(kind, who, func, handler, func, types, args, kwargs)
+
+
+def unasked(func, pairs):
+    """Note the (kind, type) of handlers that were not needed."""
+    watch = getattr(_local, "watch", None)
+    if watch is not None:
+        watch.rungs += [Rung(kind, who, func, watch.depth) for kind, who in pairs]

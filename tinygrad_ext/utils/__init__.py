@@ -1,1 +1,13 @@
 """Helpers that do not belong to one layer: hooks, data loading."""
+
+import importlib
+
+from tinygrad_ext.errors import no_attribute
+
+_LAZY = ("data", "hooks")
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise no_attribute(__name__, name, _LAZY)

@@ -1,5 +1,6 @@
 """Loading data: datasets, samplers, DataLoader."""
 
+from ...errors import refuse_unknown
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -40,3 +41,5 @@ __all__ = [
     "default_convert",
     "random_split",
 ]
+
+__getattr__ = refuse_unknown(__name__)

@@ -8,6 +8,7 @@ from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.core.random import default_generator
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops import samples
+from tinygrad_ext.overrides.protocol import get_default_nowrap_functions
 from tinygrad_ext.overrides.tables import get_overridable_functions, resolve_name
 from tinygrad_ext.overrides.watch import Watch
 
@@ -69,9 +70,9 @@ class Report:
 def check(cls, factory=None, *, functions=None):
     """Call every overridable function with instances of cls in place of tensors.
 
-    A function is "handled" when the answer is an instance of cls or no tensor at all; it "falls back" when the answer is
-    a plain Tensor, or when cls was not asked; it "raises"; or it is "skipped", because there is no sample to call it
-    with or the factory refuses the sample.
+    A function is "handled" when the answer is an instance of cls or no tensor at all; it "falls back" when the answer
+    is a plain Tensor, or when cls was not asked; it "raises"; or it is "skipped", because there is no sample to call
+    it with or the factory refuses the sample.
 
     Arguments:
         cls: a class with a `__torch_function__`, or one that a handler is registered for.
@@ -113,11 +114,11 @@ def _row(f, cls, factory):
     with Watch() as watch:
         try:
             result = f(*args, **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Row(f, "raises", f"{type(error).__name__}: {_line(error)}")
     if not any(rung.who is cls for rung in watch.rungs):
         return Row(f, "falls back", "was not asked")
-    if _holds(result, cls) or not _holds(result, Tensor):
+    if _holds(result, cls) or not _holds(result, Tensor) or f in get_default_nowrap_functions():
         return Row(f, "handled", f"returned {type(result).__name__}")
     return Row(f, "falls back", f"returned {type(result).__name__}")
 
@@ -159,20 +160,21 @@ def _makers(f):
                     o.record, o.schema, samples.Maker(by_name[dtype], o.record.domain)
                 )
     else:
-        yield lambda: _from_signature(f)
+        for dtype in ("float32", "int64", "complex64"):
+            yield lambda dtype=dtype: _from_signature(f, samples.Maker(by_name[dtype]))
 
 
-def _from_signature(f):
-    """Tensors for all arguments without a default; nothing when the signature cannot be read."""
-    make = samples.Maker(by_name["float32"])
+def _from_signature(f, make):
+    """Tensors for all arguments without a default: matrices, or single elements that can be a number or a truth."""
     if inspect.ismethodwrapper(f):  # the getter or setter of an attribute
-        return [samples.Sample(*(make(2, 2) for _ in range(1 + (f.__name__ == "__set__"))))]
-    try:
-        parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    required = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
-    return [samples.Sample(*(make(2, 2) for _ in required))]
+        required = 1 + (f.__name__ == "__set__")
+    else:
+        try:
+            parameters = inspect.signature(f).parameters.values()
+        except ValueError:  # a method of C, which Python knows no signature of
+            parameters = ()
+        required = sum(p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters) or 1
+    return [samples.Sample(*(make(*shape) for _ in range(required))) for shape in ((2, 2), ())]
 
 
 def _replaced(value, factory):

@@ -1,7 +1,10 @@
 """Shows who is asked about a call, in which order, and what each answered."""
 
-from tinygrad_ext.core.callables import set_handler
+import functools
+
+from tinygrad_ext.core.callables import OpFunction, set_handler
 from tinygrad_ext.overrides.protocol import path_of
+from tinygrad_ext.overrides.tables import asks
 from tinygrad_ext.overrides.watch import NOT_ASKED, Rung, Watch
 
 
@@ -23,7 +26,8 @@ class Explanation:
     def __str__(self):
         lines = [self.call]
         for number, rung in enumerate(self.rungs, 1):
-            lines.append(f"{number:3}. {'  ' * rung.depth}{title(rung)}: {answer(rung)}")
+            asked = "" if rung.func == self.func else f"{path_of(rung.func)}, "
+            lines.append(f"{number:3}. {'  ' * rung.depth}{asked}{title(rung)}: {answer(rung)}")
         end = f"raises {_short_error(self.error)}" if self.error is not None else f"returns {_short(self.result)}"
         return "\n".join([*lines, f"  => {end}"])
 
@@ -33,7 +37,8 @@ class Explanation:
 def explain(fn, *args, **kwargs):
     """Make the call and tell which handlers took part: modes, types, registered handlers, and our own implementation.
 
-    The call is really made, with all that it does. An exception is kept, not raised.
+    The call is really made, with all that it does. An exception is kept, not raised. Of a function that is none of
+    ours, say a lambda, all calls inside are shown.
 
     Returns an `Explanation`; print it.
 
@@ -43,16 +48,19 @@ def explain(fn, *args, **kwargs):
           1. engine tinygrad_ext: returned Tensor
           => returns Tensor
     """
-    found = Explanation(fn, args, kwargs)
+    func = getattr(fn, "__func__", fn)
+    found = Explanation(func, args, kwargs)
     with Watch() as watch, _Engine(watch):
         try:
             found.result = fn(*args, **kwargs)
         except Exception as error:
             found.error = error
-    func = getattr(fn, "__func__", fn)
-    found.rungs = [rung for rung in watch.rungs if rung.func is func or rung.func == func]
+    if not (isinstance(func, OpFunction) or asks(func)):
+        found.rungs = watch.rungs
+        return found
+    found.rungs = [rung for rung in watch.rungs if rung.func == func]
     if found.error is None and not any(_answered(rung) for rung in found.rungs):
-        found.rungs.append(_direct(fn, found.result))
+        found.rungs.append(Rung("engine", None, func, 0, found.result))  # one that is not made from a record
     return found
 
 
@@ -69,21 +77,13 @@ class _Engine:
         set_handler("profiler", self.before)
 
     def _note(self, func, types, args, kwargs):
-        def call():
-            return func(*args, **kwargs) if self.before is None else self.before(func, types, args, kwargs)
-
-        return self.watch.ask("engine", None, func, call)
+        if self.before is None:
+            return self.watch.note("engine", None, func, functools.partial(func, *args, **kwargs))
+        return self.watch.note("engine", None, func, self.before, func, types, args, kwargs)
 
 
 def _answered(rung):
     return rung.returned is not NOT_ASKED and rung.returned is not NotImplemented
-
-
-def _direct(fn, result):
-    """The rung of a function in Python that asked nobody."""
-    rung = Rung("engine", None, fn, 0)
-    rung.returned = result
-    return rung
 
 
 # ---- text ----------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def owner_of(thing):
 def title(rung):
     if rung.kind == "engine":
         return "engine tinygrad_ext"
-    name = getattr(rung.who, "__qualname__", type(rung.who).__qualname__)
+    name = getattr(rung.who, "__name__", type(rung.who).__name__)
     if rung.kind == "registered handler":
         return f"handler registered for {name} by {rung.owner}"
     return f"{rung.kind} {name} of {owner_of(rung.who)}"

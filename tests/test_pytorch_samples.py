@@ -1,0 +1,170 @@
+"""PyTorch's own table of op samples (`op_db`), run on this package wherever it has the op.
+
+Each entry of that table knows inputs that its authors thought worth testing. Values, dtypes, shapes, whether a
+gradient is carried, and the gradients of float64 samples must agree; where PyTorch raises, so must we.
+"""
+
+import importlib.util
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.testing.compare import assert_close, flatten
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("expecttest") is None:
+    pytest.skip(
+        "PyTorch and expecttest, which its table of samples imports, are not installed", allow_module_level=True
+    )
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+AT_MOST = 20  # samples of one entry and dtype
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool)
+
+# entries whose samples show a difference that is meant, with the reason
+DIFFERENT = {
+    "as_strided": "the views reach beyond the memory that is handed over",
+    "argsort": "the order of equal elements is nobody's promise",
+    "batch_norm": "one-dimensional empty input is refused",
+    "embedding": "sparse gradients do not exist here",
+    "index_fill": "PyTorch counts a repeated index twice in the gradient of value",
+    "kthvalue": "which of several equal elements is named is nobody's promise",
+    "max_pool2d_with_indices_backward": "tests an internal function through the public one's arguments",
+    "median": "which of several equal elements is named is nobody's promise",
+    "nanmedian": "which of several equal elements is named is nobody's promise",
+    "native_batch_norm": "evaluation returns the statistics that it used, PyTorch empty ones",
+    "norm": "the nuclear norm needs singular values",
+    "polygamma": "at its poles PyTorch's int8 path gives a large number instead of infinity",
+    "sort": "the order of equal elements is nobody's promise",
+    "sum_to_size": "PyTorch widens int32 where there is nothing to sum",
+    "topk": "which of several equal elements is named is nobody's promise",
+}
+
+
+def ours(value):
+    """A PyTorch value as ours, sharing no memory."""
+    if isinstance(value, torch.Tensor):
+        value, needs = value.detach().resolve_conj().resolve_neg(), value.requires_grad
+        if value.dtype is torch.bfloat16:
+            return tg.from_numpy(value.float().numpy()).to(tg.bfloat16).requires_grad_(needs)
+        return tg.from_numpy(value.numpy(force=True).copy(order="K")).requires_grad_(needs)
+    if isinstance(value, (torch.dtype, torch.memory_format)):
+        return getattr(tg, str(value).rpartition(".")[2])
+    if isinstance(value, torch.device):
+        return tg.device(str(value))
+    if isinstance(value, torch.layout):
+        return tg.strided
+    if isinstance(value, torch.Generator):
+        return tg.Generator()
+    if isinstance(value, (list, tuple)):
+        return type(value)([ours(v) for v in value]) if type(value) in (list, tuple) else tuple(map(ours, value))
+    if isinstance(value, dict):
+        return {k: ours(v) for k, v in value.items()}
+    return value
+
+
+def _seeded(fn, *args, **kwargs):
+    tg.manual_seed(42)
+    return fn(*args, **kwargs)
+
+
+def function_of(entry):
+    """Our function for an entry of the table, or None. Its lambdas are run with our package in PyTorch's place."""
+    fn = entry.op
+    if isinstance(fn, types.FunctionType) and fn.__module__.endswith("common_methods_invocations"):
+        names = {**fn.__globals__, "torch": tg, "wrapper_set_seed": _seeded}
+        swapped = types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, fn.__closure__)
+        swapped.__kwdefaults__ = fn.__kwdefaults__
+        return swapped
+    if fn is getattr(torch.Tensor, entry.name, None):
+        return getattr(tg.Tensor, entry.name, None)
+    found = tg
+    for part in entry.name.split("."):
+        found = getattr(found, part, None)
+    return found if callable(found) else None
+
+
+def leaves(value, kind):
+    """Tensors of a nest of values that gradients are asked for."""
+    if isinstance(value, kind):
+        return [value] if value.requires_grad and value.is_leaf else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for v in value for leaf in leaves(v, kind)] if isinstance(value, (list, tuple)) else []
+
+
+def gradients_agree(theirs, args, want, got, what):
+    """Compare the gradients of all leaves for the same random gradients of the outputs."""
+    pairs = [(w, g) for w, g in zip(flatten(want), flatten(got)) if isinstance(w, torch.Tensor) and w.requires_grad]
+    sources, targets = leaves(theirs, torch.Tensor), leaves(args, tg.Tensor)
+    if not pairs or not sources:
+        return
+    rng = np.random.default_rng(0)
+    seeds = [torch.from_numpy(np.array(rng.standard_normal(tuple(w.shape)))).to(w.dtype) for w, _ in pairs]
+    try:
+        expected = torch.autograd.grad([w for w, _ in pairs], sources, seeds, allow_unused=True)
+    except RuntimeError:
+        return  # PyTorch itself has no derivative there
+    found = tg.autograd.grad([g for _, g in pairs], targets, [ours(s) for s in seeds], allow_unused=True)
+    for k, (e, f) in enumerate(zip(expected, found)):
+        e = np.zeros(tuple(targets[k].shape)) if e is None else e.detach().numpy(force=True)
+        f = np.zeros(tuple(targets[k].shape)) if f is None else f.detach().numpy()
+        np.testing.assert_allclose(f, e, 1e-7, 1e-8, err_msg=f"{what}: gradient {k}")
+
+
+def check(entry, fn, number, sample, dtype):
+    """One sample through both libraries. Returns False when the op turns out to be missing here."""
+    theirs = (sample.input, sample.args, sample.kwargs)
+    args = (ours(sample.input), ours(sample.args), ours(sample.kwargs))
+    what = f"{entry.name}.{entry.variant_test_name}: {dtype}, sample {number}"
+    try:
+        want, refused = entry(sample.input, *sample.args, **sample.kwargs), None
+    except Exception as error:  # whatever PyTorch raises, we have to refuse too
+        want, refused = None, error
+    try:
+        got = fn(args[0], *args[1], **args[2])
+    except AttributeError as error:
+        if "has no attribute" in str(error):
+            return False
+        raise
+    except Exception as error:
+        assert refused is not None, f"{what} raised {error!r}"
+        return True
+    assert refused is None, f"{what}: PyTorch raises {refused!r}"
+    if "empty" in entry.name or "resize" in entry.name:
+        return True
+    assert_close(got, want, str(dtype)[6:], what, factor=5.0)
+    for w, g in zip(flatten(want), flatten(got)):
+        if isinstance(w, torch.Tensor):
+            assert w.requires_grad == g.requires_grad, f"{what}: requires_grad is {g.requires_grad}"
+    gradients_agree(theirs, args, want, got, what)
+    return True
+
+
+ENTRIES = {}
+for _entry in op_db:
+    if function_of(_entry) is not None and _entry.name.rpartition(".")[2] not in DIFFERENT:
+        ENTRIES.setdefault(_entry.name, []).append(_entry)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_agrees_on_pytorchs_own_samples(name):
+    ran = 0
+    for entry in ENTRIES[name]:
+        for dtype in DTYPES:
+            if not entry.supports_dtype(dtype, "cpu"):
+                continue
+            grads = dtype is torch.float64 and entry.supports_autograd
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.manual_seed(0)
+                for k, sample in enumerate(entry.sample_inputs("cpu", dtype, requires_grad=grads)):
+                    if k == AT_MOST or not check(entry, function_of(entry), k, sample, dtype):
+                        break
+                    ran += 1
+    if not ran:
+        pytest.skip("the op behind these samples does not exist here yet")

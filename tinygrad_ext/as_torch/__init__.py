@@ -1,0 +1,80 @@
+"""The official alias: `import torch` means tinygrad_ext.
+
+``python -m tinygrad_ext.as_torch script.py`` runs a script under it, `install` switches it on in a running process, and
+the pytest fixture ``as_torch`` for one test. ``torch.nn`` is the module object ``tinygrad_ext.nn``, and so for every
+other submodule: there is one of each thing, whichever name it is imported by.
+"""
+
+import sys
+
+import tinygrad_ext
+from tinygrad_ext.as_torch.finder import NAME, AliasFinder, MissingFinder, drop, loaded, mirror
+from tinygrad_ext.as_torch.version import Version
+
+__all__ = ["installed", "install", "uninstall"]
+
+# The version of PyTorch whose names and rules are followed; scripts compare it with the one they need.
+TORCH_VERSION = "2.13.0"
+
+_finders = ()
+_own_version = tinygrad_ext.__version__
+_set_aside = {}
+
+
+def installed():
+    """Whether `import torch` means tinygrad_ext now."""
+    return bool(_finders)
+
+
+def install(*, replace=False):
+    """Make `import torch` and every `torch.` submodule resolve to tinygrad_ext, until `uninstall`.
+
+    Calling it again changes nothing. Meanwhile ``tinygrad_ext.__version__`` is that of the PyTorch that is followed,
+    with our own behind a plus sign.
+
+    Args:
+        replace: set a real torch that is already imported aside, and let `uninstall` put it back. Code that has
+            imported it keeps it: the two never mix in one module, but may meet in one process.
+
+    Raises:
+        RuntimeError: a real torch is already imported and `replace` is False.
+
+        >>> from tinygrad_ext import as_torch
+        >>> as_torch.install(replace=True)
+        >>> import torch.nn as nn
+        >>> nn.__name__
+        'tinygrad_ext.nn'
+        >>> as_torch.uninstall()
+    """
+    global _finders
+    if installed():
+        return
+    real = loaded(NAME)
+    if real and not replace:
+        path = getattr(real.get(NAME), "__file__", None) or "an unknown place"
+        raise RuntimeError(
+            f"as_torch.install(): a torch is already imported (from {path}), and modules that use it would mix with "
+            "tinygrad_ext's. Call install() before the first import of torch, run the program with "
+            "python -m tinygrad_ext.as_torch, or set it aside with install(replace=True)."
+        )
+    _set_aside.update(drop(NAME))
+    _finders = (AliasFinder(), MissingFinder())
+    sys.meta_path.insert(0, _finders[0])
+    sys.meta_path.append(_finders[1])
+    tinygrad_ext.__version__ = Version(f"{TORCH_VERSION}+tinygrad_ext.{_own_version}")
+    mirror()
+
+
+def uninstall():
+    """Undo `install`: `import torch` finds what it found before. Modules already imported keep what they have."""
+    global _finders
+    if not installed():
+        return
+    for finder in _finders:
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+    _finders = ()
+    drop(NAME)
+    tinygrad_ext.__version__ = _own_version
+    sys.modules.update(_set_aside)
+    _set_aside.clear()

@@ -1,0 +1,103 @@
+"""How `torch.nn` is found: two finders on sys.meta_path, one in front of all others, one behind them.
+
+The one in front answers for every module we have. It must come first: `torch` is the package tinygrad_ext itself, whose
+folder the ordinary finder would search, and so load each file a second time under a second name. The one behind is
+reached only by names that nobody found; it raises the error that says what there is.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from importlib.machinery import ModuleSpec
+
+OURS = "tinygrad_ext"
+NAME = "torch"
+PAGE = "docs/differences.md"
+
+
+def _renamed(name, old, new):
+    """'torch.nn' as 'tinygrad_ext.nn'; None for what does not stand below `old`."""
+    if name == old or name.startswith(old + "."):
+        return new + name[len(old) :]
+    return None
+
+
+def loaded(root):
+    """The modules in sys.modules that stand below root, itself included."""
+    return {name: module for name, module in list(sys.modules.items()) if _renamed(name, root, root)}
+
+
+def drop(root):
+    """Take the modules below root out of sys.modules and return them."""
+    return {name: sys.modules.pop(name) for name in loaded(root)}
+
+
+def mirror():
+    """Enter every module of ours that is loaded under its other name too.
+
+    An import that finds its module in sys.modules leaves the parent alone. Any other import sets it as an attribute of
+    the parent, and `torch.autograd.gradcheck`, a function, would become the module of that name.
+    """
+    for name, module in loaded(OURS).items():
+        sys.modules[_renamed(name, OURS, NAME)] = module
+
+
+class AliasFinder:
+    """Finds torch and its submodules in tinygrad_ext."""
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of a module of ours under its alias, or None."""
+        own = _renamed(name, NAME, OURS)
+        spec = own and importlib.util.find_spec(own)
+        return spec and ModuleSpec(name, _AliasLoader(own), origin=spec.origin)
+
+
+class _AliasLoader:
+    """Hands out the module that exists instead of making one."""
+
+    def __init__(self, own):
+        self._own = own
+
+    def create_module(self, spec):
+        """The module of ours; the import system is about to write the alias's spec into it."""
+        module = importlib.import_module(self._own)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        """Nothing to run; give the module its own spec back, and show what its import brought in."""
+        module.__spec__ = self._spec
+        mirror()
+
+
+class MissingFinder:
+    """Last in the row: what of torch comes here does not exist in tinygrad_ext."""
+
+    def find_spec(self, name, path=None, target=None):
+        """None for other packages; ModuleNotFoundError for a submodule that we lack."""
+        alias = _renamed(name, OURS, NAME) or _renamed(name, NAME, NAME)
+        if alias is None or _is_question():
+            return None
+        # `from torch import x` asks for tinygrad_ext.x, and the import system drops an error about just that name.
+        # One about torch.x reaches the user.
+        raise ModuleNotFoundError(_message(alias, name != alias), name=alias)
+
+
+def _is_question():
+    """Whether importlib.util.find_spec is asking, which wants None for a module that is not there."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib._bootstrap"):
+        frame = frame.f_back
+    return frame is not None and frame.f_code is importlib.util.find_spec.__code__
+
+
+def _message(alias, from_import):
+    parent, _, name = alias.rpartition(".")
+    folders = getattr(sys.modules.get(parent), "__path__", ())
+    there = sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+    refused = f"cannot import name '{name}' from '{parent}'" if from_import else f"No module named '{alias}'"
+    return (
+        f"{refused}: torch is tinygrad_ext here, which has no {name} there. Modules of {parent}: {', '.join(there)}. "
+        f"What differs from PyTorch stands in {PAGE}."
+    )

@@ -1,0 +1,248 @@
+# cython: language_level=3
+"""The hot path of autograd.Function: bind, run the forward, write down the node.
+
+Edges are taken before the forward runs, because the forward may write to its inputs.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.dispatch cimport state, tgx_state
+from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.node cimport next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.places cimport here, note_mutation
+from tinygrad_ext.core.plan cimport Plan, plan_of
+from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad
+from tinygrad_ext.core.types cimport TGX_F16
+
+cdef extern from "Python.h":
+    object PyObject_Call(object f, tuple args, PyObject *keywords)
+    object PyObject_VectorcallDict(object f, PyObject **args, size_t n, PyObject *keywords)
+
+cdef enum:
+    FEW_ARGS = 8
+    DEPTH = 6               # of containers that are looked into for tensors
+
+
+def apply(cls, *args, **kwargs):
+    """Call forward and record this Function as one step of the graph.
+
+    Arguments are those of forward without ctx; returns what forward returns, tensors with their history.
+    """
+    cdef Plan plan = plan_of(cls)
+    return _call(plan, FunctionNode.__new__(plan.node_type), args, kwargs)
+
+
+def call_instance(self, *args, **kwargs):
+    """Legacy style: call forward on a node that has the instance's attributes and methods."""
+    cdef Plan plan = plan_of(type(self))
+    ctx = FunctionNode.__new__(plan.node_type)
+    ctx.__dict__.update(self.__dict__)
+    return _call(plan, ctx, args, kwargs)
+
+
+cdef object _call(Plan plan, FunctionNode ctx, tuple args, dict kwargs):
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad, was_in_forward = st.in_forward
+    cdef tuple flat = args, positional = args
+    cdef dict keywords = None
+    cdef Py_ssize_t given = len(args)
+    cdef bint record
+    cdef object output
+    if kwargs or not plan.fits(given):
+        flat, positional, keywords, given = plan.bind(args, kwargs)
+        if kwargs:
+            ctx.extra_names = tuple(kwargs)
+    ctx.plan, ctx.nwanted = plan, given
+    record = _connect(ctx, flat, was_no_grad)
+    st.no_grad = 1
+    if record:
+        st.in_forward = 1
+    try:
+        output = _run_forward(plan, ctx, positional, keywords)
+        if plan.separate:
+            got = plan.setup(ctx, flat, output)
+            if got is not None:
+                raise TypeError(f"{ctx.name()}: setup_context returned {type(got).__name__}; it keeps things on ctx and returns "
+                                "None")
+    finally:
+        st.no_grad = was_no_grad
+        st.in_forward = was_in_forward
+    return _finish(ctx, flat, output, record)
+
+
+cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
+    """Edges to what the arguments came from; whether there is anything to differentiate."""
+    cdef int i, n = len(args)
+    cdef bint record = False
+    reserve(ctx, n, 1, 0)
+    ctx.set_inputs(n)
+    for i in range(n):
+        a = args[i]
+        if isinstance(a, Tensor):
+            ctx.inputs[i] = IS_TENSOR
+            if needs_grad(<Tensor>a):
+                ctx.inputs[i] |= NEEDS_GRAD
+                if not no_grad:
+                    record = True
+                    gradient_edge(<Tensor>a, &ctx.edges[i])
+        elif isinstance(a, (list, tuple, dict)) and not no_grad and _hides_tensor(a, DEPTH):
+            raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
+                            "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
+                            "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
+    return record
+
+
+cdef bint _hides_tensor(object a, int depth) except -1:
+    """Whether a container holds a tensor that requires grad."""
+    for item in (a.values() if isinstance(a, dict) else a):
+        if isinstance(item, Tensor):
+            if needs_grad(<Tensor>item):
+                return True
+        elif depth and isinstance(item, (list, tuple, dict)) and _hides_tensor(item, depth - 1):
+            return True
+    return False
+
+
+cdef object _run_forward(Plan plan, FunctionNode ctx, tuple args, dict keywords):
+    cdef PyObject *row[FEW_ARGS + 1]
+    cdef Py_ssize_t i, n = len(args)
+    cdef PyObject *named = <PyObject *>keywords if keywords else NULL
+    if plan.separate:
+        return PyObject_Call(plan.forward, args, named)
+    if n > FEW_ARGS:
+        return PyObject_Call(plan.forward, (ctx,) + args, named)
+    row[0] = <PyObject *>ctx
+    for i in range(n):
+        row[i + 1] = <PyObject *>args[i]
+    return PyObject_VectorcallDict(plan.forward, row, n + 1, named)
+
+
+cdef object _finish(FunctionNode ctx, tuple args, object output, bint record):
+    """Give the outputs their history and the node what it keeps."""
+    cdef tuple outputs = <tuple>output if isinstance(output, tuple) else (output,)
+    cdef int i, n = len(outputs)
+    if ctx.dirty is not None:
+        _check_dirty(ctx, args, outputs)
+    if ctx.non_differentiable is not None:
+        _check_plain(ctx, outputs)
+    if n != 1:
+        _reserve_outputs(ctx, n)
+    wrapped = tuple([_wrapped(ctx, args, outputs[i], i, n, record) for i in range(n)])
+    if record:
+        ctx.place = here()
+        if state().anomaly:
+            ctx.trace = slot("stack")()
+        ctx.seq = next_seq()
+        ctx.keep_saved()
+        ctx.keep_attributes()
+    ctx.over = True
+    ctx.to_save = ctx.dirty = ctx.non_differentiable = None
+    return wrapped if isinstance(output, tuple) else wrapped[0]
+
+
+cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint record):
+    """Output i as the caller sees it."""
+    cdef Tensor t
+    cdef bint plain, differentiable
+    if not isinstance(o, Tensor):
+        ctx.metas[i].rank = -1
+        if record and isinstance(o, (list, tuple, dict)):
+            _check_returned(ctx, o)
+        return o
+    t = <Tensor>o
+    set_meta(ctx, i, t)
+    plain = _among(o, ctx.non_differentiable)
+    if record or plain:
+        t.bits &= ~DERIVED
+    differentiable = record and not plain and t.tid >= TGX_F16
+    if _among(o, ctx.dirty) and _among(o, args):
+        _set_dirty(ctx, t, i, n, differentiable)
+        return t
+    if _among(o, args) or (differentiable and needs_grad(t)):
+        t = alias(t)            # the tensor itself keeps its own history
+        if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):
+            t.bits |= DERIVED
+    if differentiable:
+        if t.bits & DIFF_VIEW and t.base is not None:
+            _forbid_inplace(t, ctx, n)
+        t.node, t.output_nr = ctx, i
+    elif plain:
+        t.bits &= ~REQUIRES_GRAD
+    return t
+
+
+cdef int _set_dirty(FunctionNode ctx, Tensor t, int i, int n, bint differentiable) except -1:
+    """An input that forward wrote to: it now comes from this node."""
+    bump(t)
+    note_mutation(t)
+    if not differentiable:
+        return 0
+    if t.bits & DIFF_VIEW and n > 1:
+        raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
+                           "more than one Tensor. Clone the input first, or split the Function in two.")
+    check_inplace(t)
+    rebase(t, ctx)
+    t.output_nr = i
+    return 0
+
+
+cdef bint _among(object o, tuple row) noexcept:
+    """Whether the very object stands in a row."""
+    if row is not None:
+        for item in row:
+            if item is o:
+                return True
+    return False
+
+
+cdef int _check_returned(FunctionNode ctx, object o) except -1:
+    for item in (o.values() if isinstance(o, dict) else o):
+        if isinstance(item, Tensor):
+            raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would be "
+                            "lost. Return them as one flat tuple.")
+    return 0
+
+
+cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:
+    """A view made inside forward: its base knows nothing of this node, so a later in-place write must be refused."""
+    if t.extra is None:
+        t.extra = {}
+    t.extra["made_by"] = (ctx.name(), n)
+    t.bits &= ~DIFF_VIEW
+    return 0
+
+
+cdef int _check_dirty(FunctionNode ctx, tuple args, tuple outputs) except -1:
+    for i, t in enumerate(ctx.dirty):
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{ctx.name()}: mark_dirty can only accept variables, but argument {i} is of type {type(t).__name__}")
+        if not _among(t, args):
+            _warn(f"{ctx.name()}: mark_dirty received a tensor that was not an input, so the mark does nothing. Mark the inputs "
+                  "that forward writes to.")
+        elif not _among(t, outputs):
+            raise RuntimeError(f"{ctx.name()}: an input has been marked as dirty but was not returned as output. Please return "
+                               "every input that forward modifies in place.")
+    return 0
+
+
+cdef int _check_plain(FunctionNode ctx, tuple outputs) except -1:
+    for t in ctx.non_differentiable:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{ctx.name()}: mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}")
+        if not _among(t, outputs):
+            _warn(f"{ctx.name()}: mark_non_differentiable received a tensor that is not an output of forward, so the mark does "
+                  "nothing. Mark the very tensor that is returned.")
+    return 0
+
+
+cdef int _warn(str text) except -1:
+    import warnings
+    warnings.warn(text, UserWarning, stacklevel=2)
+    return 0
+
+
+cdef int _reserve_outputs(FunctionNode ctx, int n) except -1:
+    cdef int nedges = ctx.nedges
+    ctx.nedges = ctx.nsaved = 0         # reserve() must not touch them
+    reserve(ctx, 0, n, 0)
+    ctx.nedges = nedges
+    return 0

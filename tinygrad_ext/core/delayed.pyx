@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""DelayedError: a node in the place of a derivative that does not exist.
+
+A tensor whose derivative is not known hangs on such a node. Its edges lead where the missing derivative would
+have gone, so the engine comes by exactly when somebody asks for it, in grad() as in backward(), and is told why.
+"""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.history cimport gradient_edge
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta
+from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
+from tinygrad_ext.core.types cimport TGX_F16
+
+
+cdef class DelayedError(Node):
+    """Raises RuntimeError when a gradient arrives."""
+
+    cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
+        raise RuntimeError(self.message)
+
+
+cdef DelayedError delayed_error(Node source, str message, list sources, int noutputs):
+    """A node with the edges of `source` and of further tensors."""
+    cdef DelayedError n = DelayedError.__new__(DelayedError)
+    cdef int i
+    n.message = message
+    reserve(n, source.nedges + len(sources), noutputs, 0)
+    for i in range(source.nedges):
+        n.edges[i] = source.edges[i]
+        if n.edges[i].node != NULL:
+            Py_INCREF(<object>n.edges[i].node)
+    for i in range(len(sources)):
+        gradient_edge(<Tensor>sources[i], &n.edges[source.nedges + i])
+    n.seq = next_seq()
+    return n
+
+
+cdef object _hang(DelayedError n, int nr, object got):
+    """got as output nr of n, where it could carry a gradient."""
+    cdef Tensor t
+    if not isinstance(got, Tensor) or (<Tensor>got).tid < TGX_F16:
+        return got
+    t = alias(<Tensor>got)
+    set_meta(n, nr, t)
+    t.node, t.output_nr = n, nr
+    return t
+
+
+def undifferentiable(Node source, grads, got):
+    """What a backward marked @once_differentiable returned, such that a second derivative raises.
+
+    source: its ctx; grads: the gradients it was given; got: what it made of them, without recording.
+    """
+    cdef DelayedError n
+    if state().no_grad:
+        return got
+    row = got if isinstance(got, tuple) else tuple(got.values()) if isinstance(got, dict) else (got,)
+    n = delayed_error(source, f"trying to differentiate twice a function that was marked with @once_differentiable: "
+                      f"{source.name()}. Its backward is not differentiable itself; write it in differentiable ops and take "
+                      "the decorator away.", [g for g in grads if isinstance(g, Tensor) and needs_grad(<Tensor>g)], len(row))
+    row = tuple([_hang(n, i, g) for i, g in enumerate(row)])
+    if isinstance(got, dict):
+        return dict(zip(got, row))
+    return row if isinstance(got, tuple) else row[0]

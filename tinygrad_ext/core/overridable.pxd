@@ -1,0 +1,16 @@
+cdef class Overridable:
+    cdef void *vectorcall
+    cdef object inner
+    cdef bint of_class              # the function of a classmethod
+    cdef readonly str __name__
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class OverridableMethod(Overridable):
+    pass
+
+cdef class OverridableProperty:
+    cdef object inner
+    cdef readonly str __name__
+    cdef readonly object __objclass__
+    cdef object __weakref__

@@ -1,0 +1,79 @@
+"""The hooks a plugin may fill in: the whole surface on one page.
+
+A plugin is a module (or an object) that an entry point of the group ``tinygrad_ext.plugins`` names; the entry point's
+name is the plugin's namespace. It marks its implementations with ``tinygrad_ext.hookimpl``. Each hook is called once,
+when the plugin is loaded, and the calls of one load are a transaction: an exception undoes all of them.
+``requires_api = ">=1,<2"`` in the module says which versions of this page the plugin was written for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from tinygrad_ext.module_registrar import ModuleRegistrar
+    from tinygrad_ext.override_registrar import OverrideRegistrar
+    from tinygrad_ext.registrar import OpRegistrar
+
+API_VERSION = (1, 0)  # major: what is here changed its meaning; minor: something was added
+
+hookspec = pluggy.HookspecMarker("tinygrad_ext")
+hookimpl = pluggy.HookimplMarker("tinygrad_ext")
+
+
+@hookspec
+def tgx_register_ops(register: OpRegistrar) -> None:
+    """Add ops to your namespace: they become ``tinygrad_ext.ops.<namespace>.<name>``.
+
+    Called once, the first time something in the plugin's namespace is used. ``register(schema, **fields)`` takes the
+    same fields as a built-in record, except those that the package's own build serves (``scalar=``, ``operator=``).
+    The schema's namespace must be one that the distribution declares. Raising here undoes everything the plugin
+    registered.
+
+        from tinygrad_ext import hookimpl
+
+        @hookimpl
+        def tgx_register_ops(register):
+            register("demo::double(Tensor self) -> Tensor", compose=lambda self: self + self)
+    """
+
+
+@hookspec
+def tgx_register_modules(register: ModuleRegistrar) -> None:
+    """Add nn modules: they become ``nn.plugins.<namespace>.<Name>`` and ``nn.create("namespace::Name", **config)``.
+
+    Called once, after tgx_register_ops. ``register("namespace::Name", cls)`` takes a subclass of nn.Module; state
+    dicts of models that hold one name the plugin and its version.
+
+        from tinygrad_ext import hookimpl, nn
+
+        class Double(nn.Module):
+            def forward(self, input):
+                return input + input
+
+        @hookimpl
+        def tgx_register_modules(register):
+            register("demo::Double", Double)
+    """
+
+
+@hookspec
+def tgx_register_overrides(register: OverrideRegistrar) -> None:
+    """Handle calls whose arguments are of a type you do not own, such as a SciPy sparse array.
+
+    Called once, when a value of a declared type first reaches an op: the name of an entry point in the group
+    ``tinygrad_ext.overrides`` is the prefix of the type's module. ``register(type_or_prefix, handler)``; the handler
+    is called as ``handler(func, types, args, kwargs)``, like ``__torch_function__``, and returns NotImplemented for
+    what it does not serve.
+
+        from tinygrad_ext import hookimpl
+
+        def handle(func, types, args, kwargs):
+            return NotImplemented
+
+        @hookimpl
+        def tgx_register_overrides(register):
+            register("scipy.sparse", handle)
+    """

@@ -1,0 +1,201 @@
+"""Compiles a record into an Op: argument rows, kernel, traits and derivative rules."""
+
+import sys
+from collections import namedtuple
+
+from tinygrad_ext.core import loops
+from tinygrad_ext.core.dispatch import Op
+from tinygrad_ext.ops.record import BUILTIN
+
+_KINDS = {
+    name: i
+    for i, name in enumerate(
+        (
+            "Tensor",
+            "Scalar",
+            "int",
+            "float",
+            "bool",
+            "str",
+            "ScalarType",
+            "Device",
+            "Layout",
+            "MemoryFormat",
+            "Generator",
+            "complex",
+            "Dict",
+            "Any",
+        )
+    )
+}
+_KINDS["SymInt"] = _KINDS["int"]
+_KINDS["number"] = _KINDS["Scalar"]
+_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL, _VARARGS = (1 << i for i in range(8))
+_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
+_OUTPUT = {None: -1, "real": -2, "bool": 0}  # fixed_out of core/dispatch.pxd
+
+
+def _arg_rows(schema, record):
+    numbers = (record.numbers or "").replace("|", " ").split()
+    rows = []
+    for a in schema.args:
+        flags = (
+            _OPTIONAL * bool(a.optional)
+            | _LIST * bool(a.is_list)
+            | _KEYWORD * bool(a.kwarg_only)
+            | _DEFAULT * bool(a.has_default)
+            | _NUMBER * (a.name in numbers)
+            | _WRITE * bool(a.is_write)
+            | _ELEM_OPTIONAL * bool(a.elem_optional)
+            | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
+        )
+        if a.type not in _KINDS:
+            raise TypeError(f"{record.schema}: no op takes a {a.type} yet; argument '{a.name}' is one")
+        rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
+    return rows
+
+
+def _node_name(schema):
+    """AddBackward0 for aten::add.Tensor, as PyTorch calls its nodes."""
+    return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
+
+
+def _rule_function(record, rule, find):
+    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
+    if isinstance(rule, str):
+        name, _, rest = rule.rstrip(")").partition("(")
+        return find(name), tuple(p.strip() for p in rest.split(","))
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        raise TypeError(
+            f"{record.schema}: a derivative rule is a Python function whose parameters name what it needs, "
+            f'"zero", "none", "grad", or the text of one call; not {rule!r}'
+        )
+    return rule, code.co_varnames[: code.co_argcount]
+
+
+def _rule_params(record, schema, names):
+    """Codes of what a rule's parameters ask for; the names are the contract."""
+    places = {a.name: i for i, a in enumerate(schema.args)}
+    returns = {r.name: j for j, r in enumerate(schema.returns) if r.name}
+    out = []
+    for name in names:
+        if name == "grad":
+            out.append(_GRAD)
+        elif name == "grads":
+            out.append(_GRADS)
+        elif name == "needs":
+            out.append(_NEEDS)
+        elif name in places:
+            out.append(_INPUT | places[name])
+        elif name == "result":
+            out.append(_RESULT)
+        elif name in returns:
+            out.append(_RESULT | returns[name])
+        elif name.startswith("grad_") and name[5:] in returns:
+            out.append(_GRAD | returns[name[5:]])
+        elif name.endswith("_shape") and name[:-6] in places:
+            out.append(_SHAPE | places[name[:-6]])
+        elif name.endswith("_dtype") and name[:-6] in places:
+            out.append(_DTYPE | places[name[:-6]])
+        elif name.endswith("_geometry") and name[:-9] in places:
+            out.append(_GEOMETRY | places[name[:-9]])
+        else:
+            raise TypeError(
+                f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
+                f"{', '.join(places)}, and <argument>_shape"
+            )
+    return out
+
+
+def _targets(record, names, tensors):
+    """Numbers of the tensor arguments in a key of `grad`: "self" or "self, other"."""
+    found = [n.strip() for n in names.split(",")]
+    for name in found:
+        if name not in tensors:
+            raise TypeError(
+                f"{record.schema}: grad has a rule for '{name}', which is no tensor argument; "
+                f"they are {', '.join(tensors) or 'none'}"
+            )
+    return [tensors.index(n) for n in found]
+
+
+def _rules(record, schema, find):
+    tensors = [a.name for a in schema.args if a.type == "Tensor"]
+    rules, saved = [], []
+    for names, rule in (record.grad or {}).items():
+        targets = _targets(record, names, tensors)
+        if rule in ("zero", "none"):
+            continue
+        if rule == "grad":
+            rules.append((targets, None, []))
+            continue
+        fn, names = _rule_function(record, rule, find)
+        params = _rule_params(record, schema, names)
+        rules.append((targets, fn, params))
+        for code in params:
+            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
+                saved.append(code)
+    # by name, and outputs last: the order in which PyTorch calls pack hooks
+    results = [code for code in saved if code & 0xFF00 == _RESULT]
+    inputs = [code for code in saved if code & 0xFF00 != _RESULT]
+    return rules, sorted(inputs, key=lambda code: schema.args[code & 0xFF].name) + results
+
+
+def make_op(record, schema, has_out):
+    """The compiled Op of a record, whose derivative rules `set_rules` fills in."""
+    title = schema.name if record.owner == BUILTIN else f"{schema.namespace}::{schema.name}"
+    o = Op(schema.qualname, title, record, schema, _arg_rows(schema, record), max(len(schema.returns), 1))
+    _set_computation(o, record, schema)
+    names = [r.name for r in schema.returns]
+    several = None
+    if len(names) > 1 and all(names):
+        several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
+    o.set_traits(
+        is_view=bool(record.view),
+        has_out=has_out,
+        one_tensor="|" in (record.numbers or ""),
+        shape_rule=record.shape,
+        node_type=_node_name(schema),
+        returns=several,
+    )
+    return o
+
+
+def _set_computation(o, record, schema):
+    if record.scalar is not None:
+        tensors = [a.name for a in schema.args if a.type == "Tensor"]
+        fixed = sum(1 << i for i, n in enumerate(tensors) if (record.inputs or {}).get(n) == "bool")
+        scalars = [i for i, a in enumerate(schema.args) if a.type != "Tensor"]
+        promote = (record.promote or "").split()
+        o.set_pointwise(loops.tables[o.name], scalars, promote, _OUTPUT[record.returns], fixed)
+        o.set_refusals(record.refuses, record.failure, {k: tuple(v.split()) for k, v in (record.choices or {}).items()})
+    elif callable(record.kernel):
+        o.set_python(record.kernel, False)
+    elif record.kernel is not None:
+        o.set_kernel(record.kernel, bool(record.takes_out))
+    elif isinstance(record.compose, str):
+        o.set_composite(record.compose)
+    else:
+        o.set_python(record.compose, True)
+
+
+def set_rules(o, find):
+    """Give the op its derivative rules; False when a rule's text names a function that `find` does not know yet."""
+    rules, saved = _rules(o.record, o.schema, find)
+    if any(fn is None and params for _, fn, params in rules):
+        return False
+    o.set_rules(rules, saved, _read_outputs(rules))
+    return True
+
+
+def _read_outputs(rules):
+    """Mask of the outputs whose gradients some rule reads, 0 for all: the others carry none."""
+    mask = 0
+    for _, fn, params in rules:
+        for code in params if fn is not None else (_GRAD,):
+            if code == _GRADS:
+                return 0
+            if code & 0xFF00 == _GRAD:
+                mask |= 1 << (code & 0xFF)
+    return mask

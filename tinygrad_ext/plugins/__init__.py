@@ -1,0 +1,208 @@
+"""Plugins: what `pip install` adds. Which there are, what became of them, and switches.
+
+    from tinygrad_ext import plugins
+
+    plugins.list()              # PluginInfo of each, loaded or not
+    plugins.failed()            # why some are left out
+    plugins.disable("vision")   # undoes everything it added
+
+A plugin is imported when something of its namespace is first used, not before. See docs/plugins.md.
+"""
+
+from . import loader, settings, table
+from .info import info_of, owner_of
+from .model import ACTIVE, FAILED, FOUND, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning
+from .unknown import unknown_attribute, why_no_module, why_no_namespace, why_no_op
+
+__all__ = [
+    "Failure",
+    "PluginError",
+    "PluginInfo",
+    "PluginWarning",
+    "disable",
+    "enable",
+    "failed",
+    "info",
+    "list",
+    "load",
+    "load_all",
+    "only",
+    "owner_of",
+    "register",
+    "reload",
+    "rescan",
+    "unregister",
+]
+# asked by the rest of the package
+__all__ += ["declared", "load_for_type", "load_namespace"]
+__all__ += ["unknown_attribute", "why_no_module", "why_no_namespace", "why_no_op"]
+
+
+def list():
+    """All plugins as PluginInfo, sorted by name; those not used yet are listed without being imported."""
+    return sorted((info_of(p) for p in table.everything()), key=lambda i: (i.name, i.distribution))
+
+
+def info(name):
+    """PluginInfo of one plugin, by its name or its distribution's. PluginError when there is none."""
+    return info_of(_one(name))
+
+
+def failed():
+    """A Failure for each plugin that raised while it was loaded: cause, line in its code, traceback."""
+    return [p.failure for p in table.everything() if p.failure is not None]
+
+
+def load(name):
+    """Load a plugin now. PluginError, caused by the plugin's own exception, when that fails."""
+    for plugin in table.select(name):
+        _load_or_raise(plugin)
+
+
+def _load_or_raise(plugin):
+    not_allowed = table.why_not(plugin)
+    if plugin.failure is None and not_allowed:
+        raise PluginError(f"{plugin.title} is {not_allowed[0]}: {not_allowed[1]}")
+    if plugin.failure is not None:
+        raise PluginError(f"{plugin.title} is {plugin.state}: {plugin.failure}")
+    try:
+        loader.load(plugin, raising=True)
+    except (Exception, SystemExit) as error:
+        if plugin.failure is None or settings.strict():
+            raise
+        raise PluginError(f"{plugin.title} was not loaded: {plugin.failure}") from error
+
+
+def load_all():
+    """Load every enabled plugin; a failing one warns and the rest goes on. Returns the list of PluginInfo."""
+    for plugin in table.everything():
+        loader.load(plugin)
+    return list()
+
+
+def load_namespace(namespace):
+    """Load what declares a namespace; the first use of `ops.<namespace>` comes here."""
+    for plugin in table.of_namespace(namespace):
+        loader.load(plugin)
+
+
+def load_for_type(cls):
+    """Load what declares a prefix of a type's module; returns whether something was loaded just now."""
+    module = getattr(cls, "__module__", None)
+    if not isinstance(module, str):
+        return False
+    loaded = False
+    for plugin in table.everything():
+        if plugin.state == FOUND and any(_below(module, prefix) for prefix in plugin.prefixes):
+            loaded |= loader.load(plugin)
+    return loaded
+
+
+def _below(module, prefix):
+    return module == prefix or module.startswith(prefix + ".")
+
+
+def declared():
+    """Namespaces that plugins declare, loaded or not."""
+    return {n for p in table.everything() for n in p.namespaces}
+
+
+def disable(name):
+    """Undo everything a plugin added, and do not load it again in this process, until `enable`."""
+    for plugin in table.select(name):
+        loader.unload(plugin)
+    settings.say(name, False)
+
+
+def enable(name):
+    """Let a plugin be loaded at its next use, whatever environment and configuration say."""
+    for plugin in table.select(name):
+        if plugin.state in (FAILED, INCOMPATIBLE):
+            plugin.reset()
+    settings.say(name, True)
+
+
+def reload(name):
+    """Undo a plugin and load it anew from its source, as one does in a notebook after a change."""
+    import importlib
+
+    importlib.invalidate_caches()
+    for plugin in table.select(name):
+        loader.unload(plugin, everything=plugin.target is None)
+        _load_or_raise(plugin)
+
+
+class only:
+    """`with plugins.only("vision"):` no other plugin is active inside; afterwards all is as before.
+
+    Plugins that were active are loaded again at their next use.
+    """
+
+    def __init__(self, *names):
+        self.names = names
+
+    def __enter__(self):
+        for name in self.names:
+            table.select(name)
+        settings.only.append({settings.plain(name) for name in self.names})
+        _unload_disabled()
+        return self
+
+    def __exit__(self, *exc):
+        settings.only.pop()
+        _unload_disabled()
+
+
+def _unload_disabled():
+    for plugin in table.everything():
+        if plugin.state == ACTIVE and settings.why_disabled(plugin) is not None:
+            loader.unload(plugin)
+
+
+def register(namespace, target, *, distribution=None, version=None):
+    """Register a plugin of the running program: no entry point, no installation; for applications and frozen builds.
+
+    Args:
+        namespace: its name, as an entry point would give it.
+        target: module with hooks, object with hooks, or the dotted name of a module to import.
+        distribution, version: the owner shown; by default the module's name.
+
+    Raises PluginError when the name is taken or the plugin fails; nothing is left behind then.
+    """
+    module = target if isinstance(target, str) else getattr(target, "__name__", type(target).__module__)
+    plugin = Plugin(
+        namespace, module, distribution or module, version, target=None if isinstance(target, str) else target
+    )
+    plugin.declare("plugins.register", namespace)
+    table.add(plugin)
+    try:
+        _load_or_raise(plugin)
+    except BaseException:
+        table.remove(plugin)
+        raise
+    return info_of(plugin)
+
+
+def unregister(namespace):
+    """Undo `register`."""
+    plugin = next((p for p in table.registered() if p.name == namespace), None)
+    if plugin is None:
+        raise PluginError(f"plugins.unregister: the program has registered no plugin '{namespace}'")
+    loader.unload(plugin)
+    table.remove(plugin)
+
+
+def rescan():
+    """Look again for installed plugins, as after a pip install in a notebook. Loaded ones stay as they are."""
+    table.rescan()
+
+
+def _one(name):
+    found = table.select(name)
+    if len(found) > 1:
+        names = ", ".join(sorted({f"{p.name} of {p.owner} in {p.location}" for p in found}))
+        active = [p for p in found if p.problem is None]
+        if len(active) == 1:
+            return active[0]
+        raise PluginError(f"'{name}' may mean {names}")
+    return found[0]

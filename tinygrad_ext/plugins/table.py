@@ -1,0 +1,140 @@
+"""All plugins known to this process: found by one scan, or registered by the program."""
+
+import difflib
+import threading
+import warnings
+
+from . import settings
+from .model import ACTIVE, CONFLICT, DISABLED, FOUND, PluginError, PluginWarning
+
+_lock = threading.RLock()
+_scanned = None  # list of plugins, None before the scan
+_registered = []  # by plugins.register
+
+
+def everything():
+    """Every Plugin; scans the installed distributions the first time, and once only."""
+    global _scanned
+    if _scanned is None:
+        with _lock:
+            if _scanned is None:
+                from .scan import scan
+
+                found, problems = scan()
+                _scanned = found
+                for text in [*problems, *_misnamed(found)]:
+                    warnings.warn(text, PluginWarning, stacklevel=4)
+    return [*_registered, *_scanned]
+
+
+def known():
+    """The plugins known so far, without a scan."""
+    return [*_registered, *(_scanned or ())]
+
+
+def after_fork():
+    """A lock that another thread of the parent held would never be released."""
+    global _lock
+    _lock = threading.RLock()
+
+
+def rescan():
+    """Look again at what is installed; plugins that are loaded stay as they are."""
+    global _scanned
+    from .scan import scan
+
+    with _lock:
+        kept = {(p.owner, p.value, p.location): p for p in _scanned or () if p.state != FOUND}
+        found, _ = scan()
+        _scanned = [kept.pop((p.owner, p.value, p.location), p) for p in found]
+        _scanned += [p for p in kept.values() if p.state == ACTIVE]
+
+
+def add(plugin):
+    """Take in a plugin of the program's own. PluginError when the name is taken."""
+    for other in everything():
+        if other.name == plugin.name and why_not(other) is None:
+            raise PluginError(
+                f"plugins.register: the name '{plugin.name}' is taken by {other.title}. "
+                f"Say plugins.disable('{other.owner.distribution}') first, or choose another name"
+            )
+    _registered.append(plugin)
+
+
+def registered():
+    """Plugins of the program's own."""
+    return _registered
+
+
+def remove(plugin):
+    """Forget a plugin of the program's own."""
+    if plugin in _registered:
+        _registered.remove(plugin)
+
+
+def _misnamed(found):
+    known = {name for p in found for name in settings.names_of(p)}
+    for name, key in settings.named():
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), 1)
+            yield f"{key} names '{name}', and no installed plugin is called so" + (
+                f"; did you mean '{near[0]}'?" if near else ""
+            )
+
+
+def why_not(plugin):
+    """(state, reason) for which the plugin must not be loaded, else None."""
+    if plugin.problem is not None:
+        return plugin.problem
+    reason = settings.why_disabled(plugin)
+    if reason is not None:
+        return DISABLED, reason
+    rivals = _rivals(plugin)
+    if rivals:
+        return CONFLICT, _conflict(plugin, rivals)
+    return None
+
+
+def _rivals(plugin):
+    """Enabled plugins of other distributions that declare a plugin of the same name."""
+    if not plugin.namespaces:
+        return []
+    return [
+        p
+        for p in everything()
+        if p is not plugin
+        and p.name == plugin.name
+        and p.namespaces
+        and p.problem is None
+        and settings.why_disabled(p) is None
+    ]
+
+
+def _conflict(plugin, rivals):
+    claims = " and ".join(
+        f"{p.owner} in {p.location or 'this program'} ({p.entry_points[0]})"
+        for p in sorted([plugin, *rivals], key=lambda p: p.owner)
+    )
+    return (
+        f"several distributions declare a plugin '{plugin.name}': {claims}. None of them is loaded. Ways out: disable "
+        f"all but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={plugin.owner.distribution}; uninstall all but one; or ask "
+        f"an author to rename the entry point, '{plugin.name}.<more>' adds to the same namespace"
+    )
+
+
+def select(name):
+    """Plugins called by their name, namespace or distribution. PluginError, with near misses, when there is none."""
+    wanted = settings.plain(name)
+    exact = [p for p in everything() if p.name == name]
+    found = exact or [p for p in everything() if wanted in settings.names_of(p)]
+    if not found:
+        known = sorted({p.name for p in everything()} | {p.owner.distribution for p in everything()})
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f"Near: {', '.join(near)}." if near else f"There are {', '.join(known) or 'none'}."
+        raise PluginError(f"no plugin is called '{name}', and no distribution that declares one. {hint}")
+    return found
+
+
+def of_namespace(namespace):
+    """Plugins that declare a namespace, in the order in which they are loaded."""
+    return [p for p in everything() if namespace in p.namespaces]

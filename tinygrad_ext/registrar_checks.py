@@ -1,0 +1,100 @@
+"""What may not be registered, and the words that say so."""
+
+from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.ops import is_part
+from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.registry import functions, methods, ops, places, variants
+
+RESERVED = ("aten", "prim", "prims", "nn")
+# What only the build and compiled kernels can serve, and what to write instead.
+_BUILTIN_ONLY = {
+    "scalar": "a C expression is compiled when the package that holds it is built; give compose= or kernel= a function",
+    "takes_out": "only compiled kernels take `out`; every op with `out` among its variants has an out= form",
+    "operator": "the operators of Tensor belong to the built-in ops; a type of your own can define __torch_function__",
+    "where": "the op stands in ops.<namespace>",
+}
+
+
+def check(record, schema, to):
+    if record.owner != BUILTIN:
+        check_namespace(record.schema, schema.namespace, to)
+        _check_fields(record)
+    found = ops.get(schema.qualname)
+    if found is not None:
+        raise RuntimeError(taken(schema.qualname, found.record, record))
+    if record.owner == BUILTIN:
+        return
+    kinds, place = variants(record), places(record)[0]
+    for name in [schema.name, *(record.aliases or "").split()]:
+        for spelling in (name, name + "_") if "inplace" in kinds else (name,):
+            _check_callable(functions.get(place + spelling), f"{schema.namespace}::{spelling}", record)
+            if "method" in kinds:
+                _check_method(spelling, record)
+
+
+def check_namespace(what, namespace, to):
+    """Refuse a name without a namespace, and one in a namespace that is not the scope's. RuntimeError."""
+    if not namespace:
+        own = to.namespaces[0] if to.namespaces else "myops"
+        raise RuntimeError(f"{what}: the name has no namespace; write '{own}::{what.partition('(')[0].strip()}'")
+    if namespace in RESERVED:
+        raise RuntimeError(
+            f"{what}: the namespace '{namespace}' belongs to tinygrad_ext; {to.owner} may neither add to it nor "
+            "replace what is in it. Register under a namespace of your own, and override calls with __torch_function__"
+        )
+    if namespace.startswith("_") or is_part(namespace):
+        raise RuntimeError(f"{what}: '{namespace}' is a name of the package tinygrad_ext.ops; choose another namespace")
+    if to.namespaces is not None and namespace not in to.namespaces:
+        own = " and ".join(f"'{n}'" for n in to.namespaces) or "none"
+        raise RuntimeError(
+            f"{what}: {to.owner} may not register under the foreign namespace '{namespace}'; its own is {own}, "
+            f"from the names of its entry points. To provide '{namespace}' declare an entry point '{namespace}' or "
+            f"'{namespace}.<more>' in the group tinygrad_ext.plugins"
+        )
+
+
+def _check_fields(record):
+    for field, instead in _BUILTIN_ONLY.items():
+        if getattr(record, field) is not None:
+            raise TypeError(f"{record.schema}: {field}= is for built-in records ({record.owner} gave it): {instead}")
+    how = record.kernel if record.kernel is not None else record.compose
+    if not callable(how):
+        raise TypeError(
+            f"{record.schema}: kernel= and compose= take a function, not {how!r}; names of compiled kernels are for "
+            "built-in records"
+        )
+    unknown = set(variants(record)) - {"function", "method", "inplace", "out"}
+    if unknown or "function" not in variants(record):
+        raise TypeError(
+            f"{record.schema}: variants={record.variants!r} must hold 'function', and may hold 'method', 'inplace' and "
+            "'out'"
+        )
+
+
+def _check_callable(found, name, record):
+    if found is not None and found.owner != record.owner:
+        raise RuntimeError(taken(name, found.overloads[0].record, record))
+
+
+def _check_method(name, record):
+    found = methods.get(name)
+    if found is not None and found.owner == record.owner:
+        return
+    if hasattr(Tensor, name):
+        owner = found.owner if found is not None else BUILTIN
+        raise RuntimeError(
+            f"{record.schema}: Tensor.{name} exists already, from {owner}; {record.owner} may not replace it. "
+            "Leave 'method' out of variants=, or rename the op"
+        )
+
+
+def taken(name, present, wanted):
+    """Text for a name that two owners want."""
+    text = f"{name} is registered already, by {present.owner} at {present.source}:{present.line}"
+    if present.owner == wanted.owner:
+        return f"{text}; {wanted.source}:{wanted.line} registers it again. Rename one, or give it an overload name"
+    return (
+        f"{text}; {wanted.owner} wants it too, at {wanted.source}:{wanted.line}. Ways out: disable one of the two, "
+        f"TINYGRAD_EXT_DISABLE_PLUGINS={present.owner.distribution} or ={wanted.owner.distribution}; uninstall one; or "
+        "ask an author to rename the op"
+    )
