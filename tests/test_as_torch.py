@@ -25,6 +25,8 @@ SUBMODULES = [
     "nn.functional",
     "nn.init",
     "nn.modules",
+    "nn.modules.module",
+    "nn.modules.utils",
     "nn.parameter",
     "nn.utils",
     "optim",
@@ -69,10 +71,13 @@ def test_the_import_lines_of_the_notes(as_torch):
         "from torch import Tensor, nn as again\n"
         "from torch.autograd import Function, Variable, gradcheck, gradgradcheck\n"
         "from torch.utils.data import DataLoader\n"
+        "from torch.nn.modules.module import Module, register_module_forward_hook\n"
+        "from torch.nn.modules.utils import _pair\n"
         "import torch.overrides, torch._overrides\n",
         names,
     )
     assert names["torch"] is tinygrad_ext and names["nn"] is names["again"] is tinygrad_ext.nn
+    assert names["Module"] is names["nn"].Module and names["_pair"](3) == (3, 3)
     assert names["F"].relu is tinygrad_ext.nn.functional.relu
     assert tinygrad_ext.overrides is importlib.import_module("torch._overrides")
 

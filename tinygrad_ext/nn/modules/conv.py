@@ -8,7 +8,7 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
-from ._sizes import n_tuple
+from .utils import n_tuple
 
 __all__ = ["Conv1d", "Conv2d"]
 

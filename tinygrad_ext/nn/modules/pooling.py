@@ -2,7 +2,7 @@
 
 from .. import functional as F
 from ..module import Module
-from ._sizes import n_tuple
+from .utils import n_tuple
 
 __all__ = [
     "AdaptiveAvgPool1d",

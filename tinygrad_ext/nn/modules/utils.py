@@ -1,4 +1,6 @@
-"""Sizes given as one number or as one per dimension."""
+"""Sizes given as one number or as one per dimension; the names with an underscore are those of PyTorch."""
+
+import functools
 
 
 def n_tuple(value, n):
@@ -6,3 +8,6 @@ def n_tuple(value, n):
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * n
+
+
+_single, _pair, _triple = (functools.partial(n_tuple, n=n) for n in (1, 2, 3))
