@@ -42,7 +42,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """The Jacobian of `func` times a vector: (outputs, products), the products shaped as the outputs.
 
-    Arguments as for `vjp`, with v shaped as `inputs`. It takes two backward passes, so func must be differentiable twice.
+    Arguments as for `vjp`, with v shaped as `inputs`. It takes two backward passes: func must be differentiable twice.
 
     Example::
 

@@ -84,21 +84,29 @@ def gradients(outputs, inputs, seeds=None, create_graph=False, retain_graph=None
 
 _STRICT = "This is not allowed in strict mode"
 _NO_GRAPH = {
-    "outputs": "Output {i} of the user-provided function does not require gradients. In strict mode every output must be "
-    "computed from the inputs by differentiable operations.",
-    "gradients": "The gradient with respect to input {i} is independent of the inputs of the user-provided function. "
-    + _STRICT
-    + ": their derivative would be zero.",
-    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input "
-    "{i} is independent of the input. " + _STRICT + ": is the function linear in it?",
-    "hessian": "The hessian of the user-provided function with respect to input {i} is independent of the input. "
-    + _STRICT
-    + ": the function must be differentiable three times.",
+    "outputs": (
+        "Output {i} of the user-provided function does not require gradients. In strict mode every output must be "
+        "computed from the inputs by differentiable operations."
+    ),
+    "gradients": (
+        "The gradient with respect to input {i} is independent of the inputs of the user-provided function. "
+        f"{_STRICT}: their derivative would be zero."
+    ),
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} "
+        f"is independent of the input. {_STRICT}: is the function linear in it?"
+    ),
+    "hessian": (
+        "The hessian of the user-provided function with respect to input {i} is independent of the input. "
+        f"{_STRICT}: the function must be differentiable three times."
+    ),
 }
 _UNUSED = {
     "vjp": "The output of the user-provided function is independent of input {i}. ",
-    "jvp": "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
-    "backward trick to compute forward mode gradients. ",
+    "jvp": (
+        "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
+        "backward trick to compute forward mode gradients. "
+    ),
     "vhp": "The jacobian of the user-provided function is independent of input {i}. ",
     "hvp": "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. ",
 }
