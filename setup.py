@@ -70,7 +70,7 @@ MORE_SOURCES = {
         "kernels/planes.c",
         *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
     ],
-    "core/node": ["core/frames.c"],
+    "core/places": ["core/frames.c"],
 }
 LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
 

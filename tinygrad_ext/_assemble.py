@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 
 from tinygrad_ext import ops, registrar, registry
-from tinygrad_ext.core import methods, node, tensor
+from tinygrad_ext.core import methods, node, places, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
@@ -41,7 +41,7 @@ def _fill_slots(folder):
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
-    node.set_package_folder(folder + "/")
+    places.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     graph_slots.fill()
     node.set_slot("backward", backward)

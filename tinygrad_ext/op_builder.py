@@ -136,7 +136,10 @@ def _rules(record, schema, find):
         for code in params:
             if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
                 saved.append(code)
-    return rules, saved
+    # by name, and outputs last: the order in which PyTorch calls pack hooks
+    results = [code for code in saved if code & 0xFF00 == _RESULT]
+    inputs = [code for code in saved if code & 0xFF00 != _RESULT]
+    return rules, sorted(inputs, key=lambda code: schema.args[code & 0xFF].name) + results
 
 
 def make_op(record, schema, has_out):

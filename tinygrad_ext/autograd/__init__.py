@@ -14,6 +14,7 @@ from tinygrad_ext.autograd.modes import (
     no_grad,
     set_detect_anomaly,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from tinygrad_ext.autograd.variable import Variable
 from tinygrad_ext.errors import refuse_unknown
@@ -28,12 +29,27 @@ __all__ = [
     "function",
     "functional",
     "grad",
+    "graph",
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
-__getattr__ = refuse_unknown(__name__)
+_LAZY = ("graph",)
+_refuse = refuse_unknown(__name__)
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    return _refuse(name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -1,11 +1,24 @@
 """backward() and grad(): arguments in, the compiled engine behind."""
 
 import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tinygrad_ext.core.engine import run_backward
 from tinygrad_ext.core.node import get_slot
 from tinygrad_ext.core.overridable import overridable
 from tinygrad_ext.core.tensor import Tensor
+
+
+class GradientEdge(NamedTuple):
+    """A node and the number of one of its outputs: a place in the graph that needs no tensor to be kept.
+
+    The node itself is held, so the third field, by which PyTorch keeps a leaf's node alive, is None.
+    """
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
 
 
 def _as_tuple(values, what):
@@ -18,16 +31,18 @@ def _as_tuple(values, what):
     raise TypeError(f"{what} must be a tensor, a GradientEdge or a sequence of them, got {type(values).__name__}")
 
 
-class GradientEdge(tuple):
-    """A node and the number of one of its outputs: a place in the graph that needs no tensor to be kept."""
-
-    __slots__ = ()
-
-    def __new__(cls, node, output_nr):
-        return tuple.__new__(cls, (node, output_nr))
-
-    node = property(lambda self: self[0])
-    output_nr = property(lambda self: self[1])
+def _inputs(values, who):
+    """inputs= as a tuple; a dict stands for its values."""
+    if isinstance(values, Mapping):
+        if type(values) is not dict:
+            raise TypeError(
+                f"`inputs` argument to `{who}()` must be a dict, not {type(values).__name__}. Other Mapping types are "
+                "not supported."
+            )
+        values = tuple(values.values())
+        if not values:
+            raise RuntimeError(f"`inputs` argument to `{who}()` cannot be empty.")
+    return _as_tuple(values, "inputs")
 
 
 def _root_grads(outputs, grads, is_batched=False):
@@ -90,7 +105,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         grad_tensors = grad_variables if grad_tensors is None else grad_tensors
     outputs = _as_tuple(tensors, "tensors")
     if inputs is not None:
-        inputs = _as_tuple(inputs, "inputs")
+        inputs = _inputs(inputs, "backward")
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
@@ -135,19 +150,7 @@ def grad(
             "grad(): is_grads_batched=True needs vmap, which this release does not have; "
             "call grad once for each row of grad_outputs"
         )
-    if type(inputs) is dict:
-        got = grad(
-            outputs,
-            tuple(inputs.values()),
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            allow_unused,
-            False,
-            materialize_grads,
-        )
-        return dict(zip(inputs, got))
-    outputs, wanted = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
+    outputs, wanted = _as_tuple(outputs, "outputs"), _inputs(inputs, "grad")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -159,6 +162,11 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
     if materialize_grads:
-        zeros = get_slot("zeros")
-        got = [zeros(t.shape, t.dtype, t.device).requires_grad_() if g is None else g for g, t in zip(got, wanted)]
-    return tuple(got)
+        got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
+    return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
+
+
+def _zeros(t, requires_grad):
+    """A gradient of zeros for an input that the outputs do not depend on."""
+    like = t.node._input_metadata[t.output_nr] if isinstance(t, GradientEdge) else t
+    return get_slot("zeros")(like.shape, like.dtype, like.device).requires_grad_(requires_grad)

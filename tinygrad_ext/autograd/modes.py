@@ -24,6 +24,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 
@@ -154,6 +155,24 @@ class inference_mode(_Mode):
 
     def _switch(self, grad, inference, anomaly):
         set_modes(not self.mode, self.mode, anomaly)
+
+
+class set_multithreading_enabled(_Mode):
+    """Accepted for PyTorch's sake: a backward pass always runs in the thread that asked for it."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode):
+        super().__init__()
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_multithreading_enabled(): argument 'mode' must be bool, not {type(mode).__name__}")
+        self.mode = mode
+
+    def clone(self):
+        return set_multithreading_enabled(self.mode)
+
+    def _switch(self, grad, inference, anomaly):
+        pass
 
 
 class set_detect_anomaly(_Mode):

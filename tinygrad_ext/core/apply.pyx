@@ -6,9 +6,9 @@ Edges are taken before the forward runs, because the forward may write to its in
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
-from tinygrad_ext.core.node cimport (
-    check_inplace, gradient_edge, here, next_seq, note_mutation, rebase, reserve, set_meta, slot,
-)
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.node cimport next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.places cimport here, note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
 from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad
 from tinygrad_ext.core.types cimport TGX_F16

@@ -7,7 +7,8 @@ have gone, so the engine comes by exactly when somebody asks for it, in grad() a
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.node cimport Node, gradient_edge, next_seq, reserve, set_meta
+from tinygrad_ext.core.history cimport gradient_edge
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta
 from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
 from tinygrad_ext.core.types cimport TGX_F16
 

@@ -23,6 +23,9 @@ cdef extern from "state.h" nogil:
         uint8_t anomaly
         uint8_t in_forward
         PyObject *handler[5]
+        PyObject *task
+        PyObject *saved_hooks
+        PyObject *saved_refusal
 
 cdef enum:
     MAX_ARGS = 24

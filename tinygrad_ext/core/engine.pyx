@@ -11,26 +11,17 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
-from tinygrad_ext.core.node cimport (
-    AccumulateGrad, CopySlices, Edge, Hooks, Meta, Node, gradient_edge, slot,
+from tinygrad_ext.core.gradients cimport (
+    add_to_leaf, check_nan, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
 )
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, needs_grad, shape_text, write_scalar
+from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices, gradient_edge
+from tinygrad_ext.core.node cimport Edge, Node, slot
+from tinygrad_ext.core.reach cimport needed_for
+from tinygrad_ext.core.tensor cimport Tensor, empty, needs_grad, write_scalar
 from tinygrad_ext.core.types cimport uint32_t, uint64_t
 
 cdef enum:
     FEW = 8                     # edges served without malloc
-
-# The functions of the upper layers that the hot path calls, read from the slots once they are filled.
-cdef object _add = None
-cdef object _add_into = None
-
-
-def read_slots():
-    """Keep the hottest slots at hand."""
-    global _add, _add_into
-    _add, _add_into = slot("add"), slot("add_")
-
 
 cdef struct Entry:              # a node of this pass and the gradients that have arrived
     PyObject *node              # owned
@@ -53,6 +44,9 @@ cdef class Task:
     cdef dict captures          # (id(node), output number) -> [position in the answer]
     cdef dict needed            # id(node) -> whether it leads to a wanted input; None: all do
     cdef list captured
+    cdef object observer        # called with each node, the gradients that arrived, and what it made of them
+    cdef PyObject *current      # the node that runs
+    cdef dict notes             # of hooks that gather over the pass
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -142,13 +136,30 @@ cdef class Task:
             self.heap[i] = last
         return top
 
+    def reaches(self, nodes):
+        """For each node, whether this pass may still come to it, or is there."""
+        cdef Py_ssize_t i
+        cdef list roots = [<object>self.heap[i].node for i in range(self.size)]
+        if self.current != NULL:
+            roots.append(<object>self.current)
+        seen = needed_for(roots, {})
+        return [id(n) in seen and (self.needed is None or self.needed.get(id(n), False)) for n in nodes]
+
+    def gathered(self, key, make):
+        """What a hook gathers over this pass: make() when it is asked for first."""
+        if self.notes is None:
+            self.notes = {}
+        if key not in self.notes:
+            self.notes[key] = make()
+        return self.notes[key]
+
     cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
         """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
         cdef object checked
         if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
             return 0
-        checked = _validated(n, nr, grad, source, index)
+        checked = validated(n, nr, grad, source, index)
         e = self._entry(n)
         if e.grads[nr] == NULL:
             Py_INCREF(checked)
@@ -157,12 +168,23 @@ cdef class Task:
         old = <object>e.grads[nr]
         Py_DECREF(old)             # the buffer's own reference moves into `old`
         e.grads[nr] = NULL
-        total = _sum(old, checked, self.create_graph)
+        total = sum_gradients(old, checked, self.create_graph)
         Py_INCREF(total)
         e.grads[nr] = <PyObject *>total
         return 0
 
     cdef int run(self) except -1:
+        cdef tgx_state *st = state()
+        cdef PyObject *outer = st.task
+        st.task = <PyObject *>self
+        try:
+            self._run()
+        finally:
+            st.task = outer
+            self.current = NULL
+        return 0
+
+    cdef int _run(self) except -1:
         cdef Entry *e
         cdef int ticks = 0
         while self.size:
@@ -190,15 +212,16 @@ cdef class Task:
         if n.task == <void *>self:
             n.task = NULL           # a re-entrant pass may come by
             n.entry = NULL
-        if n.hooks is not None:
-            _run_pre_hooks(n, e.grads, self.accumulate)
+        self.current = <PyObject *>n
+        if n.hooks is not None and self.observer is None:
+            run_pre_hooks(n, e.grads)
         if self.captures is not None:
             run = self._capture(n, e)
         if not run:
             return 0
         if isinstance(n, AccumulateGrad):
             if self.accumulate or self.captures is None:
-                _accumulate(<AccumulateGrad>n, e.grads, self.create_graph)
+                add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
             return 0
         if n.nedges > FEW:
             results = <PyObject **>malloc(n.nedges * sizeof(PyObject *))
@@ -213,14 +236,18 @@ cdef class Task:
                 if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
                         or _any_arrived(n, e.grads)):
                     n.apply(e.grads, results, needed)
-            except BaseException:
+            except BaseException as error:
+                if self.observer is not None:
+                    self.observer(n, row(e.grads, n.noutputs), error)
                 if n.trace is not None:
                     slot("explain_trace")(n.name(), n.trace)
                 raise
-            if n.hooks is not None and n.hooks.post is not None:
-                _run_post_hooks(n, e.grads, results)
+            if self.observer is not None:
+                self.observer(n, row(e.grads, n.noutputs), row(results, n.nedges))
+            elif n.hooks is not None and n.hooks.post is not None:
+                run_post_hooks(n, e.grads, results)
             if state().anomaly == 2 or n.trace is not None:
-                _check_nan(n, results)
+                check_nan(n, results)
             if not self.keep_graph and not n.released:
                 n.release()
             for i in range(n.nedges):
@@ -267,199 +294,21 @@ cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
     return False
 
 
-# ---- gradients on their way ----------------------------------------------------------------------------------------
-
-cdef object _validated(Node n, int nr, object grad, Node source, int index):
-    """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
-    cdef Tensor g
-    cdef Meta *m = &n.metas[nr]
-    cdef int i
-    cdef bint same
-    if not isinstance(grad, Tensor):
-        raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
-    g = <Tensor>grad
-    same = g.rank == m.rank
-    if same:
-        for i in range(g.rank):
-            if g.sizes[i] != m.sizes[i]:
-                same = False
-    if not same:
-        grad = _reduced(n, nr, g, source, index)
-        g = <Tensor>grad
-    if g.tid != m.tid:
-        if is_complex(g.tid) and not is_complex(m.tid):
-            if source is not None and source.op is None and not isinstance(source, CopySlices):
-                raise RuntimeError(f"Function {source.name()} returned a complex gradient at index {index}, but the input is real "
-                                   f"({dtype_of(m.tid)}). Return its real part: grad.real.")
-            grad = slot("real")(grad)
-            g = <Tensor>grad
-        if g.tid != m.tid:
-            grad = slot("to_dtype")(grad, dtype_of(m.tid))
-    return grad
-
-
-cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
-    cdef Meta *m = &n.metas[nr]
-    cdef int i, shift = g.rank - m.rank
-    cdef bint fits = shift >= 0
-    if fits:
-        for i in range(m.rank):
-            if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
-                fits = False
-    if not fits:
-        who = f"Function {source.name()}" if source is not None else "The caller of backward"
-        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
-                           f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
-    return slot("sum_to")(g, make_size(m.sizes, m.rank))
-
-
-cdef object _sum(object a, object b, bint create_graph):
-    """a + b, into a's memory when nobody else can see it."""
-    cdef Tensor t = <Tensor>a
-    # one reference here, one in the caller's `old`
-    if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
-            and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
-        return _add_into(a, b)
-    return _add(a, b)
-
-
-cdef int _accumulate(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
-    """Add the gradient into the leaf's .grad."""
-    cdef Tensor v = n.variable
-    cdef Tensor g
-    if grads[0] == NULL:
-        return 0
-    g = <Tensor><object>grads[0]
-    if v.grad_ is None:
-        # take the gradient itself when this pass alone holds it and its memory
-        if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
-                <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
-            v.grad_ = g
-        elif create_graph:
-            v.grad_ = slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g)
-        else:
-            v.grad_ = slot("detached_clone")(g)
-    elif create_graph:
-        v.grad_ = _add(v.grad_, g)
-    else:
-        slot("accumulate_into")(v.grad_, g)
-    if n.hooks is not None and n.hooks.accumulated is not None:
-        for _, fn in list(n.hooks.accumulated):
-            fn(v)
-    return 0
-
-
-cdef int _run_pre_hooks(Node n, PyObject **grads, bint accumulate) except -1:
-    """Tensor hooks, then retained gradients, then node prehooks."""
-    cdef Hooks h = n.hooks
-    cdef int i
-    if h.tensor is not None:
-        for i in range(n.noutputs):
-            for _, fn in list(h.tensor.get(i, ())):
-                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None))
-    if h.retain is not None and not isinstance(n, AccumulateGrad):
-        for i, reference in h.retain.items():
-            t = reference()
-            if t is not None and grads[i] != NULL:
-                old = (<Tensor>t).grad_
-                (<Tensor>t).grad_ = <object>grads[i] if old is None else _add(old, <object>grads[i])
-    if h.pre is not None:
-        for _, fn in list(h.pre):
-            got = fn(tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)]))
-            if got is not None:
-                for i, g in enumerate(got if isinstance(got, tuple) else (got,)):
-                    _replace(n, i, grads, g)
-    return 0
-
-
-cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
-    if got is None:
-        return 0
-    if grads[i] == NULL:
-        raise RuntimeError(f"a hook of {n.name()} can't replace a None gradient with a non-None value: None came because the "
-                           "outputs that follow do not depend on this tensor. Return None for it.")
-    got = _validated(n, i, got, n, i)
-    Py_INCREF(got)
-    Py_XDECREF(grads[i])
-    grads[i] = <PyObject *>got
-    return 0
-
-
-cdef int _run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
-    cdef int i
-    outgoing = tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n.noutputs)])
-    for _, fn in list(n.hooks.post):
-        got = fn(tuple([<object>results[i] if results[i] != NULL else None for i in range(n.nedges)]), outgoing)
-        if got is None:
-            continue
-        if not isinstance(got, tuple):
-            got = (got,)
-        if len(got) != n.nedges:
-            raise RuntimeError(f"hook on {n.name()} returned {len(got)} gradients, but the node has {n.nedges} inputs")
-        for i in range(n.nedges):
-            Py_XDECREF(results[i])
-            results[i] = NULL
-            if got[i] is not None:
-                Py_INCREF(got[i])
-                results[i] = <PyObject *>got[i]
-    return 0
-
-
-cdef int _check_nan(Node n, PyObject **results) except -1:
-    cdef int i
-    if state().anomaly != 2:
-        return 0
-    for i in range(n.nedges):
-        if results[i] != NULL and slot("has_nan")(<object>results[i]):
-            if n.trace is not None:
-                slot("explain_trace")(n.name(), n.trace)
-            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
-    return 0
-
-
 # ---- entry ---------------------------------------------------------------------------------------------------------
 
-cdef dict _mark_needed(list roots, dict targets):
-    """id(node) -> whether a target can be reached from it, for every node below the roots; no recursion."""
-    cdef dict seen = {}
-    cdef list order = [], stack = list(roots)
-    cdef Node n
-    cdef int i
-    cdef bint leads
-    while stack:
-        n = stack.pop()
-        if <size_t><PyObject *>n in seen:
-            continue
-        seen[<size_t><PyObject *>n] = False
-        order.append(n)
-        for i in range(n.nedges):
-            if n.edges[i].node != NULL and <size_t>n.edges[i].node not in seen:
-                stack.append(<object>n.edges[i].node)
-    order.sort(key=_sequence)
-    for n in order:                # oldest first: a node comes after everything it feeds
-        leads = <size_t><PyObject *>n in targets
-        for i in range(n.nedges):
-            if not leads and n.edges[i].node != NULL and seen.get(<size_t>n.edges[i].node, False):
-                leads = True
-        seen[<size_t><PyObject *>n] = leads
-    return seen
-
-
-def _sequence(Node n):
-    return n.seq
-
-
-def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused):
+def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused, observer=None):
     """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
 
     With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
-    with `accumulate` only theirs are filled, without it their gradients are returned as a list.
+    with `accumulate` only theirs are filled, without it their gradients are returned as a list. With an observer
+    no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
     """
     cdef Task task = Task.__new__(Task)
     cdef list nodes = []
     cdef dict targets
     cdef uint32_t was_no_grad = state().no_grad
     task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, accumulate or inputs is None
+    task.observer = observer
     for root in roots:
         nodes.append(_edge_of(root, "output"))
     if inputs is not None:
@@ -473,7 +322,7 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
             task.captured = [None] * len(wanted)
             for k, (key, nr, _) in enumerate(wanted):
                 task.captures.setdefault((key, nr), []).append(k)
-        task.needed = _mark_needed([node for node, _ in nodes], targets)
+        task.needed = needed_for([node for node, _ in nodes], targets)
         if accumulate:
             task.captures = {}
     state().no_grad = not create_graph
@@ -532,7 +381,17 @@ cdef object _edge_of(object root, str what):
         node = <object>edge.node
         Py_DECREF(node)
         return node, edge.nr
-    node, nr = root
+    node, nr = root[0], root[1]
     if not isinstance(node, Node) or not 0 <= nr < (<Node>node).noutputs:
         raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {node!r} and {nr!r}")
     return node, nr
+
+
+def gradient_edge_of(Tensor t):
+    """(node, output number) that t's gradient goes to; None when it needs none."""
+    return _edge_of(t, "input") if needs_grad(t) else None
+
+
+def current_pass():
+    """The backward pass that runs in this thread, or None."""
+    return <object>state().task if state().task != NULL else None

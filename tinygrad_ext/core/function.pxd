@@ -1,5 +1,6 @@
 from cpython.object cimport PyObject
-from tinygrad_ext.core.node cimport Node, tgx_place
+from tinygrad_ext.core.node cimport Node
+from tinygrad_ext.core.places cimport tgx_place
 from tinygrad_ext.core.plan cimport Plan
 from tinygrad_ext.core.tensor cimport Tensor
 

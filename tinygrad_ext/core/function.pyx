@@ -11,8 +11,10 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.node cimport Node, here, place_text, reserve, version_error, watch, zeros_for
-from tinygrad_ext.core.tensor cimport DERIVED, INFERENCE, Tensor, alias, needs_grad, version_of
+from tinygrad_ext.core.node cimport Node, reserve, zeros_for
+from tinygrad_ext.core.places cimport here, place_text
+from tinygrad_ext.core.saved cimport raw, save, unpack
+from tinygrad_ext.core.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16, uint32_t
 
 import weakref
@@ -148,13 +150,13 @@ cdef class FunctionNode(Node):
                                "backward twice or to read saved tensors after calling backward.")
 
     def _unpacked(self, int i):
-        cdef Tensor t
-        if self.saved[i] == NULL:
-            return None
-        t = <Tensor><object>self.saved[i]
-        if version_of(t) != self.versions[i]:
-            raise version_error(self, t, self.versions[i])
-        return self._with_history(t, self.output_of[i], f"saved tensor number {i}", True)
+        t = unpack(self, i, ELSEWHERE, False)
+        return None if t is None else self._with_history(<Tensor>t, self.output_of[i], f"saved tensor number {i}", True)
+
+    @property
+    def _raw_saved_tensors(self):
+        """The saved tensors as handles, on which pack and unpack hooks can be registered."""
+        return tuple([raw(self, i, self.output_of[i]) for i in range(self.nsaved)])
 
     def _with_history(self, Tensor t, int origin, what, bint saved):
         """A kept tensor as its reader should see it: an output with its history, an intermediate with a refusal."""
@@ -196,15 +198,8 @@ cdef class FunctionNode(Node):
             if self.to_save[i] is None:
                 continue
             t = <Tensor>self.to_save[i]
-            if t.bits & INFERENCE:
-                raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get a "
-                                   "normal tensor and use it in autograd.")
             self.output_of[i] = self._origin(t)
-            t = self._apart(t, self.output_of[i])
-            Py_INCREF(t)
-            self.saved[i] = <PyObject *>t
-            self.versions[i] = version_of(t)
-            watch(t)
+            save(self, i, t if self.output_of[i] >= 0 else self._apart(t, ELSEWHERE), self.output_of[i])
         return 0
 
     # ---- attributes that hold tensors
@@ -249,6 +244,10 @@ cdef class FunctionNode(Node):
         t, origin, reference = self.kept[name]
         itself = reference() if reference is not None else None
         return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
+
+    def attributes(self):
+        """What hangs on ctx besides the saved tensors."""
+        return [*self.__dict__.values(), *[t for t, _, _ in (self.kept or {}).values()]]
 
     cdef int _keep(self, name, Tensor t, int origin) except -1:
         if self.kept is None:

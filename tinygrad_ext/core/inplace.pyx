@@ -7,7 +7,8 @@ counter and mutation ring are kept here and nowhere else.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, mark_derived, record_op, state
-from tinygrad_ext.core.node cimport note_mutation
+from tinygrad_ext.core.node cimport slot
+from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (
     DERIVED, INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,
@@ -17,6 +18,8 @@ from tinygrad_ext.core.tensor cimport (
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
+    if out.storage is not None and out.storage.watched & GUARDED:
+        slot("before_write")(<size_t><PyObject *>out.storage)
     if op.kind == POINTWISE:
         forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:

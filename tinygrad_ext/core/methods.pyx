@@ -2,8 +2,12 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.node cimport Hooks, Node, grad_fn_of, slot, slot
-from tinygrad_ext.core.tensor cimport DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, set_geometry
+from tinygrad_ext.core.history cimport grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, slot
+from tinygrad_ext.core.places cimport note_mutation
+from tinygrad_ext.core.tensor cimport (
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
+)
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
 from tinygrad_ext.core.engine import backward_scalar
 
@@ -82,6 +86,14 @@ def detach_(Tensor self):
     self.node = None
     self.bits &= ~REQUIRES_GRAD
     return self
+
+
+def increment(Tensor self):
+    """Count a write to self that the engine did not see."""
+    if self.bits & INFERENCE:
+        raise RuntimeError("Inference tensors do not track version counter: increment_version() of one means nothing.")
+    bump(self)
+    note_mutation(self)
 
 
 def set_geometry_from(Tensor self, Tensor other):

@@ -1,13 +1,9 @@
 """Nodes of the backward graph."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport Op, Rule
+from tinygrad_ext.core.places cimport tgx_place
 from tinygrad_ext.core.tensor cimport INLINE_DIMS, Tensor
 from tinygrad_ext.core.types cimport int8_t, int64_t, uint32_t, uint64_t
-
-cdef extern from "frames.h":
-    ctypedef struct tgx_place:
-        PyObject *code
-        int lasti
 
 cdef enum:
     INLINE_EDGES = 3
@@ -38,6 +34,7 @@ cdef class Node:
     cdef int noutputs
     cdef int nsaved
     cdef bint released
+    cdef bint packed            # some saved values went through hooks
     cdef Edge *edges
     cdef PyObject **saved       # owned
     cdef uint32_t *versions
@@ -60,30 +57,12 @@ cdef class Node:
     cdef int _first_edge(self, int tensor) noexcept
     cdef int _edge_count(self, int tensor) noexcept
     cdef int _deliver(self, int tensor, object got, PyObject **results, const unsigned char *needed) except -1
-    cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed)
+    cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed, dict unpacked)
     cdef object _unpack(self, int code)
-
-cdef class AccumulateGrad(Node):
-    cdef readonly Tensor variable
-
-cdef class CopySlices(Node):
-    cdef Node fn
-    cdef Tensor base_like        # geometry of base, without data
-    cdef Tensor view_like
-    cdef int64_t offset
+    cdef str _saved_name(self, int k)
 
 cdef int reserve(Node n, int nedges, int noutputs, int nsaved) except -1
 cdef int set_meta(Node n, int nr, Tensor t) except -1
-cdef Node accumulator(Tensor leaf)
-cdef int gradient_edge(Tensor t, Edge *into) except -1
-cdef object grad_fn_of(Tensor t)
 cdef uint64_t next_seq() noexcept
-cdef int rebase(Tensor t, Node n) except -1
-cdef int check_inplace(Tensor t) except -1
 cdef object zeros_for(Node n, int nr)
-cdef int note_mutation(Tensor t) except -1
-cdef int watch(Tensor t) except -1
 cdef object slot(str name)
-cdef str place_text(tgx_place p)
-cdef object version_error(Node n, Tensor t, uint32_t expected)
-cdef tgx_place here() noexcept         # the user's line, code object as a new reference

@@ -1,19 +1,19 @@
 # cython: language_level=3
 """Runs an op and writes down how to differentiate it: the autograd step of a call."""
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdlib cimport malloc
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.dispatch cimport (
     Op, P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, forward, set_record, state,
 )
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
 from tinygrad_ext.core.inplace cimport forward_into
-from tinygrad_ext.core.node cimport (
-    Node, check_inplace, gradient_edge, next_seq, rebase, reserve, set_meta, slot, here, watch,
-)
-from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, version_of
-from tinygrad_ext.core.types cimport TGX_F16, uint64_t, uint32_t
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.places cimport here
+from tinygrad_ext.core.saved cimport save
+from tinygrad_ext.core.tensor cimport Tensor, version_of
+from tinygrad_ext.core.types cimport TGX_F16, uint64_t
 
 
 cdef bint _count_edges(Op op, PyObject **args, int *total) except -1:
@@ -66,26 +66,6 @@ cdef uint64_t _what_to_save(Node n, Op op) noexcept:
     return mask
 
 
-cdef int _save(Node n, int k, object value) except -1:
-    cdef uint32_t total = 0
-    Py_INCREF(value)
-    n.saved[k] = <PyObject *>value
-    if isinstance(value, Tensor):
-        if (<Tensor>value).bits & INFERENCE:
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-                               "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-                               "normal tensor and use it in autograd, or use `no_grad()` instead of `inference_mode()`.")
-        n.versions[k] = version_of(<Tensor>value)
-        watch(<Tensor>value)
-    elif isinstance(value, (list, tuple)):
-        for t in value:
-            if isinstance(t, Tensor):
-                total += version_of(<Tensor>t)
-                watch(<Tensor>t)
-        n.versions[k] = total
-    return 0
-
-
 cdef Tensor _before(Node n, Tensor t):
     """A copy of what an in-place op is about to overwrite, with the history it has now."""
     cdef Tensor copy = clone(t)
@@ -113,7 +93,7 @@ cdef int _save_inputs(Node n, Op op, PyObject **args, uint64_t mask, bint inplac
             o = dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
         elif inplace and code & 0xff == 0:
             o = _before(n, <Tensor>o)
-        _save(n, k, o)
+        save(n, k, o, -1)
     return 0
 
 
@@ -123,7 +103,7 @@ cdef int _save_results(Node n, Op op, object result, uint64_t mask) except -1:
         code = op.saved[k]
         if mask & (<uint64_t>1 << k) and code & 0xff00 == P_RESULT:
             t = result if isinstance(result, Tensor) else result[code & 0xff]
-            _save(n, k, alias(<Tensor>t))
+            save(n, k, t, code & 0xff)
     return 0
 
 

@@ -22,5 +22,8 @@ typedef struct {
     uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
     uint8_t in_forward;          /* inside the forward of a Function that is recorded: results are marked DERIVED */
     PyObject *handler[TGX_NSLOTS];
+    PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
+    PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
+    PyObject *saved_refusal;     /* why hooks are refused, or NULL */
 } tgx_state;
 #endif

@@ -6,7 +6,7 @@ for it; optim/_fused.py then does the same in ops.
 """
 from libc.math cimport pow, sqrt
 from tinygrad_ext.core.iterate cimport GRAIN
-from tinygrad_ext.core.node cimport note_mutation
+from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, INFERENCE, READONLY, Tensor, bump, exact
 from tinygrad_ext.core.types cimport TGX_F32, TGX_F64

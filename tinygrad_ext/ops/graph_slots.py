@@ -1,7 +1,7 @@
 """What the engine needs from ops: the one place that says which op does a job of the graph."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import engine, node
+from tinygrad_ext.core import gradients, node
 
 
 def _sum_to(grad, shape):
@@ -75,4 +75,4 @@ def fill():
     }
     for name, fn in functions.items():
         node.set_slot(name, fn)
-    engine.read_slots()
+    gradients.read_slots()

@@ -1,0 +1,174 @@
+# cython: language_level=3
+"""Gradients on their way between two nodes: checked, summed, put into `.grad`, shown to hooks."""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
+from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
+from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, needs_grad, shape_text
+
+# The functions of the upper layers that the hot path calls, read from the slots once they are filled.
+cdef object _add = None
+cdef object _add_into = None
+
+
+def read_slots():
+    """Keep the hottest slots at hand."""
+    global _add, _add_into
+    _add, _add_into = slot("add"), slot("add_")
+
+
+cdef tuple row(PyObject **grads, int n):
+    """Gradients as a tuple, None for those that are missing."""
+    return tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n)])
+
+
+cdef object validated(Node n, int nr, object grad, Node source, int index):
+    """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
+    cdef Tensor g
+    cdef Meta *m = &n.metas[nr]
+    cdef int i
+    cdef bint same
+    if not isinstance(grad, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
+    g = <Tensor>grad
+    same = g.rank == m.rank
+    if same:
+        for i in range(g.rank):
+            if g.sizes[i] != m.sizes[i]:
+                same = False
+    if not same:
+        grad = _reduced(n, nr, g, source, index)
+        g = <Tensor>grad
+    if g.tid != m.tid:
+        if is_complex(g.tid) and not is_complex(m.tid):
+            if source is not None and source.op is None and not isinstance(source, CopySlices):
+                raise RuntimeError(f"Function {source.name()} returned a complex gradient at index {index}, but the input is real "
+                                   f"({dtype_of(m.tid)}). Return its real part: grad.real.")
+            grad = slot("real")(grad)
+            g = <Tensor>grad
+        if g.tid != m.tid:
+            grad = slot("to_dtype")(grad, dtype_of(m.tid))
+    return grad
+
+
+cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
+    cdef Meta *m = &n.metas[nr]
+    cdef int i, shift = g.rank - m.rank
+    cdef bint fits = shift >= 0
+    if fits:
+        for i in range(m.rank):
+            if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
+                fits = False
+    if not fits:
+        who = f"Function {source.name()}" if source is not None else "The caller of backward"
+        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
+                           f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
+    return slot("sum_to")(g, make_size(m.sizes, m.rank))
+
+
+cdef object sum_gradients(object a, object b, bint create_graph):
+    """a + b, into a's memory when nobody else can see it."""
+    cdef Tensor t = <Tensor>a
+    # one reference here, one in the caller's `old`
+    if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
+            and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
+        return _add_into(a, b)
+    return _add(a, b)
+
+
+cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
+    """Add the gradient into the leaf's .grad."""
+    cdef Tensor v = n.variable
+    cdef Tensor g
+    if grads[0] == NULL:
+        return 0
+    g = <Tensor><object>grads[0]
+    if v.grad_ is None:
+        # take the gradient itself when this pass alone holds it and its memory
+        if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
+                <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
+            v.grad_ = g
+        elif create_graph:
+            v.grad_ = slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g)
+        else:
+            v.grad_ = slot("detached_clone")(g)
+    elif create_graph:
+        v.grad_ = _add(v.grad_, g)
+    else:
+        slot("accumulate_into")(v.grad_, g)
+    if n.hooks is not None and n.hooks.accumulated is not None:
+        for _, fn in list(n.hooks.accumulated):
+            fn(v)
+    return 0
+
+
+# ---- hooks ----------------------------------------------------------------------------------------------------------
+
+cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
+    """Tensor hooks, then retained gradients, then node prehooks."""
+    cdef Hooks h = n.hooks
+    cdef int i
+    if h.tensor is not None:
+        for i in range(n.noutputs):
+            for _, fn in list(h.tensor.get(i, ())):
+                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None))
+    if h.retain is not None and not isinstance(n, AccumulateGrad):
+        for i, reference in h.retain.items():
+            t = reference()
+            if t is not None and grads[i] != NULL:
+                old = (<Tensor>t).grad_
+                (<Tensor>t).grad_ = <object>grads[i] if old is None else _add(old, <object>grads[i])
+    if h.pre is not None:
+        for _, fn in list(h.pre):
+            got = fn(row(grads, n.noutputs))
+            if got is not None:
+                for i, g in enumerate(got if isinstance(got, tuple) else (got,)):
+                    _replace(n, i, grads, g)
+    return 0
+
+
+cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
+    if got is None:
+        return 0
+    if grads[i] == NULL:
+        raise RuntimeError(f"a hook of {n.name()} can't replace a None gradient with a non-None value: None came because the "
+                           "outputs that follow do not depend on this tensor. Return None for it.")
+    got = validated(n, i, got, n, i)
+    Py_INCREF(got)
+    Py_XDECREF(grads[i])
+    grads[i] = <PyObject *>got
+    return 0
+
+
+cdef int run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
+    cdef int i
+    outgoing = row(grads, n.noutputs)
+    for _, fn in list(n.hooks.post):
+        got = fn(row(results, n.nedges), outgoing)
+        if got is None:
+            continue
+        if not isinstance(got, tuple):
+            got = (got,)
+        if len(got) != n.nedges:
+            raise RuntimeError(f"hook on {n.name()} returned {len(got)} gradients, but the node has {n.nedges} inputs")
+        for i in range(n.nedges):
+            Py_XDECREF(results[i])
+            results[i] = NULL
+            if got[i] is not None:
+                Py_INCREF(got[i])
+                results[i] = <PyObject *>got[i]
+    return 0
+
+
+cdef int check_nan(Node n, PyObject **results) except -1:
+    cdef int i
+    if state().anomaly != 2:
+        return 0
+    for i in range(n.nedges):
+        if results[i] != NULL and slot("has_nan")(<object>results[i]):
+            if n.trace is not None:
+                slot("explain_trace")(n.name(), n.trace)
+            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
+    return 0

@@ -1,0 +1,19 @@
+"""How tensors hang on the graph: edges, accumulators, in-place history."""
+from tinygrad_ext.core.node cimport Edge, Node
+from tinygrad_ext.core.tensor cimport Tensor
+from tinygrad_ext.core.types cimport int64_t
+
+cdef class AccumulateGrad(Node):
+    cdef readonly Tensor variable
+
+cdef class CopySlices(Node):
+    cdef Node fn
+    cdef Tensor base_like        # geometry of base, without data
+    cdef Tensor view_like
+    cdef int64_t offset
+
+cdef Node accumulator(Tensor leaf)
+cdef int gradient_edge(Tensor t, Edge *into) except -1
+cdef object grad_fn_of(Tensor t)
+cdef int rebase(Tensor t, Node n) except -1
+cdef int check_inplace(Tensor t) except -1

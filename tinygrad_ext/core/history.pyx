@@ -1,0 +1,169 @@
+# cython: language_level=3
+"""How tensors hang on the graph: the edge of a tensor, the accumulator of a leaf, and what in-place ops rewrite."""
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dtype cimport ITEMSIZE, make_size
+from tinygrad_ext.core.node cimport Edge, Node, next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.tensor cimport (
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, needs_grad, version_of,
+)
+
+
+@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
+cdef class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    def __dealloc__(self):
+        if self.variable is not None:
+            self.variable.accumulator = NULL
+
+
+cdef class CopySlices(Node):
+    """Backward of an in-place op on a view, seen from the base."""
+
+    cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
+        cdef Tensor b = self.base_like, v = self.view_like
+        cdef PyObject *inner[1]
+        grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
+        window = slot("restride")(grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
+        slice_grad = slot("clone")(window)
+        inner[0] = <PyObject *>slice_grad
+        Py_INCREF(slice_grad)           # fn may take it over
+        try:
+            self.fn.apply(inner, results, needed)
+        finally:
+            Py_XDECREF(inner[0])
+        if results[0] == NULL:
+            slot("zero_")(window)
+        else:
+            slot("copy_")(window, <object>results[0])
+            Py_DECREF(<object>results[0])
+            results[0] = NULL
+        if needed[0]:
+            Py_INCREF(grad)
+            results[0] = <PyObject *>grad
+        return 0
+
+    cdef void release(self) noexcept:
+        if self.fn is not None:
+            self.fn.release()
+            self.released = self.fn.released
+
+    def name(self):
+        return "CopySlices"
+
+
+# ---- edges -----------------------------------------------------------------------------------------------------------
+
+cdef Node accumulator(Tensor leaf):
+    """The leaf's AccumulateGrad, made when first needed."""
+    cdef AccumulateGrad a
+    if leaf.accumulator != NULL:
+        return <Node>leaf.accumulator
+    a = AccumulateGrad.__new__(AccumulateGrad)
+    reserve(a, 0, 1, 0)
+    set_meta(a, 0, leaf)
+    a.variable = leaf
+    a.seq = next_seq()
+    leaf.accumulator = <void *>a
+    if leaf.extra is not None and "hooks" in leaf.extra:
+        a.hooks = leaf.extra["hooks"]
+    return a
+
+
+cdef int gradient_edge(Tensor t, Edge *into) except -1:
+    """Where t's gradient goes: its grad_fn, or its accumulator; nowhere when it needs none."""
+    cdef object n
+    if t.node is not None:
+        n = grad_fn_of(t) if t.bits & DIFF_VIEW else t.node
+        into.nr = t.output_nr
+    elif t.bits & REQUIRES_GRAD:
+        n = accumulator(t)
+        into.nr = 0
+    else:
+        into.node = NULL
+        return 0
+    Py_INCREF(n)
+    into.node = <PyObject *>n
+    return 0
+
+
+cdef object grad_fn_of(Tensor t):
+    """t's node; a view whose base was written to since gets a new one, made by restriding the base."""
+    cdef Tensor base, fresh
+    if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
+        base = <Tensor>t.base
+        # (the same bytes viewed in another dtype have no derivative)
+        if t.tid == base.tid and needs_grad(base) and (t.node is not None or base.node is not None):
+            offset = (t.data - base.data) // ITEMSIZE[t.tid]
+            was = state().no_grad
+            state().no_grad = 0
+            try:
+                fresh = slot("restride")(base, make_size(t.sizes, t.rank), tuple([t.strides[i] for i in range(t.rank)]),
+                                           base.storage_offset() + offset)
+            finally:
+                state().no_grad = was
+            t.node, t.output_nr = fresh.node, fresh.output_nr
+        t.view_version = version_of(t)
+    return t.node
+
+
+# ---- in-place ------------------------------------------------------------------------------------------------------
+
+cdef int check_inplace(Tensor t) except -1:
+    """Refuse in-place ops (under grad mode) that would lose a gradient."""
+    if t.bits & INFERENCE and not state().inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+                           "get a normal tensor before doing inplace update.")
+    if t.extra is not None and "made_by" in t.extra:
+        name, count = t.extra["made_by"]
+        raise RuntimeError(f"Output of {name} is a view and is being modified inplace. This view was created inside a custom "
+                           "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
+                           "override the custom backward" + (", and the function returned multiple views" if count > 1 else "")
+                           + ". Return a clone of it.")
+    if t.node is None and t.bits & REQUIRES_GRAD:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
+                           "Wrap the update in no_grad(), or work on a clone.")
+    if t.bits & DIFF_VIEW and t.base is not None and (needs_grad(t) or needs_grad(<Tensor>t.base)):
+        if (<Tensor>t.base).node is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                               "Wrap the update in no_grad(), or work on a clone.")
+        if t.bits & DETACHED_VIEW:
+            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+                               "Make the view in the same mode as the update.")
+    return 0
+
+
+cdef int rebase(Tensor t, Node n) except -1:
+    """After an in-place op recorded as n: t (and the base it is a view of) now come from n."""
+    cdef CopySlices c
+    cdef Tensor base
+    cdef int i
+    if not (t.bits & DIFF_VIEW and t.base is not None):
+        t.node, t.output_nr = n, 0
+        return 0
+    base = <Tensor>t.base
+    c = CopySlices.__new__(CopySlices)
+    reserve(c, n.nedges if n.nedges else 1, 1, 0)
+    gradient_edge(base, &c.edges[0])
+    for i in range(1, n.nedges):
+        c.edges[i] = n.edges[i]
+        if c.edges[i].node != NULL:
+            Py_INCREF(<object>c.edges[i].node)
+    set_meta(c, 0, base)
+    c.fn = n
+    c.base_like, c.view_like = alias(base), alias(t)
+    c.offset = (t.data - base.data) // ITEMSIZE[t.tid]
+    for like in (c.base_like, c.view_like):
+        (<Tensor>like).storage = None
+    c.place = n.place
+    if c.place.code != NULL:
+        Py_INCREF(<object>c.place.code)
+    c.seq = next_seq()
+    base.node, base.output_nr = c, 0
+    # one less than the version after the bump: the view's own node is made anew when it is asked for
+    t.node, t.output_nr = n, 0
+    t.view_version = version_of(t) - 1
+    return 0

@@ -1,0 +1,39 @@
+"""What a node keeps for backward."""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from tinygrad_ext.core.node cimport Node
+from tinygrad_ext.core.places cimport WATCHED
+from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, version_of
+
+cdef int hooked             # saved_tensors_hooks that are entered, in all threads together
+
+cdef class Packed:
+    cdef object value       # what the pack hook returned
+    cdef object unpack
+    cdef object node        # history of the tensor that was packed: its grad_fn or accumulator
+    cdef int nr
+    cdef int output         # number of the output of the saving node that it is, or -1
+
+cdef class SavedTensor:
+    cdef Node node
+    cdef int place
+    cdef int output
+
+cdef int save_rare(Node n, int k, object value, int output) except -1
+cdef object unpack(Node n, int k, int output, bint with_history)
+cdef object raw(Node n, int k, int output)
+cdef object freed_error(Node n)
+
+
+cdef inline int save(Node n, int k, object value, int output) except -1:
+    """Keep an argument, or output number `output` (-1: none), at place k of n."""
+    cdef Tensor t
+    if output < 0 and not hooked and isinstance(value, Tensor) and not (<Tensor>value).bits & INFERENCE:
+        t = <Tensor>value
+        Py_INCREF(t)
+        n.saved[k] = <PyObject *>t
+        n.versions[k] = version_of(t)
+        if t.storage is not None:
+            t.storage.watched |= WATCHED
+        return 0
+    return save_rare(n, k, value, output)
