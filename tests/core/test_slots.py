@@ -182,3 +182,10 @@ def test_slots_and_overrides_that_were_used_cost_a_plain_call_no_instruction():
     for call, counts in zip(("a + b", "add(a, b)"), done.stdout.splitlines(), strict=True):
         never, used = map(float, counts.split())
         assert used <= 1.02 * never, f"{call}: {never} instructions, {used} after slots and overrides were used"
+
+
+def test_putting_back_what_was_in_the_override_slot_after_a_mode_leaves_plain_calls_alone():
+    with tg.overrides.BaseTorchFunctionMode():
+        pass
+    set_handler("override", set_handler("override", lambda func, types, args, kwargs: "seen"))
+    assert tg.neg(tg.ones(1)).item() == -1

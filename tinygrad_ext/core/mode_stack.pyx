@@ -11,30 +11,6 @@ cdef enum:
 cdef class ModeStack:
     """What stands in the override slot of a thread that has modes."""
 
-    cdef object ask(self, object func, tuple types, tuple args, dict kwargs):
-        cdef tgx_state *st = state()
-        cdef list off = []
-        cdef Py_ssize_t left
-        self.running += 1
-        try:
-            while self.modes:
-                mode = self.modes.pop()
-                off.append((mode, len(self.modes)))
-                if self.modes:
-                    st.flags |= OVERRIDE
-                else:
-                    st.flags &= ~<uint32_t>OVERRIDE
-                result = mode.__torch_function__(func, types, args, kwargs.copy())
-                if result is not NotImplemented:
-                    return result
-            return NotImplemented
-        finally:
-            # a handler that entered a mode and did not leave it loses it here
-            for mode, left in reversed(off):
-                del self.modes[left:]
-                self.modes.append(mode)
-            self.running -= 1
-
 
 def push_mode(mode, bint outermost=False):
     """Make mode the innermost of this thread, or the outermost."""
