@@ -27,6 +27,7 @@ cdef enum Origin:               # of a saved tensor that is no output
     ELSEWHERE = -1              # an input, or made of nothing that needs a gradient
     INTERMEDIATE = -2           # made inside forward from an input that needs a gradient
 
+
 @cython.trashcan(True)
 cdef class FunctionNode(Node):
     """ctx of a Function's forward, and the node of its backward."""
@@ -280,7 +281,8 @@ cdef class FunctionNode(Node):
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef int i, e = 0
         self._check_alive()
-        got = self.plan.row(_call_backward(self, grads), self.name(), self.ninputs, self.nwanted, self.extra_names)
+        got = _call_backward(self, grads)
+        got = self.plan.row(got, self.name(), self.ninputs, self.nwanted, self.extra_names)
         for i in range(self.ninputs):
             g = got[i]
             if g is None:
