@@ -93,9 +93,7 @@ def gradient_of_another_real_dtype(T):
     assert grad.dtype == T.float64
 
 
-@ROWS.row(
-    RuntimeError, "a complex gradient at index 0, but the input is real", torch=(RuntimeError, "complex")
-)
+@ROWS.row(RuntimeError, "a complex gradient at index 0, but the input is real", torch=(RuntimeError, "complex"))
 def complex_gradient_for_a_real_input(T):
     """PyTorch's text is an internal assert with a request to report a bug."""
     run_backward(T, lambda ctx, g: g * (1 + 2j))

@@ -290,7 +290,8 @@ cdef class FunctionNode(Node):
                 continue
             if not self.inputs[i] & IS_TENSOR:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   f"corresponding forward input was not a Variable ({self.plan.argument(i, self.ninputs, self.extra_names)})")
+                                   f"corresponding forward input was not a Variable "
+                                   f"({self.plan.argument(i, self.ninputs, self.extra_names)})")
             if not isinstance(g, Tensor):
                 raise RuntimeError(f"function {self.name()}: expected Variable or None (got {type(g).__name__}) as gradient of "
                                    f"{self.plan.argument(i, self.ninputs, self.extra_names)}")
