@@ -28,12 +28,12 @@ def find(name):
 
     Raises LookupError, with near misses.
     """
-    from tinygrad_ext import registry
+    from tinygrad_ext import plugins, registry
 
-    found = [o for o in registry.ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
-    for table, key in ((registry.functions, name), (registry.methods, name.removeprefix("Tensor."))):
-        if not found and key in table:
-            found = list(table[key].overloads)
+    found = _find(name)
+    if not found:  # a plugin that was not used yet may have it
+        plugins.load_all()
+        found = _find(name)
     if not found:
         import difflib
 
@@ -41,6 +41,16 @@ def find(name):
         near = difflib.get_close_matches(name, sorted({*known, *registry.functions, *registry.methods}), 3)
         hint = f" Near: {', '.join(near)}." if near else " `ops list` prints the names there are."
         raise LookupError(f"no op is called '{name}'.{hint}")
+    return found
+
+
+def _find(name):
+    from tinygrad_ext import registry
+
+    found = [o for o in registry.ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
+    for table, key in ((registry.functions, name), (registry.methods, name.removeprefix("Tensor."))):
+        if not found and key in table:
+            found = list(table[key].overloads)
     return found
 
 

@@ -14,7 +14,7 @@ class Namespace:
         object.__setattr__(self, "_tgx_find", find)
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") and name not in dir(self):  # Python's own questions load nothing
             raise AttributeError(name)
         return self._tgx_find(self._tgx_name, name)
 

@@ -32,9 +32,9 @@ class Scope:
         table[key] = value
         self.note(table.pop, key, None)
 
-    def holds(self, table, key):
-        """Whether the scope put a key into a table."""
-        return any(args[:1] == (key,) and getattr(f, "__self__", None) is table for f, args in self._undo)
+    def keys(self, table):
+        """The keys that the scope put into a table, sorted."""
+        return tuple(sorted(args[0] for f, args in self._undo if getattr(f, "__self__", None) is table))
 
     def mark(self):
         """A point to which `undo` can go back."""

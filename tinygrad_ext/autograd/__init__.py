@@ -3,7 +3,7 @@
 The engine is compiled (core/node, core/record, core/engine); this package is its public face.
 """
 
-from tinygrad_ext.autograd import function
+from tinygrad_ext.autograd import function, functional
 from tinygrad_ext.autograd.engine import backward, grad
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -28,6 +28,7 @@ __all__ = [
     "enable_grad",
     "explain",
     "function",
+    "functional",
     "grad",
     "graph",
     "gradcheck",

@@ -24,9 +24,10 @@ def add_parser(commands):
 
 def list_ops(options):
     """Print one line an op, then how many there are of each kind."""
-    from tinygrad_ext import describe, registry
+    from tinygrad_ext import describe, plugins, registry
     from tinygrad_ext.cli.show import table
 
+    plugins.load_all()
     ops = [o for o in registry.ops.values() if options.kind in (None, o.kernel_kind)]
     if options.json:
         print(json.dumps([describe.facts(o) for o in ops], indent=1))

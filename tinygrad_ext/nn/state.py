@@ -10,6 +10,8 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 import tinygrad_ext as tg
+from tinygrad_ext.module_registrar import owner_of
+from tinygrad_ext.ops.record import BUILTIN
 
 from .hooks import _add
 from .parameter import Parameter
@@ -61,12 +63,12 @@ class Saving:
             prefix: put in front of every name.
             keep_vars: return the parameters themselves; by default detached tensors on the same memory.
 
-        ``_metadata`` of the result holds each module's ``_version``.
+        ``_metadata`` of the result holds each module's ``_version``, and for a plugin's module its name and owner.
         """
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        metadata = {"version": self._version}
+        metadata = {"version": self._version, **_brought_by(self)}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
         for hook in self._state_dict_pre_hooks.values():
@@ -133,6 +135,7 @@ class Saving:
             known = [name for name, _ in _tree_state(self)]
             errors = _describe_keys(report, known) + errors
         if errors:
+            errors += _missing_plugins(self, metadata or {})
             lines = "".join(f"\n\t{line}" for line in errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:{lines}")
         return report.incompatible
@@ -203,6 +206,34 @@ class Saving:
     def register_load_state_dict_post_hook(self, hook):
         """Call ``hook(module, incompatible_keys)`` after loading; it may edit both lists in place."""
         return _add(self._load_state_dict_post_hooks, hook)
+
+
+def _brought_by(module):
+    """What the metadata of a plugin's module says beside its version."""
+    name, owner = owner_of(type(module)) or (None, BUILTIN)
+    return {} if owner == BUILTIN else {"module": name, "owner": str(owner)}
+
+
+def _missing_plugins(model, metadata):
+    """Lines about modules of plugins that were saved and are not in their places in the model."""
+    here = dict(model.named_modules())
+    for path, saved in metadata.items():
+        name, owner = (saved.get("module"), saved.get("owner")) if isinstance(saved, Mapping) else (None, None)
+        present = _brought_by(here[path]) if path in here else {}
+        if not isinstance(name, str) or present == {"module": name, "owner": owner}:
+            continue
+        what = f"of {present['owner']} here" if present.get("module") == name else _how_to_get(name)
+        yield f"'{path}' was saved from a {name} of {owner}, which is {what}."
+
+
+def _how_to_get(name):
+    from .plugins import module_class
+
+    try:
+        cls = module_class(name)
+    except AttributeError as error:
+        return f"needed for these keys: {error}"
+    return f"not what stands there in this model; {cls.__module__}.{cls.__qualname__} is that module"
 
 
 class _Report:

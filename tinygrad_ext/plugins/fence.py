@@ -6,6 +6,7 @@ import time
 import traceback
 import warnings
 
+from . import table
 from .model import Failure, Incompatible, PluginWarning
 
 # modules that plugins hold; others' loads leave them alone
@@ -49,8 +50,9 @@ def failure_of(plugin, error, seconds):
 def warn(plugin, error):
     """One warning about a plugin that is left out."""
     failure = plugin.failure
+    came_from = "".join(f"The error came from {other.title}. " for other in culprits(plugin, error)[:1])
     warnings.warn(
-        f"{plugin.title} ({failure.entry_point}) is left out: {failure}. {_culprit(plugin, error)}All it had "
+        f"{plugin.title} ({failure.entry_point}) is left out: {failure}. {came_from}All it had "
         f"registered is undone. Way out: {_way_out(plugin, error)}. tinygrad_ext.plugins.failed() holds the traceback; "
         "TINYGRAD_EXT_STRICT_PLUGINS=1 raises it",
         PluginWarning,
@@ -112,15 +114,11 @@ def _last_line(plugin, error):
     return ""
 
 
-def _culprit(plugin, error):
-    """Names another plugin in whose code the error arose."""
-    from .table import everything
-
-    for module, _, _ in reversed(_frames(error)):
-        for other in everything():
-            if other is not plugin and other.owns(module) and not plugin.owns(module):
-                return f"The error came from {other.title}. "
-    return ""
+def culprits(plugin, error):
+    """Other plugins in whose code the error arose, innermost first."""
+    modules = dict.fromkeys(module for module, _, _ in reversed(_frames(error)) if not plugin.owns(module))
+    found = [p for module in modules for p in table.known() if p is not plugin and p.owns(module)]
+    return list(dict.fromkeys(found))
 
 
 def _way_out(plugin, error):

@@ -22,11 +22,9 @@ def info_of(plugin):
         tuple(plugin.namespaces),
         tuple(plugin.prefixes),
         plugin.location,
-        tuple(sorted(name for name, o in registry.ops.items() if plugin.scope.holds(registry.ops, name))),
-        tuple(sorted(name for name in registry.modules if plugin.scope.holds(registry.modules, name))),
-        tuple(
-            sorted(name for name in override_registrar.handled if plugin.scope.holds(override_registrar.handled, name))
-        ),
+        plugin.scope.keys(registry.ops),
+        plugin.scope.keys(registry.modules),
+        plugin.scope.keys(override_registrar.handled),
         plugin.seconds * 1e3,
     )
 

@@ -1,8 +1,8 @@
 """Loads one plugin: a transaction behind a fence.
 
 Other threads that want the same plugin wait for it; a circle of plugins or threads that wait for each other is told
-and not waited for. No lock is held while a plugin's code runs. A child made by fork forgets what other threads of its
-parent were loading.
+and not waited for. No lock is held while a plugin's code runs. A fork waits for the loads of other threads: their
+import locks would stay taken in the child for ever.
 """
 
 import importlib
@@ -18,6 +18,7 @@ from .model import ACTIVE, FAILED, FOUND, INCOMPATIBLE, LOADING, Incompatible, P
 PATIENCE = 120.0  # seconds to wait for another thread's load before saying so
 _changed = threading.Condition()
 _waiting = {}  # thread -> plugin it waits for
+FORK_PATIENCE = 10.0  # seconds that a fork waits for the loads of other threads
 
 
 def load(plugin, raising=False):
@@ -77,7 +78,9 @@ def _transact(plugin):
     except BaseException as raised:
         error = raised
         plugin.scope.undo()
-        fence.forget_modules(plugin, before)
+        for other in [plugin, *fence.culprits(plugin, raised)]:
+            if other.state != ACTIVE:
+                fence.forget_modules(other, before)
     plugin.seconds = fence.now() - started
     if error is None:
         fence.claim(plugin, before)
@@ -128,18 +131,30 @@ def circle(plugin):
     return plugin.state == LOADING and plugin.thread == threading.get_ident()
 
 
+def _loading_elsewhere():
+    me = threading.get_ident()
+    return [p for p in table.known() if p.state == LOADING and p.thread != me]
+
+
+def _before_fork():
+    with _changed:
+        _changed.wait_for(lambda: not _loading_elsewhere(), FORK_PATIENCE)
+
+
 def _after_fork():
-    """In the child only the thread that forked goes on: what the others were loading starts anew."""
+    """In the child only the thread that forked goes on."""
     global _changed
     _changed = threading.Condition()
     _waiting.clear()
     table.after_fork()
-    for plugin in table.known():
-        if plugin.state == LOADING and plugin.thread != threading.get_ident():
-            plugin.scope.undo()
-            fence.forget_modules(plugin, plugin.before)
-            plugin.reset()
+    for plugin in _loading_elsewhere():
+        plugin.scope.undo()
+        plugin.reset()
+        plugin.problem = (
+            FAILED,
+            "another thread was loading it when this process was forked from its parent; load it before that",
+        )
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

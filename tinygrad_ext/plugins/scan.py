@@ -3,7 +3,7 @@
 import importlib.metadata
 import re
 
-from .model import OVERRIDES, PLUGINS, SHADOWED, Plugin
+from .model import FAILED, OVERRIDES, PLUGINS, SHADOWED, Plugin
 
 _VALUE = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?")
 _NAME = re.compile(r"[A-Za-z]\w*(\.[\w.-]+)?", re.A)
@@ -13,41 +13,49 @@ _PREFIX = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 def scan():
     """(plugins, problems): sorted by name, then distribution; texts about metadata that cannot be read."""
     found, problems = [], []
-    for place, dist in enumerate(importlib.metadata.distributions()):
+    for dist in importlib.metadata.distributions():
         try:
-            entries = _entries(dist)
+            entries = _entries(dist.read_text("entry_points.txt") or "")
             if entries:
-                found.append((_identity(dist), place, dist, entries))
+                found.append((*_identity(dist), _location(dist), dist, entries))
         except Exception as error:  # one damaged folder hides no other
             problems.append(f"the entry points of {_location(dist)} cannot be read: {type(error).__name__}: {error}")
-    plugins, seen = [], {}
-    for (name, version), _, dist, entries in sorted(_by_rank(found), key=lambda row: row[1]):
-        made = _plugins_of(name, version, dist, entries)
+    plugins, first, taken = [], {}, set()
+    for name, version, location, dist, entries in _by_rank(found):
+        made = _plugins_of(name, version, location, dist, entries)
         key = re.sub(r"[-_.]+", "-", name).lower()
-        if key in seen:
-            _shadow(made, *seen[key])
-        else:
-            seen[key] = version, _location(dist)
+        copy = key, version, location
+        if copy in taken:  # its folder stands on sys.path twice
+            continue
+        taken.add(copy)
+        if first.setdefault(key, copy) != copy:
+            _shadow(made, *first[key][1:])
         plugins += made
-    return sorted(plugins, key=lambda p: (p.name, p.owner.distribution, p.state)), problems
+    return sorted(plugins, key=lambda p: (p.name, p.owner.distribution)), problems
 
 
 def _by_rank(found):
     """The first on sys.path wins, as in an import; of two in one folder the higher version, whatever the disk says."""
     places = {}
     for row in found:
-        places.setdefault(_location(row[2]), row[1])
-    numbers = lambda text: [int(n) for n in re.findall(r"\d+", text or "")]
-    ranked = sorted(found, key=lambda row: numbers(row[0][1]), reverse=True)
-    ranked.sort(key=lambda row: places[_location(row[2])])
-    return [(identity, rank, dist, entries) for rank, (identity, _, dist, entries) in enumerate(ranked)]
+        places.setdefault(row[2], len(places))
+    ranked = sorted(found, key=lambda row: [int(n) for n in re.findall(r"\d+", row[1])], reverse=True)
+    return sorted(ranked, key=lambda row: places[row[2]])
 
 
-def _entries(dist):
-    text = dist.read_text("entry_points.txt")
-    if not text or "tinygrad_ext." not in text:
-        return []
-    return [e for e in dist.entry_points if e.group in (PLUGINS, OVERRIDES)]
+def _entries(text):
+    """(group, name, value) of the entry points in our groups. ValueError for a line that is none."""
+    group, found = "", []
+    for line in text.splitlines() if "tinygrad_ext." in text else ():
+        line = line.strip()
+        if line.startswith("["):
+            group = line.strip("[] ")
+        elif line and line[0] not in "#;" and group in (PLUGINS, OVERRIDES):
+            name, equals, value = line.partition("=")
+            if not equals:
+                raise ValueError(f"'{line}' is no 'name = module'")
+            found.append((group, name.strip(), value.strip()))
+    return found
 
 
 def _identity(dist):
@@ -73,17 +81,17 @@ def _tops(dist):
     return {n for n in names if n.isidentifier()}
 
 
-def _plugins_of(name, version, dist, entries):
+def _plugins_of(distribution, version, location, dist, entries):
     """One Plugin for each module or object named; an entry point of either group may lead to the same one."""
     made = {}
-    for e in sorted(entries, key=lambda e: (e.group != PLUGINS, e.name)):
-        value = re.sub(r"\s*\[.*\]$", "", e.value)
+    for group, name, value in sorted(entries, key=lambda e: (e[0] != PLUGINS, e)):
+        value = re.sub(r"\s*\[.*\]$", "", value)
         plugin = made.get(value)
         if plugin is None:
-            plugin = made[value] = Plugin(e.name, value, name, version, _location(dist), tops=lambda: _tops(dist))
-        plugin.declare(e.group, e.name)
-        if problem := _problem(e.group, e.name, value):
-            plugin.problem = ("failed", problem)
+            plugin = made[value] = Plugin(name, value, distribution, version, location, tops=lambda: _tops(dist))
+        plugin.declare(group, name)
+        if problem := _problem(group, name, value):
+            plugin.problem = (FAILED, problem)
     return list(made.values())
 
 

@@ -8,17 +8,19 @@ from . import loader, table
 from .model import ACTIVE, DISABLED, LOADING
 
 
-def why_no_namespace(name, of="tinygrad_ext.ops", what="op"):
-    """Text for `ops.<name>` or `nn.plugins.<name>`."""
+def why_no_namespace(name, what="op"):
+    """Text for `ops.<name>`, or for `nn.plugins.<name>` when what is "module"."""
+    of = "tinygrad_ext.ops" if what == "op" else "tinygrad_ext.nn.plugins"
     declaring = table.of_namespace(name)
     if declaring:
         return f"{of} has no namespace '{name}' at present: {_states(declaring, what)}"
-    known = sorted({*registry.namespaces, *(n for p in table.everything() for n in p.namespaces)})
+    present = registry.namespaces if what == "op" else [key.partition("::")[0] for key in registry.modules]
+    known = sorted({*present, *(n for p in table.everything() for n in p.namespaces)})
     near = difflib.get_close_matches(name, known, 1)
     hint = f"Did you mean '{near[0]}'{_by(near[0])}? " if near else ""
     return (
-        f"{of} has no namespace '{name}'. {hint}Known are {', '.join(known)}; no installed distribution declares "
-        f"'{name}'. If a package provides it, pip install that package"
+        f"{of} has no namespace '{name}'. {hint}Known are {', '.join(known) or 'none'}; no installed distribution "
+        f"declares '{name}'. If a package provides it, pip install that package"
     )
 
 

@@ -1,0 +1,405 @@
+"""A plugin is found without being imported, and imported when something of it is first used."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import nn, ops, plugins, registry
+
+MODULE = """
+from tinygrad_ext import hookimpl, nn
+
+class Double(nn.Module):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.weight = nn.Parameter(__import__("tinygrad_ext").ones(2))
+        self.factor = factor
+
+    def forward(self, input):
+        return input * self.factor
+
+@hookimpl
+def tgx_register_ops(register):
+    register("demo::double(Tensor self) -> Tensor", compose=lambda self: self + self)
+
+@hookimpl
+def tgx_register_modules(register):
+    register("demo::Double", Double)
+"""
+
+
+def states():
+    return {(p.name, p.distribution): p.state for p in plugins.list()}
+
+
+def test_importing_the_package_imports_no_plugin_machinery(site):
+    for k in range(3):
+        site.plugin(f"demo{k}")
+    code = (
+        "import sys; before = set(sys.modules); import tinygrad_ext as tg; tg.ones(2) + 1; import tinygrad_ext.nn;"
+        "new = set(sys.modules) - before;"
+        "print(sorted(m for m in new if m.startswith(('importlib.metadata', 'pluggy', 'tgx_', 'tinygrad_ext.plugins',"
+        "'tinygrad_ext.hookspecs'))))"
+    )
+    path = [str(site.folder), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": ":".join(path)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_listing_imports_no_plugin(site):
+    site.plugin()
+    info = plugins.info("demo")
+    assert (info.distribution, info.version, info.state) == ("tgx-demo", "1.0", "found")
+    assert info.entry_points == ("tinygrad_ext.plugins: demo = tgx_demo.plugin",)
+    assert "demo" in dir(ops)
+    assert "tgx_demo.plugin" not in sys.modules
+
+
+def test_the_first_use_of_a_namespace_loads_that_plugin_alone(site):
+    site.plugin("demo")
+    site.plugin("other")
+    assert ops.demo.double(tg.ones(2)).tolist() == [2, 2]
+    assert states() == {("demo", "tgx-demo"): "active", ("other", "tgx-other"): "found"}
+    assert "tgx_other" not in sys.modules
+    assert plugins.info("demo").ops == ("demo::double",)
+
+
+def test_an_op_is_bound_to_its_owner_and_its_overloads(site):
+    site.plugin()
+    double = ops.demo.double
+    assert repr(double) == "<function tinygrad_ext.ops.demo.double (tgx-demo 1.0)>"
+    assert repr(double.overloads[0]) == "<op demo::double (tgx-demo 1.0)>"
+    assert double.default(tg.ones(1)).tolist() == [2]
+    assert dir(ops.demo) == ["double"]
+    assert pickle.loads(pickle.dumps(double)) is double
+    assert plugins.owner_of(double) == plugins.owner_of(double.overloads[0]) == ("tgx-demo", "1.0")
+    with pytest.raises(TypeError, match=r"demo::double\(\): argument 'input'.*\[demo::double \(tgx-demo 1\.0\)\]"):
+        double("text")
+
+
+def test_an_op_can_be_unpickled_where_the_plugin_was_not_used_yet(site):
+    site.plugin()
+    data = pickle.dumps(ops.demo.double)
+    plugins.disable("demo")
+    plugins.enable("demo")
+    assert pickle.loads(data) is ops.demo.double
+
+
+def test_an_overload_can_be_called_alone(site):
+    site.plugin(
+        text="""
+        from tinygrad_ext import hookimpl
+
+        @hookimpl
+        def tgx_register_ops(register):
+            register("demo::f(Tensor self) -> Tensor", compose=lambda self: self + 1)
+            register("demo::f.int(Tensor self, int n) -> Tensor", compose=lambda self, n: self + n)
+        """
+    )
+    x = tg.zeros(1)
+    assert ops.demo.f(x).item() == 1 == ops.demo.f.default(x).item()
+    assert ops.demo.f(x, 5).item() == 5 == ops.demo.f.int(x, 5).item()
+    with pytest.raises(TypeError):
+        ops.demo.f.int(x)
+    with pytest.raises(AttributeError, match="has no overload 'float'; it has default, int"):
+        ops.demo.f.float
+
+
+def test_the_view_of_built_in_ops_is_complete():
+    assert ops.aten.add.Tensor(tg.ones(2), tg.ones(2)).tolist() == [2, 2]
+    assert {o.schema.name for o in registry.ops.values() if o.name.startswith("aten::")} <= set(dir(ops.aten))
+    for name in dir(ops.aten):
+        assert getattr(ops.aten, name).overloads
+    with pytest.raises(AttributeError, match="no op 'sofmax'. Near: softmax"):
+        ops.aten.sofmax
+
+
+def test_two_entry_points_fill_one_namespace_in_order(site):
+    site.plugin()
+    site.install(
+        "tgx-more",
+        files={"tgx_more.py": (site.folder / "tgx_demo/plugin.py").read_text().replace("double", "triple")},
+        entry_points="[tinygrad_ext.plugins]\ndemo.more = tgx_more\n",
+    )
+    assert dir(ops.demo) == ["double", "triple"]
+    assert plugins.owner_of(ops.demo.triple) == ("tgx-more", "1.0")
+    assert [p.name for p in plugins.list()] == ["demo", "demo.more"]
+
+
+def test_a_method_is_added_only_when_asked_for_and_leaves_with_the_plugin(site):
+    site.plugin(
+        text="""
+        from tinygrad_ext import hookimpl
+
+        @hookimpl
+        def tgx_register_ops(register):
+            register("demo::tgx_twice(Tensor self) -> Tensor", compose=lambda self: self + self,
+                     variants="function method inplace")
+        """
+    )
+    assert ops.demo.tgx_twice_(tg.ones(1)).item() == 2 == tg.ones(1).tgx_twice().item()
+    plugins.disable("demo")
+    assert not hasattr(tg.Tensor, "tgx_twice")
+    assert not hasattr(tg.Tensor, "tgx_twice_")
+
+
+def test_modules_are_reached_by_namespace_and_by_name(site):
+    site.plugin(text=MODULE)
+    cls = nn.plugins.demo.Double
+    assert cls is sys.modules["tgx_demo.plugin"].Double
+    assert dir(nn.plugins.demo) == ["Double"]
+    assert nn.create("demo::Double", factor=3.0)(tg.ones(1)).item() == 3
+    assert plugins.owner_of(cls()) == ("tgx-demo", "1.0")
+    with pytest.raises(TypeError, match=r"nn.create\('demo::Double'\) of tgx-demo 1.0: .*'bogus'"):
+        nn.create("demo::Double", bogus=1)
+    with pytest.raises(AttributeError, match="no module 'Doubel'. Near: Double"):
+        nn.plugins.demo.Doubel
+    with pytest.raises(LookupError, match="tinygrad_ext.nn.plugins has no namespace 'nowhere'"):
+        nn.create("nowhere::Double")
+
+
+def test_built_in_modules_come_through_the_same_registrar():
+    assert nn.create("nn::Linear", in_features=2, out_features=1).weight.shape == (1, 2)
+    assert registry.module_owners[nn.Linear] == ("nn::Linear", ("tinygrad_ext", None))
+
+
+def test_a_state_dict_names_the_owner_and_a_failed_load_says_what_is_needed(site, tmp_path):
+    site.plugin(text=MODULE)
+    model = nn.Sequential(nn.Linear(2, 2), nn.plugins.demo.Double())
+    saved = model.state_dict()
+    assert saved._metadata["1"] == {"version": 1, "module": "demo::Double", "owner": "tgx-demo 1.0"}
+    assert saved._metadata["0"] == {"version": 1}
+    tg.save(saved, tmp_path / "model")
+    plugins.disable("demo")
+    loaded = tg.load(tmp_path / "model")  # the tensors need no plugin
+    plain = nn.Sequential(nn.Linear(2, 2))
+    with pytest.raises(
+        RuntimeError, match=r"'1' was saved from a demo::Double of tgx-demo 1.0, .*disabled.*plugins.enable\('demo'\)"
+    ):
+        plain.load_state_dict(loaded)
+    plugins.enable("demo")
+    assert nn.Sequential(nn.Linear(2, 2), nn.plugins.demo.Double()).load_state_dict(loaded)
+    with pytest.raises(
+        RuntimeError, match=r"'1' was saved from a demo::Double .*tgx_demo.plugin.Double is that module"
+    ):
+        plain.load_state_dict(loaded)
+
+
+def test_metadata_of_a_stranger_does_not_disturb_the_message():
+    state = nn.Linear(1, 1).state_dict()
+    state._metadata["x"] = 3
+    state._metadata["y"] = {"module": 5, "owner": []}
+    state["more"] = tg.ones(1)
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        nn.Linear(1, 1).load_state_dict(state)
+
+
+def test_disable_undoes_everything_and_enable_brings_it_back(site, tables):
+    before = tables()
+    site.plugin(text=MODULE)
+    kept = ops.demo.double
+    nn.plugins.demo
+    plugins.disable("demo")
+    assert tables() == before
+    with pytest.raises(
+        AttributeError, match=r"plugin 'demo' of tgx-demo 1.0 is installed and disabled.*plugins.enable"
+    ):
+        ops.demo
+    assert kept(tg.ones(1)).item() == 2, "what the program holds goes on working"
+    plugins.enable("demo")
+    assert ops.demo.double(tg.ones(1)).item() == 2
+
+
+def test_scopes_are_undone_in_any_order(site, tables):
+    before = tables()
+    site.plugin("demo")
+    site.plugin("other")
+    ops.demo.double, ops.other.double
+    plugins.disable("demo")
+    assert ops.other.double(tg.ones(1)).item() == 2
+    plugins.disable("other")
+    assert tables() == before
+
+
+def test_reload_takes_the_changed_source(site):
+    site.plugin()
+    assert ops.demo.double(tg.ones(1)).item() == 2
+    text = (site.folder / "tgx_demo/plugin.py").read_text()
+    site.write("tgx_demo/plugin.py", text.replace("self + self", "self * 100"))
+    plugins.reload("demo")
+    assert ops.demo.double(tg.ones(1)).item() == 100
+
+
+def test_only_switches_the_others_off_for_a_while(site):
+    site.plugin("demo")
+    site.plugin("other")
+    ops.demo.double, ops.other.double
+    with plugins.only("other"):
+        with pytest.raises(AttributeError, match="plugins.only"):
+            ops.demo
+        assert ops.other.double(tg.ones(1)).item() == 2
+    assert ops.demo.double(tg.ones(1)).item() == 2
+    with pytest.raises(plugins.PluginError, match="no plugin is called 'othr'.*Near: other"):
+        plugins.only("othr").__enter__()
+
+
+def test_load_all_loads_the_enabled_ones(site, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_EXT_DISABLE_PLUGINS", "other")
+    site.plugin("demo")
+    site.plugin("other")
+    assert {i.name: i.state for i in plugins.load_all()} == {"demo": "active", "other": "disabled"}
+
+
+def test_a_program_registers_a_plugin_of_its_own(site, tables):
+    before = tables()
+
+    class Own:
+        @tg.hookimpl
+        def tgx_register_ops(self, register):
+            register("own::one(Tensor self) -> Tensor", compose=lambda self: self * 0 + 1)
+
+    info = plugins.register("own", Own(), distribution="my-app", version="2.1")
+    assert (info.state, info.ops) == ("active", ("own::one",))
+    assert ops.own.one(tg.zeros(1)).item() == 1
+    assert "my-app 2.1" in repr(ops.own.one)
+    with pytest.raises(plugins.PluginError, match="the name 'own' is taken by plugin 'own' of my-app 2.1"):
+        plugins.register("own", Own())
+    plugins.unregister("own")
+    assert tables() == before
+
+
+def test_a_program_registers_a_module_by_its_name_without_metadata(site):
+    (site.folder / "tgx_frozen.py").write_text(MODULE)
+    plugins.register("demo", "tgx_frozen")
+    assert nn.create("demo::Double")(tg.ones(1)).item() == 2
+    plugins.unregister("demo")
+    assert "tgx_frozen" not in sys.modules
+
+
+def test_a_program_s_failing_plugin_raises_and_leaves_nothing(site, tables):
+    before = tables()
+
+    class Own:
+        @tg.hookimpl
+        def tgx_register_ops(self, register):
+            register("own::one(Tensor self) -> Tensor", compose=lambda self: self)
+            raise ValueError("no")
+
+    with pytest.raises(plugins.PluginError, match="was not loaded: ValueError: no") as caught:
+        plugins.register("own", Own())
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert tables() == before
+    assert plugins.list() == []
+
+
+def test_one_plugin_may_use_the_ops_of_another_while_it_loads(site):
+    site.plugin("base")
+    site.plugin("demo", text="from tinygrad_ext import ops\ndouble = ops.base.double\n")
+    with pytest.raises(AttributeError, match="plugin 'demo' of tgx-demo 1.0 is loaded, and registers no such op"):
+        ops.demo
+    assert states() == {("base", "tgx-base"): "active", ("demo", "tgx-demo"): "active"}
+
+
+def test_many_threads_load_a_plugin_once(site):
+    site.plugin(text="import time, builtins\ntime.sleep(0.1)\nbuiltins._tgx_loads.append(1)\n" + MODULE)
+    import builtins
+
+    builtins._tgx_loads, results, errors = [], [], []
+    start = threading.Barrier(8)
+
+    def use():
+        start.wait()
+        try:
+            results.append(ops.demo.double(tg.ones(1)).item())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    [t.start() for t in threads], [t.join(30) for t in threads]
+    assert (results, errors, builtins._tgx_loads) == ([2.0] * 8, [], [1])
+    del builtins._tgx_loads
+
+
+def test_threads_that_wait_for_each_other_s_plugins_are_told(site):
+    """Two threads load a plugin each, and each plugin needs the other."""
+    text = """
+    import builtins
+    builtins._tgx_both.wait(20)
+    from tinygrad_ext import ops
+    ops.{other}
+    """
+    site.plugin("left", text=text.format(other="right"))
+    site.plugin("right", text=text.format(other="left"))
+    import builtins
+
+    builtins._tgx_both, caught = threading.Barrier(2), []
+
+    def use(name):
+        try:
+            getattr(ops, name)
+        except (AttributeError, plugins.PluginWarning) as error:  # a warning is an error in the test run
+            caught.append(str(error))
+
+    threads = [threading.Thread(target=use, args=(n,), daemon=True) for n in ("left", "right")]
+    [t.start() for t in threads], [t.join(30) for t in threads]
+    assert len(caught) == 2, "neither hangs"
+    assert any("waits for what this thread is loading" in text for text in caught)
+    del builtins._tgx_both
+
+
+FORK = """
+import builtins, os, sys, threading, warnings
+warnings.simplefilter("ignore")
+from tinygrad_ext import ops
+import tinygrad_ext as tg
+from tinygrad_ext.plugins import loader
+reached, go = threading.Event(), threading.Event()
+main = threading.get_ident()
+builtins._tgx_pause = lambda: None if threading.get_ident() == main else (reached.set(), go.wait(20))
+thread = threading.Thread(target=lambda: ops.demo.double)
+thread.start()
+reached.wait(20)
+{before}
+pid = os.fork()
+if pid == 0:
+    try:
+        print(ops.demo.double(tg.ones(1)).item(), flush=True)
+    except AttributeError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+go.set()
+thread.join()
+print(ops.demo.double(tg.ones(1)).item())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    "before, child",
+    [
+        ("threading.Timer(0.3, go.set).start()", "2.0"),
+        ("loader.FORK_PATIENCE = 0.1", "failed: another thread was loading it when this process was forked"),
+    ],
+)
+def test_a_fork_waits_for_the_loads_of_other_threads_but_not_for_ever(site, before, child):
+    site.plugin(text="import builtins\nbuiltins._tgx_pause()\n" + MODULE)
+    env = {"PYTHONPATH": ":".join([str(site.folder), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK.replace("{before}", before)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert child in lines[0], done.stderr
+    assert lines[1] == "2.0"
