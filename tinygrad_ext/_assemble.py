@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 
 from tinygrad_ext import ops, registrar, registry
-from tinygrad_ext.core import callables, dtype, methods, node, places, random, tensor
+from tinygrad_ext.core import callables, cuts, dtype, methods, node, places, random, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
@@ -49,6 +49,7 @@ def _fill_slots(folder):
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
+    tensor.set_slot("cut", cuts.note_cut_of)
     places.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     graph_slots.fill()
