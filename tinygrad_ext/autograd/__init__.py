@@ -26,6 +26,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "explain",
     "function",
     "functional",
     "grad",
@@ -48,8 +49,12 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "explain":
+        from tinygrad_ext.autograd.explanation import explain
+
+        return explain
     return _refuse(name)
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "explain"})
