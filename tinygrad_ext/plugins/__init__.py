@@ -129,6 +129,8 @@ def reload(name):
     importlib.invalidate_caches()
     for plugin in table.select(name):
         loader.unload(plugin, everything=plugin.target is None)
+    table.rescan()  # another version may have been installed meanwhile
+    for plugin in table.select(name):
         _load_or_raise(plugin)
 
 
@@ -199,10 +201,8 @@ def rescan():
 
 def _one(name):
     found = table.select(name)
+    for closer in (lambda p: p.name == name, lambda p: p.problem is None):
+        found = [p for p in found if closer(p)] or found
     if len(found) > 1:
-        names = ", ".join(sorted({f"{p.name} of {p.owner} in {p.location}" for p in found}))
-        active = [p for p in found if p.problem is None]
-        if len(active) == 1:
-            return active[0]
-        raise PluginError(f"'{name}' may mean {names}")
+        raise PluginError(f"'{name}' may mean " + " or ".join(f"{p.title} in {p.location}" for p in found))
     return found[0]
