@@ -6,8 +6,9 @@ files of their own, kernels/loops_<family>_<isa>_gen.c, so that a changed record
 file kernels/loops_tables_gen.c lists the families' tables.
 
 A loop is one C function. An expression without calls of elementary functions gets a body for contiguous operands,
-one for a repeated last operand, and a plain one for any strides. One with such calls is written once, over blocks:
-operands that are not contiguous are first gathered into a buffer, so that they too run in vector code.
+one for a repeated last operand, and a plain one for any strides. One with such calls, or with three operands, is
+written once, over blocks: operands that are not contiguous are first gathered into a buffer, so that they too run in
+vector code.
 
 Every other kernels/X_isa.h is compiled three times, for three instruction sets, by small generated C files
 X_base_gen.c, X_avx2_gen.c, X_avx512_gen.c; its public names are written ISA(name).
@@ -137,33 +138,34 @@ def can_fail(expression):
 
 
 def simple_loop(name, out, ins, compute, declared, expression):
-    """Contiguous, last operand repeated, any strides."""
-    simd = "" if can_fail(expression) else "SIMD "
+    """Contiguous, last operand repeated, any strides; and once more contiguous, for operands beyond the caches."""
     names = "xyz"[: len(ins)]
     sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
-    wide = "".join(
+    begin = f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
+    pointers = "".join(
         f"        const S_{t} *{v}p = (const S_{t} *)data[{k + 1}];\n" for k, (v, t) in enumerate(zip(names, ins))
     )
     load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
-    text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
-    text += f"    if ({sizes}) {{\n{wide}        {simd}for (ptrdiff_t i = 0; i < count; i++) {{ {load} "
-    text += f"o[i] = PUT_{out}({expression}); }}\n        return status;\n    }}\n"
+    store = f"o[i] = PUT_{out}({expression});"
+    each = ("" if can_fail(expression) else "SIMD ") + "for (ptrdiff_t i = 0; i < count; i++) "
+    text = "HALF_WIDTH " + HEAD.format(name=name + "_far") + begin + pointers
+    text += f"    {each}{{ {load} {store} }}\n    return status;\n}}\n"
+    text += HEAD.format(name=name) + begin
+    text += f"    if ({sizes}) {{\n        if (FAR(count)) return {name}_far(data, s, count, aux);\n{pointers}"
+    text += f"        {each}{{ {load} {store} }}\n        return status;\n    }}\n"
     if len(ins) == 2:
         once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
         text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
         text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n"
-        text += f"        {simd}for (ptrdiff_t i = 0; i < count; i++) "
-        text += f"{{ const {compute} x = GET_{ins[0]}(xp[i]); o[i] = PUT_{out}({expression}); }}\n"
+        text += f"        {each}{{ const {compute} x = GET_{ins[0]}(xp[i]); {store} }}\n"
         text += "        return status;\n    }\n"
-    load = " ".join(
-        f"const {compute} {v} = GET_{t}(*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}]));"
-        for k, (v, t) in enumerate(zip(names, ins))
-    )
-    # unrolled, because tiles of a transposed operand come this way
-    text += '    _Pragma("GCC unroll 4")\n'
+    # strides in variables, since the compiler must believe that a store changes s
+    text += "    char *op = data[0]; const ptrdiff_t os = s[0];\n"
+    for k, v in enumerate(names, 1):
+        text += f"    const char *{v}p = data[{k}]; const ptrdiff_t {v}s = s[{k}];\n"
+    load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)({v}p + i * {v}s));" for v, t in zip(names, ins))
     text += "    for (ptrdiff_t i = 0; i < count; i++) { "
-    text += f"{load} *(S_{out} *)(data[0] + i * s[0]) = PUT_{out}({expression}); }}\n"
-    return text + "    return status;\n}\n"
+    return text + f"{load} *(S_{out} *)(op + i * os) = PUT_{out}({expression}); }}\n    return status;\n}}\n"
 
 
 def complex_loop(name, out, ins, compute, declared, expression):
@@ -216,7 +218,8 @@ def loop(name, out, ins, tag, declared, expression):
             choice += f"return {name}_{k}(data, s, count, aux);\n"
         return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
     done = typed(expression, tag)
-    make = complex_loop if tag in REAL else block_loop if "vm_" in done else simple_loop
+    # three operands have too many layouts for a body each, and a number among them is common
+    make = complex_loop if tag in REAL else block_loop if "vm_" in done or len(ins) > 2 else simple_loop
     return make(name, out, ins, COMPUTE[tag], declared, done)
 
 

@@ -1,4 +1,4 @@
-"""Memory that cannot be had is refused, and the refusal leaves the allocator's books as they were."""
+"""Memory that cannot be had is refused, and the refusal leaves the allocator's books as they were; what is cached."""
 
 import pytest
 
@@ -14,3 +14,39 @@ def test_a_refused_allocation_leaves_the_books_right():
     del before["cached"], after["cached"]  # given back to the system before the refusal
     assert after == before
     assert tg.ones(4).sum().item() == 4
+
+
+MIB = 1 << 20
+
+
+def fill_the_cache():
+    """Free blocks of several sizes, together more than the cache keeps."""
+    tg.empty_cache()
+    tg.reset_peak_memory_stats()
+    blocks = [tg.empty(size * MIB, dtype=tg.uint8) for size in (16, 18, 20, 22, 24)]
+    del blocks
+
+
+def test_the_block_freed_last_is_kept_when_the_cache_is_full():
+    fill_the_cache()
+    block = tg.empty(8 * MIB, dtype=tg.uint8)
+    del block
+    cached = tg.memory_stats()["cached"]
+    block = tg.empty(8 * MIB, dtype=tg.uint8)
+    assert cached - tg.memory_stats()["cached"] == block.nbytes
+
+
+def test_the_cache_is_bounded_by_the_peak_of_what_was_in_use():
+    fill_the_cache()
+    for size in range(1, 40):
+        block = tg.empty(size * MIB, dtype=tg.uint8)
+        del block
+        stats = tg.memory_stats()
+        assert stats["cached"] <= max(64 * MIB, 0.75 * stats["peak"])
+        assert stats["cached"] <= max(64 * MIB, 1.25 * stats["peak"] - stats["allocated"])
+
+
+def test_empty_cache_gives_everything_back():
+    fill_the_cache()
+    tg.empty_cache()
+    assert tg.memory_stats()["cached"] == 0

@@ -4,7 +4,9 @@
 Blocks are 64-byte aligned. Sizes are rounded up to a class (64-byte steps to 1 KiB, then eight classes for
 each power of two), and a freed block waits in its class for the next request, so that a training loop
 touches the same pages in each step. Everything here runs under the GIL, which is the lock of the tables.
-The cache keeps at most a quarter of the peak use (64 MiB at least); what is beyond goes back to the system.
+The cache keeps at most three quarters of the peak use, and with what is in use a quarter more than the peak
+(64 MiB at least). Beyond that, the sizes not freed for the longest time go back to the system: the block freed
+last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them.
 """
 cimport cython
 from libc.stdlib cimport free
@@ -18,6 +20,8 @@ cdef enum:
 
 cdef struct Block:
     Block *next
+    size_t size
+    size_t freed                # the allocations made when it was freed
 
 cdef Block *_cache[N_CLASSES]
 cdef size_t _cached_bytes = 0
@@ -73,18 +77,40 @@ cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
     return <char *>fresh
 
 
+cdef void _make_room(size_t wanted) noexcept:
+    """Free cached blocks, the longest unused classes first, until at most `wanted` bytes are cached."""
+    global _cached_bytes
+    cdef int c, oldest
+    cdef Block *b
+    while _cached_bytes > wanted:
+        oldest = -1
+        for c in range(N_CLASSES):
+            if _cache[c] != NULL and (oldest < 0 or _cache[c].freed < _cache[oldest].freed):
+                oldest = c
+        while _cache[oldest] != NULL and _cached_bytes > wanted:
+            b = _cache[oldest]
+            _cache[oldest] = b.next
+            _cached_bytes -= b.size
+            free(b)
+
+
 cdef void _release(char *data, size_t block) noexcept:
     global _cached_bytes, _in_use
-    cdef size_t rounded, limit = _peak >> 2
+    cdef size_t rounded, limit
     cdef int c
     _in_use -= block
+    limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
     if limit < SMALLEST_CACHE:
         limit = SMALLEST_CACHE
-    if _cached_bytes + block > limit:
+    if block > limit:
         free(data)
         return
+    if _cached_bytes + block > limit:
+        _make_room(limit - block)
     c = _class_of(block, &rounded)
     (<Block *>data).next = _cache[c]
+    (<Block *>data).size = block
+    (<Block *>data).freed = _allocations
     _cache[c] = <Block *>data
     _cached_bytes += block
 
@@ -140,15 +166,7 @@ def storage_facts(Storage s not None):
 
 def empty_cache():
     """Give the cached, unused blocks back to the system."""
-    global _cached_bytes
-    cdef int c
-    cdef Block *b
-    for c in range(N_CLASSES):
-        while _cache[c] != NULL:
-            b = _cache[c]
-            _cache[c] = b.next
-            free(b)
-    _cached_bytes = 0
+    _make_room(0)
 
 
 def memory_stats():

@@ -93,6 +93,28 @@ CAST_TO_ALL(b8, INT) CAST_TO_ALL(u8, INT) CAST_TO_ALL(i8, INT) CAST_TO_ALL(i16, 
 CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
 CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
+/* Plain copies, and fills from one element. */
+#define COPY(NAME, T) \
+    static int NAME(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+        const ptrdiff_t os = s[0], as = s[1]; \
+        char *o = data[0]; const char *a = data[1]; \
+        (void)aux; \
+        if (os == sizeof(T) && as == sizeof(T)) { \
+            memmove(o, a, (size_t)n * sizeof(T)); \
+        } else if (os == sizeof(T) && as == 0) { \
+            const T v = *(const T *)a; T *op = (T *)o; \
+            _Pragma("omp simd") \
+            for (ptrdiff_t i = 0; i < n; i++) op[i] = v; \
+        } else { \
+            for (ptrdiff_t i = 0; i < n; i++, o += os, a += as) *(T *)o = *(const T *)a; \
+        } \
+        return 0; \
+    }
+COPY(copy_1, uint8_t) COPY(copy_2, uint16_t) COPY(copy_4, uint32_t) COPY(copy_8, uint64_t) COPY(copy_16, c128)
+const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {
+    copy_1, copy_1, copy_1, copy_2, copy_4, copy_8, copy_2, copy_2, copy_4, copy_8, copy_8, copy_16
+};
+
 #define ROW(FROM) { cast_##FROM##_b8, cast_##FROM##_u8, cast_##FROM##_i8, cast_##FROM##_i16, cast_##FROM##_i32, \
     cast_##FROM##_i64, cast_##FROM##_f16, cast_##FROM##_bf16, cast_##FROM##_f32, cast_##FROM##_f64, cast_##FROM##_c64, \
     cast_##FROM##_c128 }

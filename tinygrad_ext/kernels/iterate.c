@@ -100,6 +100,8 @@ void tgx_iter_plan(tgx_iter *it) {
             if (it->strides[k][1] && absolute(it->strides[k][0]) > absolute(it->strides[k][1])) it->tiled = 1;
 }
 
+/* ---- running ---- */
+
 static int run_tiles(const tgx_iter *it, char **data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner) {
     char *at[TGX_MAX_OPERANDS];
     int64_t n0 = it->shape[0], n1 = it->shape[1];
@@ -117,13 +119,23 @@ static int run_tiles(const tgx_iter *it, char **data, tgx_loop loop, const tgx_s
     return 0;
 }
 
+static int run_rows(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner,
+                    const ptrdiff_t *outer, int64_t rows) {
+    char *at[TGX_MAX_OPERANDS], *row[TGX_MAX_OPERANDS];
+    int code = 0;
+    memcpy(at, data, sizeof at);
+    for (int64_t j = 0; j < rows && !code; j++) {
+        memcpy(row, at, sizeof row);
+        code = loop(row, inner, it->shape[0], aux);
+        for (int k = 0; k < TGX_MAX_OPERANDS; k++) at[k] += outer[k];
+    }
+    return code;
+}
+
 int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
-    char *data[TGX_MAX_OPERANDS];
-    char *row[TGX_MAX_OPERANDS];
-    ptrdiff_t inner[TGX_MAX_OPERANDS];
+    char *data[TGX_MAX_OPERANDS] = {0};
+    ptrdiff_t inner[TGX_MAX_OPERANDS], outer[TGX_MAX_OPERANDS] = {0};
     int64_t index[TGX_MAX_DIMS];
-    ptrdiff_t outer[TGX_MAX_OPERANDS];
-    int first = it->tiled || it->plane ? 2 : 1;
     if (it->numel == 0) return 0;
     for (int k = 0; k < it->nop; k++) {
         data[k] = it->data[k];
@@ -131,19 +143,14 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
         outer[k] = it->ndim > 1 ? it->strides[k][1] : 0;
     }
     if (it->ndim == 1) return loop(data, inner, it->shape[0], aux);
-    for (int d = first; d < it->ndim; d++) index[d] = 0;
+    for (int d = 2; d < it->ndim; d++) index[d] = 0;
     for (;;) {
         int code = 0;
-        if (it->plane) {
-            it->plane(data, inner, outer, it->shape[0], it->shape[1]);
-        } else if (it->tiled) {
-            code = run_tiles(it, data, loop, aux, inner);
-        } else {
-            for (int k = 0; k < it->nop; k++) row[k] = data[k];
-            code = loop(row, inner, it->shape[0], aux);
-        }
+        if (it->plane) it->plane(data, inner, outer, it->shape[0], it->shape[1]);
+        else if (it->tiled) code = run_tiles(it, data, loop, aux, inner);
+        else code = run_rows(it, data, loop, aux, inner, outer, it->shape[1]);
         if (code) return code;
-        int d = first;
+        int d = 2;
         for (; d < it->ndim; d++) {
             for (int k = 0; k < it->nop; k++) data[k] += it->strides[k][d];
             if (++index[d] < it->shape[d]) break;

@@ -57,14 +57,12 @@ LANED(sum_f64, f64, double, a, 0, STEP_SUM, ADD)
  * in float cost less than half an ulp of the result's, and the conversion to double is not the bottleneck. */
 #define FOUR(x, l, step) ((x[l] + x[(l) + (step)]) + (x[(l) + 2 * (step)] + x[(l) + 3 * (step)]))
 #define GROUP (4 * LANES)
-#define AHEAD 1024 /* elements to ask for early: beyond what the processor guesses by itself across a page */
 
-BLOCK_FN(sum_f32) {
+HALF_WIDTH BLOCK_FN(sum_f32) {
     const float *x = (const float *)p;
     double lane[LANES] = {0};
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP, x += GROUP) {
-        for (int l = 0; l < GROUP; l += LANES) __builtin_prefetch(x + AHEAD + l);
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES);
     }
     for (; i < n; i++, x++) lane[i % LANES] += *x;
