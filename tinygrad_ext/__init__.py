@@ -66,6 +66,7 @@ _LAZY = (
     "utils",
     "testing",
     "overrides",
+    "_overrides",
     "plugins",
     "ops",
     "hookspecs",

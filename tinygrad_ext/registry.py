@@ -101,12 +101,14 @@ def function_by_path(module, qualname):
 def signature_of(f):
     """inspect.Signature of a function or method, from its first overload."""
     import inspect
+    from keyword import iskeyword
 
     o = f.overloads[0]
     out = []
     for a in o.schema.args:
         kind = inspect.Parameter.KEYWORD_ONLY if a.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         name = "input" if a.name == "self" and not isinstance(f, OpMethod) else a.name
+        name += "_" * iskeyword(name)  # random_(from, to): a Python signature cannot spell it
         out.append(inspect.Parameter(name, kind, default=a.default if a.has_default else inspect.Parameter.empty))
     if "out" in variants(o.record) and not isinstance(f, OpMethod):
         out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))

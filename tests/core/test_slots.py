@@ -181,3 +181,10 @@ def test_an_emptied_slot_costs_no_instruction():
     assert done.returncode == 0, done.stdout + done.stderr
     never, emptied = map(float, done.stdout.split())
     assert emptied <= 1.02 * never, f"a + b: {never} instructions, {emptied} after the slots were used"
+
+
+def test_putting_back_what_was_in_the_override_slot_after_a_mode_leaves_plain_calls_alone():
+    with tg.overrides.BaseTorchFunctionMode():
+        pass
+    set_handler("override", set_handler("override", lambda func, types, args, kwargs: "seen"))
+    assert tg.neg(tg.ones(1)).item() == -1

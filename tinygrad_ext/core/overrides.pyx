@@ -37,6 +37,9 @@ cdef object _theirs = None              # torch.Tensor of PyTorch itself, once t
 cdef object _path_of                    # names a function in messages
 cdef set _own_types = set()             # classes of our public callables
 cdef set _open = set()                  # functions that run the caller's code: overrides stay on inside
+cdef object _handler_of = None          # type -> handler that somebody registered for it, or None
+cdef object _common_type = None         # types -> the type in which siblings meet, or None
+cdef object _watch = None               # overrides.watch while somebody watches who is asked
 cdef object _nowrap = frozenset()       # getters whose result keeps its class
 
 
@@ -64,10 +67,26 @@ cdef int brings_function(object o) except -1:
     cdef PyTypeObject *t = Py_TYPE(o)
     if exact(o) or t == &PyLong_Type or t == &PyFloat_Type or t == &PyTuple_Type or t == &PyList_Type:
         return 0
-    if t == &PyUnicode_Type or t == &PyBool_Type or o is None or _function_of(t) == NULL:
+    if t == &PyUnicode_Type or t == &PyBool_Type or o is None:
         return 0
     # asked about our functions, PyTorch's own tensors would call them again, forever
-    return not from_elsewhere(o)
+    if _function_of(t) == NULL or from_elsewhere(o):
+        return _handler_of is not None and not isinstance(o, type) and _handler_of(type(o)) is not None
+    return 1
+
+
+def set_lookups(*, handler_of=None, common_type=None, watch=None):
+    """Hand in what is asked beyond the types themselves; see overrides/foreign.py, common.py and watch.py.
+
+    Only what is given is set; False takes it out, so that a lookup costs nothing while there is nothing to find.
+    """
+    global _handler_of, _common_type, _watch
+    if handler_of is not None:
+        _handler_of = handler_of or None
+    if common_type is not None:
+        _common_type = common_type or None
+    if watch is not None:
+        _watch = watch or None
 
 
 cdef bint from_elsewhere(object o) except -1:
@@ -138,6 +157,7 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
     """
     cdef tgx_state *st = state()
     cdef object result
+    cdef Py_ssize_t i
     if types is None:
         types = tuple([type(o) for o in found])
     Py_EnterRecursiveCall(" in __torch_function__")
@@ -146,8 +166,16 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
             result = _ask_slot(st, func, types, args, kwargs)
             if result is not NotImplemented:
                 return result
-        for o in found:
-            result = _ask_type(o, func, types, args, kwargs)
+        for i in range(len(found)):
+            result = _ask_type(found[i], func, types, args, kwargs)
+            if result is not NotImplemented:
+                if _watch is not None:
+                    _watch.unasked(func, [("registered handler" if _is_registered(o, _function_of(Py_TYPE(o))) else "type",
+                                            type(o)) for o in found[i + 1:]])
+                return result
+        to = None if _common_type is None else _common_type([type(o) for o in found])
+        if to is not None:
+            result = _call_handler("common type", to, to.__torch_function__, func, (to,), args, kwargs)
             if result is not NotImplemented:
                 return result
     finally:
@@ -156,13 +184,28 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
 
 
 cdef object _ask_type(object o, object func, tuple types, tuple args, dict kwargs):
-    cdef PyObject *given[4]
-    cdef dict keywords
-    if _function_of(Py_TYPE(o)) == _default:
+    cdef PyObject *own = _function_of(Py_TYPE(o))
+    if own == _default and _watch is None:
         return _run_plain(type(o), func, types, args, kwargs)
-    keywords = kwargs.copy()
+    if _is_registered(o, own):
+        handler = None if _handler_of is None else _handler_of(type(o))
+        if handler is None:
+            return NotImplemented       # taken away by the one asked before
+        return _call_handler("registered handler", type(o), handler, func, types, args, kwargs)
+    return _call_handler("type", type(o), getattr(o, _NAME), func, types, args, kwargs)
+
+
+cdef inline bint _is_registered(object o, PyObject *own) except -1:
+    """Whether a registered handler answers for o, not what its type says."""
+    return own == NULL or (_handler_of is not None and from_elsewhere(o))
+
+
+cdef object _call_handler(str kind, object who, object handler, object func, tuple types, tuple args, dict kwargs):
+    cdef PyObject *given[4]
+    cdef dict keywords = kwargs.copy()
+    if _watch is not None:
+        return _watch.ask(kind, who, func, handler, types, args, keywords)
     given[0], given[1], given[2], given[3] = <PyObject *>func, <PyObject *>types, <PyObject *>args, <PyObject *>keywords
-    handler = getattr(o, _NAME)
     return PyObject_Vectorcall(handler, given, 4, NULL)
 
 
@@ -173,7 +216,7 @@ cdef object _ask_slot(tgx_state *st, object func, tuple types, tuple args, dict 
     try:
         if type(handler) is ModeStack:
             return (<ModeStack>handler).ask(func, types, args, kwargs)
-        return handler(func, types, args, kwargs)
+        return _call_handler("mode", handler, handler, func, types, args, kwargs)
     finally:
         if st.handler[TGX_SLOT_OVERRIDE] != NULL:
             st.flags |= OVERRIDE
@@ -209,7 +252,7 @@ cdef class ModeStack:
                     st.flags |= OVERRIDE
                 else:
                     st.flags &= ~<uint32_t>OVERRIDE
-                result = mode.__torch_function__(func, types, args, kwargs.copy())
+                result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs)
                 if result is not NotImplemented:
                     return result
             return NotImplemented

@@ -204,8 +204,9 @@ cdef int raise_loop_error(int code, Op op) except -1:
 
 
 cdef object _no_loop(Op op, int dtype):
+    better = ".long()" if op.loops[<int>TGX_F32] == NULL else ".float()"
     raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': convert the argument first, '
-                              f"for example with .float()")
+                              f"for example with {better}")
 
 
 cdef inline int _run(Op op, tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) except -1:

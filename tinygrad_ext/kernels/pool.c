@@ -36,12 +36,23 @@
                 for (ptrdiff_t j = 0; j < p->cols; j++) max_window_##name(p, plane, i, j, out + j, at + j);              \
         }                                                                                                                \
     }                                                                                                                    \
+    /* Lanes count from the window's edge, so the order of a sum does not depend on where the window lies. */            \
+    static SUM row_##name(const T *row, ptrdiff_t n) {                                                                   \
+        SUM lanes[8] = {0}, sum = 0;                                                                                     \
+        ptrdiff_t x = 0;                                                                                                 \
+        for (; x + 8 <= n; x += 8)                                                                                       \
+            for (int k = 0; k < 8; k++) lanes[k] += row[x + k];                                                          \
+        for (; x < n; x++) sum += row[x];                                                                                \
+        if (n >= 8)                                                                                                      \
+            for (int k = 0; k < 8; k++) sum += lanes[k];                                                                 \
+        return sum;                                                                                                      \
+    }                                                                                                                    \
     static void mean_##name(const tgx_pool *p, const T *plane, T *out) {                                                 \
         for (ptrdiff_t i = 0; i < p->rows; i++)                                                                          \
             for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                    \
                 SUM sum = 0;                                                                                             \
                 for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                                      \
-                    for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x++) sum += plane[y * p->width + x];                  \
+                    sum += row_##name(plane + y * p->width + p->x_lo[j], p->x_hi[j] - p->x_lo[j]);                       \
                 SUM count = (SUM)(p->divisor ? p->divisor : p->y_count[i] * p->x_count[j]);                              \
                 *out++ = count ? (T)(sum / count) : (T)0;                                                                \
             }                                                                                                            \

@@ -92,6 +92,8 @@ def _mean(self, output_size):
 
     pool = functions["nn.functional.adaptive_avg_pool2d"]
     volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)
+    if depth == height == width == 1:  # the mean of all is quicker
+        return self.mean((-3, -2, -1), True)
     count, layers = volumes.shape[:2]
     planes = pool(volumes, (height, width))
     area = height * width

@@ -153,3 +153,14 @@ def ternary(make):
     """Three tensors that broadcast."""
     for a, b, c in (((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), (3, 4)), ((), (2,), ()), ((0,), (1,), ())):
         yield Sample(make(*a), make(*b), make(*c))
+
+
+def of_record(record, schema, make):
+    """List of a record's samples, or of the usual ones of a pointwise op; empty when there are none."""
+    if record.samples is not None:
+        return list(record.samples(make))
+    tensors = sum(a.type == "Tensor" for a in schema.args)
+    required = sum(a.type != "Tensor" and not a.has_default for a in schema.args)
+    if record.scalar is None or required:
+        return []
+    return list({1: unary, 2: binary, 3: ternary}[tensors](make))

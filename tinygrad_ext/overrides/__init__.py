@@ -1,6 +1,7 @@
 """How types other than Tensor take part: the `__torch_function__` protocol and what belongs to it.
 
-`protocol.py` says who gets a call, `modes.py` who sees all calls inside a `with`.
+The names are those of `torch.overrides`; `explain`, `check`, `register`, `register_common_type` and `ignored_functions`
+are additions.
 """
 
 from tinygrad_ext.core.overridable import overridable
@@ -12,6 +13,8 @@ from tinygrad_ext.core.overrides import (
     has_torch_function_variadic,
     redispatch_function,
 )
+from tinygrad_ext.overrides.common import register_common_type
+from tinygrad_ext.overrides.foreign import declare, register
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -31,6 +34,23 @@ from tinygrad_ext.overrides.protocol import (
     install,
     path_of,
 )
+from tinygrad_ext.overrides.wrap import is_tensor_like, wrap_torch_function
+
+_LAZY = {
+    "check": "coverage",
+    "explain": "ladder",
+    **dict.fromkeys(
+        (
+            "get_ignored_functions",
+            "get_overridable_functions",
+            "get_testing_overrides",
+            "ignored_functions",
+            "is_tensor_method_or_property",
+            "resolve_name",
+        ),
+        "tables",
+    ),
+}
 
 __all__ = [
     "NOT_OVERRIDABLE",
@@ -45,6 +65,7 @@ __all__ = [
     "_pop_mode",
     "_pop_mode_temporarily",
     "_push_mode",
+    "declare",
     "enable_reentrant_dispatch",
     "get_default_nowrap_functions",
     "handle_torch_function",
@@ -52,7 +73,25 @@ __all__ = [
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "install",
+    "is_tensor_like",
     "overridable",
     "path_of",
     "redispatch_function",
+    "register",
+    "register_common_type",
+    "wrap_torch_function",
+    *_LAZY,
 ]
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tinygrad_ext.overrides' has no attribute '{name}'; it has {', '.join(__all__)}")
+    import importlib
+
+    globals()[name] = value = getattr(importlib.import_module(f"tinygrad_ext.overrides.{_LAZY[name]}"), name)
+    return value
+
+
+def __dir__():
+    return __all__

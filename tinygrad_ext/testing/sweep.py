@@ -59,15 +59,7 @@ def _runs(op, dtype):
 
 def samples(op, dtype, requires_grad=False):
     """The record's samples in a dtype, or the usual ones of a pointwise op."""
-    record = op.record
-    make = Maker(getattr(tg, dtype), record.domain, requires_grad)
-    make_samples = record.samples
-    if make_samples is None and record.scalar is not None:
-        tensors = sum(a.type == "Tensor" for a in op.schema.args)
-        required = sum(a.type != "Tensor" and not a.has_default for a in op.schema.args)
-        if not required:
-            make_samples = {1: sampling.unary, 2: sampling.binary, 3: sampling.ternary}[tensors]
-    return list(make_samples(make)) if make_samples is not None else []
+    return sampling.of_record(op.record, op.schema, Maker(getattr(tg, dtype), op.record.domain, requires_grad))
 
 
 def function(op):
