@@ -146,6 +146,79 @@ def _adam(lib, draw):
     return _training_step(lib, draw, lambda optim, p: optim.Adam(p, lr=1e-4))
 
 
+# ---- Functions of one's own ----------------------------------------------------------------------------------------
+
+
+def _scale(lib, style):
+    """x * scale as a Function of a style; PyTorch knows no legacy style any more and runs the static one instead."""
+    Function = lib.module.autograd.Function
+    if style == "legacy" and lib.name != "torch":
+
+        class Legacy(Function):
+            def __init__(self, scale):
+                self.scale = scale
+
+            def forward(self, x):
+                self.save_for_backward(x)
+                return x * self.scale
+
+            def backward(self, grad):
+                (x,) = self.saved_tensors
+                return grad * self.scale
+
+        return lambda x: Legacy(2.0)(x)
+
+    class Static(Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x)
+            ctx.scale = scale
+            return x * scale
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * ctx.scale, None
+
+    apply = Static.apply
+    return (lambda x: apply(x, scale=2.0)) if style == "keyword" else (lambda x: apply(x, 2.0))
+
+
+def function(name, style, budget):
+    """Forward and backward of a Function on 8 elements."""
+
+    def build(lib, draw):
+        run, x = _scale(lib, style), draw(lib, 8, grad=True)
+        return lambda: run(x).sum().backward()
+
+    CASES.append(Case(name, "functions of one's own", budget, build))
+
+
+function("Function fwd+bwd", "static", 0.20)
+function("Function fwd+bwd keyword", "keyword", 0.20)
+function("Function fwd+bwd legacy", "legacy", 0.20)
+
+
+@case("Function setup_context fwd", "functions of one's own", 0.15)
+def _setup_context(lib, draw):
+    class Product(lib.module.autograd.Function):
+        @staticmethod
+        def forward(x, w):
+            return x * w
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, w = ctx.saved_tensors
+            return grad * w, grad * x
+
+    x, w, apply = draw(lib, 8, grad=True), draw(lib, 8, grad=True), Product.apply
+    return lambda: apply(x, w)
+
+
 # ---- elementary functions and large operands -----------------------------------------------------------------------
 
 large("exp 100k", lambda m, a: lambda: m.exp(a), (100_000,), budget=0.5, group="functions")

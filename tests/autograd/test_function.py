@@ -262,30 +262,129 @@ def test_non_differentiable_outputs_and_non_tensors_pass():
     y.sum().backward()
 
 
-def test_a_hundred_thousand_functions_in_a_chain():
-    made = make(backward=lambda ctx, g: (g, None))
-    x = point(1.0)
+def test_boxed_and_dict_gradients_agree():
+    class Boxed(Affine):
+        boxed_grads_call = True
+
+        @staticmethod
+        def backward(ctx, grads):
+            return dict(zip("xwb", Affine.backward(ctx, *grads)))
+
+    x, w, b = point(2.0), point(3.0), point(4.0)
+    assert [g.item() for g in grad(Boxed.apply(x, w, b), (x, w, b))] == [3.0, 2.0, 1.0]
+    assert gradgradcheck(Boxed.apply, (x, w, b))
+
+
+def test_a_boxed_function_on_a_view_it_writes_to():
+    class Triple(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(3)
+
+        @staticmethod
+        def backward(ctx, grads):
+            return grads.pop() * 3
+
+    x = point(1.0, 2.0)
+    y = x * 1
+    Triple.apply(y[1:])
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 3.0]
+
+
+def test_a_leaf_of_the_closure_returned_by_forward_stays_a_leaf():
+    """PyTorch makes it an output: the user's parameter gets a grad_fn and is no leaf any more."""
+    w = tg.nn.Parameter(tg.ones(2))
+    y = make(lambda ctx, x: w, lambda ctx, g: g).apply(point(1.0, 2.0))
+    assert w.is_leaf and w.requires_grad and y is not w and y.grad_fn.name() == "MadeBackward"
+    assert y.data_ptr() == w.data_ptr()
+
+
+class SquareRoot(Function):
+    """Saves its output, as the chain's memory would leak through it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.sqrt()
+        ctx.save_for_backward(y)
+        ctx.y = y
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g / (2 * ctx.saved_tensors[0])
+
+
+CHAINS = {"output saved": SquareRoot.apply, **STYLES, "legacy": AffineLegacy()}
+
+
+@pytest.mark.parametrize("style", CHAINS)
+def test_a_hundred_thousand_functions_in_a_chain(style):
+    x, one, f = point(1.0), tg.ones(1, dtype=tg.float64), CHAINS[style]
+    rest = () if style == "output saved" else (one,)
     y = x
     for _ in range(100_000):
-        y = made.apply(y)
-    y.sum().backward()
-    assert x.grad.item() == 1.0
+        y = f(y, *rest)
+    y.sum().backward(retain_graph=True)
+    assert x.grad.item() == (0.0 if style == "output saved" else 1.0)
+    del y  # freed without recursion
 
 
-def test_eight_threads():
+def test_eight_threads_run_every_style_at_once():
+    """Values differ in each thread; some threads fail inside forward and backward all the time."""
     failures = []
+    shared = point(1.0)
 
-    def work():
+    class Fail(Function):
+        @staticmethod
+        def forward(ctx, x, where):
+            ctx.where = where
+            return x / (1 / 0 if where == "forward" else 1)
+
+        @staticmethod
+        def backward(ctx, g):
+            raise KeyError(ctx.where)
+
+    def work(k):
+        x, w = point(float(k)), point(3.0)
+        for _ in range(60):
+            for f, scale in ((Affine.apply, 1), (STYLES["setup_context"], 1), (AffineLegacy(2.0), 2)):
+                y = f(x, w, shared)
+                assert y.item() == scale * (3.0 * k + 1)
+                gx, gw, gb = grad(y * y, (x, w, shared), create_graph=True)
+                assert (gx.item(), gb.item()) == (2 * y.item() * 3 * scale, 2 * y.item() * scale)
+                assert grad(gw, w)[0].item() == 2 * (k * scale) ** 2
+            with pytest.raises(ZeroDivisionError):
+                Fail.apply(x, "forward")
+            with pytest.raises(KeyError):
+                Fail.apply(x, "backward").backward()
+            assert tg.is_grad_enabled()
+
+    def guarded(k):
         try:
-            for _ in range(100):
-                x, w = point(2.0), point(3.0)
-                assert [g.item() for g in grad(Affine.apply(x, w) * 2, (x, w))] == [6.0, 4.0]
+            work(k)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=guarded, args=(k,)) for k in range(8)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     assert not failures
+
+
+def test_threads_share_one_graph():
+    """As in PyTorch, several threads may run one graph at once when it is retained."""
+    x = point(2.0)
+    y = Affine.apply(Affine.apply(x, x), x)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(grad(y, x, retain_graph=True)[0].item())) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [12.0] * 8

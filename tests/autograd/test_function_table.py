@@ -123,9 +123,22 @@ def gradient_of_another_shape(T):
     run_backward(T, lambda ctx, g: T.ones(7, dtype=T.float64))
 
 
+@row(RuntimeError, "an invalid gradient at index 0 - got [7]")
+def gradient_of_another_shape_after_a_number(T):
+    """The index counts tensors."""
+    x = point(T)
+    made = make(T, lambda ctx, n, x: x * n, lambda ctx, g: (None, T.ones(7, dtype=T.float64)))
+    made.apply(3, x).sum().backward()
+
+
 @row(RuntimeError, "but expected shape compatible with [2]")
 def gradient_that_would_have_to_grow(T):
     run_backward(T, lambda ctx, g: T.ones(1, dtype=T.float64))
+
+
+@row(RuntimeError, "an invalid gradient at index 0 - expected device cpu but got meta")
+def gradient_on_another_device(T):
+    run_backward(T, lambda ctx, g: T.ones(2, dtype=T.float64, device="meta"))
 
 
 @row(None)

@@ -10,7 +10,7 @@ from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
 from tinygrad_ext.core.node cimport next_seq, reserve, set_meta, slot
 from tinygrad_ext.core.places cimport here, note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
-from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad
+from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16
 
 cdef extern from "Python.h":
@@ -70,8 +70,8 @@ cdef object _call(Plan plan, FunctionNode ctx, tuple args, dict kwargs):
 
 
 cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
-    """Edges to what the arguments came from; whether there is anything to differentiate."""
-    cdef int i, n = len(args)
+    """Edges to what the tensors among the arguments came from; whether there is anything to differentiate."""
+    cdef int i, e = 0, n = len(args)
     cdef bint record = False
     reserve(ctx, n, 1, 0)
     ctx.set_inputs(n)
@@ -83,11 +83,13 @@ cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
                 ctx.inputs[i] |= NEEDS_GRAD
                 if not no_grad:
                     record = True
-                    gradient_edge(<Tensor>a, &ctx.edges[i])
+                    gradient_edge(<Tensor>a, &ctx.edges[e])
+            e += 1
         elif isinstance(a, (list, tuple, dict)) and not no_grad and _hides_tensor(a, DEPTH):
             raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
                             "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
                             "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
+    ctx.nedges = e
     return record
 
 
@@ -156,17 +158,26 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     differentiable = record and not plain and t.tid >= TGX_F16
     if _among(o, ctx.dirty) and _among(o, args):
         _set_dirty(ctx, t, i, n, differentiable)
-        return t
-    if _among(o, args) or (differentiable and needs_grad(t)):
-        t = alias(t)            # the tensor itself keeps its own history
-        if state().in_forward and (needs_grad(<Tensor>o) or (<Tensor>o).bits & DERIVED):
-            t.bits |= DERIVED
+        return alias(t) if plain and needs_grad(t) else t
+    if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
+        t = _window(<Tensor>o)
     if differentiable:
         if t.bits & DIFF_VIEW and t.base is not None:
             _forbid_inplace(t, ctx, n)
         t.node, t.output_nr = ctx, i
     elif plain:
         t.bits &= ~REQUIRES_GRAD
+    return t
+
+
+cdef Tensor _window(Tensor o):
+    """A view of all of o, which keeps its own history."""
+    cdef Tensor t = alias(o)
+    t.base = o.base if o.bits & DIFF_VIEW else o
+    t.bits |= DIFF_VIEW
+    t.view_version = version_of(o)
+    if state().in_forward and (needs_grad(o) or o.bits & DERIVED):
+        t.bits |= DERIVED
     return t
 
 
@@ -207,7 +218,7 @@ cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:
     if t.extra is None:
         t.extra = {}
     t.extra["made_by"] = (ctx.name(), n)
-    t.bits &= ~DIFF_VIEW
+    t.view_version = version_of(t)
     return 0
 
 

@@ -267,6 +267,8 @@ cdef int _link_views(Op op, object base, object result) except -1:
     # a view that was made a leaf by requires_grad_() is the base of its own views
     t.base = b.base if b.bits & DIFF_VIEW and not b.bits & REQUIRES_GRAD else b
     t.bits |= DIFF_VIEW
+    if b.extra is not None and "made_by" in b.extra:        # a view that a Function returned
+        t.extra = {"made_by": b.extra["made_by"]}
     if tgx_thread_state.no_grad:
         t.bits |= DETACHED_VIEW
     t.view_version = version_of(t)

@@ -14,11 +14,11 @@ cdef enum InputFlag:
 cdef class FunctionNode(Node):
     cdef Plan plan
     cdef tuple to_save                      # what save_for_backward was given, until the forward is over
-    cdef readonly tuple saved_for_forward
+    cdef public object saved_for_forward
     cdef tuple dirty
     cdef tuple non_differentiable
     cdef object needs_input_grad_           # the tuple, made when asked for
-    cdef bint materialize_grads
+    cdef public bint materialize_grads
     cdef bint accessed
     cdef bint over                          # the forward is over
     cdef unsigned char *inputs              # InputFlag of each argument of forward

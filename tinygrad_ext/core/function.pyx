@@ -113,6 +113,10 @@ cdef class FunctionNode(Node):
             self.needs_input_grad_ = tuple([(self.inputs[i] & NEEDS_GRAD) != 0 for i in range(self.ninputs)])
         return self.needs_input_grad_
 
+    @needs_input_grad.setter
+    def needs_input_grad(self, value):
+        self.needs_input_grad_ = value
+
     # ---- saved tensors
 
     @property
@@ -282,19 +286,24 @@ cdef class FunctionNode(Node):
     # ---- backward
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
-        cdef int i
+        cdef int i, e = 0
         self._check_alive()
         got = _row(self, _call_backward(self, grads))
-        for i in range(self.nedges):
+        for i in range(self.ninputs):
             g = got[i]
             if g is None:
+                e += self.inputs[i] & IS_TENSOR
                 continue
+            if not self.inputs[i] & IS_TENSOR:
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                                   f"corresponding forward input was not a Variable ({_argument(self, i)})")
             if not isinstance(g, Tensor):
                 raise RuntimeError(f"function {self.name()}: expected Variable or None (got {type(g).__name__}) as gradient of "
                                    f"{_argument(self, i)}")
-            if needed[i]:
+            if needed[e]:
                 Py_INCREF(g)
-                results[i] = <PyObject *>g
+                results[e] = <PyObject *>g
+            e += 1
         return 0
 
 
@@ -359,11 +368,11 @@ cdef tuple _names(FunctionNode ctx):
 
 cdef tuple _row(FunctionNode ctx, object got):
     """The gradients as one for each forward argument; RuntimeError when they do not fit."""
-    cdef Py_ssize_t i, n = ctx.ninputs, count
+    cdef Py_ssize_t n = ctx.ninputs, count
     if isinstance(got, dict):
         got = _by_name(ctx, got)
-    elif not isinstance(got, tuple):
-        got = (got,)
+    elif type(got) is not tuple:
+        got = tuple(got) if isinstance(got, tuple) else (got,)
     count = len(got)
     while count > n and got[count - 1] is None:
         count -= 1
@@ -373,10 +382,6 @@ cdef tuple _row(FunctionNode ctx, object got):
         got = got[:count]
     if count < n:
         got += (None,) * (n - count)
-    for i in range(n):
-        if got[i] is not None and not ctx.inputs[i] & IS_TENSOR:
-            raise RuntimeError(f"function {ctx.name()} returned a gradient different than None at position {i + 1}, but the "
-                               f"corresponding forward input was not a Variable ({_argument(ctx, i)})")
     return got
 
 

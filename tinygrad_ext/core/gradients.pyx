@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport dtype_of, is_complex, make_size
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_complex, make_size
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, needs_grad, shape_text
@@ -33,6 +33,9 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
+    if g.place != m.place:
+        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
+                           f"{device_of(m.place)} but got {g.device}")
     same = g.rank == m.rank
     if same:
         for i in range(g.rank):
@@ -53,6 +56,10 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     return grad
 
 
+cdef str _giver(Node source):
+    return f"Function {source.name()}" if source is not None else "The caller of backward"
+
+
 cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
     cdef Meta *m = &n.metas[nr]
     cdef int i, shift = g.rank - m.rank
@@ -62,8 +69,7 @@ cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
             if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
                 fits = False
     if not fits:
-        who = f"Function {source.name()}" if source is not None else "The caller of backward"
-        raise RuntimeError(f"{who} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
+        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
                            f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
     return slot("sum_to")(g, make_size(m.sizes, m.rank))
 

@@ -94,6 +94,7 @@ cdef object grad_fn_of(Tensor t):
     """t's node; a view whose base was written to since gets a new one, made by restriding the base."""
     cdef Tensor base, fresh
     if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
+        _check_origin(t, "is a view and its base or another view of its base has been modified inplace")
         base = <Tensor>t.base
         # (the same bytes viewed in another dtype have no derivative)
         if t.tid == base.tid and needs_grad(base) and (t.node is not None or base.node is not None):
@@ -110,6 +111,16 @@ cdef object grad_fn_of(Tensor t):
     return t.node
 
 
+cdef int _check_origin(Tensor t, str problem) except -1:
+    """Refuse what goes wrong for a view that a Function returned: a write would go around its backward."""
+    if t.extra is not None and "made_by" in t.extra:
+        name, count = t.extra["made_by"]
+        raise RuntimeError(f"Output of {name} {problem}. This view was created inside a custom Function (or because an input was "
+                           "returned as-is) and the autograd logic to handle view+inplace would override the custom backward"
+                           + (", and the function returned multiple views" if count > 1 else "") + ". Return a clone of it.")
+    return 0
+
+
 # ---- in-place ------------------------------------------------------------------------------------------------------
 
 cdef int check_inplace(Tensor t) except -1:
@@ -117,12 +128,7 @@ cdef int check_inplace(Tensor t) except -1:
     if t.bits & INFERENCE and not state().inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
                            "get a normal tensor before doing inplace update.")
-    if t.extra is not None and "made_by" in t.extra:
-        name, count = t.extra["made_by"]
-        raise RuntimeError(f"Output of {name} is a view and is being modified inplace. This view was created inside a custom "
-                           "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
-                           "override the custom backward" + (", and the function returned multiple views" if count > 1 else "")
-                           + ". Return a clone of it.")
+    _check_origin(t, "is a view and is being modified inplace")
     if t.node is None and t.bits & REQUIRES_GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
                            "Wrap the update in no_grad(), or work on a clone.")

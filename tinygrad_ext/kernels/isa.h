@@ -10,7 +10,9 @@ static inline int tgx_cpu_level(void) {
     const char *wanted = getenv("TINYGRAD_EXT_ISA");
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) level = 1;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")
+        && __builtin_cpu_supports("f16c"))
+        level = 1;
     if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
         && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) level = 2;
 #endif
