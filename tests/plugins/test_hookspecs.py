@@ -31,7 +31,7 @@ def test_every_hook_is_typed_and_documented(hook):
     assert re.match(r"[A-Z].*\.\n", inspect.getdoc(spec))
 
 
-@pytest.mark.parametrize("hook", ["tgx_register_ops", "tgx_register_modules"])
+@pytest.mark.parametrize("hook", HOOKS)
 def test_the_example_of_a_hook_works(hook, site):
     site.plugin(text=example(hook))
     plugins.load("demo")

@@ -14,7 +14,7 @@ from tinygrad_ext.core.overrides import (
     redispatch_function,
 )
 from tinygrad_ext.overrides.common import register_common_type
-from tinygrad_ext.overrides.foreign import declare, register
+from tinygrad_ext.overrides.foreign import register
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -65,7 +65,6 @@ __all__ = [
     "_pop_mode",
     "_pop_mode_temporarily",
     "_push_mode",
-    "declare",
     "enable_reentrant_dispatch",
     "get_default_nowrap_functions",
     "handle_torch_function",

@@ -139,3 +139,10 @@ def select(name):
 def of_namespace(namespace):
     """Plugins that declare a namespace, in the order in which they are loaded."""
     return [p for p in everything() if namespace in p.namespaces]
+
+
+def of_type(cls):
+    """Plugins that declare a prefix of the module of a type, or of one that it inherits from."""
+    modules = [base.__module__ for base in cls.__mro__[:-1] if isinstance(base.__module__, str)]
+    below = lambda prefix: any(m == prefix or m.startswith(prefix + ".") for m in modules)
+    return [p for p in everything() if any(below(prefix) for prefix in p.prefixes)]
