@@ -218,6 +218,7 @@ def test_a_module_a_string_and_standard_input(tmp_path):
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text("import sys, torch\nfrom . import __name__ as n\nprint(n, sys.argv[1:])\n")
     assert run("-m", "package", "x", cwd=tmp_path).stdout == "package ['x']\n"
+    assert "list" in run("-m", "torch", "ops", "--help").stdout
     line = "import sys, torch; print(torch.__name__, sys.argv)"
     assert run("-c", line, "x").stdout == "tinygrad_ext ['-c', 'x']\n"
     assert run("-", "x", input=line).stdout == "tinygrad_ext ['-', 'x']\n"

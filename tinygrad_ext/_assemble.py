@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 
 from tinygrad_ext import ops, registrar, registry
-from tinygrad_ext.core import methods, node, places, tensor
+from tinygrad_ext.core import callables, cuts, dtype, methods, node, places, random, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
@@ -27,6 +27,14 @@ def publish(package, folder):
         if "." not in path:
             names[path] = fn
     _fill_slots(folder)
+    _name_types()
+
+
+def _name_types():
+    for t in (Tensor, dtype.dtype, dtype.device, random.Generator):
+        callables.name_type(t, f"tinygrad_ext.{t.__name__}")
+    dtype.Size.__module__ = "tinygrad_ext"  # a Python class
+    callables.name_type(tensor.Parameter, "tinygrad_ext.nn.parameter.Parameter")
 
 
 def _repr(t):
@@ -41,6 +49,7 @@ def _fill_slots(folder):
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
+    tensor.set_slot("cut", cuts.note_cut_of)
     places.set_package_folder(folder + "/")
     node.set_slot("handle", add_hook)
     graph_slots.fill()

@@ -301,16 +301,15 @@ def _append(text, suffixes, indent, linewidth):
 
 def _wrapping(tensor):
     """Return what stands before the tensor's text, the name it is printed by, and what stands after it."""
-    import tinygrad_ext as package
+    from tinygrad_ext.core.tensor import Parameter, Tensor
 
     kind = type(tensor)
-    if kind is package.Tensor:
+    if kind is Tensor:
         return "", "tensor", ""
-    parameter = package.Parameter
-    header = "Parameter containing:\n" if issubclass(kind, parameter) else ""
-    if kind is parameter:
+    header = "Parameter containing:\n" if issubclass(kind, Parameter) else ""
+    if kind is Parameter:
         return header, "tensor", ""
-    if isinstance(tensor, parameter):  # a subclass, or another tensor type marked as a parameter
+    if isinstance(tensor, Parameter):  # a subclass, or another tensor type marked as a parameter
         return header + "Parameter(", kind.__name__, ")"
     return header, kind.__name__, ""
 

@@ -79,8 +79,6 @@ RETURNS = {
     "__iter__": "_Iterator[_Any]",
     "backward": "None",
     "grad": "tuple[Tensor, ...]",
-    "gradcheck": "_bool",
-    "gradgradcheck": "_bool",
     "is_tensor": "_bool",
     "is_floating_point": "_bool",
     "is_complex": "_bool",

@@ -191,7 +191,15 @@ def _module_body(module, head):
     )
 
 
-PLAIN = ("linalg", "nn/functional", "nn/init", "nn/utils/__init__", "optim/lr_scheduler", "utils/data/__init__")
+PLAIN = (
+    "autograd/functional",
+    "linalg",
+    "nn/functional",
+    "nn/init",
+    "nn/utils/__init__",
+    "optim/lr_scheduler",
+    "utils/data/__init__",
+)
 FILES = {
     "core/dtype.pyi": dtype_stub,
     "core/random.pyi": random_stub,

@@ -218,12 +218,37 @@ class MulConstant(Function):
         return grad_output * ctx.constant, None
 
 
+class Dead(Function):
+    """Gives no gradient back."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return None
+
+
 @pytest.mark.parametrize("f", [MulConstantWithCtx, MulConstant])
 def test_a_constant_gets_no_gradient(f):
     x = double(3)
     assert gradcheck(lambda t: f.apply(t, 5.5), (x,)) and gradgradcheck(lambda t: f.apply(t, 5.5), (x,))
     f.apply(x, constant=2).sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_a_gradient_that_is_not_materialized_arrives_as_none():
+    x = double(3)
+    MulConstant.seen.clear()
+    Dead.apply(MulConstant.apply(x, 2)).sum().backward()
+    assert MulConstant.seen == [None] and x.grad is None
+
+
+def test_a_gradient_is_materialized_as_zeros_by_default():
+    x = double(3)
+    Dead.apply(MulConstantWithCtx.apply(x, 2)).sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
 
 
 # ---- an intermediate result that higher derivatives need --------------------------------------------------------

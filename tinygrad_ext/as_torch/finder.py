@@ -50,7 +50,10 @@ class AliasFinder:
         """The spec of a module of ours under its alias, or None."""
         own = _renamed(name, NAME, OURS)
         spec = own and importlib.util.find_spec(own)
-        return spec and ModuleSpec(name, _AliasLoader(own), origin=spec.origin)
+        if not spec:
+            return None
+        package = spec.submodule_search_locations is not None
+        return ModuleSpec(name, _AliasLoader(own), origin=spec.origin, is_package=package)
 
 
 class _AliasLoader:
@@ -64,6 +67,10 @@ class _AliasLoader:
         module = importlib.import_module(self._own)
         self._spec = module.__spec__
         return module
+
+    def get_code(self, name):
+        """The code of the module, for `-m`."""
+        return importlib.util.find_spec(self._own).loader.get_code(self._own)
 
     def exec_module(self, module):
         """Nothing to run; give the module its own spec back, and show what its import brought in."""

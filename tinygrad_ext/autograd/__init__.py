@@ -3,7 +3,7 @@
 The engine is compiled (core/node, core/record, core/engine); this package is its public face.
 """
 
-from tinygrad_ext.autograd import function
+from tinygrad_ext.autograd import function, functional
 from tinygrad_ext.autograd.engine import backward, grad
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -26,7 +26,9 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "explain",
     "function",
+    "functional",
     "grad",
     "graph",
     "gradcheck",
@@ -47,8 +49,12 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "explain":
+        from tinygrad_ext.autograd.explanation import explain
+
+        return explain
     return _refuse(name)
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "explain"})

@@ -24,6 +24,7 @@ from tinygrad_ext.core.tensor cimport Tensor, exact
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
     void tgx_open_type(object type)
+    void tgx_name_type(object type, const char *name)
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
@@ -38,6 +39,15 @@ cdef dict _readers = {}                 # functions of the registry: signature_o
 def set_readers(**functions):
     """Hand in what the callables need to know of the table they stand in."""
     _readers.update(functions)
+
+
+cdef list _type_names = []              # keeps the text of public type names alive
+
+
+def name_type(type t, str name):
+    """Give a compiled type the name under which users know it: "tinygrad_ext.Tensor"."""
+    _type_names.append(name.encode())
+    tgx_name_type(t, _type_names[len(_type_names) - 1])
 
 
 def set_handler(str slot, handler):

@@ -231,6 +231,8 @@ cdef class Task:
                 results[i] = NULL
                 needed[i] = n.edges[i].node != NULL and (
                     self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
+            if self.observer is not None:
+                arrived = row(e.grads, n.noutputs)
             try:
                 # a node of our own passes nothing on when nothing came; a Function may think otherwise
                 if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
@@ -238,12 +240,12 @@ cdef class Task:
                     n.apply(e.grads, results, needed)
             except BaseException as error:
                 if self.observer is not None:
-                    self.observer(n, row(e.grads, n.noutputs), error)
+                    self.observer(n, arrived, error)
                 if n.trace is not None:
                     slot("explain_trace")(n.name(), n.trace)
                 raise
             if self.observer is not None:
-                self.observer(n, row(e.grads, n.noutputs), row(results, n.nedges))
+                self.observer(n, arrived, row(results, n.nedges))
             elif n.hooks is not None and n.hooks.post is not None:
                 run_post_hooks(n, e.grads, results)
             if state().anomaly == 2 or n.trace is not None:

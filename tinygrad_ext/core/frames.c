@@ -64,7 +64,29 @@ tgx_place tgx_here(void) {
     }
     return place;
 }
+
+int tgx_called_by_us(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    _PyInterpreterFrame *f = PyThreadState_GET()->current_frame;
 #else
+    _PyInterpreterFrame *f = PyThreadState_GET()->cframe->current_frame;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+    while (f != NULL && f->owner == FRAME_OWNED_BY_CSTACK) f = f->previous;
+#endif
+    return f != NULL && code_of(f) != NULL && is_ours(code_of(f));
+}
+#else
+int tgx_called_by_us(void) {
+    PyFrameObject *f = PyThreadState_GetFrame(PyThreadState_Get());
+    if (f == NULL) return 0;
+    PyCodeObject *code = PyFrame_GetCode(f);
+    int ours = is_ours(code);
+    Py_DECREF(code);
+    Py_DECREF(f);
+    return ours;
+}
+
 tgx_place tgx_here(void) {
     tgx_place place = {NULL, 0};
     PyFrameObject *f = PyThreadState_GetFrame(PyThreadState_Get());

@@ -249,6 +249,9 @@ cdef class FunctionNode(Node):
         itself = reference() if reference is not None else None
         return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
 
+    def _edge_names(self):
+        return list(_names(self))
+
     def attributes(self):
         """What hangs on ctx besides the saved tensors."""
         return [*self.__dict__.values(), *[t for t, _, _ in (self.kept or {}).values()]]

@@ -234,6 +234,23 @@ cdef class Node:
         return tuple([(<object>self.edges[i].node, self.edges[i].nr) if self.edges[i].node != NULL else (None, 0)
                       for i in range(self.nedges)])
 
+    def _has_hooks(self):
+        """Whether hooks would see or change gradients here."""
+        h = self.hooks
+        return h is not None and bool(h.pre or h.post or h.accumulated or (h.tensor and any(h.tensor.values())))
+
+    def _edge_names(self):
+        """Names of the arguments that next_functions belong to."""
+        cdef int i, k
+        cdef list names = []
+        if self.op is None:
+            return [str(i) for i in range(self.nedges)]
+        for i in range(self.op.ntensors):
+            name = <object>self.op.args[self.op.tensors[i]].name
+            many = self._edge_count(i) != 1
+            names += [f"{name}[{k}]" if many else name for k in range(self._edge_count(i))]
+        return names
+
     @property
     def metadata(self):
         """A dict of one's own for notes on this node."""

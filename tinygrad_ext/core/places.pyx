@@ -13,6 +13,7 @@ cdef extern from "frames.h":
     int tgx_line_of(tgx_place place)
     void tgx_set_package_folder(object folder)
     tgx_place tgx_here()
+    bint tgx_called_by_us()
 
 
 def set_package_folder(folder):
@@ -22,6 +23,11 @@ def set_package_folder(folder):
 
 cdef tgx_place here() noexcept:
     return tgx_here()
+
+
+cdef bint called_by_us() noexcept:
+    """Whether the package itself calls, and not the user."""
+    return tgx_called_by_us()
 
 
 cdef str place_text(tgx_place p):

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdlib cimport malloc
 from tinygrad_ext.core.copy cimport clone
+from tinygrad_ext.core.cuts import note_cut_of
 from tinygrad_ext.core.dispatch cimport (
     Op, P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, forward, set_record, state,
 )
@@ -125,6 +126,13 @@ cdef int _set_history(Node n, Op op, object result) except -1:
     return 0
 
 
+cdef int _note_cut(Op op, PyObject **args) except -1:
+    """op has no derivative for what it was given."""
+    cdef int i
+    note_cut_of(op.title, [<object>args[op.tensors[i]] for i in range(op.ntensors)])
+    return 0
+
+
 cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     """Run op on arguments of which some need gradients. `out` is args[0] for the in-place form."""
     cdef Node n
@@ -135,6 +143,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     if inplace:
         check_inplace(<Tensor><object>out)
     if not op.differentiable:
+        _note_cut(op, args)
         return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args, NULL)
     n = Node.__new__(Node)
     lists = _count_edges(op, args, &total)
@@ -143,6 +152,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     _connect(n, op, args, lists)
     mask = _what_to_save(n, op)
     if mask == 0 and not inplace:
+        _note_cut(op, args)
         return forward(op, args, NULL)
     _save_inputs(n, op, args, mask, inplace)
     if inplace:

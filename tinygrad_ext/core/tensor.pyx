@@ -223,6 +223,8 @@ cdef class Tensor:
     @property
     def data(self):
         cdef Tensor t = alias(self)
+        if needs_grad(self):
+            _slots["cut"](".data", (self,))
         t.counter = VersionCounter.__new__(VersionCounter)
         return t
 

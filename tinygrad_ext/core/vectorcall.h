@@ -19,4 +19,10 @@ static void tgx_open_type(PyObject *type) {
 #endif
     PyType_Modified((PyTypeObject *)type);
 }
+
+/* Messages, reprs and pickles name a type by the place where users find it. `name` has to outlive the type. */
+static void tgx_name_type(PyObject *type, const char *name) {
+    ((PyTypeObject *)type)->tp_name = name;
+    PyType_Modified((PyTypeObject *)type);
+}
 #endif

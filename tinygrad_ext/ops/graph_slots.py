@@ -57,6 +57,7 @@ def fill():
         "zeros": zeros,
         "ones_like": lambda t: registry.functions["full_like"](t.detach(), 1),
         "sum_to": _sum_to,
+        "stack_rows": tg.stack,
         "copy_strided": _copy_strided,
         "accumulate_into": _accumulate_into,
         "has_nan": _has_nan,
