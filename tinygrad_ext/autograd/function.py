@@ -13,10 +13,10 @@ import warnings
 
 from tinygrad_ext.core.apply import apply, call_instance
 from tinygrad_ext.core.delayed import undifferentiable
-from tinygrad_ext.core.function import FunctionNode, set_no_backward
+from tinygrad_ext.core.function import FunctionNode
 from tinygrad_ext.core.modes import get_modes, set_modes
 from tinygrad_ext.core.overridable import overridable_classmethod
-from tinygrad_ext.core.plan import set_no_setup
+from tinygrad_ext.core.plan import set_base
 from tinygrad_ext.core.tensor import Tensor
 
 __all__ = [
@@ -139,8 +139,7 @@ class Function(metaclass=FunctionMeta):
     apply = overridable_classmethod(apply)
 
 
-set_no_setup(Function.setup_context)
-set_no_backward(Function.backward)
+set_base(Function)
 
 
 def once_differentiable(fn):

@@ -13,6 +13,7 @@ from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.node cimport Node, reserve, zeros_for
 from tinygrad_ext.core.places cimport here, place_text
+from tinygrad_ext.core.plan cimport backward_of
 from tinygrad_ext.core.saved cimport raw, save, unpack
 from tinygrad_ext.core.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16, uint32_t
@@ -25,14 +26,6 @@ cdef extern from "Python.h":
 cdef enum Origin:               # of a saved tensor that is no output
     ELSEWHERE = -1              # an input, or made of nothing that needs a gradient
     INTERMEDIATE = -2           # made inside forward from an input that needs a gradient
-
-cdef object _no_backward = None         # backward and vjp of a Function that was given none
-
-
-def set_no_backward(rule):
-    """Tell what stands in autograd.Function for backward and vjp."""
-    global _no_backward
-    _no_backward = rule
 
 
 @cython.trashcan(True)
@@ -291,7 +284,8 @@ cdef class FunctionNode(Node):
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef int i, e = 0
         self._check_alive()
-        got = _row(self, _call_backward(self, grads))
+        got = _call_backward(self, grads)
+        got = self.plan.row(got, self.name(), self.ninputs, self.nwanted, self.extra_names)
         for i in range(self.ninputs):
             g = got[i]
             if g is None:
@@ -299,10 +293,11 @@ cdef class FunctionNode(Node):
                 continue
             if not self.inputs[i] & IS_TENSOR:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   f"corresponding forward input was not a Variable ({_argument(self, i)})")
+                                   f"corresponding forward input was not a Variable "
+                                   f"({self.plan.argument(i, self.ninputs, self.extra_names)})")
             if not isinstance(g, Tensor):
                 raise RuntimeError(f"function {self.name()}: expected Variable or None (got {type(g).__name__}) as gradient of "
-                                   f"{_argument(self, i)}")
+                                   f"{self.plan.argument(i, self.ninputs, self.extra_names)}")
             if needed[e]:
                 Py_INCREF(g)
                 results[e] = <PyObject *>g
@@ -314,7 +309,7 @@ cdef object _call_backward(FunctionNode ctx, PyObject **grads):
     """Run the user's backward; RuntimeError when it wrote to a gradient that others may hold."""
     cdef uint32_t version
     cdef object g, got
-    cdef object rule = _backward_of(ctx.plan.function)
+    cdef object rule = backward_of(ctx.plan.function)
     if ctx.plan.function.boxed_grads_call:
         return rule(ctx, _box(ctx, grads))
     if ctx.noutputs == 1 and grads[0] != NULL:
@@ -359,57 +354,3 @@ cdef object _gradient(FunctionNode ctx, int i, PyObject **grads):
 cdef object _changed_gradient(FunctionNode ctx):
     return RuntimeError(f"{ctx.name()}: backward changed an incoming gradient in place. Others may hold the same tensor: work "
                         "on grad.clone().")
-
-
-cdef str _argument(FunctionNode ctx, int i):
-    return f"argument '{_names(ctx)[i]}'" if i < ctx.ninputs else f"argument {i}"
-
-
-cdef tuple _names(FunctionNode ctx):
-    return ctx.plan.names_of(ctx.ninputs, ctx.extra_names or ())
-
-
-cdef tuple _row(FunctionNode ctx, object got):
-    """The gradients as one for each forward argument; RuntimeError when they do not fit."""
-    cdef Py_ssize_t n = ctx.ninputs, count
-    if isinstance(got, dict):
-        got = _by_name(ctx, got)
-    elif type(got) is not tuple:
-        got = tuple(got) if isinstance(got, tuple) else (got,)
-    count = len(got)
-    while count > n and got[count - 1] is None:
-        count -= 1
-    if count > n or count < ctx.nwanted:
-        raise _wrong_count(ctx, got[:count])
-    if count != len(got):
-        got = got[:count]
-    if count < n:
-        got += (None,) * (n - count)
-    return got
-
-
-cdef tuple _by_name(FunctionNode ctx, dict got):
-    names = _names(ctx)
-    for name in got:
-        if name not in names:
-            raise RuntimeError(f"function {ctx.name()} returned a gradient for '{name}', which is no argument of its forward "
-                               f"({', '.join(names)})")
-    return tuple([got.get(name) for name in names])
-
-
-cdef object _wrong_count(FunctionNode ctx, tuple got):
-    rows = [f"{_argument(ctx, i)}: {'missing' if i >= len(got) else 'none' if got[i] is None else 'a gradient'}"
-            for i in range(max(ctx.ninputs, len(got)))]
-    return RuntimeError(f"function {ctx.name()} returned an incorrect number of gradients (expected {ctx.ninputs}, got "
-                        f"{len(got)}). One for each argument of forward, None where there is none: {', '.join(rows)}")
-
-
-cdef object _backward_of(object function):
-    """The user's backward, under either of its two names."""
-    backward, vjp = function.backward, function.vjp
-    if vjp is _no_backward or backward is vjp:
-        return backward
-    if backward is not _no_backward:
-        raise RuntimeError(f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {function.__name__} "
-                           "should have one of them. They mean the same.")
-    return vjp

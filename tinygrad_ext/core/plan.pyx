@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How the arguments of a Function's call are bound: its forward's signature, read once for each class.
+"""How the arguments and gradients of a Function are bound: its forward's signature, read once for each class.
 
 Autograd wants one flat row of arguments, in the order of the signature: positional ones, *args, keyword-only ones,
 **kwargs. Defaults are filled in, so that `setup_context` and `needs_input_grad` see every argument at its place.
@@ -8,12 +8,13 @@ cimport cython
 
 cdef object MISSING = object()
 cdef object _no_setup = None            # setup_context of a Function that was given none
+cdef object _no_backward = None         # its backward and its vjp
 
 
-def set_no_setup(setup):
-    """Tell what stands in autograd.Function for setup_context."""
-    global _no_setup
-    _no_setup = setup
+def set_base(base):
+    """Tell which class is autograd.Function: a method that is still its own was not given by the user."""
+    global _no_setup, _no_backward
+    _no_setup, _no_backward = base.setup_context, base.backward
 
 
 @cython.final
@@ -77,11 +78,49 @@ cdef class Plan:
         names += ["**" + self.var_keyword] if self.var_keyword else []
         return TypeError(f"{self.function.__name__}.apply() {what}. Its forward takes ({', '.join(names)}).")
 
-    cdef tuple names_of(self, Py_ssize_t flat, tuple extra):
-        """A name for each argument of a flat row; extra: the names that **kwargs took."""
-        cdef Py_ssize_t rest = flat - len(self.names) - len(extra)
-        many = tuple([f"{self.var_positional}[{i}]" for i in range(rest)])
+    # ---- the gradients of a call: n arguments, of which **kwargs took those named in `extra`
+
+    cdef tuple names_of(self, Py_ssize_t n, tuple extra):
+        """A name for each argument of the flat row."""
+        if extra is None:
+            extra = ()
+        many = tuple([f"{self.var_positional}[{i}]" for i in range(n - len(self.names) - len(extra))])
         return self.names[:self.npositional] + many + self.names[self.npositional:] + extra
+
+    cdef str argument(self, Py_ssize_t i, Py_ssize_t n, tuple extra):
+        return f"argument '{self.names_of(n, extra)[i]}'" if i < n else f"argument {i}"
+
+    cdef tuple row(self, object got, str node, Py_ssize_t n, Py_ssize_t wanted, tuple extra):
+        """What backward returned as one gradient for each argument; RuntimeError when the numbers do not fit.
+
+        Fewer than n, but at least `wanted`, will do: the arguments left out were defaults.
+        """
+        cdef Py_ssize_t count
+        if isinstance(got, dict):
+            got = self._by_name(got, node, self.names_of(n, extra))
+        elif type(got) is not tuple:
+            got = tuple(got) if isinstance(got, tuple) else (got,)
+        count = len(got)
+        while count > n and got[count - 1] is None:
+            count -= 1
+        if count > n or count < wanted:
+            raise self._wrong_count(got[:count], node, n, extra)
+        if count != len(got):
+            got = got[:count]
+        return got + (None,) * (n - count) if count < n else got
+
+    cdef tuple _by_name(self, dict got, str node, tuple names):
+        for name in got:
+            if name not in names:
+                raise RuntimeError(f"function {node} returned a gradient for '{name}', which is no argument of its forward "
+                                   f"({', '.join(names)})")
+        return tuple([got.get(name) for name in names])
+
+    cdef object _wrong_count(self, tuple got, str node, Py_ssize_t n, tuple extra):
+        told = [f"{self.argument(i, n, extra)}: {'missing' if i >= len(got) else 'none' if got[i] is None else 'a gradient'}"
+                for i in range(max(n, len(got)))]
+        return RuntimeError(f"function {node} returned an incorrect number of gradients (expected {n}, got {len(got)}). One for "
+                            f"each argument of forward, None where there is none: {', '.join(told)}")
 
 
 cdef Plan plan_of(object cls):
@@ -123,3 +162,14 @@ cdef Plan _read(object cls, object forward, object setup):
             plan.var_keyword = p.name
     plan.simple = not only
     return plan
+
+
+cdef object backward_of(object function):
+    """The user's backward, under either of its two names."""
+    backward, vjp = function.backward, function.vjp
+    if vjp is _no_backward or backward is vjp:
+        return backward
+    if backward is not _no_backward:
+        raise RuntimeError(f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {function.__name__} "
+                           "should have one of them. They mean the same.")
+    return vjp
