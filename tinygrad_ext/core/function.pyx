@@ -243,7 +243,7 @@ cdef class FunctionNode(Node):
         return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
 
     def _edge_names(self):
-        return list(self.plan.names_of(self.ninputs, self.extra_names or ()))
+        return list(self.plan.names_of(self.ninputs, self.extra_names))
 
     def attributes(self):
         """What hangs on ctx besides the saved tensors."""
