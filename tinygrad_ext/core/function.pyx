@@ -242,8 +242,8 @@ cdef class FunctionNode(Node):
         itself = reference() if reference is not None else None
         return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
 
-    def _edge_names(self):
-        return list(_names(self))
+    def _edgeself.plan.names_of(self.ninputs, self.extra_names):
+        return list(self.plan.names_of(self.ninputs, self.extra_names))
 
     def attributes(self):
         """What hangs on ctx besides the saved tensors."""
