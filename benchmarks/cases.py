@@ -108,6 +108,45 @@ def _tensor(lib, draw):
     return lambda: tensor(values, dtype=dtype)
 
 
+# ---- overrides -----------------------------------------------------------------------------------------------------
+
+
+@case("duck type: add", "overrides", 0.6)
+def _duck_add(lib, draw):
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return cls
+
+    add, duck, b = lib.module.add, Duck(), draw(lib, 8)
+    return lambda: add(duck, b)
+
+
+@case("subclass: a + b", "overrides", 0.4)
+def _subclass_add(lib, draw):
+    class Sub(lib.module.Tensor):
+        pass
+
+    a, b = (draw(lib, 8).as_subclass(Sub) for _ in range(2))
+    return lambda: a + b
+
+
+@case("mode that does nothing: 100 a + b", "overrides", 0.5)
+def _mode_add(lib, draw):
+    class Nothing(lib.module.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    a, b, mode = draw(lib, 8), draw(lib, 8), Nothing()
+
+    def run():
+        with mode:
+            for _ in range(100):
+                a + b
+
+    return run
+
+
 # ---- a small network -----------------------------------------------------------------------------------------------
 
 

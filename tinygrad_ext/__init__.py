@@ -79,6 +79,8 @@ _LAZY = (
 )
 _LAZY_NAMES = {
     "hookimpl": "hookspecs",
+    "get_default_device": "overrides",
+    "set_default_device": "overrides",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "printing",

@@ -3,9 +3,10 @@
 from tinygrad_ext.core import construct
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import interop as _core
+from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.tensor import Parameter, Tensor
 
 _TITLES = {
     "bool": "Bool",
@@ -79,7 +80,9 @@ def _of_data(data, dtype):
 
 
 def _init(self, args, kwargs):
-    """Tensor(...): the instance takes over what the constructor made."""
+    """Tensor(...): the instance takes over what the constructor made, unless a subclass's `__new__` filled it."""
+    if type(self).__new__ is not Tensor.__new__ and not isinstance(self, Parameter) and _subclass.is_filled(self):
+        return
     _core.share_memory_from(self, _construct(args, dict(kwargs)))
 
 

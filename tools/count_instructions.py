@@ -1,4 +1,5 @@
-"""Instructions of `a + b`, counted by valgrind: with slots never filled, and after all were filled and emptied.
+"""Instructions of a plain call, counted by valgrind: in a fresh process, and in one where slots, modes and types with
+`__torch_function__` were used before.
 
     python tools/count_instructions.py [--plain]
 
@@ -15,26 +16,33 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FEW, MANY = 2_000, 12_000
+CALLS = ("a + b", "add(a, b)")
 CHILD = """
 import gc, sys
 import tinygrad_ext as tg
-from tinygrad_ext.core.callables import SLOTS, set_handler
 gc.disable()
 a, b = tg.ones(8), tg.ones(8)
-if {filled}:
+if {used}:
+    from tinygrad_ext.core.callables import SLOTS, set_handler
+    from tinygrad_ext.overrides import BaseTorchFunctionMode
     for slot in SLOTS:
         set_handler(slot, lambda func, types, args, kwargs: func(*args, **kwargs))
     a + b
     for slot in SLOTS:
         set_handler(slot, None)
-def run(a, b):      # a function, whose names are not looked up in dicts
-    for _ in range({runs}):
+    with BaseTorchFunctionMode():
         a + b
-run(a, b)
+    Sub = type("Sub", (tg.Tensor,), dict())
+    Duck = type("Duck", (), dict(__torch_function__=lambda *call: None))
+    a.as_subclass(Sub) + b, tg.add(Duck(), b)
+def run(a, b, add):     # a function, whose names are not looked up in dicts
+    for _ in range({runs}):
+        {call}
+run(a, b, tg.add)
 """
 
 
-def instructions(filled, runs):
+def instructions(call, used, runs):
     """Instructions of one child process."""
     # the hash seed decides collisions in dicts; valgrind knows no AVX-512
     env = {
@@ -51,7 +59,7 @@ def instructions(filled, runs):
         "--callgrind-out-file=/dev/null",
         sys.executable,
         "-c",
-        CHILD.format(filled=filled, runs=runs),
+        CHILD.format(call=call, used=used, runs=runs),
     ]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -60,20 +68,21 @@ def instructions(filled, runs):
     return int(found[1])
 
 
-def per_call(filled):
-    """Instructions of one `a + b`, the loop around it included."""
-    return (instructions(filled, MANY) - instructions(filled, FEW)) / (MANY - FEW)
+def per_call(call, used):
+    """Instructions of one call, the loop around it included."""
+    return (instructions(call, used, MANY) - instructions(call, used, FEW)) / (MANY - FEW)
 
 
 def main(arguments):
-    """Print both counts."""
+    """Print both counts of each call."""
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed")
-    never, emptied = per_call(False), per_call(True)
-    if "--plain" in arguments:
-        print(never, emptied)
-    else:
-        print(f"a + b, 8 float32: {never:.1f} instructions, {emptied:.1f} after the slots were filled and emptied")
+    for call in CALLS:
+        never, used = per_call(call, False), per_call(call, True)
+        if "--plain" in arguments:
+            print(never, used)
+        else:
+            print(f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used")
 
 
 if __name__ == "__main__":

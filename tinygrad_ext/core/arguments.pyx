@@ -309,7 +309,7 @@ cdef str _type_name(object o):
         return f"{t.__name__} of " + (f"({', '.join([type(x).__name__ for x in o])}{',' if len(o) == 1 else ''})"
                                       if len({type(x) for x in o}) > 1 or t is tuple
                                       else f"[{', '.join([type(x).__name__ for x in o])}]")
-    return t.__name__
+    return _class_name(o)
 
 
 cdef object _only_failure(Op op, list positional, dict keywords, bint method):
@@ -366,10 +366,10 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                 if not _accepts_one(s.kind, s.flags & F_NUMBER, item):
                     if s.kind == A_TENSOR:
                         return TypeError(f"{op.title}(): expected Tensor as element {k} in argument {at}, but got "
-                                         f"{type(item).__name__}")
+                                         f"{_class_name(item)}{_foreign(item)}")
                     return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
                                      f"{type(item).__name__} at pos {k}")
-        return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {type(v).__name__}{_foreign(v)}")
+        return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {_class_name(v)}{_foreign(v)}")
     if op.one_tensor:
         return TypeError(f"{op.title}() received an invalid combination of arguments - got "
                          f"({', '.join([_type_name(v) for v in positional])}), but expected one of them to be a Tensor: "
@@ -381,6 +381,14 @@ cdef str _near(str name, list names):
     import difflib
     close = difflib.get_close_matches(name, names, 1)
     return f". Did you mean '{close[0]}'?" if close else f". Its arguments are {', '.join(names)}."
+
+
+cdef str _class_name(object v):
+    """The type's name; that of another library's Tensor with the library's."""
+    t = type(v)
+    if t.__name__ != "Tensor" or isinstance(v, Tensor):
+        return t.__name__
+    return f"{(t.__module__ or '').partition('.')[0]}.{t.__name__}"
 
 
 cdef str _foreign(object v):

@@ -17,7 +17,7 @@ from tinygrad_ext.core.dispatch cimport (
     TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
-from tinygrad_ext.core.overrides cimport ModeStack, ask, brings_function, from_elsewhere, modes_on, overloaded
+from tinygrad_ext.core.overrides cimport ask, brings_function, from_elsewhere, modes_on, overloaded
 from tinygrad_ext.core.overrides import Unhandled, own_types
 from tinygrad_ext.core.tensor cimport Tensor, exact
 
@@ -55,13 +55,13 @@ def set_handler(str slot, handler):
     cdef int k = SLOTS.index(slot)
     cdef tgx_state *st = state()
     old = <object>st.handler[k] if st.handler[k] != NULL else None
-    st.flags &= ~(<uint32_t>1 << k)
-    st.handler[k] = NULL
-    if handler is not None:
+    if handler is None:
+        st.flags &= ~(<uint32_t>1 << k)
+        st.handler[k] = NULL
+    else:
         Py_INCREF(handler)
         st.handler[k] = <PyObject *>handler
-        if type(handler) is not ModeStack or (<ModeStack>handler).modes:
-            st.flags |= <uint32_t>1 << k        # a stack without modes waits for the next one
+        st.flags |= <uint32_t>1 << k
     if old is not None:
         Py_XDECREF(<PyObject *>old)
     return old

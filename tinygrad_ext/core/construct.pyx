@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
 from tinygrad_ext.core.dispatch cimport as_int, state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, default_dtype_id, dtype as DType, dtype_of
+from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, dtype as DType, dtype_of
 from tinygrad_ext.core.storage cimport borrow_storage
 from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.types cimport (
@@ -55,11 +55,11 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
     elif isinstance(data, range) and data:
         k = TGX_I64             # unread: it may be endless, and memory for its numbers is asked for later
     elif isinstance(data, float):
-        k = default_dtype_id if type(data) is float or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
+        k = default_id() if type(data) is float or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
     elif isinstance(data, int):
         k = TGX_I64
     elif isinstance(data, complex):
-        k = TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
+        k = TGX_C128 if default_id() == TGX_F64 else TGX_C64
     elif isinstance(data, Tensor):
         k = (<Tensor>data).tid
     elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
@@ -84,7 +84,7 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
                 seen = _kind_of(item, seen, depth + 1)
             return seen
     elif hasattr(data, "__float__"):
-        k = default_dtype_id
+        k = default_id()
     elif hasattr(data, "__index__"):
         k = TGX_I64
     else:
@@ -194,7 +194,7 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     if dtype < 0:
         dtype = _kind_of(data, -1)
         if dtype < 0:
-            dtype = default_dtype_id
+            dtype = default_id()
     t = empty(shape, rank, dtype, device)
     if device == 0:
         if rank == 0:

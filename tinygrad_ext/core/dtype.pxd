@@ -17,7 +17,7 @@ cdef class device:
 
 cdef PyObject *DTYPES[16]         # the dtype objects by number, owned for the life of the process
 cdef int[16] ITEMSIZE
-cdef int default_dtype_id
+cdef int default_id() noexcept nogil              # the dtype of Python floats, in this thread
 
 cdef int promote(int a, int b) noexcept
 cdef int dtype_id(object d) except -1

@@ -77,7 +77,17 @@ def _dtype_by_name(name):
 
 
 _make_dtypes()
-default_dtype_id = TGX_F32
+
+cdef extern from *:
+    """
+    static int tgx_default_dtype = TGX_F32;
+    static __thread int tgx_thread_default = -1;     /* inside overrides.default_dtype; -1: as everywhere */
+    """
+    int tgx_default_dtype, tgx_thread_default
+
+
+cdef int default_id() noexcept nogil:
+    return tgx_thread_default if tgx_thread_default >= 0 else tgx_default_dtype
 
 
 cdef int _kind(int id) noexcept:
@@ -157,16 +167,28 @@ def can_cast(from_, to):
 
 def set_default_dtype(d):
     """Set the dtype that Python floats become. Raises TypeError unless it is a floating dtype."""
-    global default_dtype_id
+    global tgx_default_dtype
+    tgx_default_dtype = _floating_id(d)
+
+
+cdef int _floating_id(d) except -1:
     cdef int id = dtype_id(d)
     if not is_float(id):
         raise TypeError("only floating-point types are supported as the default type, not " + repr(d))
-    default_dtype_id = id
+    return id
+
+
+def set_thread_default(d):
+    """Let a dtype be the default of this thread alone (None: no longer); returns what was set before."""
+    global tgx_thread_default
+    was = None if tgx_thread_default < 0 else dtype_of(tgx_thread_default)
+    tgx_thread_default = -1 if d is None else _floating_id(d)
+    return was
 
 
 def get_default_dtype():
     """The dtype that Python floats become (float32 unless set)."""
-    return dtype_of(default_dtype_id)
+    return dtype_of(default_id())
 
 
 # ---- devices -------------------------------------------------------------------------------------------------------
@@ -174,6 +196,14 @@ def get_default_dtype():
 _DEVICE_NAMES = ("cpu", "meta")
 _KNOWN_ELSEWHERE = ("cuda", "mps", "xpu", "hip", "xla", "ipu", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve",
                     "fpga", "maia", "lazy", "mtia", "hpu", "privateuseone")
+
+
+cdef dict _contexts = {}        # what `with device(...)` does: filled by a layer above
+
+
+def set_device_context(enter, leave):
+    """Hand in what entering and leaving `with device(...)` does."""
+    _contexts["enter"], _contexts["exit"] = enter, leave
 
 
 cdef class device:
@@ -213,6 +243,13 @@ cdef class device:
 
     def __reduce__(self):
         return device, (self.type, self.index)
+
+    def __enter__(self):
+        _contexts["enter"](self)
+        return self
+
+    def __exit__(self, *exc):
+        _contexts["exit"](self)
 
 
 cdef device _cpu = device("cpu")

@@ -9,10 +9,13 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from tinygrad_ext.core.dispatch cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, Rule, state
+from tinygrad_ext.core.dispatch cimport (
+    P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, TGX_NO_SUBCLASS, Rule, state, tgx_state, uint32_t,
+)
 from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.places cimport place_text
 from tinygrad_ext.core.saved cimport freed_error, raw, unpack
+from tinygrad_ext.core.tensor cimport exact
 
 from collections import namedtuple
 
@@ -202,6 +205,8 @@ cdef class Node:
                 v = unpacked.get(code)
             kept.append(v)
             params[i] = <PyObject *>v
+        if _any_subclass(params, rule.nparams):
+            return _call_unasked(rule, params)
         return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
 
     cdef object _unpack(self, int code):
@@ -321,6 +326,34 @@ cdef class Node:
         if h.retain is None:
             h.retain = {}
         h.retain[nr] = reference
+
+
+cdef bint _any_subclass(PyObject **params, int n) noexcept:
+    """Whether a subclass of Tensor is among a rule's parameters, or in a list there."""
+    cdef int i
+    cdef object o
+    for i in range(n):
+        o = <object>params[i]
+        if isinstance(o, Tensor):
+            if not exact(o):
+                return True
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and not exact(t):
+                    return True
+    return False
+
+
+cdef object _call_unasked(Rule *rule, PyObject **params):
+    """A rule computes with tensors of a subclass as with plain ones: its ops are no calls that anybody made."""
+    cdef tgx_state *st = state()
+    cdef uint32_t was = st.flags & TGX_NO_SUBCLASS
+    st.flags |= TGX_NO_SUBCLASS
+    try:
+        return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
+    finally:
+        if not was:
+            st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
 
 
 cdef Hooks _hooks(Node n):

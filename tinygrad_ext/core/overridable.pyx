@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_SKIP_ONE, state, tgx_state
 from tinygrad_ext.core.overrides cimport ask, must_ask, overloaded
 from tinygrad_ext.core.overrides import keep_open, own_types
-from tinygrad_ext.core.tensor cimport Tensor
+from tinygrad_ext.core.tensor cimport Tensor, exact
 
 cdef extern from "Python.h":
     ctypedef object (*getter)(object descriptor, object instance, object owner)
@@ -33,6 +33,15 @@ def set_readers(**functions):
     _readers.update(functions)
 
 
+cdef inline bint _plain(PyObject **args, Py_ssize_t n) noexcept:
+    """Whether nothing is switched on and all arguments are plain tensors: the common case, told without a call."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not exact(<object>args[i]):
+            return False
+    return state().flags == 0
+
+
 # ---- functions and methods -----------------------------------------------------------------------------------------
 
 cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
@@ -52,7 +61,7 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     cdef Overridable f = <Overridable>callable
     cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
     cdef Py_ssize_t nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
-    if must_ask(args, n + nkw):
+    if not _plain(args, n + nkw) and must_ask(args, n + nkw):
         result = _ask(f, args, n, kwnames)
         if result is not NotImplemented:
             return result
@@ -101,26 +110,18 @@ cdef class OverridableMethod(Overridable):
         return Tensor
 
 
-def overridable(function=None, *, runs_callers_code=False):
+def overridable(function):
     """Decorator: let modes and the types of the arguments carry out calls of this function.
-
-    With ``runs_callers_code`` overrides stay on inside the function even for subclasses that override nothing, so that
-    what the caller wrote is seen by them.
 
     @overridable
     def double(x):
         return x + x
     """
-    if function is None:
-        return lambda f: overridable(f, runs_callers_code=runs_callers_code)
-    made = Overridable(function)
-    if runs_callers_code:
-        keep_open(made)
-    return made
+    return Overridable(function)
 
 
 def overridable_classmethod(function):
-    """Decorator of a classmethod that runs its caller's code; asked about as the method bound to its class."""
+    """Decorator of a classmethod that runs code of its class; asked about as the method bound to that class."""
     made = Overridable(function, of_class=True)
     keep_open(made)
     return classmethod(made)
@@ -139,7 +140,7 @@ cdef class OverridableProperty:
         if instance is None:
             return self
         args[0] = <PyObject *>instance
-        if must_ask(args, 1):
+        if not _plain(args, 1) and must_ask(args, 1):
             result = _ask_attribute(self, "__get__", instance, (instance,))
             if result is not NotImplemented:
                 return result

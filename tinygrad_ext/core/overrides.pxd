@@ -2,10 +2,6 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_NO_MODES, TGX_SKIP_ONE, TGX_SLOT_OVERRIDE, tgx_state
 
-cdef class ModeStack:
-    cdef list modes                 # outermost first; a mode is taken off while its handler runs
-    cdef object ask(self, object func, tuple types, tuple args, dict kwargs)
-
 cdef inline bint modes_on(tgx_state *st) noexcept:
     """Whether a mode, or another handler in the override slot, sees calls."""
     return st.flags & (1 << TGX_SLOT_OVERRIDE | TGX_NO_MODES) == 1 << TGX_SLOT_OVERRIDE

@@ -12,8 +12,9 @@ import sys
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, state, uint32_t
+from tinygrad_ext.core.mode_stack cimport ModeStack
+from tinygrad_ext.core.mode_stack import mode_stack
 from tinygrad_ext.core.subclass cimport as_class, reclass
 from tinygrad_ext.core.tensor cimport Parameter, Tensor, exact
 
@@ -36,7 +37,7 @@ cdef PyObject *_default = NULL          # the `__torch_function__` that subclass
 cdef object _theirs = None              # torch.Tensor of PyTorch itself, once that is imported
 cdef object _path_of                    # names a function in messages
 cdef set _own_types = set()             # classes of our public callables
-cdef set _open = set()                  # functions that run the caller's code: overrides stay on inside
+cdef set _open = set()                  # functions of classmethods that run their class's code, with overrides on
 cdef object _handler_of = None          # type -> handler that somebody registered for it, or None
 cdef object _common_type = None         # types -> the type in which siblings meet, or None
 cdef object _watch = None               # overrides.watch while somebody watches who is asked
@@ -215,7 +216,7 @@ cdef object _ask_slot(tgx_state *st, object func, tuple types, tuple args, dict 
     st.flags &= ~<uint32_t>OVERRIDE
     try:
         if type(handler) is ModeStack:
-            return (<ModeStack>handler).ask(func, types, args, kwargs)
+            return _ask_modes(<ModeStack>handler, func, types, args, kwargs)
         return _call_handler("mode", handler, handler, func, types, args, kwargs)
     finally:
         if st.handler[TGX_SLOT_OVERRIDE] != NULL:
@@ -235,84 +236,33 @@ cdef object _unhandled(object func, list found):
                      f"them handle {name}.")
 
 
-# ---- modes ---------------------------------------------------------------------------------------------------------
-
-cdef class ModeStack:
-    """What stands in the override slot of a thread that has modes."""
-
-    cdef object ask(self, object func, tuple types, tuple args, dict kwargs):
-        cdef tgx_state *st = state()
-        cdef list off = []
-        cdef Py_ssize_t left
-        try:
-            while self.modes:
-                mode = self.modes.pop()
-                off.append((mode, len(self.modes)))
-                if self.modes:
-                    st.flags |= OVERRIDE
-                else:
-                    st.flags &= ~<uint32_t>OVERRIDE
-                result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs)
-                if result is not NotImplemented:
-                    return result
-            return NotImplemented
-        finally:
-            # a handler that entered a mode and did not leave it loses it here
-            for mode, left in reversed(off):
-                del self.modes[left:]
-                self.modes.append(mode)
-
-    def __call__(self, func, types, args, kwargs):
-        return self.ask(func, types, args, kwargs)
-
-
-def push_mode(mode):
-    """Make mode the innermost of this thread."""
+cdef object _ask_modes(ModeStack stack, object func, tuple types, tuple args, dict kwargs):
+    """Modes innermost first; each is off while its handler runs."""
     cdef tgx_state *st = state()
-    cdef ModeStack stack
-    if st.handler[TGX_SLOT_OVERRIDE] == NULL:
-        stack = ModeStack.__new__(ModeStack)
-        stack.modes = []
-        Py_INCREF(stack)
-        st.handler[TGX_SLOT_OVERRIDE] = <PyObject *>stack
-    stack = _stack()
-    stack.modes.append(mode)
-    st.flags |= OVERRIDE
-
-
-def pop_mode(mode=None):
-    """Take off the innermost mode, or the innermost entry of the one given; returns it."""
-    cdef ModeStack stack = _stack()
-    cdef tgx_state *st = state()
-    cdef Py_ssize_t i
-    modes = [] if stack is None else stack.modes
-    for i in range(len(modes) - 1, -1, -1):
-        if mode is None or modes[i] is mode:
-            found = modes.pop(i)
-            if not modes:
+    cdef list off = []
+    cdef Py_ssize_t left
+    stack.running += 1
+    try:
+        while stack.modes:
+            mode = stack.modes.pop()
+            off.append((mode, len(stack.modes)))
+            if stack.modes:
+                st.flags |= OVERRIDE
+            else:
                 st.flags &= ~<uint32_t>OVERRIDE
-            return found
-    raise RuntimeError("there is no mode to leave" if mode is None else
-                       f"{mode!r} is not active in this thread: it was taken off before its `with` ended, or entered "
-                       "by another thread")
+            result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return NotImplemented
+    finally:
+        # a handler that entered a mode and did not leave it loses it here
+        for mode, left in reversed(off):
+            del stack.modes[left:]
+            stack.modes.append(mode)
+        stack.running -= 1
 
 
-cdef ModeStack _stack():
-    cdef PyObject *handler = state().handler[TGX_SLOT_OVERRIDE]
-    if handler == NULL:
-        return None
-    if type(<object>handler) is not ModeStack:
-        raise RuntimeError("the override slot of this thread is taken by another handler than a mode")
-    return <ModeStack>handler
-
-
-def mode_stack():
-    """The modes of this thread, outermost first."""
-    cdef PyObject *handler = state().handler[TGX_SLOT_OVERRIDE]
-    if handler == NULL:
-        return []
-    return list((<ModeStack>handler).modes) if type(<object>handler) is ModeStack else [<object>handler]
-
+# ---- switches ------------------------------------------------------------------------------------------------------
 
 def set_disabled(bint types, bint modes):
     """Switch the asking of types and of modes off in this thread; returns what was off before."""
@@ -345,14 +295,15 @@ def torch_function(cls, func, types, args=(), kwargs=None):
 
 
 cdef object _run_plain(object cls, object func, object types, tuple args, dict kwargs):
+    cdef bint ours = type(func) in _own_types
+    if not ours:
+        _check_origin(func)
     for t in types:
         if t is not cls and not issubclass(cls, t):
             return NotImplemented
-    if type(func) not in _own_types:
-        _check_origin(func)
-        if getattr(func, "__func__", func) in _open:
-            result = redispatch_function(func, types, args, kwargs)
-            return result if hasattr(func, "__func__") else _convert(result, cls)
+    if not ours and getattr(func, "__func__", None) in _open:
+        # a Function's apply: its forward and setup_context are the caller's code
+        return redispatch_function(func, types, args, kwargs)
     result = _without_types(func, args, kwargs)
     if isinstance(result, (Tensor, tuple, list)) and cls is not Tensor and cls is not Parameter:
         return result if type(func) is _method_wrapper and func in _nowrap else _convert(result, cls)
@@ -394,7 +345,8 @@ cdef object _convert(object result, object cls):
 
 cdef int _check_origin(object func) except -1:
     """Refuse a function of PyTorch itself: it was given our tensor, and would ask us again, forever."""
-    if not from_elsewhere_loaded():
+    from_elsewhere(None)
+    if _theirs is None:
         return 0
     for owner in (func, getattr(func, "__objclass__", None), getattr(func, "__self__", None),
                   getattr(getattr(func, "__self__", None), "__objclass__", None)):
@@ -405,11 +357,6 @@ cdef int _check_origin(object func) except -1:
                             "PyTorch. Convert one side first: torch.from_dlpack(...) of our tensor, or "
                             "tinygrad_ext.from_dlpack(...) of PyTorch's; both share the memory.")
     return 0
-
-
-cdef bint from_elsewhere_loaded() except -1:
-    from_elsewhere(None)
-    return _theirs is not None
 
 
 def redispatch_function(func, types, args, kwargs=None):
@@ -490,5 +437,5 @@ def own_types(*types):
 
 
 def keep_open(function):
-    """Mark a function that runs the caller's code: overrides stay on inside, though the default handler runs it."""
+    """Mark a classmethod's function that runs code of its class: overrides stay on inside when a subclass overrides none."""
     _open.add(function)

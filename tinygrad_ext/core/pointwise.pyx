@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
 from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
 from tinygrad_ext.core.dtype cimport (
-    ITEMSIZE, default_dtype_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
+    ITEMSIZE, default_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
 )
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.tensor cimport (
@@ -48,11 +48,11 @@ cdef int promotion_add(Promotion *p, object o) except -1:
     if isinstance(o, bool):
         id = TGX_BOOL
     elif isinstance(o, float):
-        id = default_dtype_id
+        id = default_id()
     elif isinstance(o, int):
         id = TGX_I64
     elif isinstance(o, complex):
-        id = TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
+        id = TGX_C128 if default_id() == TGX_F64 else TGX_C64
     else:
         item = o.item()                         # a NumPy scalar
         if type(item) is type(o):               # numpy.longdouble is its own item
@@ -424,7 +424,7 @@ cdef object _general(Op op, PyObject **args, PyObject *out):
     if op.refuses is not None:
         _refuse(op, args, dtype)
     if op.to_float and is_integral(dtype):
-        dtype = default_dtype_id
+        dtype = default_id()
     if op.bool_to_int and dtype == TGX_BOOL:
         dtype = TGX_I64
     out_dtype = _output(op, dtype)

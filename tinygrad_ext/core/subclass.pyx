@@ -62,6 +62,27 @@ def as_subclass(self, cls):
     return reclass(<Tensor?>self, cls)
 
 
+def new(cls, *args, **kwargs):
+    """`Tensor.__new__`: an empty vector that `__init__` fills; filled here where a subclass has an `__init__` of its own.
+
+    class Named(Tensor):
+        def __new__(cls, values, name):
+            return super().__new__(cls, values)
+
+        def __init__(self, values, name):
+            self.name_ = name
+    """
+    made = bare(cls)
+    if (args or kwargs) and cls.__init__ is not Tensor.__init__:
+        Tensor.__init__(made, *args, **kwargs)
+    return made
+
+
+def is_filled(Tensor t not None):
+    """Whether t has data, or is known to have none."""
+    return t.storage is not None or t.place != 0
+
+
 def make_subclass(cls, Tensor data not None, bint require_grad=False):
     """An instance of cls over data's memory, outside its graph: what a subclass's `__new__` returns.
 

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.construct cimport read_shape, tensor_of
 from tinygrad_ext.core.copy cimport broadcasts, clone, copy_into, fill, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport default_dtype_id, device_id, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport default_id, device_id, dtype_id, dtype_of
 from tinygrad_ext.core.pointwise cimport prepare_out
 from tinygrad_ext.core.tensor cimport (
     READONLY, REQUIRES_GRAD, Tensor, alias, checked_numel, empty, empty_like, empty_strided, may_overlap, shape_text,
@@ -92,8 +92,8 @@ cdef int kind_of_number(object value) noexcept:
     if isinstance(value, int):
         return TGX_I64
     if isinstance(value, complex):
-        return TGX_C128 if default_dtype_id == TGX_F64 else TGX_C64
-    return default_dtype_id
+        return TGX_C128 if default_id() == TGX_F64 else TGX_C64
+    return default_id()
 
 
 # ---- by size -------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ cdef int kind_of_number(object value) noexcept:
 cdef object k_empty(PyObject **a):
     """empty(size, dtype, layout, device, pin_memory, requires_grad, memory_format)."""
     cdef Options o = options(a + 1)
-    cdef Tensor t = sized(a[0], default_dtype_id, &o, a[7])
+    cdef Tensor t = sized(a[0], default_id(), &o, a[7])
     if a[6] != <PyObject *>None:
         t = _formatted(t, <object>a[6])
     return finished(t, &o)
@@ -109,14 +109,14 @@ cdef object k_empty(PyObject **a):
 
 cdef object k_zeros(PyObject **a):
     cdef Options o = options(a + 1)
-    cdef Tensor t = sized(a[0], default_dtype_id, &o, a[6])
+    cdef Tensor t = sized(a[0], default_id(), &o, a[6])
     zero(t)
     return finished(t, &o)
 
 
 cdef object k_ones(PyObject **a):
     cdef Options o = options(a + 1)
-    cdef Tensor t = sized(a[0], default_dtype_id, &o, a[6])
+    cdef Tensor t = sized(a[0], default_id(), &o, a[6])
     fill(t, 1)
     return finished(t, &o)
 
@@ -135,7 +135,7 @@ cdef object k_full(PyObject **a):
 
 cdef object k_scalar_tensor(PyObject **a):
     cdef Options o = options(a + 1)
-    cdef Tensor t = empty(NULL, 0, o.dtype if o.dtype >= 0 else default_dtype_id, o.device if o.device > 0 else 0)
+    cdef Tensor t = empty(NULL, 0, o.dtype if o.dtype >= 0 else default_id(), o.device if o.device > 0 else 0)
     fill(t, <object>a[0])
     return finished(t, &o)
 
@@ -154,7 +154,7 @@ cdef object k_empty_strided(PyObject **a):
             raise RuntimeError(f"empty_strided: negative strides are not supported, got strides {<object>a[1]}; "
                                f"flip() a tensor "
                                "instead")
-    return finished(empty_strided(shape, strides, ndim, o.dtype if o.dtype >= 0 else default_dtype_id,
+    return finished(empty_strided(shape, strides, ndim, o.dtype if o.dtype >= 0 else default_id(),
                                   o.device if o.device > 0 else 0), &o)
 
 

@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from libc.math cimport ceil, isfinite
 from tinygrad_ext.core.copy cimport copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_scalar, register_kernel
-from tinygrad_ext.core.dtype cimport default_dtype_id
+from tinygrad_ext.core.dtype cimport default_id
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, write_scalar
 from tinygrad_ext.core.types cimport (
     TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I64, int64_t, tgx_scalar,
@@ -69,7 +69,7 @@ cdef object _arange(object start, object end, object step, Options *o, PyObject 
     cdef int dtype = o.dtype
     cdef int64_t n
     if dtype < 0:
-        dtype = TGX_I64 if whole else default_dtype_id
+        dtype = TGX_I64 if whole else default_id()
         if out != NULL and out != <PyObject *>None:
             dtype = (<Tensor><object>out).tid
     if dtype == TGX_BOOL or dtype >= TGX_C64:
@@ -159,7 +159,7 @@ cdef object k_linspace(PyObject **a):
         raise RuntimeError(f"number of steps must be non-negative: linspace got steps={n}")
     if start.im != 0 or end.im != 0:
         raise NotImplementedError('"linspace" not implemented for complex bounds: join two real ranges with complex()')
-    t = _row(n, default_dtype_id, &o, a[8])
+    t = _row(n, default_id(), &o, a[8])
     if t.tid == TGX_BOOL or t.tid >= TGX_C64:
         raise NotImplementedError(f'"linspace" not implemented for \'{dtype_title(t.tid)}\': use a number dtype and '
                                   f'convert')
@@ -184,7 +184,7 @@ cdef object _eye(int64_t n, int64_t m, Options *o, PyObject *out):
         raise RuntimeError(f"{'n' if n < 0 else 'm'} must be greater or equal to 0, got {n if n < 0 else m}: "
                            "eye takes numbers of rows and columns")
     shape[0], shape[1] = n, m
-    t = shaped(shape, 2, default_dtype_id, o, out)
+    t = shaped(shape, 2, default_id(), o, out)
     if t.place != 0:
         return finished(t, o)
     zero(t)

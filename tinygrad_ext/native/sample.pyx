@@ -7,7 +7,7 @@ then copied, which gives the order in which PyTorch walks it. Meta tensors draw 
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport broadcasts, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_float, as_int, register_kernel
-from tinygrad_ext.core.dtype cimport default_dtype_id
+from tinygrad_ext.core.dtype cimport default_id
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.random cimport (
     Generator, as_generator, fill_bernoulli, fill_bernoulli_each, fill_cauchy, fill_exponential, fill_full,
@@ -66,18 +66,18 @@ cdef Tensor _integers(Tensor t, PyObject *generator, int64_t low, int64_t last):
 cdef object k_rand(PyObject **a):
     """rand(size, generator, options)."""
     cdef Options o = options(a + 2)
-    return finished(_uniform(sized(a[0], default_dtype_id, &o, a[7]), a[1], 0, 1), &o)
+    return finished(_uniform(sized(a[0], default_id(), &o, a[7]), a[1], 0, 1), &o)
 
 
 cdef object k_randn(PyObject **a):
     cdef Options o = options(a + 2)
-    return finished(_normal(sized(a[0], default_dtype_id, &o, a[7]), a[1], 0, 1), &o)
+    return finished(_normal(sized(a[0], default_id(), &o, a[7]), a[1], 0, 1), &o)
 
 
 cdef object k_normal_size(PyObject **a):
     """normal(mean, std, size, generator, options)."""
     cdef Options o = options(a + 4)
-    return finished(_normal(sized(a[2], default_dtype_id, &o, a[9]), a[3], as_float(a[0]), as_float(a[1])), &o)
+    return finished(_normal(sized(a[2], default_id(), &o, a[9]), a[3], as_float(a[0]), as_float(a[1])), &o)
 
 
 cdef int64_t _last(int64_t low, int64_t high) except? -1:

@@ -14,6 +14,7 @@ from tinygrad_ext.core.overrides import (
     redispatch_function,
 )
 from tinygrad_ext.overrides.common import register_common_type
+from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
 from tinygrad_ext.overrides.foreign import declare, register
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
@@ -55,6 +56,7 @@ _LAZY = {
 __all__ = [
     "NOT_OVERRIDABLE",
     "BaseTorchFunctionMode",
+    "DeviceContext",
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
@@ -66,7 +68,9 @@ __all__ = [
     "_pop_mode_temporarily",
     "_push_mode",
     "declare",
+    "default_dtype",
     "enable_reentrant_dispatch",
+    "get_default_device",
     "get_default_nowrap_functions",
     "handle_torch_function",
     "has_torch_function",
@@ -79,6 +83,7 @@ __all__ = [
     "redispatch_function",
     "register",
     "register_common_type",
+    "set_default_device",
     "wrap_torch_function",
     *_LAZY,
 ]

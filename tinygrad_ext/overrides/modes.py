@@ -2,7 +2,7 @@
 
 import contextlib
 
-from tinygrad_ext.core import overrides as _core
+from tinygrad_ext.core import mode_stack as _core
 
 
 class TorchFunctionMode:

@@ -117,7 +117,8 @@ def _cover(name, found):
 
 def install():
     """Put Tensor under the protocol."""
-    from tinygrad_ext.core import operators, protocols
+    from tinygrad_ext.core import operators, protocols, subclass
+    from tinygrad_ext.overrides import defaults
 
     known = {}  # the same function under two names stays the same
     for name, found in list(vars(Tensor).items()):
@@ -126,6 +127,8 @@ def install():
             operators.show(name, covered)
         elif covered is not None:
             setattr(Tensor, name, covered)
+    operators.show("__new__", staticmethod(subclass.new))
     protocols.install()
     Tensor.__init_subclass__ = classmethod(operators.inherit)
     _core.install(classmethod(_core.torch_function), path_of, frozenset(get_default_nowrap_functions()))
+    defaults.install()

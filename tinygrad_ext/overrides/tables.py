@@ -28,6 +28,7 @@ _NOT_OVERRIDABLE = {
         "sets or reads a state of the process": "set_default_dtype get_default_dtype set_num_threads get_num_threads "
         "manual_seed initial_seed seed get_rng_state set_rng_state set_printoptions get_printoptions show_config "
         "memory_stats reset_peak_memory_stats empty_cache",
+        "sets or reads where factories make tensors": "set_default_device get_default_device",
         "sets or reads a mode of autograd": "is_grad_enabled is_inference_mode_enabled is_anomaly_enabled "
         "is_anomaly_check_nan_enabled",
         "is about dtypes": "can_cast promote_types",
