@@ -68,6 +68,13 @@ def _fill_slots(folder):
     copying.fill_slots()
     legacy.fill_slots()
     overrides.install()
+    overrides.foreign.set_loader(_load_for_type)
+
+
+def _load_for_type(t):
+    from tinygrad_ext import plugins
+
+    plugins.load_for_type(t)
 
 
 def unknown_name(name, known):

@@ -1,6 +1,7 @@
 """The tables of ops and modules, and how names are looked up in them. `registrar.py` is the way into them."""
 
 import importlib
+import sys
 
 from tinygrad_ext import op_namespace
 from tinygrad_ext.core import callables, overridable
@@ -98,6 +99,12 @@ def function_by_path(module, qualname):
     return found or getattr(importlib.import_module(module), qualname)
 
 
+def why_not_handled(types):
+    """What to add to the TypeError for arguments of foreign types: a plugin may be there for them."""
+    plugins = sys.modules.get("tinygrad_ext.plugins")  # loaded, if one of the types was asked about
+    return plugins.why_not_handled(types) if plugins is not None else ""
+
+
 def signature_of(f):
     """inspect.Signature of a function or method, from its first overload."""
     import inspect
@@ -116,6 +123,9 @@ def signature_of(f):
 
 
 callables.set_readers(
-    signature_of=signature_of, function_by_path=function_by_path, overload_of=op_namespace.overload_of
+    signature_of=signature_of,
+    function_by_path=function_by_path,
+    overload_of=op_namespace.overload_of,
+    why_not_handled=why_not_handled,
 )
 overridable.set_readers(function_by_path=function_by_path)

@@ -9,6 +9,7 @@ from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, override_registrar, plugins, registry  # nn: so that its import is no part of a test
+from tinygrad_ext.overrides import foreign
 from tinygrad_ext.plugins import fence, loader, settings, table
 
 OP = """
@@ -102,6 +103,7 @@ def snapshot():
         "package": {n: id(v) for n, v in vars(tg).items() if isinstance(v, OpFunction)},
         "functional": {n: id(v) for n, v in vars(nn.functional).items()},
         "handled": dict(override_registrar.handled),
+        "overrides": dict(foreign._registered),
         "claimed": {k: set(v) for k, v in fence._claimed.items()},
         "sys.modules": {m for m in sys.modules if m.startswith(("tgx_", "shared_dependency"))},
     }

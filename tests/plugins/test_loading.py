@@ -237,6 +237,33 @@ def test_reload_takes_the_changed_source(site):
     assert ops.demo.double(tg.ones(1)).item() == 100
 
 
+def test_reload_takes_a_version_installed_meanwhile(site):
+    site.plugin()
+    ops.demo.double
+    (site.folder / "tgx_demo-1.0.dist-info").rename(site.folder / "tgx_demo-2.0.dist-info")
+    metadata = site.folder / "tgx_demo-2.0.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("1.0", "2.0"))
+    plugins.rescan()
+    assert [(p.version, p.state) for p in plugins.list()] == [("1.0", "active")]
+    plugins.reload("demo")
+    assert [(p.version, p.state) for p in plugins.list()] == [("2.0", "active")]
+    assert "tgx-demo 2.0" in repr(ops.demo.double)
+
+
+def test_a_namespace_s_name_means_all_that_add_to_it(site):
+    site.plugin()
+    text = (site.folder / "tgx_demo/plugin.py").read_text().replace("double", "triple")
+    site.install("tgx-more", files={"tgx_more.py": text}, entry_points="[tinygrad_ext.plugins]\ndemo.more = tgx_more\n")
+    ops.demo
+    assert plugins.info("demo").distribution == "tgx-demo"
+    plugins.disable("demo")
+    assert set(states().values()) == {"disabled"}
+    assert "demo" not in registry.namespaces
+    plugins.enable("demo")
+    plugins.disable("demo.more")
+    assert dir(ops.demo) == ["double"]
+
+
 def test_only_switches_the_others_off_for_a_while(site):
     site.plugin("demo")
     site.plugin("other")

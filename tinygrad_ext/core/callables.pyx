@@ -137,8 +137,11 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             if result is not NotImplemented:
                 return result
     error = explain_failure(f.ops, args, n, kwnames, f.method)
+    more = _readers["why_not_handled"]([type(<object>args[i]) for i in range(n + nkw)])
     if _of_owner(f):
-        error.args = (f"{error.args[0]} [{f.ops[0].name}{_of_owner(f)}]",)
+        more += f" [{f.ops[0].name}{_of_owner(f)}]"
+    if more:
+        error.args = (f"{error.args[0]}{more}",)
     raise error
 
 

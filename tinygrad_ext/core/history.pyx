@@ -63,7 +63,7 @@ cdef Node accumulator(Tensor leaf):
     if leaf.accumulator != NULL:
         return <Node>leaf.accumulator
     a = AccumulateGrad.__new__(AccumulateGrad)
-    reserve(a, 0, 1, 0)
+    a.noutputs = 1
     set_meta(a, 0, leaf)
     a.variable = leaf
     a.seq = next_seq()

@@ -11,7 +11,7 @@ answers everything is no override.
 import sys
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject, PyTypeObject
 from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, state, uint32_t
 from tinygrad_ext.core.mode_stack cimport ModeStack
 from tinygrad_ext.core.mode_stack import mode_stack
@@ -39,6 +39,7 @@ cdef object _path_of                    # names a function in messages
 cdef set _own_types = set()             # classes of our public callables
 cdef set _open = set()                  # functions of classmethods that run their class's code, with overrides on
 cdef object _handler_of = None          # type -> handler that somebody registered for it, or None
+cdef set _without = set()               # types known to have none
 cdef object _common_type = None         # types -> the type in which siblings meet, or None
 cdef object _watch = None               # overrides.watch while somebody watches who is asked
 cdef object _nowrap = frozenset()       # getters whose result keeps its class
@@ -72,8 +73,20 @@ cdef int brings_function(object o) except -1:
         return 0
     # asked about our functions, PyTorch's own tensors would call them again, forever
     if _function_of(t) == NULL or from_elsewhere(o):
-        return _handler_of is not None and not isinstance(o, type) and _handler_of(type(o)) is not None
+        return _has_handler(o, t)
     return 1
+
+
+cdef bint _has_handler(object o, PyTypeObject *t) except -1:
+    """Whether somebody registered a handler for o's type."""
+    cdef bint lasting = not t.tp_flags & Py_TPFLAGS_HEAPTYPE       # a type of C code, such as NumPy's scalars
+    if _handler_of is None or (lasting and <object>t in _without) or isinstance(o, type):
+        return False
+    if _handler_of(<object>t) is not None:
+        return True
+    if lasting:
+        _without.add(<object>t)
+    return False
 
 
 def set_lookups(*, handler_of=None, common_type=None, watch=None):
@@ -84,6 +97,7 @@ def set_lookups(*, handler_of=None, common_type=None, watch=None):
     global _handler_of, _common_type, _watch
     if handler_of is not None:
         _handler_of = handler_of or None
+        _without.clear()
     if common_type is not None:
         _common_type = common_type or None
     if watch is not None:

@@ -28,6 +28,10 @@ cdef object freed_error(Node n)
 cdef inline int save(Node n, int k, object value, int output) except -1:
     """Keep an argument, or output number `output` (-1: none), at place k of n."""
     cdef Tensor t
+    if n.counts == NULL and not isinstance(value, Tensor):      # a number or a shape
+        Py_INCREF(value)
+        n.saved[k] = <PyObject *>value
+        return 0
     if output < 0 and not hooked and isinstance(value, Tensor) and not (<Tensor>value).bits & INFERENCE:
         t = <Tensor>value
         Py_INCREF(t)

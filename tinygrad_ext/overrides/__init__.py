@@ -15,7 +15,7 @@ from tinygrad_ext.core.overrides import (
 )
 from tinygrad_ext.overrides.common import register_common_type
 from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
-from tinygrad_ext.overrides.foreign import declare, register
+from tinygrad_ext.overrides.foreign import register
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -67,7 +67,6 @@ __all__ = [
     "_pop_mode",
     "_pop_mode_temporarily",
     "_push_mode",
-    "declare",
     "default_dtype",
     "enable_reentrant_dispatch",
     "get_default_device",

@@ -2,8 +2,8 @@
 
 A handler is found for a type by the most derived class of its `__mro__` that has one: registered for that class, or for
 the longest prefix of the module it stands in. What was found is kept for each type until a registration comes or goes.
-The core asks `handler_of` for arguments that are neither tensors nor Python's own values, and only once there is a
-registration.
+The core asks `handler_of` for arguments that are neither tensors nor Python's own values. Before it gives up, the
+plugin loader is asked: an installed plugin may declare the type's module.
 """
 
 import sys
@@ -13,31 +13,31 @@ from tinygrad_ext.core.overrides import set_lookups
 from tinygrad_ext.core.tensor import Tensor
 
 _registered = {}  # type or module prefix -> Registration
-_declared = {}  # module prefix -> Declaration
+_load = None  # loads what may handle a type
+_SETTLED = ("builtins", "numpy")  # modules whose types are ours to take or refuse
 _found = weakref.WeakKeyDictionary()  # type -> handler or None
 
 
-class _Entry:
-    """A row of one of the tables; takes itself out by `remove()`, or at the end of a `with`."""
+class Registration:
+    """Handle of a handler: `remove()`, or the end of a `with`, takes it away."""
 
     __slots__ = ("__weakref__", "call", "owner", "target")
-    table = None
 
     def __init__(self, target, call, owner):
         self.target, self.call, self.owner = target, call, owner
-        known = self.table.setdefault(target, self)
+        known = _registered.setdefault(target, self)
         if known is not self:
             raise RuntimeError(
                 f"{_shown(target)} is taken by {known.owner} already; {owner} cannot have it too. Remove the first "
                 "with its handle, or register for a more derived type or a longer module prefix."
             )
-        _refresh()
+        refresh()
 
     def remove(self):
         """Undo; again is harmless."""
-        if self.table.get(self.target) is self:
-            del self.table[self.target]
-            _refresh()
+        if _registered.get(self.target) is self:
+            del _registered[self.target]
+            refresh()
 
     def __enter__(self):
         return self
@@ -46,22 +46,8 @@ class _Entry:
         self.remove()
 
     def __repr__(self):
-        state = "" if self.table.get(self.target) is self else ", removed"
-        return f"<{type(self).__name__.lower()} for {_shown(self.target)} by {self.owner}{state}>"
-
-
-class Registration(_Entry):
-    """Handle of a handler."""
-
-    __slots__ = ()
-    table = _registered
-
-
-class Declaration(_Entry):
-    """Handle of a declared module prefix."""
-
-    __slots__ = ()
-    table = _declared
+        state = "" if _registered.get(self.target) is self else ", removed"
+        return f"<registration for {_shown(self.target)} by {self.owner}{state}>"
 
 
 def register(target, handler, *, owner=None):
@@ -94,16 +80,14 @@ def register(target, handler, *, owner=None):
     return Registration(target, handler, owner or getattr(handler, "__module__", None) or type(handler).__module__)
 
 
-def declare(prefix, load, *, owner):
-    """Call load() when a type of the modules below prefix first arrives and has no handler; load registers one.
+def set_loader(load):
+    """The function that is asked about a type without a handler: load(type) may bring and register one.
 
-    For whoever knows that a package offers handlers without having imported it. The declaration is spent by the call.
-    Returns a handle, as `register` does.
+    It is asked once for each type until a registration comes or goes.
     """
-    if not isinstance(prefix, str):
-        raise TypeError(f"declare(): argument 'prefix' must be str, not {type(prefix).__name__}")
-    _check_target(prefix)
-    return Declaration(prefix, load, owner)
+    global _load
+    _load = load
+    refresh()
 
 
 def handler_of(t):
@@ -114,47 +98,37 @@ def handler_of(t):
         pass
     except TypeError:  # a class that cannot be hashed
         return None
-    load = _take_declaration(t)
-    if load is not None:
-        load()
-    entry = _lookup(_registered, t)
+    entry = _lookup(t)
+    if entry is None and _load is not None and t.__module__ not in _SETTLED:
+        _load(t)
+        entry = _lookup(t)
     _found[t] = handler = entry.call if entry is not None else None
     return handler
 
 
 def owner_of_handler(t):
     """Who registered the handler for type t."""
-    return _lookup(_registered, t).owner
+    return _lookup(t).owner
 
 
-def _take_declaration(t):
-    """The loader declared for t's module, which is then declared no more; None when a handler is there already."""
-    if not _declared or _lookup(_registered, t) is not None:
-        return None
-    entry = _lookup(_declared, t)
-    if entry is None:
-        return None
-    entry.remove()
-    return entry.call
-
-
-def _lookup(table, t):
+def _lookup(t):
     if issubclass(t, Tensor):  # one that has switched its __torch_function__ off
         return None
     for base in t.__mro__[:-1]:
-        if base in table:
-            return table[base]
+        if base in _registered:
+            return _registered[base]
         prefix = base.__module__
         while isinstance(prefix, str) and prefix:
-            if prefix in table:
-                return table[prefix]
+            if prefix in _registered:
+                return _registered[prefix]
             prefix = prefix.rpartition(".")[0]
     return None
 
 
-def _refresh():
+def refresh():
+    """Ask anew about every type."""
     _found.clear()
-    set_lookups(handler_of=handler_of if _registered or _declared else False)
+    set_lookups(handler_of=handler_of if _registered or _load is not None else False)
 
 
 def _shown(target):

@@ -9,10 +9,12 @@
 A plugin is imported when something of its namespace is first used, not before. See docs/plugins.md.
 """
 
+from tinygrad_ext import overrides
+
 from . import loader, settings, table
 from .info import info_of, owner_of
-from .model import ACTIVE, FAILED, FOUND, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning
-from .unknown import unknown_attribute, why_no_module, why_no_namespace, why_no_op
+from .model import ACTIVE, FAILED, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning
+from .unknown import unknown_attribute, why_no_module, why_no_namespace, why_no_op, why_not_handled
 
 __all__ = [
     "Failure",
@@ -35,7 +37,7 @@ __all__ = [
 ]
 # asked by the rest of the package
 __all__ += ["declared", "load_for_type", "load_namespace"]
-__all__ += ["unknown_attribute", "why_no_module", "why_no_namespace", "why_no_op"]
+__all__ += ["unknown_attribute", "why_not_handled", "why_no_module", "why_no_namespace", "why_no_op"]
 
 
 def list():
@@ -87,19 +89,9 @@ def load_namespace(namespace):
 
 
 def load_for_type(cls):
-    """Load what declares a prefix of a type's module; returns whether something was loaded just now."""
-    module = getattr(cls, "__module__", None)
-    if not isinstance(module, str):
-        return False
-    loaded = False
-    for plugin in table.everything():
-        if plugin.state == FOUND and any(_below(module, prefix) for prefix in plugin.prefixes):
-            loaded |= loader.load(plugin)
-    return loaded
-
-
-def _below(module, prefix):
-    return module == prefix or module.startswith(prefix + ".")
+    """Load what declares a prefix of the module of a type, or of one it inherits from."""
+    for plugin in table.of_type(cls):
+        loader.load(plugin)
 
 
 def declared():
@@ -120,6 +112,7 @@ def enable(name):
         if plugin.state in (FAILED, INCOMPATIBLE):
             plugin.reset()
     settings.say(name, True)
+    overrides.foreign.refresh()
 
 
 def reload(name):
@@ -129,6 +122,8 @@ def reload(name):
     importlib.invalidate_caches()
     for plugin in table.select(name):
         loader.unload(plugin, everything=plugin.target is None)
+    rescan()  # another version may have been installed meanwhile
+    for plugin in table.select(name):
         _load_or_raise(plugin)
 
 
@@ -157,6 +152,7 @@ def _unload_disabled():
     for plugin in table.everything():
         if plugin.state == ACTIVE and settings.why_disabled(plugin) is not None:
             loader.unload(plugin)
+    overrides.foreign.refresh()
 
 
 def register(namespace, target, *, distribution=None, version=None):
@@ -195,14 +191,13 @@ def unregister(namespace):
 def rescan():
     """Look again for installed plugins, as after a pip install in a notebook. Loaded ones stay as they are."""
     table.rescan()
+    overrides.foreign.refresh()
 
 
 def _one(name):
     found = table.select(name)
+    for closer in (lambda p: p.name == name, lambda p: p.problem is None):
+        found = [p for p in found if closer(p)] or found
     if len(found) > 1:
-        names = ", ".join(sorted({f"{p.name} of {p.owner} in {p.location}" for p in found}))
-        active = [p for p in found if p.problem is None]
-        if len(active) == 1:
-            return active[0]
-        raise PluginError(f"'{name}' may mean {names}")
+        raise PluginError(f"'{name}' may mean " + " or ".join(f"{p.title} in {p.location}" for p in found))
     return found[0]

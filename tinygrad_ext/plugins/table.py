@@ -5,7 +5,7 @@ import threading
 import warnings
 
 from . import settings
-from .model import ACTIVE, CONFLICT, DISABLED, FOUND, PluginError, PluginWarning
+from .model import ACTIVE, CONFLICT, DISABLED, FOUND, LOADING, PluginError, PluginWarning
 
 _lock = threading.RLock()
 _scanned = None  # list of plugins, None before the scan
@@ -39,15 +39,17 @@ def after_fork():
 
 
 def rescan():
-    """Look again at what is installed; plugins that are loaded stay as they are."""
+    """Look again at what is installed. Plugins that are loaded stay, whatever version is found beside them."""
     global _scanned
     from .scan import scan
 
     with _lock:
-        kept = {(p.owner, p.value, p.location): p for p in _scanned or () if p.state != FOUND}
+        tried = {(p.owner, p.value, p.location): p for p in _scanned or () if p.state != FOUND}
+        loaded = {(p.owner.distribution, p.value): p for p in tried.values() if p.state in (ACTIVE, LOADING)}
         found, _ = scan()
-        _scanned = [kept.pop((p.owner, p.value, p.location), p) for p in found]
-        _scanned += [p for p in kept.values() if p.state == ACTIVE]
+        fresh = [p for p in found if (p.owner.distribution, p.value) not in loaded]
+        fresh = [tried.get((p.owner, p.value, p.location), p) for p in fresh]
+        _scanned = sorted([*loaded.values(), *fresh], key=lambda p: (p.name, p.owner.distribution))
 
 
 def add(plugin):
@@ -125,8 +127,7 @@ def _conflict(plugin, rivals):
 def select(name):
     """Plugins called by their name, namespace or distribution. PluginError, with near misses, when there is none."""
     wanted = settings.plain(name)
-    exact = [p for p in everything() if p.name == name]
-    found = exact or [p for p in everything() if wanted in settings.names_of(p)]
+    found = [p for p in everything() if wanted in settings.names_of(p)]
     if not found:
         known = sorted({p.name for p in everything()} | {p.owner.distribution for p in everything()})
         near = difflib.get_close_matches(name, known, 3)
@@ -138,3 +139,10 @@ def select(name):
 def of_namespace(namespace):
     """Plugins that declare a namespace, in the order in which they are loaded."""
     return [p for p in everything() if namespace in p.namespaces]
+
+
+def of_type(cls):
+    """Plugins that declare a prefix of the module of a type, or of one that it inherits from."""
+    modules = [base.__module__ for base in cls.__mro__[:-1] if isinstance(base.__module__, str)]
+    below = lambda prefix: any(m == prefix or m.startswith(prefix + ".") for m in modules)
+    return [p for p in everything() if any(below(prefix) for prefix in p.prefixes)]

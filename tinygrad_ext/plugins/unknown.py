@@ -53,6 +53,12 @@ def unknown_attribute(name):
     return f" There is {' and '.join(sorted(places))}." if places else ""
 
 
+def why_not_handled(types):
+    """Sentences for types that a plugin declares to handle, and does not; else ""."""
+    declaring = dict.fromkeys(p for t in types for p in table.of_type(t) if t.__module__ != "builtins")
+    return "".join(f" {_state(p, 'override')}." for p in declaring)
+
+
 def _by(namespace):
     return "".join(f" (of {p.owner})" for p in table.of_namespace(namespace)[:1])
 
