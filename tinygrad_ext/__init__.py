@@ -38,7 +38,7 @@ from tinygrad_ext.core.dtype import (
 )
 from tinygrad_ext.core.overridable import overridable as _overridable
 from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
-from tinygrad_ext.core.pointwise import result_type as _result_type
+from tinygrad_ext.core.promotion import result_type as _result_type
 from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
 from tinygrad_ext.core.tensor import Parameter, Tensor
 

@@ -14,6 +14,7 @@ from tinygrad_ext.ops.record import RECORDS
 
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
+    importlib.import_module("tinygrad_ext.core.pointwise")  # fills the dispatcher's slot for pointwise ops
     for name in NATIVE:
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:

@@ -243,7 +243,10 @@ cdef class FunctionNode(Node):
         return itself if itself is not None else self._with_history(t, origin, f"attribute '{name}' of ctx", False)
 
     def _edge_names(self):
-        return list(self.plan.names_of(self.ninputs, self.extra_names))
+        """Names of the arguments that edges lead from: the tensors."""
+        cdef int i
+        names = self.plan.names_of(self.ninputs, self.extra_names)
+        return [names[i] for i in range(self.ninputs) if self.inputs[i] & IS_TENSOR]
 
     def attributes(self):
         """What hangs on ctx besides the saved tensors."""

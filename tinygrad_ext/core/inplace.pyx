@@ -9,9 +9,9 @@ from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, mark_derived, record_op, state
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
-from tinygrad_ext.core.pointwise cimport prepare_out, refuse_cast
+from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (
-    DERIVED, INFERENCE, READONLY, Tensor, bump, may_overlap, needs_grad, set_geometry, shape_text,
+    DERIVED, INFERENCE, Tensor, bump, needs_grad, set_geometry, shape_text,
 )
 
 
@@ -25,7 +25,7 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     elif op.is_view and inplace:
         return set_view(op, args, out)
     elif op.kind == KERNEL and op.out_kernel:
-        _check_target(op, out)
+        check_writable(out, op.title)
         forward(op, args, <PyObject *>out)
     else:
         result = forward(op, args, NULL)
@@ -36,7 +36,7 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
                 raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {shape_text(result)}")
         else:
             prepare_out(out, result.sizes, result.rank, result.tid)
-        _check_target(op, out)
+        check_writable(out, op.title)
         copy_into(out, result)
     bump(out)
     note_mutation(out)
@@ -50,16 +50,6 @@ cdef int _mark_written(Op op, PyObject **args, Tensor out) except -1:
     mark_derived(op, args, out)
     if out.bits & DERIVED and out.base is not None:
         (<Tensor>out.base).bits |= DERIVED
-    return 0
-
-
-cdef int _check_target(Op op, Tensor out) except -1:
-    if out.bits & READONLY:
-        raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
-                           "that does not allow writing. Clone it first.")
-    if may_overlap(out):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
     return 0
 
 
@@ -125,7 +115,7 @@ cdef object call_out(Op op, PyObject **args, object out):
     for target, result in zip(out, results):
         _check_place(op, <Tensor>target, <Tensor>result)
         prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
-        _check_target(op, <Tensor>target)
+        check_writable(<Tensor>target, op.title)
         copy_into(<Tensor>target, <Tensor>result)
         bump(<Tensor>target)
     return tuple(out)

@@ -10,111 +10,23 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
 from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
-from tinygrad_ext.core.dtype cimport (
-    ITEMSIZE, default_id, device_of, dtype_of, is_complex, is_float, is_integral, promote,
-)
+from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, device_of, dtype_of, is_complex, is_integral
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
+from tinygrad_ext.core.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
+from tinygrad_ext.core.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, may_overlap, set_geometry, shape_text, write_scalar,
+    CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_C128, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS, TGX_NEGATIVE_POWER,
-    TGX_ZERO_DIVISION, tgx_loop, tgx_scalar,
+    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS,
+    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, tgx_loop, tgx_scalar,
 )
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
 
 
-# ---- promotion -----------------------------------------------------------------------------------------------------
-
-cdef void promotion_begin(Promotion *p) noexcept:
-    p.dims = p.zero = p.number = -1
-
-
-cdef int promotion_add(Promotion *p, object o) except -1:
-    """Take one operand (Tensor, number or None) into account."""
-    cdef Tensor t
-    cdef int id
-    if isinstance(o, Tensor):
-        t = <Tensor>o
-        if t.rank > 0:
-            p.dims = t.tid if p.dims < 0 else promote(p.dims, t.tid)
-        else:
-            p.zero = t.tid if p.zero < 0 else promote(p.zero, t.tid)
-        return 0
-    if o is None:
-        return 0
-    if isinstance(o, bool):
-        id = TGX_BOOL
-    elif isinstance(o, float):
-        id = default_id()
-    elif isinstance(o, int):
-        id = TGX_I64
-    elif isinstance(o, complex):
-        id = TGX_C128 if default_id() == TGX_F64 else TGX_C64
-    else:
-        item = o.item()                         # a NumPy scalar
-        if type(item) is type(o):               # numpy.longdouble is its own item
-            item = complex(o) if type(o).__name__ == "clongdouble" else float(o)
-        return promotion_add(p, item)
-    p.number = id if p.number < 0 else promote(p.number, id)
-    return 0
-
-
-cdef inline int _combine(int higher, int lower) noexcept:
-    """PyTorch's rule: operands of lower rank matter only when they are of a higher kind of number."""
-    if higher < 0:
-        return lower
-    if lower < 0 or is_complex(higher):
-        return higher
-    if is_float(higher):
-        if is_complex(lower):
-            return TGX_C128 if higher == TGX_F64 else TGX_C64
-        return higher
-    if higher == TGX_BOOL or not is_integral(lower):
-        return promote(higher, lower)
-    return higher
-
-
-cdef int promotion_result(Promotion *p) noexcept:
-    return _combine(p.dims, _combine(p.zero, p.number))
-
-
-def result_type(tensor1, tensor2):
-    """dtype that an operation on the two operands (tensors or numbers) computes in."""
-    cdef Promotion p
-    promotion_begin(&p)
-    for o in (tensor1, tensor2):
-        if not isinstance(o, (Tensor, int, float, complex)) and not hasattr(o, "item"):
-            raise TypeError(f"result_type(): arguments must be tensors or numbers, not {type(o).__name__}")
-        promotion_add(&p, o)
-    return dtype_of(promotion_result(&p))
-
-
-# ---- shapes and outputs --------------------------------------------------------------------------------------------
-
-cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
-    """Widen `shape` (right-aligned) so that t fits: 0, or 1 + the dimension whose sizes differ and are not 1."""
-    cdef int i, shift
-    cdef int64_t s
-    if t.rank > ndim[0]:
-        shift = t.rank - ndim[0]
-        for i in range(ndim[0] - 1, -1, -1):
-            shape[i + shift] = shape[i]
-        for i in range(shift):
-            shape[i] = 1
-        ndim[0] = t.rank
-    shift = ndim[0] - t.rank
-    for i in range(t.rank):
-        s = t.sizes[i]
-        if shape[i + shift] == s or s == 1:
-            continue
-        if shape[i + shift] != 1:
-            return i + shift + 1
-        shape[i + shift] = s
-    return 0
-
+# ---- operands ------------------------------------------------------------------------------------------------------
 
 cdef int _broadcast_all(Op op, PyObject **args, int64_t *shape, int *ndim) except -1:
     cdef int i, at
@@ -133,46 +45,6 @@ cdef int _broadcast_all(Op op, PyObject **args, int64_t *shape, int *ndim) excep
                     + ", ".join([f"{<object>op.args[op.tensors[k]].name} {shape_text(<Tensor><object>args[op.tensors[k]])}"
                                  for k in range(op.ntensors) if isinstance(<object>args[op.tensors[k]], Tensor)])
                     + ". Sizes must be equal or 1, counted from the last dimension.")
-    return 0
-
-
-cdef int refuse_cast(int src, int dst) except -1:
-    """RuntimeError when writing src's dtype into dst would lose the kind of number."""
-    cdef bint ok = not ((is_complex(src) and not is_complex(dst)) or (not is_integral(src) and is_integral(dst))
-                        or (src != TGX_BOOL and dst == TGX_BOOL))
-    if not ok:
-        raise RuntimeError(f"result type {dtype_title(src)} can't be cast to the desired output type {dtype_title(dst)}")
-    return 0
-
-
-cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) except -1:
-    """Give an `out=` tensor the result's shape, and refuse dtypes that cannot take it."""
-    cdef int i
-    cdef bint same = out.rank == ndim
-    refuse_cast(dtype, out.tid)
-    for i in range(ndim):
-        if same and out.sizes[i] != shape[i]:
-            same = False
-    if same:
-        return 0
-    if out.bits & READONLY:
-        raise RuntimeError("out= tensor is read-only: its memory was lent by another library")
-    if out.count:
-        import warnings
-        warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
-                      f"not match the required output shape {[shape[i] for i in range(ndim)]}. Pass an empty tensor "
-                      "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
-    set_geometry(out, empty(shape, ndim, out.tid, out.place))
-    return 0
-
-
-cdef int _check_writable(Tensor out, Op op) except -1:
-    if out.bits & READONLY:
-        raise RuntimeError(f"{op.title}(): the tensor to write to is read-only: its memory was lent by another library "
-                           "that does not allow writing. Clone it first.")
-    if may_overlap(out):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
     return 0
 
 
@@ -463,7 +335,7 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
                                f"{[shape[i] for i in range(ndim)]}")
     else:
         prepare_out(out, shape, ndim, out_dtype)
-    _check_writable(out, op)
+    check_writable(out, op.title)
     if out.place != 0:
         return out
     for i in range(op.ntensors):

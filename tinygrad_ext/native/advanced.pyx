@@ -13,7 +13,7 @@ from tinygrad_ext.core.dispatch cimport as_ints, as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
-from tinygrad_ext.core.pointwise cimport broadcast_shape, prepare_out
+from tinygrad_ext.core.outputs cimport broadcast_shape, prepare_out
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, shape_text, view, write_scalar
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_I32, TGX_I64, TGX_U8, tgx_scalar
 from tinygrad_ext.native.masks cimport coordinates, selected

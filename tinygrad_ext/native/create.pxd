@@ -13,5 +13,4 @@ cdef Tensor finished(Tensor t, Options *o)                      # with the requi
 cdef Tensor shaped(const int64_t *shape, int ndim, int dtype, Options *o, PyObject *out)
 cdef Tensor sized(PyObject *size, int dtype, Options *o, PyObject *out)
 cdef Tensor like_format(Tensor t, int dtype, int device, PyObject *format)      # device -1: t's
-cdef int check_writable(Tensor t, str op) except -1
 cdef int kind_of_number(object value) noexcept

@@ -9,9 +9,9 @@ from tinygrad_ext.core.construct cimport read_shape, tensor_of
 from tinygrad_ext.core.copy cimport broadcasts, clone, copy_into, fill, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport default_id, device_id, dtype_id, dtype_of
-from tinygrad_ext.core.pointwise cimport prepare_out
+from tinygrad_ext.core.outputs cimport check_readonly, check_writable, prepare_out
 from tinygrad_ext.core.tensor cimport (
-    READONLY, REQUIRES_GRAD, Tensor, alias, checked_numel, empty, empty_like, empty_strided, may_overlap, shape_text,
+    REQUIRES_GRAD, Tensor, alias, checked_numel, empty, empty_like, empty_strided, shape_text,
 )
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
 
@@ -59,24 +59,6 @@ cdef Tensor shaped(const int64_t *shape, int ndim, int dtype, Options *o, PyObje
     prepare_out(t, shape, ndim, t.tid)
     check_writable(t, "out=")
     return t
-
-
-cdef int _check_readonly(Tensor t, str op) except -1:
-    if t.bits & READONLY:
-        raise RuntimeError(f"{op}: the tensor to write to is read-only: its memory was lent by another library that "
-                           f"does not "
-                           "allow writing. Clone it first.")
-    return 0
-
-
-cdef int check_writable(Tensor t, str op) except -1:
-    """The refusals of every kernel that writes into a tensor it was given."""
-    _check_readonly(t, op)
-    if may_overlap(t):
-        raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to a single "
-                           f"memory "
-                           f"location. Please clone() the tensor before performing the operation ({op}).")
-    return 0
 
 
 cdef Tensor sized(PyObject *size, int dtype, Options *o, PyObject *out):
@@ -315,7 +297,7 @@ cdef object k_copy(PyObject **a):
     """copy_(self, src)."""
     cdef Tensor self = <Tensor><object>a[0], src
     cdef Tensor out = empty_like(self, self.tid) if a[3] == <PyObject *>None else <Tensor><object>a[3]
-    check_writable(out, "copy_()")
+    check_writable(out, "copy_")
     if not isinstance(<object>a[1], Tensor):
         fill(out, <object>a[1])
         return out
@@ -333,7 +315,7 @@ cdef object k_fill(PyObject **a):
     """fill(self, value), value a number or a 0-d tensor."""
     cdef Tensor self = <Tensor><object>a[0], value
     cdef Tensor out = empty_like(self, self.tid) if a[2] == <PyObject *>None else <Tensor><object>a[2]
-    _check_readonly(out, "fill_()")
+    check_readonly(out, "fill_")
     if isinstance(<object>a[1], Tensor):
         value = <Tensor><object>a[1]
         if value.rank != 0:
@@ -349,7 +331,7 @@ cdef object k_fill(PyObject **a):
 cdef object k_zero(PyObject **a):
     cdef Tensor self = <Tensor><object>a[0]
     cdef Tensor out = empty_like(self, self.tid) if a[1] == <PyObject *>None else <Tensor><object>a[1]
-    _check_readonly(out, "zero_()")
+    check_readonly(out, "zero_")
     zero(out)
     return out
 

@@ -7,14 +7,12 @@ from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN
-from tinygrad_ext.core.pointwise cimport (
-    Promotion, prepare_out, promotion_add, promotion_begin, promotion_result,
-)
+from tinygrad_ext.core.outputs cimport check_writable, prepare_out
+from tinygrad_ext.core.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, shape_text, view, wrap_dim_c,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
-from tinygrad_ext.native.create cimport check_writable
 
 from tinygrad_ext.core.dtype import can_cast
 
@@ -78,7 +76,7 @@ cdef Tensor target(object out, object tensors, const int64_t *shape, int ndim, i
                         f"together "
                         f"they make {dtype_title(dtype)}")
     prepare_out(o, shape, ndim, dtype)
-    check_writable(o, f"{name}()")
+    check_writable(o, name)
     return o
 
 

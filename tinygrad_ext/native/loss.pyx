@@ -7,7 +7,7 @@ from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport promote
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
-from tinygrad_ext.core.pointwise cimport broadcast_shape
+from tinygrad_ext.core.outputs cimport broadcast_shape
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
 from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t
 

@@ -5,7 +5,7 @@ from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
-from tinygrad_ext.core.pointwise cimport broadcast_shape
+from tinygrad_ext.core.outputs cimport broadcast_shape
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, view, write_scalar,
 )

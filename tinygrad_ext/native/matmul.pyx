@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
-from tinygrad_ext.core.pointwise cimport prepare_out
+from tinygrad_ext.core.outputs cimport prepare_out
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, may_overlap, shape_text, view,
 )

@@ -9,6 +9,7 @@ from tinygrad_ext.core.copy cimport broadcasts, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_float, as_int, register_kernel
 from tinygrad_ext.core.dtype cimport default_id
 from tinygrad_ext.core.copy cimport cast
+from tinygrad_ext.core.outputs cimport check_writable
 from tinygrad_ext.core.random cimport (
     Generator, as_generator, fill_bernoulli, fill_bernoulli_each, fill_cauchy, fill_exponential, fill_full,
     fill_geometric,
@@ -18,7 +19,7 @@ from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, em
 from tinygrad_ext.core.types cimport (
     TGX_C64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_I64, int64_t,
 )
-from tinygrad_ext.native.create cimport Options, check_writable, finished, like_format, options, shaped, sized
+from tinygrad_ext.native.create cimport Options, finished, like_format, options, shaped, sized
 
 
 cdef Tensor _dense(Tensor t):
