@@ -20,7 +20,7 @@ cdef class SavedTensor:
     cdef int output
 
 cdef int save_rare(Node n, int k, object value, int output) except -1
-cdef object unpack_rare(Node n, int k, int output, bint with_history)
+cdef object unpack(Node n, int k, int output, bint with_history)
 cdef object raw(Node n, int k, int output)
 cdef object freed_error(Node n)
 
@@ -41,15 +41,3 @@ cdef inline int save(Node n, int k, object value, int output) except -1:
             t.storage.watched |= WATCHED
         return 0
     return save_rare(n, k, value, output)
-
-
-cdef inline object unpack(Node n, int k, int output, bint with_history):
-    """The value at place k of n, after a check that nobody wrote to it; an output with its history if wanted."""
-    cdef PyObject *o = n.saved[k]
-    if o != NULL and not n.packed and (output < 0 or not with_history):
-        if isinstance(<object>o, Tensor):
-            if version_of(<Tensor>o) == n.versions[k]:
-                return <object>o
-        elif n.counts == NULL:
-            return <object>o
-    return unpack_rare(n, k, output, with_history)

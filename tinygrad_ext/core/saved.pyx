@@ -94,8 +94,8 @@ cdef object _call_pack(object pack, Tensor t):
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
-cdef object unpack_rare(Node n, int k, int output, bint with_history):
-    """All cases of unpack()."""
+cdef object unpack(Node n, int k, int output, bint with_history):
+    """The value at place k of n, after a check that nobody wrote to it; an output with its history if wanted."""
     cdef Tensor t
     if n.saved[k] == NULL:
         return None
