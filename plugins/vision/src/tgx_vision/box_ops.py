@@ -136,5 +136,6 @@ def register_all(register):
         ],
         doc="""Intersection over union of every pair: boxes1 (n, 4) and boxes2 (m, 4) give (n, m).
 
-        Any real dtype; integers give the default float dtype, and NaN stands for two boxes without area at one place. RuntimeError for other shapes.""",
+        Any real dtype; integers give the default float dtype. NaN stands for two boxes without area at one place.
+        RuntimeError for other shapes.""",
     )

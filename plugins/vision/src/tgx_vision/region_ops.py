@@ -108,7 +108,7 @@ def _pool_backward(grad, rois, argmax, batch, channels, height, width):
         raise RuntimeError(f"vision::roi_pool_backward: argmax must be int64, not {argmax.dtype}")
     rois = _ready("roi_pool_backward", rois, 1.0, batch)
     image = grad.new_zeros((batch, channels, height, width))
-    if grad.numel() and not regions.pool_backward(image, rois, grad.detach().contiguous(), argmax.detach().contiguous()):
+    if grad.numel() and not regions.pool_backward(image, rois, grad.detach().contiguous(), argmax.contiguous()):
         raise IndexError(f"vision::roi_pool_backward: argmax has a place outside the {height} x {width} pixels")
     return image
 
@@ -170,9 +170,7 @@ def _refused(name, *more):
     """Calls with one image and one box, and how each must fail."""
 
     def call(box, input=(1, 1, 4, 4), height=2, **options):
-        return lambda: getattr(ops.vision, name)(
-            tg.zeros(input, **options), tg.tensor([box]), 1.0, height, 2, *more
-        )
+        return lambda: getattr(ops.vision, name)(tg.zeros(input, **options), tg.tensor([box]), 1.0, height, 2, *more)
 
     return [
         (call([1.0, 0, 0, 1, 1]), IndexError, "must be the number of an image of the batch, 0 to 0"),
