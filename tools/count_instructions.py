@@ -44,10 +44,12 @@ run(a, b, tg.add)
 
 def instructions(call, used, runs):
     """Instructions of one child process."""
-    # the hash seed decides collisions in dicts; valgrind knows no AVX-512
+    # the hash seed decides collisions in dicts, the fill of Python's memory pools what an allocation costs; valgrind
+    # knows no AVX-512
     env = {
         **os.environ,
         "PYTHONHASHSEED": "0",
+        "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(ROOT),
         "TINYGRAD_EXT_ISA": "base",
         "OPENBLAS_NUM_THREADS": "1",
