@@ -64,7 +64,7 @@ $(VENV)/.build: $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.test: $(VENV)/.build
-	$(PIP) "pytest>=8" "hypothesis>=6.100" "scipy>=1.10" "mypy>=1.11" "scikit-learn>=1.3" "matplotlib>=3.7" "rich>=13"
+	$(PIP) "pytest>=8" "hypothesis>=6.100" "scipy>=1.10" "mypy>=1.11" "scikit-learn>=1.3" "matplotlib>=3.7" "click>=8.1" "rich>=13" "packaging>=22"
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.build
