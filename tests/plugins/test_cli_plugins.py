@@ -116,7 +116,7 @@ def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli):
     assert "colorsys" in report["slowest_imports"]
     assert "tgx_demo" not in sys.modules
     code, text = cli("doctor", "demo")
-    assert code == 0 and "ms in all" in text and "1 plugins, 0 with problems" in text
+    assert code == 0 and "ms in all" in text and "plugins examined: 1; with problems: 0" in text
 
 
 BAD = {
@@ -176,7 +176,7 @@ def test_the_report_for_people_names_cause_line_and_way_out(site, cli):
         "plugin.py:1: import no_such_module",
         "install the module 'no_such_module'",
         "plugin API 1.0",
-        "1 plugins, 1 with problems",
+        "plugins examined: 1; with problems: 1",
     ):
         assert fragment in text
 

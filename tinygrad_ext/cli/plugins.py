@@ -1,4 +1,4 @@
-"""`plugins list|info|doctor|check`: what is installed, what became of it, and what is wrong with it."""
+"""`plugins list|info|doctor|check|new`: what is installed, what is wrong with it, and how to begin one."""
 
 import warnings
 
@@ -93,6 +93,18 @@ def check(name, only, op, as_json):
     from tinygrad_ext.cli.check import run
 
     return run(name, as_json=as_json, only=only, op=op)
+
+
+@plugins.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(("pure", "cython")), required=True, help="Python, or compiled kernels too.")
+@click.option("--directory", default=".", help="Folder to make the package's folder in.  [default: .]")
+@as_json
+def new(name, kind, directory, as_json):
+    """Write a complete package tgx-NAME: an op, a module, tests, metadata. Nothing that exists is overwritten."""
+    from tinygrad_ext.cli.new import run
+
+    return run(name, kind=kind, directory=directory, as_json=as_json)
 
 
 def _load_quietly(name=None):
