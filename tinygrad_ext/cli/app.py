@@ -5,7 +5,7 @@ import sys
 import click
 
 import tinygrad_ext
-from tinygrad_ext.cli import ops, plugins
+from tinygrad_ext.cli import ops, plugins, type_stubs
 
 HELP = """Ops, plugins and type stubs of tinygrad_ext.
 
@@ -21,7 +21,7 @@ def app():
     """All commands."""
 
 
-for command in (ops.ops, plugins.plugins):
+for command in (ops.ops, plugins.plugins, type_stubs.stubs):
     app.add_command(command)
 
 

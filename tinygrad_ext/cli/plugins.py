@@ -26,7 +26,7 @@ def list_plugins(load, as_json):
     from tinygrad_ext.plugins import list as list_all
 
     if load:
-        _load_quietly()
+        load_quietly()
     found = list_all()
     if as_json:
         dump([i._asdict() for i in found])
@@ -50,7 +50,7 @@ def info(name, load, as_json):
     from tinygrad_ext.plugins import info as info_of
 
     if load:
-        _load_quietly(name)
+        load_quietly(name)
     i = info_of(name)
     if as_json:
         dump(i._asdict())
@@ -107,7 +107,7 @@ def new(name, kind, directory, as_json):
     return run(name, kind=kind, directory=directory, as_json=as_json)
 
 
-def _load_quietly(name=None):
+def load_quietly(name=None):
     """Load plugins; what fails stands in the state and the reason afterwards, so its warning would say it twice."""
     from tinygrad_ext.plugins import PluginWarning, loader, table
 
