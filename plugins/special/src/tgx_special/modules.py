@@ -4,6 +4,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, ops
+from tinygrad_ext.ops.samples import Sample
 
 
 class NormalGate(nn.Module):
@@ -54,3 +55,15 @@ class VonMisesNLLLoss(nn.Module):
 
     def extra_repr(self):
         return f"reduction={self.reduction!r}"
+
+
+def gate_samples(make):
+    """Inputs for the checks of NormalGate."""
+    yield Sample(make(2, 3), channels=3)
+    yield Sample(make(2, 2, 4, 1), channels=2, steepness=0.5)
+
+
+def loss_samples(make):
+    """Inputs for the checks of VonMisesNLLLoss."""
+    yield Sample(make(3, 2), make(3, 2), make(2, low=0.5, high=5))
+    yield Sample(make(4), make(4), make(4, low=0.5, high=5), reduction="none")

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, ops
+from tinygrad_ext.ops.samples import Sample
 
 
 def as_rois(boxes):
@@ -59,3 +60,10 @@ class RoIPool(_Regions):
 
     def forward(self, input, rois):
         return ops.vision.roi_pool(input, as_rois(rois), self.spatial_scale, *self.output_size).output
+
+
+def samples(make):
+    """Inputs for the checks of both modules: a tensor of regions, and a list of boxes by image."""
+    boxes = make.like([[0, 1.0, 1.0, 4.0, 3.0], [1, 0.0, 0.0, 3.0, 3.0]]).detach()
+    yield Sample(make.distinct(2, 2, 5, 4), boxes, output_size=2)
+    yield Sample(make.distinct(2, 1, 4, 4), [boxes[:1, 1:], boxes[1:, 1:]], output_size=(1, 2), spatial_scale=0.5)

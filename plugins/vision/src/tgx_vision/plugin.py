@@ -15,7 +15,7 @@ def tgx_register_ops(register):
 
 @hookimpl
 def tgx_register_modules(register):
-    from tgx_vision.modules import RoIAlign, RoIPool
+    from tgx_vision import modules
 
-    register("vision::RoIAlign", RoIAlign)
-    register("vision::RoIPool", RoIPool)
+    register("vision::RoIAlign", modules.RoIAlign, samples=modules.samples)
+    register("vision::RoIPool", modules.RoIPool, samples=modules.samples)
