@@ -23,7 +23,7 @@ def run(capsys, *arguments):
 
 def test_where_names_file_line_kernel_derivative_owner_checks_and_page(capsys):
     code, out = run(capsys, "ops", "where", "exp")
-    record = tg.exp.overloads[0].record
+    record = tg.exp.candidates[0].record
     assert code == 0
     for wanted in (
         f"tinygrad_ext/ops/elementary.py:{record.line}",
