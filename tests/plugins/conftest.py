@@ -115,6 +115,7 @@ def snapshot():
         "namespaces": {n: dict(vars(ns)) for n, ns in registry.namespaces.items() if n != "aten"},
         "modules": dict(registry.modules),
         "owners": dict(registry.module_owners),
+        "samples": dict(registry.module_samples),
         "Tensor": dict(vars(tg.Tensor)),
         "package": {n: id(v) for n, v in vars(tg).items() if isinstance(v, OpFunction)},
         "functional": {n: id(v) for n, v in vars(nn.functional).items()},
