@@ -36,6 +36,9 @@ CFLAGS = [
     "-fvisibility=hidden",
     "-Wno-unused-function",
     "-Wno-unused-variable",
+    "-Werror=incompatible-pointer-types",  # newer compilers refuse these; say so with every compiler
+    "-Werror=int-conversion",
+    "-Werror=implicit-function-declaration",
 ]
 CFLAGS += ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
 LDFLAGS = [] if DEBUG else ["-Wl,-s"] if sys.platform == "linux" else []

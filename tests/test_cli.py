@@ -1,6 +1,7 @@
-"""`python -m tinygrad_ext ops ...` finds every op and says where its parts stand."""
+"""The command line as such, and `ops ...`, which finds every op and says where its parts stand."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import describe, registry
 from tinygrad_ext.cli import main
+from tinygrad_ext.cli.app import app
+from tinygrad_ext.ops.record import BUILTIN
 
 # Ops whose kernel calls NumPy or SciPy. The number may only fall, or rise with a reason in docs/decisions/.
 CALL_A_LIBRARY_AT_MOST = 0
@@ -36,14 +39,19 @@ def test_where_names_file_line_kernel_derivative_owner_checks_and_page(capsys):
         assert wanted in out.out
 
 
+def builtin_ops():
+    """Without those of plugins that are installed and that another test loaded."""
+    return [op for op in registry.ops.values() if op.record.owner == BUILTIN]
+
+
 def test_where_leads_to_the_line_of_the_record():
-    for op in registry.ops.values():
+    for op in builtin_ops():
         lines = Path(op.record.source).read_text().split("\n")
         assert "op(" in lines[op.record.line - 1] or "record(" in lines[op.record.line - 1], op.name
 
 
 def test_where_finds_the_file_of_every_compiled_kernel():
-    for op in registry.ops.values():
+    for op in builtin_ops():
         if isinstance(op.record.kernel or op.record.compose, str):
             assert ", native/" in describe.computed_by(op), describe.computed_by(op)
 
@@ -68,6 +76,14 @@ def test_list_counts_kinds_and_json_holds_every_op(capsys):
     assert all(o["kind"] in ("pointwise", "kernel", "python", "composite") for o in listed)
 
 
+def test_where_and_show_print_json_too(capsys):
+    _, out = run(capsys, "ops", "where", "add", "--json")
+    assert [o["name"] for o in json.loads(out.out)] == [o.name for o in tg.add.overloads]
+    _, out = run(capsys, "ops", "show", "exp", "--json")
+    (shown,) = json.loads(out.out)
+    assert shown["stub"] == ["def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..."]
+
+
 def test_list_of_one_kind(capsys):
     _, out = run(capsys, "ops", "list", "--kind", "pointwise")
     assert "aten::exp " in out.out
@@ -75,7 +91,7 @@ def test_list_of_one_kind(capsys):
 
 
 def test_few_kernels_call_a_library():
-    found = {o.name: describe.calls_library(o) for o in registry.ops.values() if describe.calls_library(o)}
+    found = {o.name: describe.calls_library(o) for o in builtin_ops() if describe.calls_library(o)}
     assert len(found) <= CALL_A_LIBRARY_AT_MOST, found
 
 
@@ -104,7 +120,58 @@ def _helper(x):
 
 def test_the_package_does_not_load_its_command_line():
     code = (
-        "import sys, tinygrad_ext; bad = {'rich', 'click', 'argparse', 'tinygrad_ext.cli', 'tinygrad_ext.describe', "
-        "'tinygrad_ext.stubs', 'tinygrad_ext.testing'} & set(sys.modules); assert not bad, bad"
+        "import sys, tinygrad_ext; bad = {'rich', 'click', 'packaging', 'argparse', 'tinygrad_ext.cli', "
+        "'tinygrad_ext.describe', 'tinygrad_ext.stubs', 'tinygrad_ext.testing'} & set(sys.modules); assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_module_runs_it_and_piped_output_is_plain():
+    done = subprocess.run(
+        [sys.executable, "-m", "tinygrad_ext", "ops", "show", "exp"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "FORCE_COLOR": "1"},
+    )
+    assert done.stdout.startswith("aten::exp\n") and "\x1b" not in done.stdout
+
+
+def test_on_a_terminal_rich_prints(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    code, out = run(capsys, "ops", "show", "exp")
+    assert code == 0 and "\x1b[1maten::exp" in out.out
+
+
+@pytest.mark.parametrize("call", [["ops", "lisst"], ["ops", "list", "--kind", "wood"], ["ops", "where"], ["nothing"]])
+def test_a_wrong_call_ends_with_status_2_and_the_usage(capsys, call):
+    code, out = run(capsys, *call)
+    assert code == 2 and out.err.startswith("Usage: tinygrad-ext") and "Error: " in out.err
+
+
+def test_help_tells_the_exit_status(capsys):
+    code, out = run(capsys, "--help")
+    assert code == 0 and "Exit status: 0 done; 1 done, and something is wrong" in out.out
+
+
+def test_every_command_prints_json():
+    leaves = [c for group in app.commands.values() for c in getattr(group, "commands", {"": group}).values()]
+    assert len(leaves) >= 7
+    for command in leaves:
+        assert any("--json" in p.opts for p in command.params), command.name
+
+
+@pytest.mark.parametrize("missing", ["click", "rich", "packaging"])
+def test_without_the_extra_one_line_says_how_to_get_it(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from tinygrad_ext.cli import main; sys.exit(main(['ops']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"tinygrad-ext needs {missing}: python -m pip install 'tinygrad_ext[cli]'\n"
+
+
+def test_the_console_script_is_declared():
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text()
+    assert '[project.scripts]\ntinygrad-ext = "tinygrad_ext.cli:main"\n' in text

@@ -1,25 +1,30 @@
-"""The command line: `python -m tinygrad_ext ops list|where|show`. Not imported by the package.
+"""The command line: `tinygrad-ext`, which is `python -m tinygrad_ext`. Not imported by the package.
 
-Output to a terminal is coloured when `rich` is installed (extra `cli`); piped output is plain text.
+It stands on click, rich and packaging, which the extra `cli` installs. Exit status: 0 done; 1 done, and something is
+wrong (a plugin is broken, a check failed); 2 the call is wrong (command, option or name), or the extra is missing;
+130 interrupted.
 """
 
-import argparse
 import sys
+
+NEEDS = ("click", "rich", "packaging")
 
 
 def main(arguments=None):
     """Run a command; returns the exit status."""
-    from tinygrad_ext.cli import ops
-
-    parser = argparse.ArgumentParser(prog="python -m tinygrad_ext", description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    ops.add_parser(commands)
-    options = parser.parse_args(arguments)
-    try:
-        return options.run(options) or 0
-    except LookupError as error:
-        print(error.args[0], file=sys.stderr)
+    missing = [name for name in NEEDS if not _found(name)]
+    if missing:
+        needed = " and ".join(missing)
+        print(f"tinygrad-ext needs {needed}: python -m pip install 'tinygrad_ext[cli]'", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # `| head` went away
-        sys.stderr.close()
-        return 0
+    from tinygrad_ext.cli.app import run
+
+    return run(arguments)
+
+
+def _found(name):
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True

@@ -1,39 +1,31 @@
 """`ops list`, `ops where NAME`, `ops show NAME`."""
 
-import json
+import click
+
+from tinygrad_ext.cli.show import as_json, dump, facts, table
 
 KINDS = ("pointwise", "kernel", "python", "composite")
+NAME = "NAME is exp, add.Tensor, aten::add.Tensor, nn.functional.gelu, ..."
 
 
-def add_parser(commands):
-    """Add the `ops` command to the parser."""
-    ops = commands.add_parser("ops", help="what ops there are, and where each of their parts stands")
-    actions = ops.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="all ops with the kind of their kernel")
-    listing.add_argument("--kind", choices=KINDS, help="only ops of one kind of kernel")
-    listing.add_argument("--json", action="store_true", help="all facts, as JSON")
-    listing.set_defaults(run=list_ops)
-    for name, run, text in (
-        ("where", where, "file, kernel, derivative, owner, checks and page of an op"),
-        ("show", show, "schema, callables, dtypes, stub and doc of an op"),
-    ):
-        p = actions.add_parser(name, help=text)
-        p.add_argument("name", help="exp, add.Tensor, aten::add.Tensor, nn.functional.gelu, ...")
-        p.set_defaults(run=run)
+@click.group()
+def ops():
+    """What ops there are, and where each of their parts stands."""
 
 
-def list_ops(options):
-    """Print one line an op, then how many there are of each kind."""
+@ops.command("list")
+@click.option("--kind", type=click.Choice(KINDS), help="Only ops of one kind of kernel.")
+@as_json
+def list_ops(kind, as_json):
+    """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
     from tinygrad_ext import describe, plugins, registry
-    from tinygrad_ext.cli.show import table
 
     plugins.load_all()
-    ops = [o for o in registry.ops.values() if options.kind in (None, o.kernel_kind)]
-    if options.json:
-        print(json.dumps([describe.facts(o) for o in ops], indent=1))
-        return
+    found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
+    if as_json:
+        return dump([describe.facts(o) for o in found])
     rows = [
-        (o.name, o.kernel_kind, describe.calls_library(o) or "", describe.family(o), describe.owner(o)) for o in ops
+        (o.name, o.kernel_kind, describe.calls_library(o) or "", describe.family(o), describe.owner(o)) for o in found
     ]
     table(("op", "kernel", "calls", "family", "owner"), rows)
     counts = {kind: sum(r[1] == kind for r in rows) for kind in KINDS}
@@ -45,33 +37,32 @@ def list_ops(options):
     )
 
 
-def where(options):
-    """Print where the parts of each overload stand."""
+@ops.command(epilog=NAME)
+@click.argument("name")
+@as_json
+def where(name, as_json):
+    """File, kernel, derivative, owner, checks and page of each overload of an op."""
     from tinygrad_ext import describe
-    from tinygrad_ext.cli.show import facts
 
-    for op in describe.find(options.name):
-        f = describe.facts(op)
-        facts(
-            op.name,
-            [
-                ("record", f"{f['file']}:{f['line']}"),
-                ("kernel", f["computed_by"]),
-                ("derivative", f["derivative"]),
-                ("owner", f["owner"]),
-                ("checks", f["checks"]),
-                ("page", f["page"]),
-            ],
-        )
+    found = [describe.facts(op) for op in describe.find(name)]
+    if as_json:
+        return dump(found)
+    for f in found:
+        rows = [("record", f"{f['file']}:{f['line']}"), ("kernel", f["computed_by"])]
+        facts(f["name"], rows + [(key, f[key]) for key in ("derivative", "owner", "checks", "page")])
 
 
-def show(options):
-    """Print what a user of the op wants to know."""
+@ops.command(epilog=NAME)
+@click.argument("name")
+@as_json
+def show(name, as_json):
+    """Schema, callables, dtypes, type stub and doc of an op."""
     from tinygrad_ext import describe, stubs
-    from tinygrad_ext.cli.show import facts
 
-    ops = describe.find(options.name)
-    for op in ops:
+    found = describe.find(name)
+    if as_json:
+        return dump([{**describe.facts(op), "stub": stubs.op_lines(op)} for op in found])
+    for op in found:
         f = describe.facts(op)
         rows = [
             ("schema", f["schema"]),
@@ -82,7 +73,6 @@ def show(options):
             ("kernel", f["kind"]),
             ("owner", f["owner"]),
         ]
-        rows += [("gap", f"{check}: {reason}") for check, reason in f["gaps"].items()]
-        facts(op.name, rows)
-    for line in dict.fromkeys(line for op in ops for line in stubs.op_lines(op)):
+        facts(op.name, rows + [("gap", f"{check}: {reason}") for check, reason in f["gaps"].items()])
+    for line in dict.fromkeys(line for op in found for line in stubs.op_lines(op)):
         print("  " + line)

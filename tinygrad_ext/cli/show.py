@@ -1,16 +1,24 @@
-"""Printing tables and lists of facts, coloured on a terminal that has rich."""
+"""Printing tables and lists of facts: for people by rich on a terminal, plain text when piped; or JSON for programs."""
 
+import json
 import sys
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def dump(value):
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=1))
 
 
 def _console():
-    """rich's console, or None for plain text."""
+    """rich's console, or None for plain text: pipes and files get whole lines, whatever the width of a terminal."""
     if not sys.stdout.isatty():
         return None
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
+    from rich.console import Console
+
     return Console()
 
 
@@ -32,9 +40,10 @@ def table(titles, rows):
 
 
 def facts(title, rows):
-    """A heading, then one line a fact."""
+    """A heading, then one line a fact; facts without text are left out."""
     console = _console()
-    width = max(len(name) for name, _ in rows)
+    rows = [(name, text) for name, text in rows if text]
+    width = max((len(name) for name, _ in rows), default=0)
     if console is None:
         print(title)
     else:

@@ -143,7 +143,7 @@ cdef Tensor _as_index_tensor(object o):
                         "or a "
                         "tensor or sequence of ints or bools")
     t = tensor_of(o, -1, 0)
-    return t if t.tid == TGX_BOOL or t.tid == TGX_U8 else cast(t, TGX_I64)
+    return cast(t, t.tid if t.tid == TGX_BOOL or t.tid == TGX_U8 else TGX_I64)
 
 
 cdef Tensor _truth(bint value):

@@ -299,7 +299,7 @@ cdef object k_multinomial(PyObject **a):
     out = empty(shape, t.rank, TGX_I64, t.place)
     if t.place != 0:
         return out
-    weights = contiguous(cast(t, TGX_F32) if t.tid == TGX_F16 or t.tid == TGX_BF16 else t)
+    weights = contiguous(cast(t, TGX_F32 if t.tid == TGX_F16 or t.tid == TGX_BF16 else t.tid))
     fill_multinomial(g, weights.tid, weights.data, rows, categories, <int64_t *>out.data, samples, <object>a[2] is True)
     return out
 

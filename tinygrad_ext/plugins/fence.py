@@ -53,7 +53,7 @@ def warn(plugin, error):
     came_from = "".join(f"The error came from {other.title}. " for other in culprits(plugin, error)[:1])
     warnings.warn(
         f"{plugin.title} ({failure.entry_point}) is left out: {failure}. {came_from}All it had "
-        f"registered is undone. Way out: {_way_out(plugin, error)}. tinygrad_ext.plugins.failed() holds the traceback; "
+        f"registered is undone. Way out: {way_out(plugin, error)}. tinygrad_ext.plugins.failed() holds the traceback; "
         "TINYGRAD_EXT_STRICT_PLUGINS=1 raises it",
         PluginWarning,
         stacklevel=_user_level(),
@@ -121,7 +121,8 @@ def culprits(plugin, error):
     return list(dict.fromkeys(found))
 
 
-def _way_out(plugin, error):
+def way_out(plugin, error):
+    """What a user can do about a plugin that failed with an exception."""
     distribution = plugin.owner.distribution
     if isinstance(error, ModuleNotFoundError) and error.name:
         if plugin.owns(error.name):

@@ -1,0 +1,57 @@
+"""The commands put together, and what their exceptions mean for the exit status."""
+
+import sys
+import warnings
+
+import click
+
+import tinygrad_ext
+from tinygrad_ext.cli import ops, plugins, type_stubs
+
+HELP = """Ops, plugins and type stubs of tinygrad_ext.
+
+Each command prints for people; with --json, for programs. Piped output is plain text.
+
+Exit status: 0 done; 1 done, and something is wrong (a plugin is broken, a check failed); 2 the call is wrong.
+"""
+
+
+@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tinygrad_ext.__version__)
+def app():
+    """All commands."""
+
+
+for command in (ops.ops, plugins.plugins, type_stubs.stubs):
+    app.add_command(command)
+
+
+def run(arguments=None):
+    """Run a command; returns the exit status."""
+    from tinygrad_ext.plugins import PluginWarning
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *where: print(f"warning: {message}", file=sys.stderr)
+        warnings.simplefilter("always", PluginWarning)  # they are part of what was asked
+        return _run(arguments)
+
+
+def _run(arguments):
+    from tinygrad_ext.plugins import PluginError
+
+    try:
+        return app.main(arguments, prog_name="tinygrad-ext", standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (LookupError, PluginError) as error:  # a name that means nothing
+        if isinstance(error, (KeyError, IndexError)):  # a fault of ours
+            raise
+        print(error.args[0], file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # `| head` went away
+        sys.stderr.close()
+        return 0

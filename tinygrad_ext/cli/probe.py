@@ -1,0 +1,130 @@
+"""Loads one plugin in a process of its own: `probe` starts it and tells how it ended, `child` is what runs there.
+
+A segmentation fault, os._exit or an endless loop ends only that process. faulthandler writes where it stood, also
+while a C function holds the interpreter, because its watchdog is a thread without Python.
+"""
+
+import faulthandler
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+GRACE = 15.0  # seconds beyond the time limit for Python and tinygrad_ext to start
+BEGIN, END = "tinygrad_ext: load begins", "tinygrad_ext: load ends"  # in stderr, around the plugin's import times
+# the parent's sys.path before anything is imported: a file json.py of the current folder must not run
+_START = "import sys; sys.path[:] = sys.argv[2:]; from tinygrad_ext.cli.probe import child; child(sys.argv[1])"
+
+
+def probe(plugin, timeout):
+    """Load a plugin elsewhere. Returns a dict:
+
+    end: "loaded", "failed" (it raised), "crash", "hang" or "exit" (it ended the process); report: what `child` wrote,
+    or None; status: the process's; fault: faulthandler's text; output: what was printed; imports: [(module, ms)].
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: str(Path(folder, name)) for name in ("report", "fault", "output")}
+        order = {**files, "plugin": identity(plugin), "timeout": timeout}
+        status = _run([json.dumps(order), *sys.path], files["output"], timeout)
+        texts = {name: Path(f).read_text(errors="replace") if os.path.exists(f) else "" for name, f in files.items()}
+    output, imports = _split(texts["output"])
+    report = json.loads(texts["report"]) if texts["report"] else None
+    if status is None or texts["fault"].startswith("Timeout ("):
+        end = "hang"
+    elif status < 0:
+        end = "crash"
+    elif report is None or (status and not report["failure"]):
+        end = "exit"
+    else:
+        end = "failed" if report["failure"] else "loaded"
+    return {
+        "end": end,
+        "report": report,
+        "status": status,
+        "fault": texts["fault"],
+        "output": output,
+        "imports": imports,
+    }
+
+
+def identity(plugin):
+    """What tells a plugin from all others, in every process."""
+    return [plugin.name, plugin.value, plugin.owner.distribution, plugin.location]
+
+
+def _run(arguments, output, timeout):
+    """The exit status, or None when the process had to be killed; its own children go with it."""
+    with open(output, "w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-c", _START, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        return process.wait(timeout + GRACE)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def _split(text):
+    """(what was printed, [(module, ms of its own)] of what was imported between the marks)."""
+    line = re.compile(r"import time:\s+(\d+) \|\s+\d+ \| +(\S+)\n?")
+    loading = text.partition(BEGIN)[2].partition(END)[0]
+    printed = re.sub(r"import time: .*\n?", "", text).replace(BEGIN + "\n", "").replace(END + "\n", "")
+    return printed.strip(), [(m[2], int(m[1]) / 1e3) for m in line.finditer(loading)]
+
+
+# ---- in the other process ------------------------------------------------------------------------------------------
+
+
+def child(order):
+    """Load the plugin and write down what became of it."""
+    order = json.loads(order)
+    fault = open(order["fault"], "w")  # noqa: SIM115  open until the process ends, where a crash is written down too
+    faulthandler.enable(fault)
+    from tinygrad_ext import plugins
+    from tinygrad_ext.plugins import fence, hooks, loader, table  # noqa: F401  hooks: its time is not the plugin's
+
+    plugin = next(p for p in table.everything() if identity(p) == order["plugin"])
+    plugins.enable(plugin.owner.distribution)
+    faulthandler.dump_traceback_later(order["timeout"], exit=True, file=fault)
+    print(BEGIN, file=sys.stderr, flush=True)
+    try:
+        loader.load(plugin, raising=True)
+        way_out = ""
+    except BaseException as error:
+        way_out = fence.way_out(plugin, error)
+    print(END, file=sys.stderr, flush=True)
+    part = Path(order["report"] + ".part")
+    part.write_text(json.dumps({**_facts(plugin), "way_out": way_out}))
+    part.rename(order["report"])  # whole or not at all: a thread of the plugin may end the process here
+
+
+def _facts(plugin):
+    from tinygrad_ext import registry
+    from tinygrad_ext.plugins.info import info_of
+
+    i = info_of(plugin)
+    return {
+        "failure": plugin.failure._asdict() if plugin.failure else None,
+        "state": i.state,
+        "reason": i.reason,
+        "milliseconds": i.milliseconds,
+        "ops": i.ops,
+        "modules": i.modules,
+        "overrides": i.overrides,
+        "methods": [f"Tensor.{name}" for name in plugin.scope.keys(registry.methods)],
+        "requires_api": getattr(sys.modules.get(plugin.module), "requires_api", None),
+    }

@@ -1,0 +1,180 @@
+# Making tensors: room for the shape, storage, strides, windows on another tensor. Part of tensor.pyx, in one
+# translation unit with the class, so that these calls are inlined.
+
+cdef Tensor blank(int ndim):
+    cdef Tensor t = Tensor.__new__(Tensor)
+    _reserve(t, ndim)
+    return t
+
+
+cdef int _reserve(Tensor t, int ndim) except -1:
+    """Room for `ndim` dimensions."""
+    if ndim > INLINE_DIMS:
+        if ndim > TGX_MAX_DIMS:
+            raise RuntimeError(f"tensor has too many (>{TGX_MAX_DIMS}) dims: {ndim}")
+        t.room = bytes(2 * ndim * sizeof(int64_t))
+        t.sizes = <int64_t *>PyBytes_AS_STRING(t.room)
+        t.strides = t.sizes + ndim
+    elif t.sizes != t.dims:
+        t.sizes = t.dims
+        t.strides = t.dims + INLINE_DIMS
+        t.room = None
+    t.rank = ndim
+    return 0
+
+
+cdef int finish(Tensor t) except -1:
+    cdef int64_t n = 1
+    cdef bint contiguous = True
+    cdef int i
+    for i in range(t.rank - 1, -1, -1):
+        if t.sizes[i] != 1:
+            if t.strides[i] != n:
+                contiguous = False
+            n *= t.sizes[i]
+    t.count = n
+    if contiguous or n == 0:
+        t.bits |= CONTIGUOUS
+    else:
+        t.bits &= ~CONTIGUOUS
+    return 0
+
+
+cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1:
+    """Product of sizes; RuntimeError for negative sizes and for a product beyond 63 bits."""
+    cdef int64_t n = 1, product = 1
+    cdef int i
+    cdef bint overflow = False
+    for i in range(ndim):
+        if shape[i] < 0:
+            raise RuntimeError(f"{what}: trying to create tensor with negative dimension {shape[i]}: "
+                               f"{[shape[k] for k in range(ndim)]}")
+        overflow |= mul_overflow(n, shape[i], &product)
+        n = product
+    if overflow and not any([shape[k] == 0 for k in range(ndim)]):
+        raise RuntimeError(f"{what}: storage size calculation overflowed with sizes={[shape[k] for k in range(ndim)]}")
+    return 0 if overflow else n
+
+
+cdef extern from *:
+    """
+    static inline int tgx_mul_overflow(int64_t a, int64_t b, int64_t *out) {
+        long long r;
+        int bad = __builtin_mul_overflow((long long)a, (long long)b, &r);
+        *out = r;
+        return bad;
+    }
+    """
+    bint mul_overflow "tgx_mul_overflow"(int64_t a, int64_t b, int64_t *out) nogil
+
+
+cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
+    cdef Tensor t = Tensor.__new__(Tensor)
+    cdef int64_t n = 1
+    cdef int i
+    if ndim > INLINE_DIMS:
+        _reserve(t, ndim)
+    t.rank = ndim
+    for i in range(ndim - 1, -1, -1):
+        t.sizes[i] = shape[i]
+        t.strides[i] = n
+        if shape[i] > 1:
+            if n > (1 << 30) or shape[i] > (1 << 30):
+                checked_numel(shape, ndim, "empty")
+            n *= shape[i]
+        elif shape[i] <= 0:
+            checked_numel(shape, ndim, "empty")
+    for i in range(ndim):
+        if shape[i] == 0:
+            n = 0
+    t.count = n
+    t.tid = dtype
+    t.place = device
+    t.bits = CONTIGUOUS
+    if device == 0:
+        if n > (<int64_t>1 << 59):
+            raise RuntimeError(f"empty: storage size calculation overflowed with sizes={shape_text(t)}")
+        t.storage = new_storage(n * ITEMSIZE[dtype])
+        t.data = t.storage.data
+    return t
+
+
+cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim, int dtype, int device):
+    """Fresh memory with the given strides (non-negative, possibly with gaps)."""
+    cdef Tensor t = blank(ndim)
+    cdef int64_t last = 0
+    cdef int i
+    checked_numel(shape, ndim, "empty_strided")
+    for i in range(ndim):
+        t.sizes[i] = shape[i]
+        t.strides[i] = strides[i]
+        last += (shape[i] - 1) * strides[i]
+    t.tid = dtype
+    t.place = device
+    finish(t)
+    if device == 0:
+        t.storage = new_storage((last + 1 if t.count else 0) * ITEMSIZE[dtype])
+        t.data = t.storage.data
+    return t
+
+
+cdef Tensor empty_like(Tensor t, int dtype):
+    """Fresh tensor of t's shape; a dense t's order of dimensions is kept, as preserve_format does."""
+    cdef int[TGX_MAX_DIMS] order
+    cdef int64_t[TGX_MAX_DIMS] strides
+    cdef int i, j, k
+    cdef int64_t n = 1
+    if t.bits & CONTIGUOUS:
+        return empty(t.sizes, t.rank, dtype, t.place)
+    # insertion sort of dimensions by stride, innermost first, ties keep the later dimension inside
+    for i in range(t.rank):
+        k = t.rank - 1 - i
+        j = i
+        while j > 0 and t.strides[order[j - 1]] > t.strides[k]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+    for i in range(t.rank):
+        if t.sizes[order[i]] != 1 and t.strides[order[i]] != n:
+            if t.strides[order[i]] < n:      # expanded or overlapping: plain row-major
+                return empty(t.sizes, t.rank, dtype, t.place)
+        strides[order[i]] = n
+        n *= t.sizes[order[i]]
+    return empty_strided(t.sizes, strides, t.rank, dtype, t.place)
+
+
+cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndim, int64_t offset):
+    """A window on t's memory, `offset` elements further; shares storage and version."""
+    cdef Tensor v = blank(ndim)
+    cdef int i
+    for i in range(ndim):
+        v.sizes[i] = shape[i]
+        v.strides[i] = strides[i]
+    v.storage = t.storage
+    v.counter = t.counter
+    v.data = t.data + offset * ITEMSIZE[t.tid] if t.data != NULL else NULL
+    v.tid = t.tid
+    v.place = t.place
+    v.bits = t.bits & (INFERENCE | READONLY)
+    finish(v)
+    return v
+
+
+cdef Tensor alias(Tensor t):
+    return view(t, t.sizes, t.strides, t.rank, 0)
+
+
+cdef int set_geometry(Tensor t, Tensor like) except -1:
+    """Let t be what `like` is (memory, shape, dtype), keeping t's identity and autograd links."""
+    if t is like:
+        return 0
+    _reserve(t, like.rank)
+    memcpy(t.sizes, like.sizes, like.rank * sizeof(int64_t))
+    memcpy(t.strides, like.strides, like.rank * sizeof(int64_t))
+    t.storage = like.storage
+    t.counter = like.counter
+    t.data = like.data
+    t.tid = like.tid
+    t.place = like.place
+    t.bits = (t.bits & ~(READONLY | INFERENCE)) | (like.bits & (READONLY | INFERENCE))
+    return finish(t)
