@@ -16,10 +16,26 @@ from tinygrad_ext.core.types cimport int64_t, uint32_t
 cdef enum:
     LARGEST = 1 << 24           # bytes of an argument whose contents are compared; of larger ones only the version
 
+cdef int _trusting = 0
+
+
+class trusting:
+    """`with trusting():` kernels are not checked, in any thread: for who checks them better, such as a test."""
+
+    def __enter__(self):
+        global _trusting
+        _trusting += 1
+
+    def __exit__(self, *exc):
+        global _trusting
+        _trusting -= 1
+
 
 cdef object run_guarded(Custom c, PyObject **args):
     """Run the kernel and check what it returned."""
     cdef object result
+    if _trusting:
+        return run_python(c.op, args)
     if c.watch:
         result = _run_watched(c, args)
     else:

@@ -31,6 +31,15 @@ from tinygrad_ext.library.tags import Tag
 
 impl_abstract = register_fake  # its old name
 
+
+def __getattr__(name):
+    if name != "opcheck":
+        raise AttributeError(f"module 'tinygrad_ext.library' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module("tinygrad_ext.testing.opcheck").opcheck  # a layer above this one
+
+
 __all__ = [
     "CustomOpDef",
     "Library",
@@ -42,6 +51,7 @@ __all__ = [
     "impl",
     "impl_abstract",
     "infer_schema",
+    "opcheck",
     "register_autocast",
     "register_autograd",
     "register_fake",
