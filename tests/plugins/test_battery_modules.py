@@ -11,6 +11,7 @@ from tinygrad_ext.testing import battery, check_module
 from tinygrad_ext.testing.battery.check import run_check
 from tinygrad_ext.testing.battery.modules import ModuleSubject
 
+
 class Good(nn.Module):
     """A module with a parameter, a buffer and a child; the faulty ones change one thing about it."""
 

@@ -86,7 +86,9 @@ def test_one_op_is_chosen_by_any_of_its_names(site):
     for name in ("grown", "demo::grown"):
         assert {r.subject for r in check_plugin("demo", op=name, only=ONE).results} == {"demo::grown"}
     assert {r.subject for r in check_plugin("tgx-demo", op="Double", only=ONE).results} == {"demo::Double"}
-    with pytest.raises(LookupError, match="plugin 'demo' has no op or module 'doubel'; it has demo::double, demo::grown"):
+    with pytest.raises(
+        LookupError, match="plugin 'demo' has no op or module 'doubel'; it has demo::double, demo::grown"
+    ):
         check_plugin("demo", op="doubel")
 
 
