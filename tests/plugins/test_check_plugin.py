@@ -62,8 +62,8 @@ def test_the_report_is_a_text_and_json(site):
         "  demo::Double    2 passed",
         "",
         "demo::grown  mutation: failed",
-        "  changes its argument 'self' (from 1.0 to 2.0), which the schema does not declare; write 'Tensor(a!) self', or "
-        "work on a copy",
+        "  changes its argument 'self' (from 1.0 to 2.0), which the schema does not declare; write 'Tensor(a!) self', "
+        "or work on a copy",
         "  smallest case: tg.ops.demo.grown(tg.tensor(1.0, dtype=tg.float32))",
     ]
     found = json.loads(report.to_json())
@@ -86,9 +86,7 @@ def test_one_op_is_chosen_by_any_of_its_names(site):
     for name in ("grown", "demo::grown"):
         assert {r.subject for r in check_plugin("demo", op=name, only=ONE).results} == {"demo::grown"}
     assert {r.subject for r in check_plugin("tgx-demo", op="Double", only=ONE).results} == {"demo::Double"}
-    with pytest.raises(
-        LookupError, match="plugin 'demo' has no op or module 'doubel'; it has demo::double, demo::grown"
-    ):
+    with pytest.raises(LookupError, match="plugin 'demo' has no op or module 'doubel'; it has demo::double"):
         check_plugin("demo", op="doubel")
 
 
