@@ -15,6 +15,7 @@ methods = {}  # "add", "add_" -> OpMethod
 namespaces = {}  # "vision" -> op_namespace.Namespace
 modules = {}  # "vision::RoIAlign" -> class
 module_owners = {}  # class -> ("vision::RoIAlign", Owner)
+module_samples = {}  # "vision::RoIAlign" -> function of a Maker, see ModuleRegistrar
 
 
 def variants(record):

@@ -42,10 +42,12 @@ run(a, b, tg.add)
 """
 
 
-# the hash seed decides collisions in dicts; valgrind knows no AVX-512
+# the hash seed decides collisions in dicts, the fill of Python's memory pools what an allocation costs; valgrind knows
+# no AVX-512
 ENV = {
     **os.environ,
     "PYTHONHASHSEED": "0",
+    "PYTHONMALLOC": "malloc",
     "PYTHONPATH": str(ROOT),
     "TINYGRAD_EXT_ISA": "base",
     "OPENBLAS_NUM_THREADS": "1",

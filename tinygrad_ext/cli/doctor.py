@@ -27,7 +27,7 @@ def run(names, *, timeout, as_json):
         for r in reports:
             _print(r)
         print(", ".join(f"{what} {version}" for what, version in versions().items()))
-        print(f"{len(reports)} plugins, {len(wrong)} with problems")
+        print(f"plugins examined: {len(reports)}; with problems: {len(wrong)}")
     return int(bool(wrong))
 
 

@@ -1,4 +1,4 @@
-"""`plugins list|info|doctor|check`: what is installed, what became of it, and what is wrong with it."""
+"""`plugins list|info|doctor|check|new`: what is installed, what is wrong with it, and how to begin one."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def list_plugins(load, as_json):
     from tinygrad_ext.plugins import list as list_all
 
     if load:
-        _load_quietly()
+        load_quietly()
     found = list_all()
     if as_json:
         dump([i._asdict() for i in found])
@@ -50,7 +50,7 @@ def info(name, load, as_json):
     from tinygrad_ext.plugins import info as info_of
 
     if load:
-        _load_quietly(name)
+        load_quietly(name)
     i = info_of(name)
     if as_json:
         dump(i._asdict())
@@ -95,7 +95,19 @@ def check(name, only, op, as_json):
     return run(name, as_json=as_json, only=only, op=op)
 
 
-def _load_quietly(name=None):
+@plugins.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(("pure", "cython")), required=True, help="Python, or compiled kernels too.")
+@click.option("--directory", default=".", help="Folder to make the package's folder in.  [default: .]")
+@as_json
+def new(name, kind, directory, as_json):
+    """Write a complete package tgx-NAME: an op, a module, tests, metadata. Nothing that exists is overwritten."""
+    from tinygrad_ext.cli.new import run
+
+    return run(name, kind=kind, directory=directory, as_json=as_json)
+
+
+def load_quietly(name=None):
     """Load plugins; what fails stands in the state and the reason afterwards, so its warning would say it twice."""
     from tinygrad_ext.plugins import PluginWarning, loader, table
 

@@ -19,7 +19,7 @@ from tinygrad_ext.core.dispatch cimport (
     A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NUMBER, F_OPTIONAL,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
-from tinygrad_ext.core.overrides cimport brings_function
+from tinygrad_ext.core.overloaded cimport brings_function
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
 

@@ -17,8 +17,11 @@ from tinygrad_ext.core.dispatch cimport (
     TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
-from tinygrad_ext.core.overrides cimport ask, brings_function, from_elsewhere, modes_on, overloaded
-from tinygrad_ext.core.overrides import Unhandled, own_types
+from tinygrad_ext.core.elsewhere cimport from_elsewhere
+from tinygrad_ext.core.elsewhere import own_types
+from tinygrad_ext.core.mode_stack cimport modes_on
+from tinygrad_ext.core.overloaded cimport brings_function, overloaded
+from tinygrad_ext.core.overrides cimport all_declined, ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
 
 cdef extern from "vectorcall.h":
@@ -192,9 +195,9 @@ cdef object binary(object method, object reflected, object a, object b):
         return _vectorcall(<PyObject *>method, args, 2, NULL)
     try:
         return _vectorcall(<PyObject *>method, args, 2, NULL)
-    except Unhandled:
-        return NotImplemented
-    except TypeError:
+    except TypeError as error:
+        if all_declined(error, method):
+            return NotImplemented
         other = b if isinstance(a, Tensor) else a
         if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or _must_convert(other):
             raise

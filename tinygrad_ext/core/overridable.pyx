@@ -6,9 +6,11 @@ attribute. A plain call costs the test of its arguments' types more than the fun
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_SKIP_ONE, state, tgx_state
-from tinygrad_ext.core.overrides cimport ask, must_ask, overloaded
-from tinygrad_ext.core.overrides import keep_open, own_types
+from tinygrad_ext.core.elsewhere import own_types
+from tinygrad_ext.core.overloaded cimport must_ask, overloaded
+from tinygrad_ext.core.overrides cimport ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
+from tinygrad_ext.core.unasked import keep_open
 
 cdef extern from "Python.h":
     ctypedef object (*getter)(object descriptor, object instance, object owner)

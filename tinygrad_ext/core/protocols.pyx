@@ -6,7 +6,7 @@ protocol; those of Tensor and Parameter are C functions, and get a test of the t
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.overrides cimport modes_on
+from tinygrad_ext.core.mode_stack cimport modes_on
 from tinygrad_ext.core.tensor cimport Parameter, Tensor
 
 cdef extern from *:

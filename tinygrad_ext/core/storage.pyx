@@ -99,14 +99,15 @@ cdef void _release(char *data, size_t block) noexcept:
     cdef size_t rounded, limit
     cdef int c
     _in_use -= block
-    limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
-    if limit < SMALLEST_CACHE:
-        limit = SMALLEST_CACHE
-    if block > limit:
-        free(data)
-        return
-    if _cached_bytes + block > limit:
-        _make_room(limit - block)
+    if _cached_bytes + block > SMALLEST_CACHE:
+        limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
+        if limit < SMALLEST_CACHE:
+            limit = SMALLEST_CACHE
+        if block > limit:
+            free(data)
+            return
+        if _cached_bytes + block > limit:
+            _make_room(limit - block)
     c = _class_of(block, &rounded)
     (<Block *>data).next = _cache[c]
     (<Block *>data).size = block

@@ -432,7 +432,7 @@ def _call(*args):
 
 
 op(
-    "aten::einsum(str equation, Tensor[] operands, *, int[]? path=None) -> Tensor",
+    "aten::einsum(str equation, Tensor(a)[] operands, *, int[]? path=None) -> Tensor(a)",
     compose=_einsum,
     variants="function",
     tags="varargs",
@@ -474,7 +474,7 @@ op(
 )
 
 op(
-    "aten::einsum.sublists(Any[] operands) -> Tensor",
+    "aten::einsum.sublists(Any[] operands) -> Tensor(a)",
     compose=_einsum_lists,
     variants="function",
     tags="varargs",

@@ -4,15 +4,10 @@ The names are those of `torch.overrides`; `explain`, `check`, `register`, `regis
 are additions.
 """
 
+from tinygrad_ext.core.overloaded import has_torch_function, has_torch_function_unary, has_torch_function_variadic
 from tinygrad_ext.core.overridable import overridable
-from tinygrad_ext.core.overrides import (
-    _disabled_torch_function_impl,
-    handle_torch_function,
-    has_torch_function,
-    has_torch_function_unary,
-    has_torch_function_variadic,
-    redispatch_function,
-)
+from tinygrad_ext.core.overrides import handle_torch_function
+from tinygrad_ext.core.unasked import _disabled_torch_function_impl, redispatch_function
 from tinygrad_ext.overrides.common import register_common_type
 from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
 from tinygrad_ext.overrides.foreign import register

@@ -9,7 +9,7 @@ plugin loader is asked: an installed plugin may declare the type's module.
 import sys
 import weakref
 
-from tinygrad_ext.core.overrides import set_lookups
+from tinygrad_ext.core.overloaded import set_handler_of
 from tinygrad_ext.core.tensor import Tensor
 
 _registered = {}  # type or module prefix -> Registration
@@ -128,7 +128,7 @@ def _lookup(t):
 def refresh():
     """Ask anew about every type."""
     _found.clear()
-    set_lookups(handler_of=handler_of if _registered or _load is not None else False)
+    set_handler_of(handler_of if _registered or _load is not None else None)
 
 
 def _shown(target):

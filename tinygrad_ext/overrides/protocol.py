@@ -6,7 +6,7 @@ methods of Tensor that are no ops under the protocol.
 
 import types
 
-from tinygrad_ext.core import overrides as _core
+from tinygrad_ext.core import overrides, unasked
 from tinygrad_ext.core.overridable import OverridableMethod, OverridableProperty
 from tinygrad_ext.core.tensor import Tensor
 
@@ -45,10 +45,10 @@ class _Switch:
     _off = (False, False)
 
     def __enter__(self):
-        self._was = _core.set_disabled(*self._off)
+        self._was = unasked.set_disabled(*self._off)
 
     def __exit__(self, *exc):
-        _core.set_disabled(*self._was)
+        unasked.set_disabled(*self._was)
 
 
 class DisableTorchFunctionSubclass(_Switch):
@@ -57,9 +57,9 @@ class DisableTorchFunctionSubclass(_Switch):
     __slots__ = ()
 
     def __enter__(self):
-        self._was = was = _core.set_disabled(True, False)
+        self._was = was = unasked.set_disabled(True, False)
         if was[1]:
-            _core.set_disabled(True, True)
+            unasked.set_disabled(True, True)
 
 
 class DisableTorchFunction(_Switch):
@@ -82,10 +82,10 @@ class enable_reentrant_dispatch(_Switch):
 
     def __enter__(self):
         super().__enter__()
-        self._depth = _core.set_below(0)
+        self._depth = unasked.set_below(0)
 
     def __exit__(self, *exc):
-        _core.set_below(self._depth)
+        unasked.set_below(self._depth)
         super().__exit__(*exc)
 
 
@@ -130,5 +130,6 @@ def install():
     operators.show("__new__", staticmethod(subclass.new))
     protocols.install()
     Tensor.__init_subclass__ = classmethod(operators.inherit)
-    _core.install(classmethod(_core.torch_function), path_of, frozenset(get_default_nowrap_functions()))
+    unasked.set_nowrap(get_default_nowrap_functions())
+    overrides.install(classmethod(unasked.torch_function), path_of)
     defaults.install()

@@ -2,7 +2,8 @@
 
 import functools
 
-from tinygrad_ext.core.overrides import handle_torch_function, has_torch_function
+from tinygrad_ext.core.overloaded import has_torch_function
+from tinygrad_ext.core.overrides import handle_torch_function
 
 
 def wrap_torch_function(dispatcher):

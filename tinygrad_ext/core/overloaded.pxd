@@ -1,0 +1,10 @@
+"""Which arguments of a call count: those whose type has a `__torch_function__`, or a handler somebody registered."""
+from cpython.object cimport PyObject, PyTypeObject
+
+cdef PyObject *function_of(PyTypeObject *t) noexcept                # what the type says about overriding; NULL: nothing
+cdef int brings_function(object o) except -1                        # o's type is to be asked
+cdef object registered_for(object t)                                # the handler somebody registered for t, or None
+cdef bint is_registered(object o) except -1                         # a registered handler answers for o, not its type
+cdef list overloaded(PyObject **args, Py_ssize_t n)                 # one argument of each type to ask, in their order
+cdef int insert_overloaded(list found, object o) except -1          # the same for one more argument
+cdef bint must_ask(PyObject **args, Py_ssize_t n) except -1         # a call with these arguments is not a plain one
