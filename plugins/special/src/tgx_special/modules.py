@@ -58,12 +58,12 @@ class VonMisesNLLLoss(nn.Module):
 
 
 def gate_samples(make):
-    """Inputs for the checks of NormalGate."""
+    """What `plugins check` makes a NormalGate with and feeds it."""
     yield Sample(make(2, 3), channels=3)
-    yield Sample(make(2, 2, 4, 1), channels=2, steepness=0.5)
+    yield Sample(make(2, 3, 4), channels=3, steepness=2.0)
 
 
 def loss_samples(make):
-    """Inputs for the checks of VonMisesNLLLoss."""
-    yield Sample(make(3, 2), make(3, 2), make(2, low=0.5, high=5))
-    yield Sample(make(4), make(4), make(4, low=0.5, high=5), reduction="none")
+    """Angles, and concentrations above zero."""
+    yield Sample(make(4), make(4), make(4, low=0.5, high=3))
+    yield Sample(make(2, 3), make(2, 3), make((), low=0.5, high=3), reduction="none")

@@ -63,7 +63,8 @@ class RoIPool(_Regions):
 
 
 def samples(make):
-    """Inputs for the checks of both modules: a tensor of regions, and a list of boxes by image."""
-    boxes = make.like([[0, 1.0, 1.0, 4.0, 3.0], [1, 0.0, 0.0, 3.0, 3.0]]).detach()
-    yield Sample(make.distinct(2, 2, 5, 4), boxes, output_size=2)
-    yield Sample(make.distinct(2, 1, 4, 4), [boxes[:1, 1:], boxes[1:, 1:]], output_size=(1, 2), spatial_scale=0.5)
+    """What `plugins check` makes both modules with and feeds them: rois as a tensor, and as a list of boxes."""
+    first, second = [0.0, 0.0, 4.0, 3.0], [1.0, 2.0, 5.0, 5.0]
+    yield Sample(make(2, 3, 6, 6), make.of([[0.0, *first], [1.0, *second]], dtype=make.dtype), output_size=2)
+    boxes = [make.of([first], dtype=make.dtype), make.of([second, first], dtype=make.dtype)]
+    yield Sample(make(2, 1, 6, 6), boxes, output_size=(3, 2), spatial_scale=0.5)

@@ -15,7 +15,7 @@ def tgx_register_ops(register):
 
 @hookimpl
 def tgx_register_modules(register):
-    from tgx_vision import modules
+    from tgx_vision.modules import RoIAlign, RoIPool, samples
 
-    register("vision::RoIAlign", modules.RoIAlign, samples=modules.samples)
-    register("vision::RoIPool", modules.RoIPool, samples=modules.samples)
+    register("vision::RoIAlign", RoIAlign, samples=samples)
+    register("vision::RoIPool", RoIPool, samples=samples)
