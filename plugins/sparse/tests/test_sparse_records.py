@@ -14,7 +14,7 @@ both_ops = pytest.mark.parametrize("name", ["matmul", "sampled_matmul"])
 
 
 def samples(name, requires_grad=False, dtypes=("float32", "float64")):
-    op = getattr(ops.sparse, name).overloads[0]
+    op = getattr(ops.sparse, name).candidates[0]
     return [(op, s, d) for d in dtypes for s in sweep.samples(op, d, requires_grad)]
 
 
@@ -34,7 +34,7 @@ def test_derivatives(name, order):
 
 
 def test_indices_from_elsewhere_are_not_followed():
-    for call, error, words in ops.sparse.matmul.overloads[0].record.errors:
+    for call, error, words in ops.sparse.matmul.candidates[0].record.errors:
         with pytest.raises(error) as refusal:
             call()
         assert words in str(refusal.value)
