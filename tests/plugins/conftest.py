@@ -108,13 +108,14 @@ def site(tmp_path, monkeypatch):
 
 def snapshot():
     """All that a plugin can add to, so that two moments can be compared."""
-    functions = {name: (id(f), f.overloads) for name, f in (*registry.functions.items(), *registry.methods.items())}
+    functions = {name: (id(f), f.candidates) for name, f in (*registry.functions.items(), *registry.methods.items())}
     return {
         "ops": dict(registry.ops),
         "functions": functions,
         "namespaces": {n: dict(vars(ns)) for n, ns in registry.namespaces.items() if n != "aten"},
         "modules": dict(registry.modules),
         "owners": dict(registry.module_owners),
+        "samples": dict(registry.module_samples),
         "Tensor": dict(vars(tg.Tensor)),
         "package": {n: id(v) for n, v in vars(tg).items() if isinstance(v, OpFunction)},
         "functional": {n: id(v) for n, v in vars(nn.functional).items()},
