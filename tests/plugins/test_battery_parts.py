@@ -21,8 +21,8 @@ def test_samples_are_made_up_for_every_type_a_value_can_be_made_of():
         "Tensor? y, Dict(str, Tensor) named, int k=7, *, float e) -> Tensor"
     )[0]
     assert repr(first) == (
-        "Sample(float32[2, 3], [float32[2, 3], float32[2, 3]], 1, [1, 1], 0.5, True, 'a', 2, torch.float32, 'cpu', None, "
-        f"{first.args[-1]!r}, e=0.5)"
+        "Sample(float32[2, 3], [float32[2, 3], float32[2, 3]], 1, [1, 1], 0.5, True, 'a', 2, torch.float32, 'cpu', "
+        f"None, {first.args[-1]!r}, e=0.5)"
     )
     assert list(first.args[-1]) == ["a"]
 
