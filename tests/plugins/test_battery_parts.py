@@ -1,5 +1,8 @@
 """The parts the battery stands on: samples made up from schemas, cases written down, failing cases made small."""
 
+import doctest
+import importlib
+
 import pytest
 
 import tinygrad_ext as tg
@@ -115,3 +118,9 @@ def test_a_report_is_all_well_when_something_passed_and_nothing_failed():
     assert Report("x", "", [results[PASSED], results[FAILED]]).exit_status == 1
     assert Report("x", "", [results[SKIPPED]]).exit_status == 1
     assert str(Report("x", "tgx-x 1.0")) == "x of tgx-x 1.0: nothing to check"
+
+
+@pytest.mark.parametrize("module", ["battery.run", "opcheck"])
+def test_examples_in_docstrings_run(module):
+    found = importlib.import_module(f"tinygrad_ext.testing.{module}")
+    assert doctest.testmod(found, raise_on_error=True).attempted > 0
