@@ -1,4 +1,4 @@
-"""What `plugins new` writes is installed, found, tested, examined and removed, in an environment of its own."""
+"""What `plugins new` writes is installed, found, tested, checked and removed, in an environment of its own."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def environment(tmp_path):
 # builds a package with a compiler and runs pytest in it: 5 and 10 seconds, and nothing less would show that it works
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pure", "cython"])
-def test_a_new_package_is_built_installed_tested_examined_and_removed(environment, tmp_path, kind):
+def test_a_new_package_is_built_installed_tested_checked_and_removed(environment, tmp_path, kind):
     before = environment.cli("plugins", "list")
     files = set(environment.site.rglob("*"))
     made = environment.cli("plugins", "new", "ripple", "--kind", kind, "--directory", str(tmp_path / "new"))
@@ -70,6 +70,8 @@ def test_a_new_package_is_built_installed_tested_examined_and_removed(environmen
     assert " passed" in environment.python("-m", "pytest", "-p", "no:cacheprovider", cwd=package)
     report = environment.cli("plugins", "doctor", "ripple")
     assert report["ok"] and "ripple::smooth_abs" in report["plugins"][0]["ops"]
+    checked = environment.cli("plugins", "check", "ripple")
+    assert checked["ok"] and {r["subject"] for r in checked["results"]} > {"ripple::smooth_abs", "ripple::SmoothAbs"}
     environment.python(*PIP, "uninstall", "--yes", "tgx-ripple")
     assert environment.cli("plugins", "list") == before
     assert {f for f in environment.site.rglob("*") if "__pycache__" not in f.parts} == files
@@ -115,7 +117,7 @@ def test_for_people_it_says_how_to_go_on(capsys, tmp_path):
     assert "wrote  src/tgx_two_words/_kernels.pyx" in out
     assert f"cd {tmp_path / 'tgx-two-words'}\n" in out and "tinygrad-ext plugins list" in out
     texts = [f.read_text() for f in tmp_path.rglob("*") if f.is_file()]
-    assert len(texts) == 11 and not [t for t in texts if "PLUGIN_" in t]
+    assert len(texts) == 12 and not [t for t in texts if "PLUGIN_" in t]
 
 
 def test_the_templates_are_in_wheel_and_sdist():
@@ -133,5 +135,5 @@ def test_the_templates_are_in_wheel_and_sdist():
     finally:
         os.chdir(here)
     templates = {f.relative_to(ROOT).as_posix() for f in TEMPLATES.rglob("*.in")}
-    assert len(templates) == 13 and templates <= set(files)
+    assert len(templates) == 14 and templates <= set(files)
     assert "graft tinygrad_ext" in (ROOT / "MANIFEST.in").read_text()
