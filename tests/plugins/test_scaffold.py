@@ -1,50 +1,15 @@
 """What `plugins new` writes is installed, found, tested, checked and removed, in an environment of its own."""
 
-import json
 import os
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+from environments import Environment
 
 from tinygrad_ext.cli import main
 from tinygrad_ext.cli.new import TEMPLATES
 
 ROOT = Path(__file__).parent.parent.parent
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-
-
-class Environment:
-    """A virtual environment that sees what the tests' own has installed; pip writes into the new one only."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-        scheme = {"base": str(folder), "platbase": str(folder)}
-        self.site = Path(sysconfig.get_path("purelib", "venv" if os.name == "posix" else None, scheme))
-        seen = [str(ROOT), *(p for p in sys.path if p.endswith(("site-packages", "dist-packages")))]
-        (self.site / "tests_own.pth").write_text("\n".join(seen) + "\n")
-
-    def python(self, *arguments, cwd=None, status=0):
-        """Run Python there; its output."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TINYGRAD_EXT_", "PYTEST"))}
-        env |= {"CFLAGS": "-O0", "XDG_CONFIG_HOME": str(self.folder), "PIP_CONFIG_FILE": os.devnull}
-        done = subprocess.run(
-            [str(self.folder / "bin" / "python"), *arguments],
-            cwd=cwd or self.folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout
-
-    def cli(self, *arguments, **options):
-        """Run a command with --json; what it prints."""
-        return json.loads(self.python("-m", "tinygrad_ext", *arguments, "--json", **options))
 
 
 @pytest.fixture
@@ -63,7 +28,7 @@ def test_a_new_package_is_built_installed_tested_checked_and_removed(environment
     package = tmp_path / "new" / "tgx-ripple"
     assert made["directory"] == str(package)
     assert sorted(f.relative_to(package).as_posix() for f in package.rglob("*") if f.is_file()) == made["files"]
-    environment.python(*PIP, "install", "--no-index", "--no-deps", "--no-build-isolation", ".", cwd=package)
+    environment.pip("install", ".", cwd=package)
     (found,) = [p for p in environment.cli("plugins", "list") if p not in before]
     assert (found["name"], found["distribution"], found["version"]) == ("ripple", "tgx-ripple", "0.1.0")
     assert found["state"] == "found"
@@ -72,7 +37,7 @@ def test_a_new_package_is_built_installed_tested_checked_and_removed(environment
     assert report["ok"] and "ripple::smooth_abs" in report["plugins"][0]["ops"]
     checked = environment.cli("plugins", "check", "ripple")
     assert checked["ok"] and {r["subject"] for r in checked["results"]} > {"ripple::smooth_abs", "ripple::SmoothAbs"}
-    environment.python(*PIP, "uninstall", "--yes", "tgx-ripple")
+    environment.pip("uninstall", "--yes", "tgx-ripple")
     assert environment.cli("plugins", "list") == before
     assert {f for f in environment.site.rglob("*") if "__pycache__" not in f.parts} == files
 
