@@ -42,8 +42,8 @@ run(a, b, tg.add)
 """
 
 
-# the hash seed decides collisions in dicts, the fill of Python's memory pools what an allocation costs; valgrind knows no
-# AVX-512
+# the hash seed decides collisions in dicts, the fill of Python's memory pools the cost of allocations; valgrind knows
+# no AVX-512
 ENV = {
     **os.environ,
     "PYTHONHASHSEED": "0",
