@@ -6,10 +6,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-interpreters build lint format bench stubs docs wheel smoke sanitize sanitize-short golden clean
 
-demo: build $(VENV)/.demo
+# The packages below plugins/ that are installed for demo and tests, and the files they are made of.
+PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/pyproject.toml))
+PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py*)
+
+demo: build $(VENV)/.demo $(VENV)/.plugins
 	$(BIN)/python -m demo
 
-test: build $(VENV)/.test
+test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest
 
 # The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
@@ -22,7 +26,7 @@ build: $(VENV)/.build
 lint: $(VENV)/.lint build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint tinygrad_ext
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint tinygrad_ext plugins
 	$(BIN)/mypy
 
 format: $(VENV)/.lint
@@ -63,6 +67,11 @@ $(VENV)/.build: $(VENV)/bin/python
 	$(PIP) "setuptools>=77" "cython>=3.1,<4" "numpy>=1.23" "pluggy>=1.5" "safetensors>=0.4"
 	touch $@
 
+# What they need beyond tinygrad_ext comes with .test and .demo.
+$(VENV)/.plugins: $(VENV)/.build $(PLUGIN_FILES)
+	$(PIP) --no-build-isolation --no-deps $(PLUGINS)
+	touch $@
+
 $(VENV)/.test: $(VENV)/.build
 	$(PIP) "pytest>=8" "hypothesis>=6.100" "scipy>=1.10" "mypy>=1.11" "scikit-learn>=1.3" "matplotlib>=3.7" "click>=8.1" "rich>=13" "packaging>=22"
 	touch $@
@@ -91,6 +100,6 @@ $(VENV)/.wheel: $(VENV)/.build
 compare: $(VENV)/.compare
 
 clean:
-	rm -rf build dist .venv *.egg-info
+	rm -rf build dist .venv *.egg-info plugins/*/build plugins/*/src/*.egg-info
 	find tinygrad_ext -name '*.so' -delete
 	find tinygrad_ext -name '*_gen.*' -delete

@@ -31,16 +31,16 @@ def cases(threshold=LARGE):
 
 def _builder(op, sample, factor):
     def build(lib, draw):
-        from tinygrad_ext.testing import layouts, sweep
+        from tinygrad_ext.testing import beside_torch, layouts, sweep
 
         args = layouts.map_tensors(sample.args, lambda t: layouts.enlarge(t, factor))
         kwargs = layouts.map_tensors(sample.kwargs, lambda t: layouts.enlarge(t, factor))
         fn = sweep.function(op)
         if lib.name == "torch":
-            fn = sweep.torch_function(op, lib.module)
+            fn = beside_torch.torch_function(op, lib.module)
             if fn is None:
                 raise LookupError("no such function")
-            args, kwargs = sweep.to_torch(args, lib.module), sweep.to_torch(kwargs, lib.module)
+            args, kwargs = beside_torch.to_torch(args, lib.module), beside_torch.to_torch(kwargs, lib.module)
         return lambda: fn(*args, **kwargs)
 
     return build

@@ -1,5 +1,6 @@
-"""What an installed wheel must do: import lean, differentiate, train, save and load. Run with any Python."""
+"""What an installed wheel must do: import lean, differentiate, train, save, load, bring a command line."""
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,11 @@ with tempfile.TemporaryDirectory() as folder:
     tg.save(model.state_dict(), path)
     again = tg.load(path)
 assert all(tg.equal(again[k], v) for k, v in model.state_dict().items())
+# the command line is there, and says what it needs before it can be used
+script = Path(sys.executable).parent / "tinygrad-ext"
+told = subprocess.run([str(script), "plugins", "list"], capture_output=True, text=True, check=False)
+assert told.returncode == 2 and "pip install 'tinygrad_ext[cli]'" in told.stderr, told
+assert len(list((Path(tg.__file__).parent / "cli" / "templates").rglob("*.in"))) >= 14
 print(
     f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, "
     f"loss {losses[0]:.3f} to {losses[-1]:.3f}"

@@ -60,8 +60,26 @@ def test_reference_is_fresh():
 
 def test_every_op_has_a_section():
     from tinygrad_ext import registry
+    from tinygrad_ext.ops.record import BUILTIN
 
     text = "".join(docs.render().values())
     for op in registry.ops.values():
-        if op.record.owner == "tinygrad_ext":
+        if op.record.owner == BUILTIN:
             assert f"## {op.name.partition('::')[2]}\n" in text
+
+
+def test_every_hook_has_a_page_with_an_example():
+    from tinygrad_ext.plugins.hooks import REGISTRARS
+
+    for hook in REGISTRARS:
+        page = ROOT / "docs" / "hooks" / f"{hook}.md"
+        assert any(f"def {hook}(" in code for _, code in snippets(page)), f"{hook} has no page with an example"
+
+
+def test_the_page_of_the_command_line_names_every_command():
+    from tinygrad_ext.cli.app import app
+
+    text = (ROOT / "docs" / "command_line.md").read_text()
+    for name, group in app.commands.items():
+        for leaf in getattr(group, "commands", {"": None}):
+            assert f"| `{name} {leaf}".rstrip() in text, f"{name} {leaf}"

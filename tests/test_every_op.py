@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext.testing import compare, sweep
+from tinygrad_ext.testing import beside_torch, compare, sweep
 
 OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
 GAPS_AT_MOST = 36
@@ -45,20 +45,13 @@ def samples(op, dtype, requires_grad=False):
 @every_op
 def test_matches_its_reference(op):
     gap(op, "reference")
-    reference = sweep.reference(op)
-    if reference is None:
+    if sweep.reference(op) is None:
         pytest.skip("the record names no NumPy function")
     for dtype in sweep.supported(op):
         if dtype == "bfloat16":
             continue  # NumPy has none; the PyTorch comparison covers it
         for sample in samples(op, dtype):
-            args = sweep.layouts.map_tensors(sample.args, compare.to_numpy)
-            kwargs = sweep.layouts.map_tensors(sample.kwargs, compare.to_numpy)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                want = reference(*args, **kwargs)
-            got = sweep.call(op, sample.args, sample.kwargs)
-            compare.assert_close(got, want, dtype, f"{op.name} {sample} in {dtype}", factor=5, check_dtype=False)
+            sweep.reference_agrees(op, sample, dtype)
 
 
 @every_op
@@ -173,11 +166,11 @@ def test_equals_pytorch(op):
     import torch
 
     gap(op, "torch")
-    if sweep.torch_function(op, torch) is None:
+    if beside_torch.torch_function(op, torch) is None:
         pytest.skip(f"PyTorch has no {op.name}")
     for dtype in sweep.ALL_DTYPES:
         for sample in sweep.samples(op, dtype, requires_grad=True):
-            sweep.against_torch(op, sample, dtype, torch)
+            beside_torch.against_torch(op, sample, dtype, torch)
 
 
 @every_op

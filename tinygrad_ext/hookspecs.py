@@ -44,8 +44,9 @@ def tgx_register_ops(register: OpRegistrar) -> None:
 def tgx_register_modules(register: ModuleRegistrar) -> None:
     """Add nn modules: they become ``nn.plugins.<namespace>.<Name>`` and ``nn.create("namespace::Name", **config)``.
 
-    Called once, after tgx_register_ops. ``register("namespace::Name", cls)`` takes a subclass of nn.Module; state
-    dicts of models that hold one name the plugin and its version.
+    Called once, after tgx_register_ops. ``register("namespace::Name", cls, samples=None)`` takes a subclass of
+    nn.Module; state dicts of models that hold one name the plugin and its version. ``samples`` says what
+    ``plugins check`` makes it with and feeds it: a function that yields ``Sample(*inputs, **config)``.
 
         from tinygrad_ext import hookimpl, nn
 

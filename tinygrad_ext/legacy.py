@@ -1,11 +1,10 @@
 """What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new()`; Python's protocols."""
 
-from tinygrad_ext.core import construct
+from tinygrad_ext.core import construct, unasked
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
-from tinygrad_ext.core import unasked
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.tensor import Parameter, Tensor
 

@@ -18,21 +18,27 @@ class ModuleRegistrar:
     def __init__(self, to):
         self.scope = to
 
-    def __call__(self, name, cls):
+    def __call__(self, name, cls, *, samples=None):
         """Add a class under a name; returns the class.
 
         Args:
             name: "namespace::Name".
             cls: subclass of nn.Module.
+            samples: function of a Maker that yields ops.samples.Sample(*inputs, **config) for the checks: config makes
+                the module, the inputs go to its forward.
 
         Raises RuntimeError for a name that is taken or not the owner's, TypeError for what is no module class.
         """
         if self.scope is None:
             raise RuntimeError(f"{name}: `register` is for use inside the hook only, which is over")
         self._check(name, cls)
+        if samples is not None and not callable(samples):
+            raise TypeError(f"{name}: samples= takes a function of a Maker, not {samples!r}; see ops/samples.py")
         owner = self.scope.owner
         self.scope.put(registry.modules, name, cls)
         self.scope.put(registry.module_owners, cls, (name, owner))
+        if samples is not None:
+            self.scope.put(registry.module_samples, name, samples)
         return cls
 
     def _check(self, name, cls):

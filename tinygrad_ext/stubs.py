@@ -20,6 +20,13 @@ _Number: _TypeAlias = _b.int | _b.float | _b.bool
 _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 """
 
+DTYPES = (
+    "from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, "
+    "memory_format as _memory_format\n"
+)
+GENERATOR = "from tinygrad_ext.core.random import Generator as _Generator\n"
+TENSOR = "from tinygrad_ext.core.tensor import Tensor\n"
+
 _PLAIN = {
     "Tensor": "Tensor",
     "int": "_int",
@@ -124,7 +131,7 @@ def _lines(name, op, method, inplace, has_out):
     returns = "Tensor" if inplace else return_type(op.schema)
     texts = _parameters(op, method, inplace, has_out)
     variants = [texts, _unpacked(op, method, texts)]
-    return [f"def {name}({', '.join(t)}) -> {returns}: ..." for t in variants if t]
+    return [f"def {name}({', '.join(t)}) -> {returns}: ..." for t in variants if t is not None]
 
 
 def op_lines(op):
@@ -154,14 +161,14 @@ def stub(fn, name=None):
 
     name = name or fn.name
     method = isinstance(fn, OpMethod)
-    inplace = fn.name.endswith("_") and not fn.overloads[0].schema.name.endswith("_")
+    inplace = fn.name.endswith("_") and not fn.candidates[0].schema.name.endswith("_")
     lines = []
-    for op in fn.overloads:
+    for op in fn.candidates:
         lines += _lines(name, op, method, inplace, "out" in variants(op.record))
     lines = list(dict.fromkeys(lines))
     if len(lines) > 1:
         lines = [f"@_overload\n{line}" for line in lines]
-    doc = first_sentence(fn.overloads[0].record.doc).replace("\\", "\\\\").replace('"""', "'''")
+    doc = first_sentence(fn.candidates[0].record.doc).replace("\\", "\\\\").replace('"""', "'''")
     if doc:
         lines[0] = lines[0].removesuffix(" ...") + f'\n    """{doc}"""\n    ...' if name.isidentifier() else lines[0]
     return "\n".join(lines)

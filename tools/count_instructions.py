@@ -42,7 +42,7 @@ run(a, b, tg.add)
 """
 
 
-# the hash seed decides collisions in dicts, the fill of Python's memory pools the cost of allocations; valgrind knows
+# the hash seed decides collisions in dicts, the fill of Python's memory pools what an allocation costs; valgrind knows
 # no AVX-512
 ENV = {
     **os.environ,

@@ -15,6 +15,7 @@ from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext
 from tinygrad_ext import registry, stubs
+from tinygrad_ext.stubs import DTYPES, GENERATOR, TENSOR
 from tools import stub_python
 
 ROOT = Path(__file__).parent.parent
@@ -28,12 +29,6 @@ COLLECTIONS = (
     "from collections.abc import Callable as _Callable, Iterable as _Iterable, Iterator as _Iterator, "
     "Mapping as _Mapping\nfrom typing import TypeVar as _TypeVar\n"
 )
-DTYPES = (
-    "from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, "
-    "memory_format as _memory_format\n"
-)
-GENERATOR = "from tinygrad_ext.core.random import Generator as _Generator\n"
-TENSOR = "from tinygrad_ext.core.tensor import Tensor\n"
 ALL_IMPORTS = COLLECTIONS + DTYPES + GENERATOR + TENSOR
 MODES = (
     "no_grad",
@@ -63,7 +58,7 @@ def _results(functions):
     """Named tuple classes of the ops behind some functions, each once."""
     texts = {}
     for fn in functions:
-        for op in fn.overloads:
+        for op in fn.candidates:
             text = stubs.result_class(op.schema)
             if text:
                 texts.setdefault(op.schema.name, text)

@@ -367,6 +367,13 @@ def test_saved_values_are_attributes_of_the_node():
         _ = y.grad_fn._saved_result
 
 
+def test_a_saved_output_of_integers_has_no_history():
+    node = tg.rand(3, 4, requires_grad=True).max(1).values.grad_fn
+    assert node._saved_result1.dtype is tg.int64
+    assert not node._saved_result1.requires_grad
+    assert tg.ones(2, requires_grad=True).exp().grad_fn._saved_result.requires_grad
+
+
 @pytest.mark.parametrize("fn", [lambda a: a * a, lambda a: Product.apply(a, a), lambda a: a.exp()])
 def test_hooks_on_one_saved_tensor(fn):
     a, seen = leaf(2.0), []

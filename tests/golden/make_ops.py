@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tinygrad_ext.testing import compare, sweep
+from tinygrad_ext.testing import beside_torch, compare, sweep
 
 DTYPES = ("float64", "int64")
 
@@ -21,7 +21,7 @@ def values():
     """Key to array, over all ops that PyTorch has and whose values are defined."""
     found = {}
     for op in sweep.ops():
-        fn = sweep.torch_function(op, torch)
+        fn = beside_torch.torch_function(op, torch)
         if fn is None or "unset" in (op.record.tags or "").split():
             continue
         for dtype in DTYPES:
@@ -30,7 +30,8 @@ def values():
             for i, sample in enumerate(sweep.samples(op, dtype)):
                 torch.manual_seed(0)
                 try:
-                    result = fn(*sweep.to_torch(sample.args, torch), **sweep.to_torch(sample.kwargs, torch))
+                    to_torch = beside_torch.to_torch
+                    result = fn(*to_torch(sample.args, torch), **to_torch(sample.kwargs, torch))
                 except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
                     continue
                 for j, r in enumerate(compare.flatten(result)):

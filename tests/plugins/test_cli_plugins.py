@@ -2,7 +2,9 @@
 
 import json
 import sys
+import time
 import types
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +73,15 @@ def test_list_as_json_holds_all_of_PluginInfo(site, cli):
     site.plugin()
     _, listed = cli("list", "--json")
     assert listed == [json.loads(json.dumps(i._asdict())) for i in plugins.list()] and listed[0]["name"] == "demo"
+
+
+def test_damaged_metadata_is_told_in_a_plain_line(site, cli):
+    site.plugin()
+    site.install("tgx-odd", entry_points="[tinygrad_ext.plugins]\nno equals sign\n")
+    plugins.table._scanned = None  # as in a new process
+    code, text = cli("list")
+    assert code == 0 and "tgx-demo" in text
+    assert text.splitlines()[-1].startswith("warning: the entry points of ")
 
 
 def test_list_of_nothing_says_how_to_begin(site, cli, monkeypatch):
@@ -143,6 +154,14 @@ BAD = {
         "did not come to an end in 1 seconds, while it was loaded",
         "plugin.py:3: time.sleep(1)",
     ),
+    "hang at exit": (
+        "import threading, time\n"
+        "def endless():\n    while True:\n        time.sleep(1)\n"
+        "threading.Thread(target=endless).start()\n",
+        "hang",
+        "did not come to an end in 1 seconds, when the process ended, after it had been loaded",
+        "plugin.py:4: time.sleep(1)",
+    ),
     "at exit": (
         "import atexit, os\natexit.register(os.abort)\n" + HEAD,
         "crash",
@@ -156,7 +175,7 @@ BAD = {
 def test_a_bad_plugin_is_reported_and_not_suffered(site, cli, case):
     text, kind, cause, line = BAD[case]
     site.plugin(text=text)
-    code, found = cli("doctor", "demo", "--json", "--timeout", "1" if case == "hang" else "30")
+    code, found = cli("doctor", "demo", "--json", "--timeout", "1" if "hang" in case else "30")
     (problem,) = found["plugins"][0]["problems"]
     assert code == 1 and not found["ok"]
     assert problem["kind"] == kind and cause in problem["cause"] and line in problem["line"]
@@ -164,6 +183,33 @@ def test_a_bad_plugin_is_reported_and_not_suffered(site, cli, case):
     assert "tgx_demo" not in sys.modules and plugins.info("demo").state == "found"
     if case == "os._exit":
         assert found["plugins"][0]["output"] == "bye"
+
+
+def test_processes_that_a_plugin_started_end_with_its_own(site, cli, tmp_path):
+    note = tmp_path / "pid"
+    site.plugin(
+        text=f"""
+        import os, subprocess
+        with open({str(note)!r}, "w") as f:
+            f.write(str(subprocess.Popen(["sleep", "60"]).pid))
+        os._exit(0)
+        """
+    )
+    assert cli("doctor", "demo", "--json")[1]["plugins"][0]["state"] == "exit"
+    assert _ended(int(note.read_text()))
+
+
+def _ended(pid, seconds=10.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":  # killed; who takes its status is no matter of ours
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_the_report_for_people_names_cause_line_and_way_out(site, cli):

@@ -1,50 +1,15 @@
-"""What `plugins new` writes is installed, found, tested, examined and removed, in an environment of its own."""
+"""What `plugins new` writes is installed, found, tested, checked and removed, in an environment of its own."""
 
-import json
 import os
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+from environments import Environment
 
 from tinygrad_ext.cli import main
 from tinygrad_ext.cli.new import TEMPLATES
 
 ROOT = Path(__file__).parent.parent.parent
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-
-
-class Environment:
-    """A virtual environment that sees what the tests' own has installed; pip writes into the new one only."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-        scheme = {"base": str(folder), "platbase": str(folder)}
-        self.site = Path(sysconfig.get_path("purelib", "venv" if os.name == "posix" else None, scheme))
-        seen = [str(ROOT), *(p for p in sys.path if p.endswith(("site-packages", "dist-packages")))]
-        (self.site / "tests_own.pth").write_text("\n".join(seen) + "\n")
-
-    def python(self, *arguments, cwd=None, status=0):
-        """Run Python there; its output."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TINYGRAD_EXT_", "PYTEST"))}
-        env |= {"CFLAGS": "-O0", "XDG_CONFIG_HOME": str(self.folder), "PIP_CONFIG_FILE": os.devnull}
-        done = subprocess.run(
-            [str(self.folder / "bin" / "python"), *arguments],
-            cwd=cwd or self.folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout
-
-    def cli(self, *arguments, **options):
-        """Run a command with --json; what it prints."""
-        return json.loads(self.python("-m", "tinygrad_ext", *arguments, "--json", **options))
 
 
 @pytest.fixture
@@ -56,21 +21,23 @@ def environment(tmp_path):
 # builds a package with a compiler and runs pytest in it: 5 and 10 seconds, and nothing less would show that it works
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pure", "cython"])
-def test_a_new_package_is_built_installed_tested_examined_and_removed(environment, tmp_path, kind):
+def test_a_new_package_is_built_installed_tested_checked_and_removed(environment, tmp_path, kind):
     before = environment.cli("plugins", "list")
     files = set(environment.site.rglob("*"))
     made = environment.cli("plugins", "new", "ripple", "--kind", kind, "--directory", str(tmp_path / "new"))
     package = tmp_path / "new" / "tgx-ripple"
     assert made["directory"] == str(package)
     assert sorted(f.relative_to(package).as_posix() for f in package.rglob("*") if f.is_file()) == made["files"]
-    environment.python(*PIP, "install", "--no-index", "--no-deps", "--no-build-isolation", ".", cwd=package)
+    environment.pip("install", ".", cwd=package)
     (found,) = [p for p in environment.cli("plugins", "list") if p not in before]
     assert (found["name"], found["distribution"], found["version"]) == ("ripple", "tgx-ripple", "0.1.0")
     assert found["state"] == "found"
     assert " passed" in environment.python("-m", "pytest", "-p", "no:cacheprovider", cwd=package)
     report = environment.cli("plugins", "doctor", "ripple")
     assert report["ok"] and "ripple::smooth_abs" in report["plugins"][0]["ops"]
-    environment.python(*PIP, "uninstall", "--yes", "tgx-ripple")
+    checked = environment.cli("plugins", "check", "ripple")
+    assert checked["ok"] and {r["subject"] for r in checked["results"]} > {"ripple::smooth_abs", "ripple::SmoothAbs"}
+    environment.pip("uninstall", "--yes", "tgx-ripple")
     assert environment.cli("plugins", "list") == before
     assert {f for f in environment.site.rglob("*") if "__pycache__" not in f.parts} == files
 
@@ -115,7 +82,7 @@ def test_for_people_it_says_how_to_go_on(capsys, tmp_path):
     assert "wrote  src/tgx_two_words/_kernels.pyx" in out
     assert f"cd {tmp_path / 'tgx-two-words'}\n" in out and "tinygrad-ext plugins list" in out
     texts = [f.read_text() for f in tmp_path.rglob("*") if f.is_file()]
-    assert len(texts) == 11 and not [t for t in texts if "PLUGIN_" in t]
+    assert len(texts) == 12 and not [t for t in texts if "PLUGIN_" in t]
 
 
 def test_the_templates_are_in_wheel_and_sdist():
@@ -133,5 +100,5 @@ def test_the_templates_are_in_wheel_and_sdist():
     finally:
         os.chdir(here)
     templates = {f.relative_to(ROOT).as_posix() for f in TEMPLATES.rglob("*.in")}
-    assert len(templates) == 13 and templates <= set(files)
+    assert len(templates) == 14 and templates <= set(files)
     assert "graft tinygrad_ext" in (ROOT / "MANIFEST.in").read_text()

@@ -1,11 +1,12 @@
 """The commands put together, and what their exceptions mean for the exit status."""
 
 import sys
+import warnings
 
 import click
 
 import tinygrad_ext
-from tinygrad_ext.cli import ops, plugins
+from tinygrad_ext.cli import ops, plugins, type_stubs
 
 HELP = """Ops, plugins and type stubs of tinygrad_ext.
 
@@ -21,12 +22,21 @@ def app():
     """All commands."""
 
 
-for command in (ops.ops, plugins.plugins):
+for command in (ops.ops, plugins.plugins, type_stubs.stubs):
     app.add_command(command)
 
 
 def run(arguments=None):
     """Run a command; returns the exit status."""
+    from tinygrad_ext.plugins import PluginWarning
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *where: print(f"warning: {message}", file=sys.stderr)
+        warnings.simplefilter("always", PluginWarning)  # they are part of what was asked
+        return _run(arguments)
+
+
+def _run(arguments):
     from tinygrad_ext.plugins import PluginError
 
     try:
@@ -38,6 +48,8 @@ def run(arguments=None):
         print("interrupted", file=sys.stderr)
         return 130
     except (LookupError, PluginError) as error:  # a name that means nothing
+        if isinstance(error, (KeyError, IndexError)):  # a fault of ours
+            raise
         print(error.args[0], file=sys.stderr)
         return 2
     except BrokenPipeError:  # `| head` went away

@@ -19,14 +19,14 @@ def plugins():
 @load_first
 @as_json
 def list_plugins(load, as_json):
-    """All plugins with their state and what they provide; imports none of them.
+    """All plugins, their state and what they provide. Imports none of them.
 
     Exit status 1 when --load meets one that is broken.
     """
     from tinygrad_ext.plugins import list as list_all
 
     if load:
-        _load_quietly()
+        load_quietly()
     found = list_all()
     if as_json:
         dump([i._asdict() for i in found])
@@ -43,14 +43,14 @@ def list_plugins(load, as_json):
 @load_first
 @as_json
 def info(name, load, as_json):
-    """All facts of one plugin; what it has registered is known once it is loaded.
+    """All facts of one plugin. What it registers is known once it is loaded.
 
     Exit status 1 when --load meets that it is broken.
     """
     from tinygrad_ext.plugins import info as info_of
 
     if load:
-        _load_quietly(name)
+        load_quietly(name)
     i = info_of(name)
     if as_json:
         dump(i._asdict())
@@ -74,9 +74,10 @@ def info(name, load, as_json):
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds that each plugin has.")
 @as_json
 def doctor(names, timeout, as_json):
-    """Load each plugin in a process of its own and report what is wrong, crashes and hangs included.
+    """Load each plugin in a process of its own and report.
 
-    Without a name all that are not disabled. Exit status 1 when something is wrong.
+    Crashes and hangs are reported like any other fault. Without a name all that are not disabled are examined. Exit
+    status 1 when something is wrong.
     """
     from tinygrad_ext.cli.doctor import run
 
@@ -89,7 +90,7 @@ def doctor(names, timeout, as_json):
 @click.option("--op", metavar="NAME", help="Check one op or module.")
 @as_json
 def check(name, only, op, as_json):
-    """Run the conformance battery on every op and module of a plugin. Exit status 1 when a check fails."""
+    """Run the battery of checks on all a plugin brings. Exit status 1 when a check fails."""
     from tinygrad_ext.cli.check import run
 
     return run(name, as_json=as_json, only=only, op=op)
@@ -101,13 +102,16 @@ def check(name, only, op, as_json):
 @click.option("--directory", default=".", help="Folder to make the package's folder in.  [default: .]")
 @as_json
 def new(name, kind, directory, as_json):
-    """Write a complete package tgx-NAME: an op, a module, tests, metadata. Nothing that exists is overwritten."""
+    """Write a complete package tgx-NAME to begin with.
+
+    It has an op, a module, tests and metadata. Nothing that exists is overwritten.
+    """
     from tinygrad_ext.cli.new import run
 
     return run(name, kind=kind, directory=directory, as_json=as_json)
 
 
-def _load_quietly(name=None):
+def load_quietly(name=None):
     """Load plugins; what fails stands in the state and the reason afterwards, so its warning would say it twice."""
     from tinygrad_ext.plugins import PluginWarning, loader, table
 

@@ -107,7 +107,9 @@ def child(order):
     except BaseException as error:
         way_out = fence.way_out(plugin, error)
     print(END, file=sys.stderr, flush=True)
-    Path(order["report"]).write_text(json.dumps({**_facts(plugin), "way_out": way_out}))
+    part = Path(order["report"] + ".part")
+    part.write_text(json.dumps({**_facts(plugin), "way_out": way_out}))
+    part.rename(order["report"])  # whole or not at all: a thread of the plugin may end the process here
 
 
 def _facts(plugin):

@@ -1,41 +1,9 @@
 /* Loops of pooling. See pool.h. */
+#include "isa.h"
 #include "pool.h"
 #include "types.h"
 
-#define POOL(T, name, LOWEST, SUM)                                                                                      \
-    static void max_window_##name(const tgx_pool *p, const T *plane, ptrdiff_t i, ptrdiff_t j, T *out, int64_t *at) {    \
-        T best = LOWEST;                                                                                                 \
-        ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[j];                                                            \
-        for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y += p->step_y)                                                   \
-            for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x += p->step_x) {                                             \
-                T value = plane[y * p->width + x];                                                                       \
-                if (value > best || value != value) best = value, where = y * p->width + x;                              \
-            }                                                                                                            \
-        *out = best, *at = where;                                                                                        \
-    }                                                                                                                    \
-    /* Windows of two by two side by side, the commonest: four comparisons without inner loops. */                      \
-    static void max_pairs_##name(const tgx_pool *p, const T *plane, ptrdiff_t i, T *out, int64_t *at) {                  \
-        const ptrdiff_t top = p->y_lo[i] * p->width, w = p->width;                                                       \
-        for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                        \
-            ptrdiff_t where = top + 2 * j, found = where;                                                                \
-            T best = LOWEST;                                                                                             \
-            const ptrdiff_t steps[4] = {0, 1, w, w + 1};                                                                 \
-            for (int k = 0; k < 4; k++) {                                                                                \
-                T value = plane[where + steps[k]];                                                                       \
-                int better = (value > best) | (value != value);                                                          \
-                best = better ? value : best, found = better ? where + steps[k] : found;                                 \
-            }                                                                                                            \
-            out[j] = best, at[j] = found;                                                                                \
-        }                                                                                                                \
-    }                                                                                                                    \
-    static void max_##name(const tgx_pool *p, const T *plane, T *out, int64_t *at) {                                     \
-        const int pairs = by_pairs(p);                                                                                   \
-        for (ptrdiff_t i = 0; i < p->rows; i++, out += p->cols, at += p->cols) {                                         \
-            if (pairs && p->y_hi[i] - p->y_lo[i] == 2) max_pairs_##name(p, plane, i, out, at);                           \
-            else                                                                                                         \
-                for (ptrdiff_t j = 0; j < p->cols; j++) max_window_##name(p, plane, i, j, out + j, at + j);              \
-        }                                                                                                                \
-    }                                                                                                                    \
+#define POOL(T, name, SUM)                                                                                              \
     /* Lanes count from the window's edge, so the order of a sum does not depend on where the window lies. */            \
     static SUM row_##name(const T *row, ptrdiff_t n) {                                                                   \
         SUM lanes[8] = {0}, sum = 0;                                                                                     \
@@ -58,21 +26,13 @@
             }                                                                                                            \
     }
 
-/* Whether all windows are two columns wide, side by side from column 0 on. */
-static int by_pairs(const tgx_pool *p) {
-    if (p->step_y != 1 || p->step_x != 1) return 0;
-    for (ptrdiff_t j = 0; j < p->cols; j++)
-        if (p->x_lo[j] != 2 * j || p->x_hi[j] != 2 * j + 2) return 0;
-    return 1;
-}
-
-POOL(uint8_t, u8, 0, int64_t)
-POOL(int8_t, i8, INT8_MIN, int64_t)
-POOL(int16_t, i16, INT16_MIN, int64_t)
-POOL(int32_t, i32, INT32_MIN, int64_t)
-POOL(int64_t, i64, INT64_MIN, int64_t)
-POOL(float, f32, -__builtin_inff(), float)
-POOL(double, f64, -__builtin_inf(), double)
+POOL(uint8_t, u8, int64_t)
+POOL(int8_t, i8, int64_t)
+POOL(int16_t, i16, int64_t)
+POOL(int32_t, i32, int64_t)
+POOL(int64_t, i64, int64_t)
+POOL(float, f32, float)
+POOL(double, f64, double)
 
 #define EACH(dtype, call)                    \
     switch (dtype) {                         \
@@ -85,10 +45,14 @@ POOL(double, f64, -__builtin_inf(), double)
     case TGX_F64: call(double, f64); break;  \
     }
 
+extern const tgx_pool_table tgx_pools_base, tgx_pools_avx2, tgx_pools_avx512;
+
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
     const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+    static const tgx_pool_table *chosen;
+    if (!chosen) chosen = TGX_PICK(tgx_pools);
 #define MAX(T, name) \
-    for (ptrdiff_t k = lo; k < hi; k++) max_##name(p, (const T *)src + k * n, (T *)out + k * m, at + k * m)
+    for (ptrdiff_t k = lo; k < hi; k++) chosen->max[dtype](p, (const T *)src + k * n, (T *)out + k * m, at + k * m)
     EACH(dtype, MAX)
 }
 

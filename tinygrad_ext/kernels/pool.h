@@ -4,6 +4,7 @@
 #define TGX_POOL_H
 #include <stddef.h>
 #include <stdint.h>
+#include "types.h"
 
 typedef struct {
     ptrdiff_t height, width, rows, cols;
@@ -13,6 +14,11 @@ typedef struct {
     ptrdiff_t step_y, step_x;
     int64_t divisor;
 } tgx_pool;
+
+/* The largest of each window of one plane, by dtype; compiled for several instruction sets. */
+typedef struct {
+    void (*max[TGX_NTYPES])(const tgx_pool *p, const void *plane, void *out, int64_t *at);
+} tgx_pool_table;
 
 /* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane. NaN wins. */
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at);

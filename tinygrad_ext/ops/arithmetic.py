@@ -304,7 +304,7 @@ def _positive(self):
 
 
 op(
-    "aten::positive(Tensor self) -> Tensor",
+    "aten::positive(Tensor(a) self) -> Tensor(a)",
     compose=_positive,
     types="int float half complex",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(0))],

@@ -1,8 +1,11 @@
 """Sums over products of tensors, written by subscripts: einsum and tensordot.
 
 A product of two operands becomes one batched matrix product: subscripts in both and in what follows are the batch,
-those in both and nowhere else are summed by the product, the others are its rows and columns.
+those in both and nowhere else are summed by the product, the others are its rows and columns. What to do follows from
+the subscripts and the shapes alone: it is worked out once, on stand-ins that note each step, and kept.
 """
+
+import functools
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -60,20 +63,20 @@ def _parse(equation, count):
     return terms, _term(right, len(left) + 2, "the output") if arrow else None
 
 
-def _expand_dots(terms, output, operands):
+def _expand_dots(terms, output, shapes):
     """Replace each ellipsis by numbers, counted from the last dimension, and work out a missing output."""
     widths = []
-    for i, (term, t) in enumerate(zip(terms, operands)):
+    for i, (term, dim) in enumerate(zip(terms, map(len, shapes))):
         named = sum(s is not None for s in term)
-        if named > t.dim() or (named < t.dim() and None not in term):
+        if named > dim or (named < dim and None not in term):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
-                f"({t.dim()}) for operand {i} and no ellipsis was given"
+                f"({dim}) for operand {i} and no ellipsis was given"
                 if None not in term
                 else f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
-                f"dimensions ({t.dim()}) for operand {i}"
+                f"dimensions ({dim}) for operand {i}"
             )
-        widths.append(t.dim() - named if None in term else 0)
+        widths.append(dim - named if None in term else 0)
     widest = max(widths, default=0)
     dots = list(range(_DOTS, _DOTS + widest))
 
@@ -91,12 +94,12 @@ def _name(s):
     return LETTERS[s] if s < _DOTS else "..."
 
 
-def _sizes(terms, operands):
+def _sizes(terms, shapes):
     """Size of every subscript; sizes must agree, or be 1 and repeat."""
     sizes = {}
-    for i, (term, t) in enumerate(zip(terms, operands)):
+    for i, (term, shape) in enumerate(zip(terms, shapes)):
         own = {}
-        for s, size in zip(term, t.shape):
+        for s, size in zip(term, shape):
             if own.setdefault(s, size) != size:
                 raise RuntimeError(
                     f"einsum(): subscript {_name(s)} is repeated for operand {i} but the sizes don't match, {size} != "
@@ -122,7 +125,73 @@ def _check_output(output, sizes):
             )
 
 
-# ---- computing -----------------------------------------------------------------------------------------------------
+# ---- planning ------------------------------------------------------------------------------------------------------
+
+
+class _Planned:
+    """Stands for a tensor: has its shape, and notes what is done to it."""
+
+    def __init__(self, steps, place, shape):
+        """steps: the list that all of one plan share. place: number of the tensor, operands first."""
+        self.steps, self.place, self.shape = steps, place, tuple(shape)
+
+    def _step(self, shape, name, *args, other=None):
+        self.steps.append((name, self.place, args, None if other is None else other.place))
+        return _Planned(self.steps, self.steps.first + len(self.steps), shape)
+
+    def diagonal(self, offset, first, second):
+        left = [n for k, n in enumerate(self.shape) if k not in (first, second)]
+        return self._step([*left, self.shape[first]], "diagonal", offset, first, second)
+
+    def sum(self, dims):
+        return self._step([n for k, n in enumerate(self.shape) if k not in dims], "sum", dims)
+
+    def permute(self, dims):
+        return self._step([self.shape[d] for d in dims], "permute", dims)
+
+    def unsqueeze(self, dim):
+        return self._step([*self.shape[:dim], 1, *self.shape[dim:]], "unsqueeze", dim)
+
+    def reshape(self, shape):
+        return self._step(shape, "reshape", shape)
+
+    def mul(self, other):
+        return self._step(map(_wider, self.shape, other.shape), "mul", other=other)
+
+    def matmul(self, other):
+        batch = map(_wider, self.shape[:-2], other.shape[:-2])
+        return self._step([*batch, *self.shape[-2:-1], *other.shape[-1:]], "matmul", other=other)
+
+
+class _Steps(list):
+    """What to do, in order; each step makes the tensor of the next number."""
+
+    def __init__(self, operands):
+        super().__init__()
+        self.first = operands - 1
+
+
+def _wider(n, m):
+    return m if n == 1 else n
+
+
+def _plan(terms, output, shapes):
+    """Steps that compute the output, and the number of the tensor that is it."""
+    terms, output = _expand_dots(terms, output, shapes)
+    sizes = _sizes(terms, shapes)
+    _check_output(output, sizes)
+    steps = _Steps(len(shapes))
+    (out, term), *rest = [
+        _without_repeats(_Planned(steps, i, shape), term) for i, (shape, term) in enumerate(zip(shapes, terms))
+    ]
+    for i, (t, other) in enumerate(rest):
+        later = {s for _, x in rest[i + 1 :] for s in x}
+        out, term = _product(out, term, t, other, set(output) | later)
+    out, term = _sum_out(out, term, set(output))
+    places = [term.index(s) for s in output]
+    if places != list(range(len(places))):
+        out = out.permute(places)
+    return tuple(steps), out.place
 
 
 def _without_repeats(t, term):
@@ -179,7 +248,7 @@ def _product(a, a_term, b, b_term, keep):
     rows, cols = [s for s in a_term if s not in b_term], [s for s in b_term if s not in a_term]
     if not summed:
         order = batch + rows + cols
-        return _arranged(a, a_term, order) * _arranged(b, b_term, order), order
+        return _arranged(a, a_term, order).mul(_arranged(b, b_term, order)), order
     left = _arranged(a, a_term, batch + rows + summed)
     right = _arranged(b, b_term, batch + summed + cols)
     n, a_sizes, b_sizes = len(batch), own["a"], own["b"]
@@ -193,24 +262,33 @@ def _product(a, a_term, b, b_term, keep):
     return out, batch + rows + cols
 
 
-def _contract(terms, output, operands):
-    sizes = _sizes(terms, operands)
-    _check_output(output, sizes)
-    (out, term), *rest = [_without_repeats(t, term) for t, term in zip(operands, terms)]
-    for i, (t, other) in enumerate(rest):
-        later = {s for _, x in rest[i + 1 :] for s in x}
-        out, term = _product(out, term, t, other, set(output) | later)
-    out, term = _sum_out(out, term, set(output))
-    places = [term.index(s) for s in output]
-    return out if places == list(range(len(places))) else out.permute(places)
+# ---- computing -----------------------------------------------------------------------------------------------------
+
+
+def _run(plan, operands):
+    """Do what a plan says."""
+    steps, place = plan
+    values = list(operands)
+    for name, first, args, second in steps:
+        method = getattr(values[first], name)
+        values.append(method(*args) if second is None else method(values[second]))
+    return values[place]
+
+
+@functools.lru_cache(maxsize=512)
+def _plan_equation(equation, shapes):
+    return _plan(*_parse(equation, len(shapes)), shapes)
+
+
+_plan_lists = functools.lru_cache(maxsize=512)(_plan)
 
 
 def _einsum(equation, tensors, path=None):
     """einsum by equation string. `path` is accepted: the operands are taken from left to right."""
-    terms, output = _parse(equation, len(tensors))
     if not tensors:
+        _parse(equation, 0)
         raise ValueError(_NOTHING)
-    return _contract(*_expand_dots(terms, output, tensors), tensors)
+    return _run(_plan_equation(equation, tuple([t.shape for t in tensors])), tensors)
 
 
 _NOTHING = (
@@ -227,7 +305,7 @@ def _subscripts(given):
             raise ValueError(
                 f"einsum(): subscript in subscript list is not within the valid range [0, {_DOTS}), got {s!r}"
             )
-    return [None if s is Ellipsis else s for s in given]
+    return tuple([None if s is Ellipsis else s for s in given])
 
 
 def _einsum_lists(operands):
@@ -241,7 +319,8 @@ def _einsum_lists(operands):
     tensors = list(pairs[::2])
     if not all(isinstance(t, Tensor) for t in tensors):
         raise ValueError(_NOTHING)
-    return _contract(*_expand_dots([_subscripts(s) for s in pairs[1::2]], output, tensors), tensors)
+    terms, shapes = tuple(map(_subscripts, pairs[1::2])), tuple([t.shape for t in tensors])
+    return _run(_plan_lists(terms, output, shapes), tensors)
 
 
 # ---- tensordot -----------------------------------------------------------------------------------------------------
@@ -272,24 +351,30 @@ def _dot_dims(a, b, dims):
     return first, second
 
 
-def _tensordot(a, b, dims):
+@functools.lru_cache(maxsize=512)
+def _plan_dot(a, b, first, second):
+    """Plan for two shapes and the dimensions of each to sum over."""
     from tinygrad_ext.ops.shapes import wrapped
 
-    first, second = _dot_dims(a, b, dims)
-    a_term, b_term = list(range(a.dim())), list(range(a.dim(), a.dim() + b.dim()))
+    a_term, b_term = list(range(len(a))), list(range(len(a), len(a) + len(b)))
     for i, j in zip(first, second):
-        x, y = wrapped(i, a.dim()), wrapped(j, b.dim())
-        if b_term[y] < a.dim() or a_term[x] in b_term:
+        x, y = wrapped(i, len(a)), wrapped(j, len(b))
+        if b_term[y] < len(a) or a_term[x] in b_term:
             raise RuntimeError(f"dim {x if a_term[x] in b_term else y} appears multiple times in the list of dims")
-        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
+        if a[x] != b[y] and 1 not in (a[x], b[y]):
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {i} and second has size "
-                f"{b.shape[y]} in dim {j}"
+                f"contracted dimensions need to match, but first has size {a[x]} in dim {i} and second has size {b[y]} "
+                f"in dim {j}"
             )
         b_term[y] = a_term[x]
     output = [s for s in a_term if s not in b_term] + [s for s in b_term if s not in a_term]
+    return _plan([a_term, b_term], output, (a, b))
+
+
+def _tensordot(a, b, dims):
+    first, second = _dot_dims(a, b, dims)
     # summing a dimension of size 1 against a longer one widens small integers in einsum, here not
-    return _contract([a_term, b_term], output, [a, b]).to(a.dtype)
+    return _run(_plan_dot(a.shape, b.shape, tuple(first), tuple(second)), (a, b)).to(a.dtype)
 
 
 # ---- records -------------------------------------------------------------------------------------------------------
@@ -347,7 +432,7 @@ def _call(*args):
 
 
 op(
-    "aten::einsum(str equation, Tensor[] operands, *, int[]? path=None) -> Tensor",
+    "aten::einsum(str equation, Tensor(a)[] operands, *, int[]? path=None) -> Tensor(a)",
     compose=_einsum,
     variants="function",
     tags="varargs",
@@ -389,7 +474,7 @@ op(
 )
 
 op(
-    "aten::einsum.sublists(Any[] operands) -> Tensor",
+    "aten::einsum.sublists(Any[] operands) -> Tensor(a)",
     compose=_einsum_lists,
     variants="function",
     tags="varargs",

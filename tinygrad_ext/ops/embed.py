@@ -185,7 +185,7 @@ def _dropout_samples(make):
 
 
 op(
-    "aten::dropout.functional(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "aten::dropout.functional(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=_dropout,
     variants="function",
     where="nn.functional",
@@ -195,7 +195,7 @@ op(
 )
 
 op(
-    "aten::dropout(Tensor input, float p, bool train) -> Tensor",
+    "aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)",
     compose=_dropout_top,
     variants="function",
     samples=lambda make: iter([Sample(make(3, 4), 0.0, True), Sample(make(3, 4), 0.5, False)]),
@@ -242,7 +242,7 @@ def _channel_dropout(name, ranks, input, p, training, inplace):
 
 
 op(
-    "aten::dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "aten::dropout1d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout1d", (2, 3), *args),
     variants="function",
     where="nn.functional",
@@ -252,7 +252,7 @@ op(
 )
 
 op(
-    "aten::dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "aten::dropout2d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout2d", (3, 4), *args),
     variants="function",
     where="nn.functional",
@@ -262,7 +262,7 @@ op(
 )
 
 op(
-    "aten::dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "aten::dropout3d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout3d", (4, 5), *args),
     variants="function",
     where="nn.functional",

@@ -183,6 +183,7 @@ op(
         "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape),
     },
     samples=_puts,
+    tags="data_dependent_grad",  # a mask among the indices
     reference=_reference_put,
     doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated "
     "indices as "

@@ -142,7 +142,7 @@ op(
 )
 
 op(
-    "aten::meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
+    "aten::meshgrid(Tensor(a)[] tensors, *, str? indexing=None) -> Tensor(a)[]",
     compose=lambda tensors, indexing: _meshgrid(tensors, indexing),
     variants="function",
     types=_ALL,

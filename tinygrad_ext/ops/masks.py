@@ -5,7 +5,7 @@ from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
 op(
-    "aten::where(Tensor condition) -> Tensor[]",
+    "aten::where(Tensor condition) -> Tensor(a)[]",
     compose=lambda condition: condition.nonzero(as_tuple=True),
     variants="function",
     samples=lambda make: [Sample(make.bools(3, 4)), Sample(make.bools(5))],
@@ -62,7 +62,7 @@ op(
 )
 
 op(
-    "aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]",
+    "aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor(a)[]",
     compose=_as_tuple,
     samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
     gaps={"shape": "how many there are depends on the values"},
@@ -146,6 +146,7 @@ op(
     grad={"grad": lambda grad, mask: grad.masked_select(mask)},
     samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
     gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
+    tags="data_dependent_grad",
     doc="Zeros with grad's elements in order under the mask: the derivative of masked_select, before broadcasting is "
     "undone.",
 )
@@ -173,7 +174,7 @@ op(
     shape=_common,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: grad.masked_select(mask).sum(),
+        "value": lambda grad, mask: grad.masked_fill(mask.logical_not(), 0).sum(),
     },
     samples=lambda make: [Sample(*s.args, make()) for s in _masked(make)],
     reference=_reference_fill,
@@ -202,6 +203,7 @@ op(
         Sample(make(3, 4), make.bools(3, 4), make(12)),
         Sample(make(3, 4), make.bools(4), make(4, 3)),
     ],
+    tags="data_dependent_grad",
     reference=_reference_scatter,
     doc="self with the elements of source, in order, under the true places of a bool mask.",
 )

@@ -222,6 +222,8 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
             )
     each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
     out = tg.layer_norm(input.reshape(shape[0] * num_groups, each), (each,), None, None, eps).reshape(shape)
+    if weight is not None and bias is not None:
+        return tg.addcmul(_by_channel(bias, len(shape)), out, _by_channel(weight, len(shape)))
     out = out if weight is None else out * _by_channel(weight, len(shape))
     return out if bias is None else out + _by_channel(bias, len(shape))
 

@@ -38,7 +38,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     domain      interval for random inputs, one or one for each tensor argument
     gaps        {check: reason} for what is missing; the checks are reference, layout, threads, dtypes, odd shapes,
                 inplace, out, shape, gradcheck, gradgradcheck, torch
-    tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta)
+    tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
+                data_dependent_grad (no gradient on meta)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 

@@ -217,7 +217,7 @@ op(
 )
 
 op(
-    "aten::atleast_1d(Tensor self) -> Tensor",
+    "aten::atleast_1d(Tensor(a) self) -> Tensor(a)",
     compose=lambda self: self.reshape(1) if self.dim() == 0 else self,
     variants="function",
     types=_ALL,
@@ -227,7 +227,7 @@ op(
 )
 
 op(
-    "aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
+    "aten::atleast_1d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]",
     compose=lambda tensors: tuple([t.reshape(1) if t.dim() == 0 else t for t in tensors]),
     variants="function",
     types=_ALL,
@@ -347,7 +347,7 @@ op(
 )
 
 op(
-    "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+    "aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]",
     compose=lambda tensors: _broadcast_tensors(tensors),
     variants="function",
     types=_ALL,
@@ -400,7 +400,7 @@ op(
 )
 
 op(
-    "aten::sum_to_size(Tensor self, int[] size) -> Tensor",
+    "aten::sum_to_size(Tensor(a) self, int[] size) -> Tensor(a)",
     compose=lambda self, size: _sum_to_size(self, size),
     variants="method",
     types="float half complex",

@@ -68,6 +68,18 @@ def registered():
     return _registered
 
 
+def exchange(registered, scanned):
+    """Put other plugins in the place of those known, for a test; returns (registered, scanned) as they were.
+
+    scanned: a list, or None to scan again when somebody asks.
+    """
+    global _scanned
+    with _lock:
+        before = [*_registered], _scanned
+        _registered[:], _scanned = registered, scanned
+    return before
+
+
 def remove(plugin):
     """Forget a plugin of the program's own."""
     if plugin in _registered:

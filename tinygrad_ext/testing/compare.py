@@ -1,5 +1,7 @@
 """Comparing results: bit by bit, within a tolerance, with NumPy and with PyTorch."""
 
+import contextlib
+
 import numpy as np
 
 # relative and absolute tolerance by dtype name, for functions of at most a few roundings
@@ -11,6 +13,19 @@ TOLERANCE = {
     "complex64": (2e-5, 2e-5),
     "complex128": (1e-7, 1e-7),
 }
+
+
+@contextlib.contextmanager
+def tolerances(rtol=None, atol=None):
+    """Inside, these count for every dtype; None keeps the one of the dtype."""
+    before = dict(TOLERANCE)
+    TOLERANCE.update(
+        {name: (r if rtol is None else rtol, a if atol is None else atol) for name, (r, a) in before.items()}
+    )
+    try:
+        yield
+    finally:
+        TOLERANCE.update(before)
 
 
 def flatten(result):

@@ -75,7 +75,7 @@ CHANGE_SHAPE = {"zero_dim": zero_dim, "empty": empty}
 
 
 def map_tensors(values, fn):
-    """args with fn applied to each tensor, one level of lists included."""
+    """args with fn applied to each tensor, one level of lists and dicts included."""
     from tinygrad_ext import Tensor
 
     def one(v):
@@ -83,6 +83,8 @@ def map_tensors(values, fn):
             return fn(v)
         if isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v):
             return type(v)([one(x) for x in v])
+        if isinstance(v, dict):
+            return {k: one(x) for k, x in v.items()}
         return v
 
     if isinstance(values, dict):

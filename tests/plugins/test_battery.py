@@ -1,0 +1,237 @@
+"""Each check of the battery fails for the fault it is there for, names the smallest case, and passes built-in ops."""
+
+import itertools
+import re
+import time
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import overrides
+from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.testing import battery, check_op
+from tinygrad_ext.testing.battery.check import run_check
+from tinygrad_ext.testing.battery.subject import OpSubject
+
+counter = itertools.count()
+scratch = tg.zeros(64)
+
+
+def pairs(make):
+    yield Sample(make(4, 5), make(4, 5))
+    yield Sample(make(3), make(3))
+
+
+def writes(self, other):
+    """Changes its first argument through NumPy, behind autograd's back, when it has several elements."""
+    if self.numel() > 1:
+        self.detach().numpy()[...] = 0
+    return self + other
+
+
+def hidden_write(self):
+    """Declared to write, but tells nobody: no version is counted."""
+    self.detach().numpy()[...] += 1
+    return self
+
+
+def remembered(self):
+    """Wrong by the number of calls before."""
+    return self + float(next(counter))
+
+
+def through_scratch(self):
+    """All threads share one buffer."""
+    part = scratch[: self.numel()]
+    part.copy_(self.detach().reshape(-1))
+    time.sleep(1e-4)
+    return part.clone().reshape(self.shape)
+
+
+def reads_memory(self):
+    """Reads the elements in the order in which they lie in memory."""
+    flat = tg.as_strided(self.detach(), (self.numel(),), (1,), self.storage_offset())
+    return flat.cumsum(0).reshape(self.shape)
+
+
+def less_precise(self):
+    return self.detach() * (0.5 if self.dtype == tg.float64 else 0.501)
+
+
+def sees_inside(self):
+    """Lets overrides see what it calls."""
+    with overrides.enable_reentrant_dispatch():
+        return self * 2.0
+
+
+ANY = "faulty::f(Tensor self) -> Tensor"
+TWO = "faulty::f(Tensor self, Tensor other) -> Tensor"
+ONE, ROW = "tensor(N, float32)", "tensor([N, N], float32)"
+WIDE = "tensor(N, float64, requires_grad)"
+same_shape = {"shape": lambda self, *_: tg.empty_like(self, device="meta")}
+
+# check -> (schema, fields of the record, part of the message, the smallest case)
+FAULTS = {
+    "samples": ("faulty::f(Tensor self, Generator g) -> Tensor", {"compose": lambda self, g: self}, "add samples=", ""),
+    "schema": (ANY, {"kernel": lambda self: (self + 1, self)}, "declared as Tensor, returned tuple of 2", ONE),
+    "mutation": (
+        TWO,
+        {"kernel": writes, "samples": pairs},
+        "changes its argument 'self' (from [1.0, 1.0] to [0.0, 0.0])",
+        f"{ROW}, tensor([N], float32)",
+    ),
+    "aliasing": (ANY, {"compose": lambda self: self.reshape(-1)}, "shares memory with its argument 'self'", ONE),
+    "shape": (
+        ANY,
+        {"kernel": lambda self: self[None], **same_shape},
+        "meta gives torch.Size([]) torch.float32, real torch.Size([1])",
+        ONE,
+    ),
+    "reference": (
+        ANY,
+        {"compose": lambda self: self * 2, "reference": np.negative},
+        "Not equal to tolerance",
+        ONE,
+    ),
+    "errors": (
+        ANY,
+        {"compose": lambda self: self * 2, "errors": [(lambda: None, RuntimeError, "negative")]},
+        "a call that must raise RuntimeError with 'negative' raises nothing",
+        "",
+    ),
+    "layouts": (ANY, {"kernel": reads_memory, **same_shape}, "stepped: tensor(", ROW),
+    "dtypes": (ANY, {"kernel": less_precise, **same_shape}, "float32 beside float64", ONE),
+    "odd_shapes": (
+        ANY,
+        {"compose": lambda self: self * (1 / self.numel())},
+        "raised ZeroDivisionError",
+        ONE,
+    ),
+    "inplace": (
+        ANY,
+        {"kernel": remembered, **same_shape, "variants": "function method inplace"},
+        "Not equal to tolerance",
+        ONE,
+    ),
+    "out": (
+        ANY,
+        {"kernel": remembered, **same_shape, "variants": "function out"},
+        "differs from",
+        ONE,
+    ),
+    "repeat": (ANY, {"kernel": remembered, **same_shape}, "the second call gives [tensor(", ONE),
+    "threads": (ANY, {"kernel": through_scratch, **same_shape}, "with 8 threads at once one of them got", ROW),
+    "autograd": (
+        TWO,
+        {
+            "kernel": lambda self, other: self * other,
+            "grad": {"self": lambda grad, other, **_: (grad * other).sum()},
+            "samples": pairs,
+        },
+        "invalid gradient at index 0",
+        "tensor([N], float64, requires_grad), tensor([N], float64, requires_grad)",
+    ),
+    "meta_gradients": (
+        ANY,
+        {
+            "kernel": lambda self: self * 2,
+            **same_shape,
+            "grad": {"self": lambda grad, self, **_: grad * float(self.reshape(-1)[0] > -99)},
+        },
+        "raised RuntimeError: Tensor.item() cannot be called on meta tensors",
+        WIDE,
+    ),
+    "derivative": (
+        TWO,
+        {
+            "kernel": lambda self, other: self * other,
+            "grad": {"self": "mul(grad, other)", "other": "mul(grad, other)"},
+            "samples": pairs,
+        },
+        "Jacobian mismatch for output 0 with respect to input 1",
+        f"{WIDE}, {WIDE}",
+    ),
+    "second_derivative": (
+        ANY,
+        {
+            "kernel": lambda self: self.detach() ** 3,
+            "grad": {"self": lambda grad, self, **_: grad * (3 * self.detach() ** 2)},
+        },
+        "gradient of tensors[0] by tensors[0]",
+        WIDE,
+    ),
+    "override": (ANY, {"compose": sees_inside}, "also sees mul, which the op calls inside", ONE),
+    "pickle": (
+        "faulty::f.owner(Tensor self) -> Tensor",
+        {"compose": lambda self: self * 2},
+        "call the overload something else",
+        "",
+    ),
+}
+
+
+def shape_of(call):
+    """The text of a call with N for every number."""
+    return re.sub(r"-?\d+\.\d+", "N", call).replace("tg.", "").replace("dtype=", "").replace("=True", "")
+
+
+@pytest.mark.parametrize("check", FAULTS)
+def test_a_check_fails_for_its_fault_and_names_the_smallest_case(check, register_temporarily):
+    schema, fields, message, case = FAULTS[check]
+    op = register_temporarily.op(schema, **fields).candidates[0]
+    result = run_check(battery.OP_CHECKS[check], OpSubject(op))
+    assert result.status == "failed"
+    assert message in result.message
+    assert shape_of(result.case) == (f"ops.faulty.f({case})" if case else "")
+
+
+def test_every_check_of_ops_has_a_fault():
+    assert set(FAULTS) == set(battery.OP_CHECKS)
+
+
+# one or two ops of each kind: pointwise, reduction, view, index, product, random, several results, composite, fused
+BUILTIN = [
+    "exp",
+    "add.Tensor",
+    "div.Tensor",
+    "where.self",
+    "sum.dim_IntList",
+    "max.dim",
+    "softmax.int",
+    "reshape",
+    "transpose.int",
+    "expand",
+    "cat",
+    "stack",
+    "index_select",
+    "gather",
+    "masked_fill.Scalar",
+    "matmul",
+    "addmm",
+    "conv2d",
+    "max_pool2d",
+    "layer_norm",
+    "embedding",
+    "mse_loss",
+    "cumsum",
+    "sort",
+    "topk",
+    "nonzero",
+    "unique",
+    "rand",
+    "bernoulli",
+    "dropout",
+    "einsum",
+    "meshgrid",
+    "positive",
+    "atleast_1d",
+    "linspace",
+    "eye",
+]
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_built_in_ops_pass(name):
+    report = check_op(f"aten::{name}")
+    assert report.ok, str(report)

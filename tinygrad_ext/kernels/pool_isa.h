@@ -1,0 +1,68 @@
+/* The largest element of each window of one plane, see pool.h. */
+#include "pool.h"
+#include "types.h"
+
+#define BLOCK 256
+
+/* Windows of equal size at equal distances stand side by side: the loop over them is the inner one. `from` points at the
+ * first element of the first window; pick is counted from each window's own first element. */
+#define ROUND(S)                                                   \
+    _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) {        \
+        value = row[j * (S)];                                      \
+        better = (value > best[j]) | (value != value);             \
+        best[j] = better ? value : best[j];                        \
+        pick[j] = better ? off : pick[j];                          \
+    }
+
+#define POOL_MAX(T, P, name, LOWEST)                                                                                    \
+    static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t ny,              \
+                               ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, int64_t *at) {                          \
+        T best[BLOCK], value;                                                                                            \
+        P pick[BLOCK];                                                                                                   \
+        int better;                                                                                                      \
+        for (ptrdiff_t j = 0; j < n; j++) best[j] = LOWEST, pick[j] = 0;                                                 \
+        for (ptrdiff_t y = 0; y < ny; y++)                                                                               \
+            for (ptrdiff_t x = 0; x < nx; x++) {                                                                         \
+                const P off = (P)(y * dy + x * dx);                                                                      \
+                const T *row = from + off;                                                                               \
+                if (stride == 1) ROUND(1)                                                                                \
+                else if (stride == 2) ROUND(2)                                                                           \
+                else ROUND(stride)                                                                                       \
+            }                                                                                                            \
+        for (ptrdiff_t j = 0; j < n; j++) out[j] = best[j], at[j] = where + j * stride + pick[j];                        \
+    }                                                                                                                    \
+    static void max_##name(const tgx_pool *p, const void *src, void *dst, int64_t *at) {                                 \
+        const T *plane = src;                                                                                            \
+        T *out = dst;                                                                                                    \
+        for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
+            const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], nx = (wide + p->step_x - 1) / p->step_x;             \
+            const ptrdiff_t stride = first + 1 < p->cols ? p->x_lo[first + 1] - p->x_lo[first] : 1;                      \
+            for (end = first + 1; end < p->cols && end < first + BLOCK; end++)                                           \
+                if (p->x_lo[end] - p->x_lo[end - 1] != stride || p->x_hi[end] - p->x_lo[end] != wide) break;             \
+            for (ptrdiff_t i = 0; i < p->rows; i++) {                                                                    \
+                const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                              \
+                const ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[first], to = i * p->cols + first;                \
+                windows_##name(plane + where, where, stride, end - first, ny, p->step_y * p->width, nx, p->step_x,       \
+                               out + to, at + to);                                                                       \
+            }                                                                                                            \
+        }                                                                                                                \
+    }
+
+POOL_MAX(uint8_t, int64_t, u8, 0)
+POOL_MAX(int8_t, int64_t, i8, INT8_MIN)
+POOL_MAX(int16_t, int64_t, i16, INT16_MIN)
+POOL_MAX(int32_t, int64_t, i32, INT32_MIN)
+POOL_MAX(int64_t, int64_t, i64, INT64_MIN)
+POOL_MAX(float, int32_t, f32, -__builtin_inff())
+POOL_MAX(float, int64_t, f32_huge, -__builtin_inff()) /* planes whose places do not fit 32 bits */
+POOL_MAX(double, int64_t, f64, -__builtin_inf())
+
+static void ISA(max_f32)(const tgx_pool *p, const void *src, void *out, int64_t *at) {
+    if (p->height * p->width > INT32_MAX) max_f32_huge(p, src, out, at);
+    else max_f32(p, src, out, at);
+}
+
+const tgx_pool_table ISA(tgx_pools) = {{
+    [TGX_U8] = max_u8, [TGX_I8] = max_i8, [TGX_I16] = max_i16, [TGX_I32] = max_i32, [TGX_I64] = max_i64,
+    [TGX_F32] = ISA(max_f32), [TGX_F64] = max_f64,
+}};

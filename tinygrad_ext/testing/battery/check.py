@@ -1,0 +1,125 @@
+"""The table of checks, and how one is run."""
+
+import time
+import warnings
+
+from tinygrad_ext.core.guard import trusting
+from tinygrad_ext.testing.battery.result import FAILED, PASSED, SKIPPED, NotApplicable, Result
+from tinygrad_ext.testing.battery.shrink import smallest
+
+OP_CHECKS = {}  # name -> Check, in the order in which they run
+MODULE_CHECKS = {}
+
+
+class Check:
+    """One thing that must hold.
+
+    Attributes:
+        name, doc: what it is called, and the first line of its function.
+        run: run(subject, sample, dtype) raises AssertionError when it does not hold, NotApplicable when it has
+            nothing to say; any other exception is a failure too. For each="subject" it is run(subject).
+        dtypes: "some" (float32 and int64), "supported", "every", "float" or "double".
+        gap: the word in a record's `gaps` that excuses from it.
+        any_values: it is a law whatever the values are.
+        requires_grad: floating tensors of its samples require grad.
+    """
+
+    def __init__(self, run, name, each, dtypes, gap, any_values, requires_grad):
+        self.run, self.name, self.each, self.dtypes = run, name, each, dtypes
+        self.gap, self.any_values, self.requires_grad = gap or name, any_values, requires_grad
+        self.doc = run.__doc__.strip().partition("\n")[0]
+
+    def __repr__(self):
+        return f"<check {self.name}: {self.doc}>"
+
+
+def check(table, name, *, each="case", dtypes="some", gap=None, any_values=False, requires_grad=False):
+    """Decorator: enter a function into a table of checks."""
+
+    def enter(run):
+        table[name] = Check(run, name, each, dtypes, gap, any_values, requires_grad)
+        return run
+
+    return enter
+
+
+def run_check(check, subject):
+    """Run a check on all cases of a subject and give the Result; a failing case is made as small as it gets."""
+    start = time.perf_counter()
+    result = Result(subject.name, subject.kind, check.name, PASSED)
+    with warnings.catch_warnings(), trusting():  # the checks tell more than the first one that a call would fail
+        warnings.simplefilter("ignore")
+        _run(check, subject, result)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _run(check, subject, result):
+    reason = subject.why_not(check)
+    if reason is not None:
+        result.status, result.message = SKIPPED, reason
+    elif check.each == "subject":
+        _note(result, _raised(check.run, subject))
+        result.cases = 1
+    else:
+        _run_cases(check, subject, result)
+
+
+def _run_cases(check, subject, result):
+    skips = []
+    fails = lambda case: _failure(_raised(check.run, subject, case.fresh(), case.dtype))
+    for case in subject.cases(check):
+        result.cases += 1
+        error = _raised(check.run, subject, case.fresh(), case.dtype)
+        if isinstance(error, NotApplicable):
+            skips.append(error)
+        elif error is not None:
+            case, error = smallest(case, error, fails, subject.arguments, check.any_values)
+            _note(result, error)
+            result.case, result.dtype = subject.text(case), case.dtype
+            return
+    if len(skips) == result.cases:
+        result.status = SKIPPED
+        result.message = str(skips[0]) if skips else _no_cases(subject, check)
+
+
+def _no_cases(subject, check):
+    if check.dtypes in ("float", "double"):
+        return "it computes in no floating dtype"
+    return "no samples to call it with"
+
+
+def _failure(error):
+    return None if isinstance(error, NotApplicable) else error
+
+
+def _raised(run, *args):
+    """The exception of a call, None when there is none. KeyboardInterrupt goes through."""
+    try:
+        run(*args)
+    except (Exception, SystemExit) as error:
+        return error
+    return None
+
+
+def _note(result, error):
+    if error is None:
+        return
+    result.status = SKIPPED if isinstance(error, NotApplicable) else FAILED
+    text = "\n".join(filter(str.strip, str(error).splitlines())) or type(error).__name__
+    ours = isinstance(error, (AssertionError, NotApplicable))
+    result.message = text if ours else f"raised {type(error).__name__}: {text}{_place(error)}"
+    result.error = None if isinstance(error, NotApplicable) else error
+
+
+def _place(error):
+    """ " at file:line" of the last frame that is not ours."""
+    from pathlib import Path
+
+    own, place, tb = Path(__file__).parents[2].as_posix(), "", error.__traceback__
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if not code.co_filename.startswith((own, "<", "tinygrad_ext/")):
+            place = f"\nat {code.co_filename}:{tb.tb_lineno} in {code.co_name}"
+        tb = tb.tb_next
+    return place

@@ -1,0 +1,116 @@
+"""What importing an installed plugin costs and does to the host, found out in a fresh interpreter."""
+
+import json
+import os
+import subprocess
+import sys
+
+from tinygrad_ext.testing.battery.check import check
+from tinygrad_ext.testing.battery.result import NotApplicable
+
+PLUGIN_CHECKS = {}
+BUDGET = 1.0  # seconds, all that the plugin imports included
+PATIENCE = 60.0
+RUNS = 3  # the quickest counts: another program may be busy
+
+PROBE = """
+import sys, json, time, warnings
+import tinygrad_ext as tg, tinygrad_ext.nn, tinygrad_ext.plugins as plugins
+from tinygrad_ext import registry
+
+plain = lambda category: category.__module__ == "builtins"  # libraries silence warnings of their own
+
+def host():
+    return {
+        "default dtype": str(tg.get_default_dtype()),
+        "number of threads": tg.get_num_threads(),
+        "grad mode": tg.is_grad_enabled(),
+        "random state": tg.random.get_rng_state().tolist(),
+        "attributes of Tensor": {n: id(v) for n, v in vars(tg.Tensor).items() if n not in registry.methods},
+        "attributes of tinygrad_ext": {n: id(v) for n, v in vars(tg).items() if callable(v) and n not in sys.modules},
+        "warning filters": [f"{f[0]} {f[2].__name__}" for f in warnings.filters if not (f[1] or f[3]) and plain(f[2])],
+    }
+
+plugins.list()
+before = host()
+start = time.perf_counter()
+plugins.load(sys.argv[1])
+seconds = time.perf_counter() - start
+after = host()
+changed = {}
+for key in before:
+    if isinstance(before[key], dict):  # names that were first used meanwhile are no change
+        names = [n for n in before[key] if before[key][n] != after[key].get(n)]
+        names += [n for n in after[key] if n not in before[key] and key == "attributes of Tensor"]
+        if names:
+            changed[key] = ", ".join(names)
+    elif before[key] != after[key]:
+        changed[key] = "" if key == "random state" else f"{before[key]} -> {after[key]}"
+print("\\n" + json.dumps({"seconds": seconds, "changed": changed}), file=sys.__stdout__)
+"""
+
+
+class PluginSubject:
+    """A plugin as a whole. Attributes: name, installed (whether an entry point names it), kind ("plugin")."""
+
+    kind = "plugin"
+
+    def __init__(self, info):
+        self.name = info.name
+        self.installed = any(not e.startswith("plugins.register") for e in info.entry_points)
+
+    def why_not(self, check):
+        """Only what is installed can be imported by another interpreter."""
+        return None if self.installed else "it is registered by this program, not installed"
+
+
+def probe(name, *options):
+    """(what the probe found, what else was printed, standard error) of a fresh interpreter that loads a plugin."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TINYGRAD_EXT_STRICT_PLUGINS": "1"}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", PROBE, name],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, f"a fresh interpreter cannot load it:\n{done.stderr[-1500:]}"
+    *said, found = done.stdout.strip().splitlines()
+    return json.loads(found), "\n".join(said).strip(), done.stderr
+
+
+@check(PLUGIN_CHECKS, "import_cost", each="subject")
+def import_cost(subject):
+    """Loading it takes at most a second, with everything that it imports."""
+    seconds = min(_seconds(subject.name) for _ in range(RUNS))
+    assert seconds <= BUDGET, (
+        f"loading takes {seconds:.2f} s, at most {BUDGET} s are allowed; the dearest modules:\n"
+        f"{_dearest(subject.name)}\nImport what an op needs inside the op"
+    )
+
+
+def _seconds(name):
+    return probe(name)[0]["seconds"]
+
+
+def _dearest(name, count=5):
+    rows = []
+    for line in probe(name, "-X", "importtime")[2].splitlines():
+        own, _, rest = line.removeprefix("import time:").partition("|")
+        if own.strip().isdigit():
+            rows.append((int(own), rest.rpartition("|")[2].strip()))
+    return "\n".join(f"  {own / 1e3:7.1f} ms  {module}" for own, module in sorted(rows, reverse=True)[:count])
+
+
+@check(PLUGIN_CHECKS, "host_untouched", each="subject")
+def host_untouched(subject):
+    """Loading it changes no setting of the host, patches nothing and prints nothing."""
+    found, said, errors = probe(subject.name)
+    changed = "; ".join(f"{what} {how}".strip() for what, how in found["changed"].items())
+    assert not changed, f"loading it changes: {changed}"
+    printed = " ".join(f"{said} {errors}".split())
+    assert not printed, f"loading it prints: {printed[:300]}"
+
+
+__all__ = ["PLUGIN_CHECKS", "NotApplicable", "PluginSubject"]

@@ -1,0 +1,92 @@
+"""One op beside PyTorch's op of the same name: values, dtypes and gradients."""
+
+import tinygrad_ext as tg
+from tinygrad_ext import registry
+from tinygrad_ext.testing import compare
+from tinygrad_ext.testing.sweep import KINDS, call, leaves, supported
+
+
+def to_torch(value, torch, requires_grad=False):
+    """Ours to PyTorch's: tensors (copied), dtypes, devices, lists of them."""
+    if isinstance(value, tg.Tensor):
+        if value.dtype == tg.bfloat16:
+            t = torch.tensor(value.float().tolist(), dtype=torch.bfloat16).reshape(tuple(value.shape))
+        else:
+            t = torch.from_numpy(value.detach().numpy().copy())
+        return t.requires_grad_() if requires_grad and value.requires_grad else t
+    if isinstance(value, tg.dtype):
+        return getattr(torch, value.name)
+    if isinstance(value, tg.Size):
+        return tuple(value)
+    if isinstance(value, (tg.memory_format, tg.layout)):
+        return getattr(torch, repr(value).rpartition(".")[2])
+    if isinstance(value, dict):
+        return {k: to_torch(v, torch, requires_grad) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([to_torch(v, torch, requires_grad) for v in value])
+    return value
+
+
+def torch_function(op, torch):
+    """PyTorch's callable of the same name, or None."""
+    record, name = op.record, op.schema.name
+    kinds = registry.variants(record)
+    place = torch
+    for part in registry.places(record)[0].split("."):
+        place = getattr(place, part, None) if part else place
+    if "function" in kinds:
+        return getattr(place, name, None)
+    if "method" in kinds:
+        return getattr(torch.Tensor, name, None)
+    method = getattr(torch.Tensor, name + "_", None)
+    return method and (lambda self, *args, **kwargs: method(self.clone(), *args, **kwargs))
+
+
+def against_torch(op, sample, dtype, torch):
+    """Values, shapes, dtypes and, for floating dtypes, gradients equal PyTorch's."""
+    fn = torch_function(op, torch)
+    what = f"{op.name} {sample} in {dtype}"
+    targs, tkwargs = to_torch(sample.args, torch, True), to_torch(sample.kwargs, torch, True)
+    torch.manual_seed(0)
+    try:
+        want = fn(*targs, **tkwargs)
+    except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError) as refusal:
+        if "not implemented for" in str(refusal) or "not support" in str(refusal) or dtype not in supported(op):
+            return  # PyTorch lacks this dtype on the cpu, or both refuse it
+        raise AssertionError(f"{what}: PyTorch refuses this sample: {refusal}") from refusal
+    try:
+        got = call(op, sample.args, sample.kwargs)
+    except RuntimeError as missing:
+        if isinstance(missing, NotImplementedError) and dtype in KINDS["half"] + KINDS["complex"]:
+            return  # these dtypes are for a few ops only
+        if not any(t.numel() for t in leaves(sample.args, sample.kwargs, tg.Tensor)):
+            return  # with nothing to compute, PyTorch does not come to look at the dtype
+        raise AssertionError(f"{what}: PyTorch computes this, we say {missing}") from missing
+    if "unset" not in (op.record.tags or "").split():
+        compare.assert_close(got, want, dtype, what, factor=1.0)
+    _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what)
+
+
+def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
+    ours = [t for t in leaves(sample.args, sample.kwargs, tg.Tensor) if t.requires_grad]
+    theirs = [t for t in leaves(targs, tkwargs, torch.Tensor) if t.requires_grad]
+    outs = [(g, w) for g, w in zip(compare.flatten(got), compare.flatten(want)) if getattr(w, "requires_grad", False)]
+    if not outs or not ours or dtype not in ("float64", "complex128"):
+        return
+    seeds = [
+        torch.linspace(-1, 1, max(w.numel(), 1), dtype=torch.float64)[: w.numel()].reshape(w.shape).to(w.dtype)
+        for _, w in outs
+    ]
+    try:
+        wanted = torch.autograd.grad([w for _, w in outs], theirs, seeds, allow_unused=True)
+    except RuntimeError as refusal:
+        if "is not implemented" in str(refusal):
+            return
+        raise
+    for g, _ in outs:
+        assert g.requires_grad, f"{what}: result does not require grad, PyTorch's does"
+    found = tg.autograd.grad([g for g, _ in outs], ours, [tg.from_numpy(s.numpy()) for s in seeds], allow_unused=True)
+    for i, (f, w) in enumerate(zip(found, wanted)):
+        f = tg.zeros_like(ours[i]) if f is None else f
+        w = torch.zeros_like(theirs[i]) if w is None else w.clone()  # a ZeroTensor has no memory
+        compare.assert_close(f, w, dtype, f"{what}: gradient of tensor {i}")
