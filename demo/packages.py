@@ -16,7 +16,7 @@ def show(console):
         sys.exit(f"not installed: {', '.join(sorted(missing))}. `make demo` does it: pip install ./plugins/<name>")
     console.print("plugins found by their entry points (none of them imported yet):")
     for p in found:
-        brings = [f"ops.{n}, nn.plugins.{n}" for n in p.namespaces] + [f"overrides of {n}" for n in p.prefixes]
+        brings = [f"namespace {n}" for n in p.namespaces] + [f"overrides of {n}" for n in p.prefixes]
         console.print(f"  {p.distribution:11} {p.version}: {', '.join(brings)}", highlight=False)
 
 
