@@ -157,6 +157,35 @@ def test_the_command_refuses_unknown_names_with_status_2(site, capsys):
         assert text in capsys.readouterr().err
 
 
+HANDLER = """
+from tinygrad_ext import hookimpl
+
+class Mine:
+    pass
+
+def handle(func, types, args, kwargs):
+    return NotImplemented if func.__name__ == "unserved" and len(args) < {least} else "handled"
+
+@hookimpl
+def tgx_register_overrides(register):
+    register(Mine, handle)
+    register("tgx_demo.types", handle)
+"""
+
+
+def test_a_handler_of_foreign_types_must_decline_what_it_does_not_know(site):
+    site.plugin(text=HANDLER.format(least=9))
+    assert [(r.subject, r.status) for r in check_plugin("demo", only=["declines"]).results] == [
+        ("tgx_demo.plugin.Mine", "passed"),
+        ("tgx_demo.types", "passed"),
+    ]
+    site.write("tgx_demo/plugin.py", HANDLER.format(least=1))
+    plugins.reload("demo")
+    failed = check_plugin("demo", only=["declines"]).of("failed")
+    assert len(failed) == 2
+    assert "called for a function it cannot know, the handler returned 'handled'" in failed[0].message
+
+
 # ---- the plugin as a whole -----------------------------------------------------------------------------------------
 
 
