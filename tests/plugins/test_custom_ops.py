@@ -1,4 +1,4 @@
-"""Ops that a plugin makes with tinygrad_ext.library are its own: named after it, undone with it, kept in its namespace."""
+"""Ops that a plugin makes with tinygrad_ext.library are its own: named after it, and undone with it."""
 
 import pickle
 
