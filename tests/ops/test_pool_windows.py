@@ -1,4 +1,4 @@
-"""Windows of every kind beside PyTorch: sizes, steps, padding, dilation drawn at random, ties and NaN among the values."""
+"""Windows of every kind beside PyTorch: sizes, steps, padding and dilation at random, ties and NaN among the values."""
 
 import numpy as np
 import pytest
