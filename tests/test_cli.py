@@ -26,7 +26,7 @@ def run(capsys, *arguments):
 
 def test_where_names_file_line_kernel_derivative_owner_checks_and_page(capsys):
     code, out = run(capsys, "ops", "where", "exp")
-    record = tg.exp.overloads[0].record
+    record = tg.exp.candidates[0].record
     assert code == 0
     for wanted in (
         f"tinygrad_ext/ops/elementary.py:{record.line}",
@@ -78,7 +78,7 @@ def test_list_counts_kinds_and_json_holds_every_op(capsys):
 
 def test_where_and_show_print_json_too(capsys):
     _, out = run(capsys, "ops", "where", "add", "--json")
-    assert [o["name"] for o in json.loads(out.out)] == [o.name for o in tg.add.overloads]
+    assert [o["name"] for o in json.loads(out.out)] == [o.name for o in tg.add.candidates]
     _, out = run(capsys, "ops", "show", "exp", "--json")
     (shown,) = json.loads(out.out)
     assert shown["stub"] == ["def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..."]

@@ -76,9 +76,11 @@ _LAZY = (
     "printing",
     "registry",
     "config",
+    "library",
 )
 _LAZY_NAMES = {
     "hookimpl": "hookspecs",
+    "Tag": "library",
     "get_default_device": "overrides",
     "set_default_device": "overrides",
     "save": "serialization",

@@ -50,7 +50,7 @@ def _find(name):
     found = [o for o in registry.ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
     for table, key in ((registry.functions, name), (registry.methods, name.removeprefix("Tensor."))):
         if not found and key in table:
-            found = list(table[key].overloads)
+            found = list(table[key].candidates)
     return found
 
 

@@ -3,9 +3,11 @@
 import sys
 from collections import namedtuple
 
-from tinygrad_ext.core import loops
+from tinygrad_ext.core import custom, dtype, loops
 from tinygrad_ext.core.dispatch import Op
+from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.ops.schema_default import name_of_number
 
 _KINDS = {
     name: i
@@ -49,10 +51,23 @@ def _arg_rows(schema, record):
             | _ELEM_OPTIONAL * bool(a.elem_optional)
             | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
         )
-        if a.type not in _KINDS:
+        kind = _KINDS.get(a.type.partition("(")[0])  # Dict(str, Tensor) is a Dict
+        if kind is None:
             raise TypeError(f"{record.schema}: no op takes a {a.type} yet; argument '{a.name}' is one")
-        rows.append((sys.intern(a.name), _KINDS[a.type], flags, a.size or 0, a.default))
+        rows.append((sys.intern(a.name), kind, flags, a.size or 0, default_of(a)))
     return rows
+
+
+def default_of(arg):
+    """The default of an argument as a kernel gets it: a dtype for the number that a schema has for it."""
+    if arg.type in ("ScalarType", "Layout", "MemoryFormat") and type(arg.default) is int:
+        return (
+            getattr(dtype, name_of_number(arg.type, arg.default), None)
+            or dtype.by_name[name_of_number(arg.type, arg.default)]
+        )
+    if arg.type == "Device" and arg.default is not None:
+        return dtype.device(arg.default)
+    return arg.default
 
 
 def _node_name(schema):
@@ -171,13 +186,60 @@ def _set_computation(o, record, schema):
         o.set_pointwise(loops.tables[o.name], scalars, promote, _OUTPUT[record.returns], fixed)
         o.set_refusals(record.refuses, record.failure, {k: tuple(v.split()) for k, v in (record.choices or {}).items()})
     elif callable(record.kernel):
-        o.set_python(record.kernel, False)
+        set_python_kernel(o, record.kernel)
     elif record.kernel is not None:
         o.set_kernel(record.kernel, bool(record.takes_out))
     elif isinstance(record.compose, str):
         o.set_composite(record.compose)
     else:
-        o.set_python(record.compose, True)
+        set_composite(o, record.compose)
+
+
+def set_composite(o, fn):
+    """Let a Python function over other ops compute the op, and differentiate it by theirs."""
+    o.set_python(fn, True, _keywords(o))
+    custom.attach(o, None)
+
+
+def set_python_kernel(o, fn):
+    """Let a Python function compute the op; one that is not ours is looked after."""
+    o.set_python(fn, False, _keywords(o))
+    if o.record.owner != BUILTIN and not o.record.view:
+        found = custom.custom_of(o)
+        if found is None:
+            custom.attach(o, custom.Custom(o, [_return_row(o.schema, r) for r in o.schema.returns]))
+        else:
+            found.watch_again()
+
+
+def _keywords(o):
+    """Names of the arguments that a Python function gets by keyword; our own take all by position."""
+    names = tuple(a.name for a in o.schema.args if a.kwarg_only)
+    return names if names and o.record.owner != BUILTIN else None
+
+
+_VALUES = {
+    "int": int,
+    "SymInt": int,
+    "float": (float, int),
+    "bool": bool,
+    "str": str,
+    "complex": (complex, float, int),
+    "Scalar": (bool, int, float, complex),
+    "ScalarType": dtype.dtype,
+    "Device": dtype.device,
+}
+
+
+def _return_row(schema, r):
+    """(0 tensor, 1 list of tensors or 2 value; whether None will do; which mutated argument or -1; Python types)."""
+    written = -1
+    if r.is_write:
+        written = next((i for i, a in enumerate(schema.args) if a.is_write and a.alias.before == r.alias.before), -1)
+    if r.type == "Tensor":
+        return 1 if r.is_list else 0, r.optional, written, Tensor
+    types = (list, tuple) if r.is_list else dict if r.type.startswith("Dict") else _VALUES.get(r.type, object)
+    return 2, r.optional or r.type == "Any", written, types
 
 
 def set_rules(o, find):

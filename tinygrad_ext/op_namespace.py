@@ -1,6 +1,6 @@
 """`ops.<namespace>`: the ops of a namespace by name, `ops.vision.roi_align`, and their overloads, `.default`."""
 
-from tinygrad_ext.core.callables import OpFunction, OpPacket
+from tinygrad_ext.core.callables import OpFunction, OpPacket, enable_vectorcall
 
 
 class Namespace:
@@ -28,7 +28,8 @@ class Namespace:
 
     def __setattr__(self, name, value):
         raise AttributeError(
-            f"ops.{self._tgx_name} is filled by registering '{self._tgx_name}::{name}', in a hook or with a registrar"
+            f"ops.{self._tgx_name} is filled by registering '{self._tgx_name}::{name}', in a hook, with a registrar or "
+            "with tinygrad_ext.library"
         )
 
     def __reduce__(self):
@@ -41,6 +42,48 @@ def _by_name(name):
     return getattr(ops, name)
 
 
+class OpOverload(OpFunction):
+    """`ops.aten.add.Tensor`, `ops.vision.roi_align.default`: a function that takes one overload of an op only."""
+
+    def __init__(self, packet, op):
+        inplace = packet.__name__ != op.schema.name and packet.__name__.endswith("_")
+        super().__init__(
+            packet.__name__, [op], module=packet.__module__, doc=packet.__doc__, owner=packet.owner, inplace=inplace
+        )
+        self.__qualname__ = f"{packet.__name__}.{self._overloadname}"
+        self.overloadpacket = packet
+
+    def name(self):
+        """The op's identity, "aten::add.Tensor"."""
+        return self.candidates[0].name
+
+    @property
+    def namespace(self):
+        """The part of the name before "::"."""
+        return self.candidates[0].schema.namespace
+
+    @property
+    def _schema(self):
+        return self.candidates[0].schema
+
+    @property
+    def _overloadname(self):
+        return self.candidates[0].schema.overload or "default"
+
+    @property
+    def tags(self):
+        """What is said about the op, as a list of `library.Tag`."""
+        from tinygrad_ext.library.tags import Tag
+
+        return [Tag[word] for word in (self.candidates[0].record.tags or "").split() if word in Tag.__members__]
+
+    def __str__(self):
+        return f"{self.namespace}.{self.__qualname__}"
+
+
+enable_vectorcall(OpOverload)
+
+
 def packet(name, ops, namespace, *, inplace=False):
     """The callable over the overloads of one op."""
     record = ops[0].record
@@ -51,16 +94,11 @@ def packet(name, ops, namespace, *, inplace=False):
 
 def overload_of(packet, name):
     """packet.<name>: a callable that takes one overload only."""
-    for op in packet.overloads:
+    for op in packet.candidates:
         if (op.schema.overload or "default") == name:
-            inplace = packet.__name__ != op.schema.name and packet.__name__.endswith("_")
-            fn = OpFunction(
-                packet.__name__, [op], module=packet.__module__, doc=packet.__doc__, owner=packet.owner, inplace=inplace
-            )
-            fn.__qualname__ = f"{packet.__name__}.{name}"
+            fn = OpOverload(packet, op)
             setattr(packet, name, fn)
             return fn
     if name.startswith("__"):
         raise AttributeError(f"'{type(packet).__name__}' object has no attribute '{name}'")
-    known = ", ".join(op.schema.overload or "default" for op in packet.overloads)
-    raise AttributeError(f"{packet!r} has no overload '{name}'; it has {known}")
+    raise AttributeError(f"{packet!r} has no overload '{name}'; it has {', '.join(packet.overloads())}")

@@ -15,7 +15,9 @@ came after `mark = scope.mark()`). An op that is no built-in one stands in `ops.
 `ops.<namespace>.<name>_`, and only variants="function method" makes it a Tensor method too.
 """
 
+import os
 import sys
+import threading
 
 from tinygrad_ext import op_builder, op_namespace, registry, scope
 from tinygrad_ext.core.callables import OpFunction, OpMethod
@@ -24,6 +26,22 @@ from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
 from tinygrad_ext.registrar_checks import check
 from tinygrad_ext.registry import functions, methods, namespaces, ops, places, variants
+
+_lock = threading.RLock()  # between the check that a name is free and the step that takes it
+
+
+def lock():
+    """The lock to hold while something is registered."""
+    return _lock
+
+
+def _new_lock():
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)  # another thread may have held it
 
 
 class OpRegistrar:
@@ -55,13 +73,14 @@ class OpRegistrar:
             raise RuntimeError(f"{record.schema}: `register` is for use inside the hook only, which is over")
         record.owner = self.scope.owner
         schema = Schema.parse(record.schema)
-        check(record, schema, self.scope)
-        mark = self.scope.mark()
-        try:
-            return self._add(record, schema)
-        except BaseException:
-            self.scope.undo(mark)
-            raise
+        with _lock:
+            check(record, schema, self.scope)
+            mark = self.scope.mark()
+            try:
+                return self._add(record, schema)
+            except BaseException:
+                self.scope.undo(mark)
+                raise
 
     def finish(self):
         """Resolve the rules that name an op registered later. TypeError when it never was."""
@@ -138,7 +157,7 @@ class OpRegistrar:
 
     def _overload(self, f, o):
         for known in (f, *_named_apart.get(f, ())):
-            known.set_ops([*known.overloads, o])
+            known.set_ops([*known.candidates, o])
             self.scope.note(_remove_overload, known, o)
 
 
@@ -167,7 +186,7 @@ def _operators(root, o, inplace):
 
 
 def _apart(name, method, inplace):
-    named = OpMethod(name, method.overloads, doc=method.__doc__, owner=method.owner, inplace=inplace)
+    named = OpMethod(name, method.candidates, doc=method.__doc__, owner=method.owner, inplace=inplace)
     _named_apart.setdefault(method, []).append(named)
     return named
 
@@ -207,4 +226,4 @@ def _remove_method(name, m):
 
 
 def _remove_overload(f, o):
-    f.set_ops([other for other in f.overloads if other is not o])
+    f.set_ops([other for other in f.candidates if other is not o])

@@ -19,6 +19,7 @@ def check(record, schema, to):
     if record.owner != BUILTIN:
         check_namespace(record.schema, schema.namespace, to)
         _check_fields(record)
+        _check_mutation(record, schema)
     found = ops.get(schema.qualname)
     if found is not None:
         raise RuntimeError(taken(schema.qualname, found.record, record))
@@ -71,9 +72,38 @@ def _check_fields(record):
         )
 
 
+def _check_mutation(record, schema):
+    written = [a.name for a in schema.args if a.is_write]
+    if written and record.grad:
+        raise TypeError(
+            f"{record.schema}: grad= is for ops that write to no argument, and this one writes to "
+            f"{', '.join(written)}; "
+            "give its derivative with library.register_autograd"
+        )
+    if written and set(variants(record)) & {"inplace", "out"}:
+        raise TypeError(
+            f"{record.schema}: an op that writes to {', '.join(written)} has no in-place and out= forms of its own; "
+            "leave "
+            "them out of variants="
+        )
+    if record.kernel is not None and not record.view:
+        check_kernel_returns(schema)
+
+
+def check_kernel_returns(schema):
+    """Refuse a kernel for an op that returns views: TypeError. Autograd would not know what they are views of."""
+    for r in schema.returns:
+        if r.alias is not None and not r.is_write:
+            raise TypeError(
+                f"{schema}: a kernel cannot return a view of its argument ('{r}'). Write the op as a composite of view "
+                "ops, "
+                "compose= in a record and Library.impl(..., 'CompositeImplicitAutograd'), or return a clone"
+            )
+
+
 def _check_callable(found, name, record):
     if found is not None and found.owner != record.owner:
-        raise RuntimeError(taken(name, found.overloads[0].record, record))
+        raise RuntimeError(taken(name, found.candidates[0].record, record))
 
 
 def _check_method(name, record):
@@ -92,7 +122,10 @@ def taken(name, present, wanted):
     """Text for a name that two owners want."""
     text = f"{name} is registered already, by {present.owner} at {present.source}:{present.line}"
     if present.owner == wanted.owner:
-        return f"{text}; {wanted.source}:{wanted.line} registers it again. Rename one, or give it an overload name"
+        return (
+            f"{text}; {wanted.source}:{wanted.line} registers it again. Rename one, or give it an overload name; in a "
+            f"notebook, take the first one back before: library.undefine('{name}')"
+        )
     return (
         f"{text}; {wanted.owner} wants it too, at {wanted.source}:{wanted.line}. Ways out: disable one of the two, "
         f"TINYGRAD_EXT_DISABLE_PLUGINS={present.owner.distribution} or ={wanted.owner.distribution}; uninstall one; or "

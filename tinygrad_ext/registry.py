@@ -111,13 +111,15 @@ def signature_of(f):
     import inspect
     from keyword import iskeyword
 
-    o = f.overloads[0]
+    from tinygrad_ext.op_builder import default_of
+
+    o = f.candidates[0]
     out = []
     for a in o.schema.args:
         kind = inspect.Parameter.KEYWORD_ONLY if a.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         name = "input" if a.name == "self" and not isinstance(f, OpMethod) else a.name
         name += "_" * iskeyword(name)  # random_(from, to): a Python signature cannot spell it
-        out.append(inspect.Parameter(name, kind, default=a.default if a.has_default else inspect.Parameter.empty))
+        out.append(inspect.Parameter(name, kind, default=default_of(a) if a.has_default else inspect.Parameter.empty))
     if "out" in variants(o.record) and not isinstance(f, OpMethod):
         out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(out)

@@ -34,7 +34,20 @@ class Scope:
 
     def keys(self, table):
         """The keys that the scope put into a table, sorted."""
-        return tuple(sorted(args[0] for f, args in self._undo if getattr(f, "__self__", None) is table))
+        found = set()
+        for f, args in self._undo:
+            of = getattr(f, "__self__", None)
+            if of is table:
+                found.add(args[0])
+            elif isinstance(of, Scope):
+                found.update(of.keys(table))
+        return tuple(sorted(found))
+
+    def child(self):
+        """A scope of the same owner that can be undone alone, and is undone with this one."""
+        inner = Scope(self.owner, self.namespaces)
+        self.note(inner.undo)
+        return inner
 
     def mark(self):
         """A point to which `undo` can go back."""

@@ -161,14 +161,14 @@ def stub(fn, name=None):
 
     name = name or fn.name
     method = isinstance(fn, OpMethod)
-    inplace = fn.name.endswith("_") and not fn.overloads[0].schema.name.endswith("_")
+    inplace = fn.name.endswith("_") and not fn.candidates[0].schema.name.endswith("_")
     lines = []
-    for op in fn.overloads:
+    for op in fn.candidates:
         lines += _lines(name, op, method, inplace, "out" in variants(op.record))
     lines = list(dict.fromkeys(lines))
     if len(lines) > 1:
         lines = [f"@_overload\n{line}" for line in lines]
-    doc = first_sentence(fn.overloads[0].record.doc).replace("\\", "\\\\").replace('"""', "'''")
+    doc = first_sentence(fn.candidates[0].record.doc).replace("\\", "\\\\").replace('"""', "'''")
     if doc:
         lines[0] = lines[0].removesuffix(" ...") + f'\n    """{doc}"""\n    ...' if name.isidentifier() else lines[0]
     return "\n".join(lines)

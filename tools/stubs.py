@@ -58,7 +58,7 @@ def _results(functions):
     """Named tuple classes of the ops behind some functions, each once."""
     texts = {}
     for fn in functions:
-        for op in fn.overloads:
+        for op in fn.candidates:
             text = stubs.result_class(op.schema)
             if text:
                 texts.setdefault(op.schema.name, text)

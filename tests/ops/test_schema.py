@@ -170,7 +170,7 @@ REFUSED = {
     "f(str x=1) -> ()": "Write a value of type str",
     "f(Tensor x=1) -> ()": r"Leave it out, or write 'Tensor\? x=None'",
     "f(int x=Mean) -> ()": "default 'Mean' is no value",
-    "f(MemoryFormat x=contiguous_format) -> ()": "default 'contiguous_format' is no value",
+    "f(MemoryFormat x=nhwc) -> ()": "default 'nhwc' is no value",
     "f(float x=inf) -> ()": "default 'inf' is no value",
     "f(float x=1e400) -> ()": "a number of 64 bits",
     "f(int x=9223372036854775808) -> ()": "a number of 64 bits",

@@ -60,7 +60,7 @@ def test_overridable_functions_do_ask(namespace):
     for f in TABLE[namespace]:
         if not isinstance(f, OpFunction):
             continue
-        required = [a for a in f.overloads[0].schema.args if not a.has_default]
+        required = [a for a in f.candidates[0].schema.args if not a.has_default]
         values = [Probe() if a.type in ("Tensor", "Any") else _value(a) for a in required] or [Probe()]
         try:
             f(*values)

@@ -108,7 +108,7 @@ def site(tmp_path, monkeypatch):
 
 def snapshot():
     """All that a plugin can add to, so that two moments can be compared."""
-    functions = {name: (id(f), f.overloads) for name, f in (*registry.functions.items(), *registry.methods.items())}
+    functions = {name: (id(f), f.candidates) for name, f in (*registry.functions.items(), *registry.methods.items())}
     return {
         "ops": dict(registry.ops),
         "functions": functions,

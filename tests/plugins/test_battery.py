@@ -179,7 +179,7 @@ def shape_of(call):
 @pytest.mark.parametrize("check", FAULTS)
 def test_a_check_fails_for_its_fault_and_names_the_smallest_case(check, register_temporarily):
     schema, fields, message, case = FAULTS[check]
-    op = register_temporarily.op(schema, **fields).overloads[0]
+    op = register_temporarily.op(schema, **fields).candidates[0]
     result = run_check(battery.OP_CHECKS[check], OpSubject(op))
     assert result.status == "failed"
     assert message in result.message

@@ -246,7 +246,7 @@ def test_an_overload_of_another_s_op_is_a_collision_too(site):
     )
     with pytest.warns(PluginWarning, match="demo::a is registered already, by tgx-demo 1.0"):
         ops.demo
-    assert len(ops.demo.a.overloads) == 1
+    assert len(ops.demo.a.overloads()) == 1
 
 
 def test_two_distributions_of_one_plugin_name_are_both_left_out(site, monkeypatch):

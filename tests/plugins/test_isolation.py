@@ -93,7 +93,7 @@ def test_what_is_registered_temporarily_goes(tables):
         assert register.module("mine::Double", Double, samples=lambda make: []) is Double
         register.override(Mine, lambda func, types, args, kwargs: "handled")
         assert double is ops.mine.double
-        assert double.overloads[0].record.source == __file__
+        assert double.candidates[0].record.source == __file__
         assert nn.create("mine::Double")(tg.ones(1)).tolist() == [2]
         assert double(Mine()) == "handled"
     assert tables() == before

@@ -72,7 +72,7 @@ def namespace_stub(namespace):
     from tinygrad_ext.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class
 
     found = {n: f for n, f in sorted(vars(registry.namespaces[namespace]).items()) if not keyword.iskeyword(n)}
-    results = dict.fromkeys(result_class(op.schema) for f in found.values() for op in f.overloads)
+    results = dict.fromkeys(result_class(op.schema) for f in found.values() for op in f.candidates)
     parts = [HEAD + CHECKS + PREAMBLE + DTYPES + GENERATOR + TENSOR + OP, *filter(None, results)]
     parts += [_op(name, f) for name, f in found.items()]
     return "\n".join(parts)

@@ -7,8 +7,8 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
-from tinygrad_ext.core.node cimport next_seq, reserve, set_meta, slot
-from tinygrad_ext.core.places cimport here, note_mutation
+from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta
+from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
 from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of
 from tinygrad_ext.core.types cimport TGX_F16
@@ -127,17 +127,9 @@ cdef object _finish(FunctionNode ctx, tuple args, object output, bint record):
     if ctx.non_differentiable is not None:
         _check_plain(ctx, outputs)
     if n != 1:
-        _reserve_outputs(ctx, n)
+        reserve_outputs(ctx, n)
     wrapped = tuple([_wrapped(ctx, args, outputs[i], i, n, record) for i in range(n)])
-    if record:
-        ctx.place = here()
-        if state().anomaly:
-            ctx.trace = slot("stack")()
-        ctx.seq = next_seq()
-        ctx.keep_saved()
-        ctx.keep_attributes()
-    ctx.over = True
-    ctx.to_save = ctx.dirty = ctx.non_differentiable = None
+    ctx.seal(record)
     return wrapped if isinstance(output, tuple) else wrapped[0]
 
 
@@ -248,12 +240,4 @@ cdef int _check_plain(FunctionNode ctx, tuple outputs) except -1:
 cdef int _warn(str text) except -1:
     import warnings
     warnings.warn(text, UserWarning, stacklevel=2)
-    return 0
-
-
-cdef int _reserve_outputs(FunctionNode ctx, int n) except -1:
-    cdef int nedges = ctx.nedges
-    ctx.nedges = ctx.nsaved = 0         # reserve() must not touch them
-    reserve(ctx, 0, n, 0)
-    ctx.nedges = nedges
     return 0

@@ -10,6 +10,7 @@ cdef class OpFunction:
     cdef bint inplace
     cdef readonly str name
     cdef public object owner
+    cdef public object seen_as      # what handlers get as `func` in its place, or None
     cdef dict __dict__
     cdef object __weakref__
 

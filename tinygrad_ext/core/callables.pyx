@@ -96,13 +96,13 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     if brings:
         found = overloaded(args, n + nkw)
     if found or modes_on(st):
-        return ask(f, None, found, positional, keywords)
+        return ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
     for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
         if flags & (<uint32_t>1 << k):
             handler = <object>st.handler[k]
             st.flags = flags & ~(<uint32_t>1 << k)
             try:
-                return handler(f, (), positional, keywords)
+                return handler(f if f.seen_as is None else f.seen_as, (), positional, keywords)
             finally:
                 st.flags |= flags & (<uint32_t>1 << k)
     return NotImplemented
@@ -231,7 +231,7 @@ cdef class OpFunction:
         self.first = <PyObject *>self.ops[0]
 
     @property
-    def overloads(self):
+    def candidates(self):
         """The Op objects, in the order in which they are tried."""
         return tuple(self.ops)
 
@@ -273,10 +273,20 @@ cdef class OpPacket(OpFunction):
     def __getattr__(self, name):
         return _readers["overload_of"](self, name)
 
+    def overloads(self):
+        """Names of the overloads, in the order in which they are tried; "default" for the one without a name."""
+        return [o.schema.overload or "default" for o in self.ops]
+
 
 cdef str _of_owner(OpFunction f):
     """" (tgx-vision 1.0)" for what a plugin or a program brought."""
     return "" if f.owner is None or f.owner.distribution == "tinygrad_ext" else f" ({f.owner})"
+
+
+def enable_vectorcall(type cls):
+    """Let the instances of a Python subclass of OpFunction be called as quickly as an OpFunction."""
+    cdef OpFunction probe = OpFunction.__new__(OpFunction)
+    tgx_enable_vectorcall(cls, <char *>&probe.vectorcall - <char *><PyObject *>probe, False)
 
 
 def _install():

@@ -90,6 +90,9 @@ cdef class Op:
     cdef ArgSpec[MAX_ARGS] args
     cdef kernel_fn kernel
     cdef object python              # a Python kernel or a composite's function
+    cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
+    cdef object custom              # custom.Custom of an op whose Python kernel is not ours, else None
+    cdef bint writes                # some argument is mutated
     cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
     # pointwise
     cdef tgx_loop[TGX_NTYPES] loops
@@ -124,10 +127,14 @@ cdef object call_op(Op op, PyObject **args)                              # autog
 cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
+cdef bint any_meta(Op op, PyObject **args) noexcept
 cdef int mark_derived(Op op, PyObject **args, object result) except -1
 
 ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
 ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)
+cdef object run_python(Op op, PyObject **args)                           # a Python kernel or composite alone
+ctypedef object (*custom_fn)(Op op, PyObject **args)
+cdef int set_custom(custom_fn call, custom_fn run) except -1
 cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace)
 cdef int set_record(record_fn fn) except -1
 cdef int set_pointwise(pointwise_fn fn) except -1

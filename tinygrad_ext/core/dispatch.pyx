@@ -24,6 +24,8 @@ cdef extern from "Python.h":
 
 cdef record_fn _record = NULL
 cdef pointwise_fn _pointwise = NULL
+cdef custom_fn _call_custom = NULL
+cdef custom_fn _run_custom = NULL
 cdef dict _kernels = {}
 
 
@@ -42,6 +44,13 @@ cdef int set_pointwise(pointwise_fn fn) except -1:
     """The function that runs every pointwise op."""
     global _pointwise
     _pointwise = fn
+    return 0
+
+
+cdef int set_custom(custom_fn call, custom_fn run) except -1:
+    """The functions that call an op with a Python kernel from elsewhere: as a whole, and its kernel alone."""
+    global _call_custom, _run_custom
+    _call_custom, _run_custom = call, run
     return 0
 
 
@@ -76,6 +85,8 @@ cdef class Op:
             self.args[i].kind, self.args[i].flags, self.args[i].size = kind, flags, size
             if not flags & F_KEYWORD:
                 self.npositional = i + 1
+            if flags & F_WRITE:
+                self.writes = True
             if kind == A_TENSOR:
                 self.tensors[self.ntensors] = i
                 self.ntensors += 1
@@ -138,9 +149,12 @@ cdef class Op:
         self.set_kernel(name, False)
         self.kind = COMPOSITE
 
-    def set_python(self, fn, bint composite):
-        """A Python function: a composite over other ops, or a kernel that autograd sees as one step."""
-        self.python = fn
+    def set_python(self, fn, bint composite, tuple keywords=None):
+        """A Python function: a composite over other ops, or a kernel that autograd sees as one step.
+
+        keywords: names of the last arguments, which fn takes by keyword only.
+        """
+        self.python, self.keywords = fn, keywords
         self.kind = COMPOSITE if composite else PYTHON_KERNEL
 
     def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
@@ -150,6 +164,10 @@ cdef class Op:
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
         self.knows_meta = is_view or shape_rule == "kernel"
+
+    def set_shape_rule(self, fn):
+        """How meta tensors go through the op."""
+        self.shape_rule = fn
 
     def set_rules(self, rules, saved, output_mask):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
@@ -232,7 +250,9 @@ cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
 cdef object call_op(Op op, PyObject **args):
     """Autograd, then the kernel."""
     cdef object result
-    if tgx_thread_state.no_grad:
+    if op.custom is not None:
+        result = _call_custom(op, args)
+    elif tgx_thread_state.no_grad:
         result = forward(op, args, NULL)
         if tgx_thread_state.in_forward:
             mark_derived(op, args, result)
@@ -244,7 +264,7 @@ cdef object call_op(Op op, PyObject **args):
         _link_views(op, <object>args[op.tensors[0]], result)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
-    if tgx_thread_state.inference and op.kind != COMPOSITE and <PyObject *>result != args[op.tensors[0]]:
+    if tgx_thread_state.inference and op.kind != COMPOSITE and not op.writes and <PyObject *>result != args[op.tensors[0]]:
         _mark_inference(result)
     return result
 
@@ -290,7 +310,7 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
         return _pointwise(op, args, out)
     if op.kind == KERNEL:
         if not op.knows_meta:
-            if _any_meta(op, args):
+            if any_meta(op, args):
                 if out != NULL and (<Tensor>out).place == 0:
                     _refuse_place(op, "meta", "cpu")
                 return _meta_result(op, args)
@@ -299,16 +319,18 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
         if op.out_kernel:
             args[op.nargs] = out if out != NULL else <PyObject *>None
         return op.kernel(args)
-    return _run_python(op, args)
+    if op.custom is not None:
+        return _run_custom(op, args)
+    return run_python(op, args)
 
 
-cdef object _run_python(Op op, PyObject **args):
+cdef object run_python(Op op, PyObject **args):
     """A Python kernel or composite: slots do not see what it calls; under a kernel grad mode is off."""
     cdef tgx_state *st = &tgx_thread_state
     cdef uint32_t flags = st.flags
     cdef uint8_t no_grad = st.no_grad
     if op.kind == PYTHON_KERNEL:
-        if not op.knows_meta and _any_meta(op, args):
+        if not op.knows_meta and any_meta(op, args):
             return _meta_result(op, args)
         st.no_grad = 1
     st.flags = 0
@@ -316,6 +338,8 @@ cdef object _run_python(Op op, PyObject **args):
     try:
         if op.kernel != NULL:
             return op.kernel(args)
+        if op.keywords is not None:
+            return PyObject_Vectorcall(op.python, args, op.nargs - len(op.keywords), <PyObject *>op.keywords)
         return PyObject_Vectorcall(op.python, args, op.nargs, NULL)
     finally:
         st.flags = flags
@@ -323,7 +347,7 @@ cdef object _run_python(Op op, PyObject **args):
         st.below -= 1
 
 
-cdef bint _any_meta(Op op, PyObject **args) noexcept:
+cdef bint any_meta(Op op, PyObject **args) noexcept:
     cdef int i
     cdef object o
     for i in range(op.ntensors):

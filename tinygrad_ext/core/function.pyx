@@ -11,7 +11,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.node cimport Node, reserve, zeros_for
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, slot, zeros_for
 from tinygrad_ext.core.places cimport here, place_text
 from tinygrad_ext.core.plan cimport backward_of
 from tinygrad_ext.core.saved cimport raw, save, unpack
@@ -179,6 +179,19 @@ cdef class FunctionNode(Node):
                           "if it is a constant, keep a detach() of it; if nobody needs the second derivative, mark backward with "
                           "@once_differentiable.", [], 1)
         return n
+
+    cdef int seal(self, bint record) except -1:
+        """The forward is over: take its place in the graph, and what it asked to keep."""
+        if record:
+            self.place = here()
+            if state().anomaly:
+                self.trace = slot("stack")()
+            self.seq = next_seq()
+            self.keep_saved()
+            self.keep_attributes()
+        self.over = True
+        self.to_save = self.dirty = self.non_differentiable = None
+        return 0
 
     cdef int keep_saved(self) except -1:
         """Move what save_for_backward was given into the node."""

@@ -10,6 +10,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsul
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
+from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
 from tinygrad_ext.core.storage cimport Storage, borrow_storage
 from tinygrad_ext.core.subclass cimport bare
@@ -354,13 +355,13 @@ def numpy(Tensor self, *, bint force=False):
     """A NumPy array over the tensor's memory; read-only where the tensor is.
 
     ``force=True`` detaches first.
-    Raises RuntimeError for a tensor that requires grad, TypeError for a dtype NumPy has not.
+    Raises RuntimeError for a tensor that requires grad, unless grad mode is off; TypeError for a dtype NumPy has not.
     """
     global _asarray
     if _asarray is None:
         from numpy import asarray as _asarray
     if needs_grad(self):
-        if not force:
+        if not force and not state().no_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = alias(self)
     if self.tid == TGX_BF16:

@@ -62,6 +62,7 @@ cdef class Node:
     cdef str _saved_name(self, int k)
 
 cdef int reserve(Node n, int nedges, int noutputs, int nsaved) except -1
+cdef int reserve_outputs(Node n, int count) except -1
 cdef int set_meta(Node n, int nr, Tensor t) except -1
 cdef uint64_t next_seq() noexcept
 cdef object zeros_for(Node n, int nr)

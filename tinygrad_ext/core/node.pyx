@@ -405,6 +405,15 @@ cdef int reserve(Node n, int nedges, int noutputs, int nsaved) except -1:
     return 0
 
 
+cdef int reserve_outputs(Node n, int count) except -1:
+    """Meta rows for an op of several outputs; the other rows are as reserved before."""
+    cdef int nedges = n.nedges, nsaved = n.nsaved
+    n.nedges = n.nsaved = 0          # reserve() must not touch them
+    reserve(n, 0, count, 0)
+    n.nedges, n.nsaved = nedges, nsaved
+    return 0
+
+
 cdef int set_meta(Node n, int nr, Tensor t) except -1:
     cdef Meta *m = &n.metas[nr]
     cdef int i

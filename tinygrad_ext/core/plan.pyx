@@ -164,6 +164,16 @@ cdef Plan _read(object cls, object forward, object setup):
     return plan
 
 
+def plan_of_names(function, names):
+    """The plan of a function of positional arguments, for what is no Function class but has its attributes."""
+    cdef Plan plan = Plan.__new__(Plan)
+    plan.function, plan.names = function, tuple(names)
+    plan.npositional = plan.nrequired = len(plan.names)
+    plan.defaults = plan.keyword_defaults = ()
+    plan.simple = True
+    return plan
+
+
 cdef object backward_of(object function):
     """The user's backward, under either of its two names."""
     backward, vjp = function.backward, function.vjp

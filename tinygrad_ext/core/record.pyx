@@ -10,7 +10,7 @@ from tinygrad_ext.core.dispatch cimport (
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
 from tinygrad_ext.core.inplace cimport forward_into
-from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.node cimport Node, next_seq, reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.places cimport here
 from tinygrad_ext.core.saved cimport save
 from tinygrad_ext.core.tensor cimport Tensor, version_of
@@ -178,15 +178,6 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     else:
         _set_history(n, op, result)
     return result
-
-
-cdef int reserve_outputs(Node n, int count) except -1:
-    """Meta rows for an op of several outputs; the other rows are as reserved before."""
-    cdef int nedges = n.nedges, nsaved = n.nsaved
-    n.nedges = n.nsaved = 0          # reserve() must not touch them
-    reserve(n, 0, count, 0)
-    n.nedges, n.nsaved = nedges, nsaved
-    return 0
 
 
 set_record(record)

@@ -62,6 +62,12 @@ cdef inline void bump(Tensor t) noexcept:
     elif t.storage is not None:
         t.storage.version += 1
 
+cdef inline void set_version(Tensor t, uint32_t version) noexcept:
+    if t.counter is not None:
+        t.counter.value = version
+    elif t.storage is not None:
+        t.storage.version = version
+
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides
 cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=?)

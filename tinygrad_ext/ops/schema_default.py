@@ -27,6 +27,16 @@ _DEFAULTS = {
     "MemoryFormat": ((int,), None),
     "Any": ((bool, int, float, complex, str, type(None)), None),
 }
+# enumerations may be spelled by name too; the number is PyTorch's
+_DTYPES = (
+    "uint8=0 int8=1 int16=2 short=2 int32=3 int=3 int64=4 long=4 float16=5 half=5 float32=6 float=6 float64=7 double=7 "
+    "complex64=9 cfloat=9 complex128=10 cdouble=10 bool=11 bfloat16=15"
+)
+_NUMBERS = {
+    "ScalarType": {name: int(number) for name, _, number in (word.partition("=") for word in _DTYPES.split())},
+    "Layout": {"strided": 0},
+    "MemoryFormat": {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3},
+}
 
 
 class Fault(Exception):
@@ -44,6 +54,8 @@ def read_default(arg, literal, pos):
             pos,
             len(literal),
         )
+    if literal in _NUMBERS.get(arg.type, ()) and not arg.is_list:
+        return _NUMBERS[arg.type][literal]
     if not arg.is_list:
         return _fit(arg, _value(literal, pos), literal, pos)
     if "'" in literal or '"' in literal:
@@ -141,3 +153,8 @@ def _write_value(value):
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPED)}"'
     return repr(value).strip("()")  # complex numbers come in parentheses
+
+
+def name_of_number(kind, number):
+    """The name of an enumeration's number: "float32" for 6 of a ScalarType."""
+    return next((name for name, known in _NUMBERS[kind].items() if known == number), None)

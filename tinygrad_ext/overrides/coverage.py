@@ -154,7 +154,7 @@ def _sample(f):
 def _makers(f):
     """Functions that make the samples of f: by overload and dtype for a record's, else from the signature."""
     if isinstance(f, OpFunction):
-        for o in f.overloads:
+        for o in f.candidates:
             for dtype in ("float32", "int64", "bool", "complex64"):
                 yield lambda o=o, dtype=dtype: samples.of_record(
                     o.record, o.schema, samples.Maker(by_name[dtype], o.record.domain)

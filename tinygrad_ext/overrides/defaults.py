@@ -15,7 +15,7 @@ def _takes_device(func):
         return True
     if registry.functions.get(getattr(func, "__name__", None)) is not func:
         return False
-    args = func.overloads[0].schema.args
+    args = func.candidates[0].schema.args
     return any(a.name == "device" for a in args) and not any(a.type == "Tensor" for a in args)
 
 

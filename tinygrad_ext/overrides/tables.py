@@ -103,7 +103,7 @@ def _is_writable(name):
 
 def takes_tensors(fn):
     """Whether some overload of a record's function has an argument that may be a tensor."""
-    return any(a.type in ("Tensor", "Any") for o in fn.overloads for a in o.schema.args)
+    return any(a.type in ("Tensor", "Any") for o in fn.candidates for a in o.schema.args)
 
 
 def reason_not_overridable(namespace, name, value):

@@ -20,7 +20,7 @@ every_op = pytest.mark.parametrize("name", NAMES)
 
 def samples(name, dtypes, requires_grad=False):
     """(op, sample, dtype) of a record; asking for the op loads the plugin."""
-    op = getattr(ops.special, name).overloads[0]
+    op = getattr(ops.special, name).candidates[0]
     return [(op, s, d) for d in dtypes for s in sweep.samples(op, d, requires_grad)]
 
 

@@ -17,7 +17,7 @@ every_op = pytest.mark.parametrize("name", NAMES)
 
 def record_of(name):
     """The compiled op; asking for it loads the plugin."""
-    return getattr(ops.vision, name).overloads[0]
+    return getattr(ops.vision, name).candidates[0]
 
 
 def samples(name, requires_grad=False, dtypes=("float32", "float64")):

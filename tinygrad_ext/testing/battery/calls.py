@@ -97,7 +97,7 @@ def pickling(subject):
         return
     overload = subject.op.schema.overload or "default"
     single = getattr(fn, overload)
-    assert getattr(single, "overloads", None) == (subject.op,), (
+    assert getattr(single, "candidates", None) == (subject.op,), (
         f"{fn!r}.{overload} is {single!r}, not the overload: a callable of ops has an attribute of that name; call the "
         "overload something else"
     )

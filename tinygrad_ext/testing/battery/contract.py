@@ -110,8 +110,19 @@ def _arguments(subject, sample):
 def mutation(subject, sample, dtype):
     """Arguments not declared as written to, with (a!), stay as they are; those declared count a version."""
     before = [(a, given, _frozen(given)) for a, given in _arguments(subject, sample)]
+    raised = None
     with tg.no_grad():
-        _call(subject, sample)
+        try:
+            _call(subject, sample)
+        except (Exception, SystemExit) as error:  # the engine looks too, in the first calls
+            raised = error
+    _compare(before)
+    if raised is not None:
+        raise raised
+
+
+def _compare(before):
+    """AssertionError when an argument is not what it was, and nothing declares or counts that."""
     for argument, given, (values, versions) in before:
         same = _same(given, values)
         if not argument.is_write:

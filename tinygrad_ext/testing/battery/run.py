@@ -24,8 +24,8 @@ def ops_of(op):
 
         return describe.find(op)
     for found in (op, getattr(op, "_opoverload", None), getattr(op, "op", None)):
-        if hasattr(found, "overloads"):
-            return list(found.overloads)
+        if hasattr(found, "candidates"):
+            return list(found.candidates)
         if hasattr(found, "schema") and hasattr(found, "record"):
             return [found]
     raise TypeError(f"expected an op, such as tinygrad_ext.ops.vision.nms or 'vision::nms', got {op!r}")

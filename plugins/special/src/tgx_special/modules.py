@@ -4,6 +4,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, ops
+from tinygrad_ext.ops.samples import Sample
 
 
 class NormalGate(nn.Module):
@@ -54,3 +55,15 @@ class VonMisesNLLLoss(nn.Module):
 
     def extra_repr(self):
         return f"reduction={self.reduction!r}"
+
+
+def gate_samples(make):
+    """What `plugins check` makes a NormalGate with and feeds it."""
+    yield Sample(make(2, 3), channels=3)
+    yield Sample(make(2, 3, 4), channels=3, steepness=2.0)
+
+
+def loss_samples(make):
+    """Angles, and concentrations above zero."""
+    yield Sample(make(4), make(4), make(4, low=0.5, high=3))
+    yield Sample(make(2, 3), make(2, 3), make((), low=0.5, high=3), reduction="none")

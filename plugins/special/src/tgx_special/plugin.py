@@ -15,7 +15,7 @@ def tgx_register_ops(register):
 
 @hookimpl
 def tgx_register_modules(register):
-    from tgx_special.modules import NormalGate, VonMisesNLLLoss
+    from tgx_special import modules
 
-    register("special::NormalGate", NormalGate)
-    register("special::VonMisesNLLLoss", VonMisesNLLLoss)
+    register("special::NormalGate", modules.NormalGate, samples=modules.gate_samples)
+    register("special::VonMisesNLLLoss", modules.VonMisesNLLLoss, samples=modules.loss_samples)

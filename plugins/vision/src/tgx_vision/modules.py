@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, ops
+from tinygrad_ext.ops.samples import Sample
 
 
 def as_rois(boxes):
@@ -59,3 +60,11 @@ class RoIPool(_Regions):
 
     def forward(self, input, rois):
         return ops.vision.roi_pool(input, as_rois(rois), self.spatial_scale, *self.output_size).output
+
+
+def samples(make):
+    """What `plugins check` makes both modules with and feeds them: rois as a tensor, and as a list of boxes."""
+    first, second = [0.0, 0.0, 4.0, 3.0], [1.0, 2.0, 5.0, 5.0]
+    yield Sample(make(2, 3, 6, 6), make.of([[0.0, *first], [1.0, *second]], dtype=make.dtype), output_size=2)
+    boxes = [make.of([first], dtype=make.dtype), make.of([second, first], dtype=make.dtype)]
+    yield Sample(make(2, 1, 6, 6), boxes, output_size=(3, 2), spatial_scale=0.5)

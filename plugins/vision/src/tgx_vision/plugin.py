@@ -15,7 +15,7 @@ def tgx_register_ops(register):
 
 @hookimpl
 def tgx_register_modules(register):
-    from tgx_vision.modules import RoIAlign, RoIPool
+    from tgx_vision.modules import RoIAlign, RoIPool, samples
 
-    register("vision::RoIAlign", RoIAlign)
-    register("vision::RoIPool", RoIPool)
+    register("vision::RoIAlign", RoIAlign, samples=samples)
+    register("vision::RoIPool", RoIPool, samples=samples)

@@ -1,0 +1,387 @@
+"""custom_op: definition, kernels, meta tensors, pickling, overrides."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from tinygrad_ext.core.custom import custom_of
+
+import tinygrad_ext as tg
+from tinygrad_ext import Tensor, library, ops, overrides, registry
+
+
+def make_sin(**more):
+    @library.custom_op("t::sin", mutates_args=(), **more)
+    def numpy_sin(x: Tensor) -> Tensor:
+        """Sine of each element."""
+        return tg.from_numpy(np.sin(x.numpy()))
+
+    return numpy_sin
+
+
+def test_an_op_is_called_like_its_function():
+    f, x = make_sin(), tg.randn(3)
+    for call in (f, ops.t.sin, ops.t.sin.default):
+        assert call(x).equal(x.sin()) and call(x=x).equal(x.sin())
+    assert repr(f) == "<CustomOpDef(t::sin)>" and f.__name__ == "numpy_sin" and f.__doc__ == "Sine of each element."
+    assert str(f._schema) == "t::sin(Tensor x) -> Tensor"
+    assert f._opoverload is ops.t.sin.default
+
+
+def test_the_call_form_and_a_schema_by_hand():
+    f = library.custom_op("t::scale", lambda x, k: x * k, mutates_args=(), schema="(Tensor x, float k=2.0) -> Tensor")
+    assert f(tg.ones(2)).tolist() == [2, 2] and f(tg.ones(2), k=3).tolist() == [3, 3]
+    assert str(f._schema) == "t::scale(Tensor x, float k=2.0) -> Tensor"
+
+
+def test_a_schema_and_mutates_args_must_agree():
+    with pytest.raises(ValueError, match="says that x is mutated, and mutates_args that nothing is"):
+        library.custom_op("t::f", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+    assert "t::f" not in registry.ops
+
+
+@pytest.mark.parametrize("name", ["sin", "::sin", "t::", ""])
+def test_a_name_needs_a_namespace(name):
+    with pytest.raises(ValueError, match=r"must be a name with a namespace, '<namespace>::<name>', such as 'mylib::"):
+        library.custom_op(name, lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
+
+
+def test_reserved_namespaces_are_refused():
+    with pytest.raises(RuntimeError, match="'aten' belongs to tinygrad_ext"):
+        library.custom_op("aten::sin2", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
+
+
+def test_a_second_definition_names_both_places_and_undefine_frees_the_name():
+    make_sin()
+    with pytest.raises(
+        RuntimeError, match=r"t::sin is registered already, by this program at .*test_custom_op.py:\d+"
+    ) as e:
+        make_sin()
+    assert "library.undefine('t::sin')" in str(e.value) and str(e.value).count("test_custom_op.py") == 2
+    old = ops.t.sin
+    library.undefine("t::sin")
+    assert not hasattr(ops, "t") and "t::sin" not in registry.ops
+    make_sin()
+    assert ops.t.sin is not old
+    with pytest.raises(RuntimeError, match="'t::cos' does not exist"):
+        library.undefine("t::cos")
+
+
+def test_ops_are_listed_and_owned():
+    f = make_sin()
+    assert dir(ops.t) == ["sin"] and ops.t.sin.overloads() == ["default"]
+    assert ops.t.sin.default.name() == "t::sin" and str(ops.t.sin.default) == "t.sin.default"
+    assert f.owner == ops.t.sin.owner == ("this program", None)
+    assert ops.t.sin in overrides.get_overridable_functions()[ops.t]
+    assert overrides.resolve_name(ops.t.sin) == "tinygrad_ext.ops.t.sin"
+
+
+def test_builtin_packets_list_their_overloads():
+    assert ops.aten.add.overloads()[0] == "Tensor" and ops.aten.exp.overloads() == ["default"]
+    assert ops.aten.add.Tensor.name() == "aten::add.Tensor"
+    assert str(ops.aten.add.Tensor._schema).startswith("aten::add.Tensor(Tensor self")
+
+
+def test_overrides_see_the_overload_whichever_way_it_is_called():
+    f, seen = make_sin(), []
+
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return cls
+
+    assert f(Duck()) is Duck and ops.t.sin(Duck()) is Duck and ops.t.sin.default(Duck()) is Duck
+    assert seen == [ops.t.sin.default, ops.t.sin, ops.t.sin.default]
+
+
+def test_a_mode_sees_the_op_and_nothing_inside():
+    f, seen = make_sin(), []
+
+    class Names(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = tg.ones(2)
+    with Names():
+        f(x)
+    assert seen == [ops.t.sin.default]
+
+
+def test_pickling_goes_by_name():
+    f = make_sin()
+    for thing in (f, ops.t.sin, ops.t.sin.default):
+        assert pickle.loads(pickle.dumps(thing)) is thing and copy.deepcopy(thing) is thing
+
+
+def test_kernels_by_device():
+    f = make_sin(device_types="cuda")
+    with pytest.raises(
+        NotImplementedError, match=r"t::sin: there is no kernel for the device 'cpu'; there are kernels for cuda"
+    ):
+        f(tg.ones(1))
+    f.register_kernel("cpu", lambda x: x.sin())
+    assert f(tg.ones(2)).equal(tg.ones(2).sin())
+    with pytest.raises(RuntimeError, match="a kernel for the device 'cpu' already, from .*test_custom_op.py"):
+        f.register_kernel("cpu")(lambda x: x)
+    with pytest.raises(ValueError, match="for 'meta' use register_fake"):
+        f.register_kernel("meta", lambda x: x)
+
+
+def test_a_kernel_can_be_switched_off():
+    f = make_sin()
+    f.register_kernel("cpu", lambda x: x + 100)
+    assert f(tg.zeros(1)).item() == 100
+    with f.set_kernel_enabled("cpu", enabled=False):
+        assert f(tg.zeros(1)).item() == 0
+        with f.set_kernel_enabled("cpu"):
+            assert f(tg.zeros(1)).item() == 100
+        assert f(tg.zeros(1)).item() == 0
+    assert f(tg.zeros(1)).item() == 100
+    with pytest.warns(UserWarning, match="no kernel for the device 'xpu'"):
+        with f.set_kernel_enabled("xpu"):
+            pass
+
+
+def test_an_op_without_tensors_goes_by_its_device():
+    with pytest.raises(
+        ValueError, match="Functions without tensor inputs are required to have a `device: torch.device`"
+    ):
+
+        @library.custom_op("t::made", mutates_args=(), device_types="cpu")
+        def made(n: int) -> Tensor:
+            return tg.ones(n)
+
+    @library.custom_op("t::made", mutates_args=(), device_types="cpu")
+    def made_on(n: int, device: tg.device) -> Tensor:
+        return tg.ones(n)
+
+    made_on.register_fake(lambda n, device: tg.ones(n, device="meta"))
+    assert made_on(3, "cpu").tolist() == [1, 1, 1] and made_on(3, tg.device("meta")).is_meta
+    with pytest.raises(RuntimeError, match="device 'cuda' is not available"):
+        made_on(3, "cuda")
+
+
+def test_meta_tensors_go_by_the_fake_kernel():
+    f, x = make_sin(), tg.ones(2, device="meta")
+    with pytest.raises(NotImplementedError, match="t::sin: there is no fake kernel.*register_fake"):
+        f(x)
+    f.register_fake(lambda x: x.new_empty(x.shape))
+    assert f(x).is_meta and f(x).shape == (2,)
+    library.register_fake("t::sin", lambda x: tg.empty(1), allow_override=True)
+    with pytest.raises(RuntimeError, match="returned a tensor on cpu"):
+        f(x)
+
+
+def test_a_fake_kernel_has_no_sizes_that_depend_on_data():
+    f = make_sin()
+
+    @f.register_fake
+    def _(x):
+        return x.new_empty(library.get_ctx().new_dynamic_size())
+
+    with pytest.raises(RuntimeError, match="the size of the result depends on the data"):
+        f(tg.ones(2, device="meta"))
+    with pytest.raises(RuntimeError, match="there is no fake kernel running"):
+        library.get_ctx()
+
+
+def test_values_come_as_their_type():
+    got = []
+
+    @library.custom_op("t::values", mutates_args=())
+    def values(x: Tensor, a: float, b: tg.device, c: list[int], *, d: bool = False, e: tg.dtype = tg.int32) -> Tensor:
+        got.append((a, b, c, d, e))
+        return x.clone()
+
+    values(tg.ones(1), 2, "cpu", (1, 2))
+    assert got == [(2.0, tg.device("cpu"), (1, 2), False, tg.int32)] and type(got[0][0]) is float
+    f = library.custom_op(
+        "t::pair", lambda x, k: x * k[0] + k[1], mutates_args=(), schema="(Tensor x, int[2] k=3) -> Tensor"
+    )
+    assert f(tg.ones(1)).item() == 6 and f(tg.ones(1), 4).item() == 8
+
+
+def test_wrong_arguments_are_told_with_the_owner():
+    with pytest.raises(
+        TypeError, match=r"argument 'x' \(position 1\) must be Tensor, not int \[t::sin \(this program\)\]"
+    ):
+        make_sin()(3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'. Its arguments are x"):
+        ops.t.sin(tg.ones(1), y=3)
+
+
+# ---- what a kernel must keep to ------------------------------------------------------------------------------------
+
+
+def op_of(text, fn, mutates=()):
+    return library.custom_op("t::f", fn, mutates_args=mutates, schema=text)
+
+
+@pytest.mark.parametrize(
+    "kernel", [lambda x: x, lambda x: x.view(-1), lambda x: x[1:], lambda x: tg.from_numpy(x.numpy())]
+)
+def test_a_return_may_not_share_memory_with_an_argument(kernel):
+    f = op_of("(Tensor x) -> Tensor", kernel)
+    with pytest.raises(RuntimeError, match=r"must not also be an input.*argument 'x'.*Return a clone"):
+        f(tg.ones(3))
+
+
+def test_returns_may_not_share_memory():
+    def twice(xs):
+        y = xs[0] + 1
+        return y, y
+
+    f = op_of("(Tensor[] xs) -> (Tensor, Tensor)", twice)
+    with pytest.raises(RuntimeError, match="two returns share their memory"):
+        f([tg.ones(3)])
+
+
+def test_every_call_is_checked_for_shared_memory():
+    f = op_of("(Tensor x, bool bad) -> Tensor", lambda x, bad: x if bad else x.clone())
+    for _ in range(20):
+        f(tg.ones(1), False)
+    with pytest.raises(RuntimeError, match="must not also be an input"):
+        f(tg.ones(1), True)
+
+
+@pytest.mark.parametrize(
+    "text, result, message",
+    [
+        ("(Tensor x) -> Tensor", 3, "the return of the kernel must be Tensor, but it is a int"),
+        ("(Tensor x) -> Tensor", None, "but it is None"),
+        ("(Tensor x) -> ()", 3, "the op returns nothing"),
+        ("(Tensor x) -> (Tensor, int)", 3, "the op returns a tuple of 2"),
+        ("(Tensor x) -> (Tensor, int)", (3, 3), "return 0 of the kernel must be Tensor"),
+        ("(Tensor x) -> Tensor[]", [3], r"must be Tensor\[\], but it is a int"),
+        ("(Tensor x) -> int", "a", "must be int, but it is a str"),
+    ],
+)
+def test_a_kernel_returns_what_the_schema_says(text, result, message):
+    with pytest.raises(RuntimeError, match=message):
+        op_of(text, lambda x: result)(tg.ones(1))
+
+
+@pytest.mark.parametrize("text, result", [("int", 3), ("float", 0.5), ("bool", True), ("str", "a"), ("Tensor?", None)])
+def test_values_are_returned(text, result):
+    assert op_of(f"(Tensor x) -> {text}", lambda x: result)(tg.ones(1)) == result
+
+
+def test_named_returns_are_a_named_tuple():
+    f = op_of("(Tensor x) -> (Tensor values, Tensor indices)", lambda x: (x + 1, x + 2))
+    assert f(tg.zeros(1)).indices.item() == 2
+
+
+def add_one(x):
+    x.add_(1)
+    return x.clone()
+
+
+def add_one_behind(x):
+    x.numpy()[:] += 1
+    return x.clone()
+
+
+@pytest.mark.parametrize("kernel", [add_one, add_one_behind])
+def test_an_undeclared_write_is_found(kernel):
+    f = op_of("(Tensor x) -> Tensor", kernel)
+    with pytest.raises(
+        RuntimeError, match=r"wrote to argument 'x', which the op does not declare.*mutates_args=\('x',\)"
+    ):
+        f(tg.ones(3))
+
+
+def test_the_search_for_writes_ends_after_the_first_calls():
+    f = op_of("(Tensor x) -> Tensor", lambda x: x.clone())
+    before = custom_of(f.candidates[0]).watch
+    assert before > 0
+    for _ in range(before):
+        f(tg.ones(1))
+    assert custom_of(f.candidates[0]).watch == 0
+    f.register_kernel("cpu", add_one)
+    with pytest.raises(RuntimeError, match="wrote to argument 'x'"):
+        f(tg.ones(1))
+
+
+def test_a_view_cannot_come_from_a_kernel():
+    with pytest.raises(TypeError, match="a kernel cannot return a view"):
+        op_of("(Tensor(a) x) -> Tensor(a)", lambda x: x[0])
+
+
+# ---- ops that write ------------------------------------------------------------------------------------------------
+
+
+def test_a_declared_write_counts_as_one():
+    def write(x, y):
+        x.add_(1).add_(1)
+        y.numpy()[:] = 5
+
+    f = op_of("(Tensor(a!) x, Tensor(b!) y) -> ()", write, ("x", "y"))
+    x, y = tg.ones(2), tg.ones(2)
+    for k in range(1, 20):
+        assert f(x, y) is None
+        assert (x._version, y._version) == (k, k)
+    assert x[0] == 39 and y[0] == 5
+
+
+def test_a_leaf_that_requires_grad_is_not_written_to():
+    f = op_of("(Tensor(a!) x) -> ()", lambda x: x.zero_()[:0].tolist() or None, ("x",))
+    x = tg.ones(2, requires_grad=True)
+    for target in (x, x[0]):
+        with pytest.raises(
+            RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"
+        ):
+            f(target)
+    with tg.no_grad():
+        f(x)
+    assert x.tolist() == [0, 0]
+
+
+def test_an_op_returns_the_argument_it_writes_to():
+    f = op_of("(Tensor(a!) x) -> Tensor(a!)", lambda x: x.add_(1), ("x",))
+    x = tg.ones(2)
+    assert f(x) is x and x[0] == 2
+    g = library.custom_op("t::g", lambda x: x + 1, mutates_args=("x",), schema="(Tensor(a!) x) -> Tensor(a!)")
+    with pytest.raises(RuntimeError, match="says that return 0 is argument 'x' itself"):
+        g(x)
+
+
+def test_lists_are_written_to():
+    f = op_of("(Tensor(a!)[] xs, Tensor(b!)? y) -> ()", lambda xs, y: [x.add_(1) for x in xs].clear(), ("xs", "y"))
+    xs = [tg.zeros(1), tg.zeros(1)]
+    f(xs, None)
+    assert [x.item() for x in xs] == [1, 1] and xs[1]._version == 1
+
+
+def test_read_only_memory_is_not_written_to():
+    f = op_of("(Tensor(a!) x) -> ()", lambda x: None, ("x",))
+    with pytest.warns(UserWarning, match="not writable"):
+        x = tg.frombuffer(b"12345678", dtype=tg.float32)
+    with pytest.raises(RuntimeError, match="is read-only"):
+        f(x)
+
+
+# ---- threads -------------------------------------------------------------------------------------------------------
+
+
+def test_threads_register_at_once():
+    start, errors = threading.Barrier(8), []
+
+    def register(k):
+        start.wait()
+        for i in range(20):
+            library.custom_op(f"t::own{k}_{i}", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor")
+            try:
+                library.custom_op(f"t::shared{i}", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor")
+            except RuntimeError as error:
+                errors.append(str(error))
+
+    threads = [threading.Thread(target=register, args=(k,)) for k in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(dir(ops.t)) == 8 * 20 + 20
+    assert len(errors) == 7 * 20 and all("registered already" in e for e in errors)
+    assert ops.t.shared3(tg.ones(1)).item() == 2

@@ -1,0 +1,383 @@
+# cython: language_level=3
+"""The call of an op whose kernel is a Python function from elsewhere.
+
+Such an op differs from the built-in ones in three ways. Its kernel is not trusted (guard.pyx). It may write to its
+arguments, which counts as one mutation of each. And its derivative may be a `backward` with a `setup_context`: then
+the call is a step of the graph like that of an autograd.Function. Its outputs are, in this order, the arguments it
+writes to and what it returns beside them; its inputs are the positional arguments, lists of tensors laid out flat.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.dispatch cimport (
+    A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived,
+    record_op, run_python, set_custom, state, tgx_state,
+)
+from tinygrad_ext.core.dtype cimport device
+from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
+from tinygrad_ext.core.guard cimport run_guarded
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta, slot
+from tinygrad_ext.core.outputs cimport check_readonly
+from tinygrad_ext.core.places cimport GUARDED, note_mutation
+from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, Tensor, needs_grad, set_version, version_of
+from tinygrad_ext.core.types cimport TGX_F16, uint32_t
+
+cdef enum:
+    WATCHED_CALLS = 8
+
+
+cdef class Custom:
+    """What the call of such an op needs to know besides its schema."""
+
+    def __init__(self, Op op, returns):
+        """returns: (kind, whether None will do, number of the mutated argument that it is or -1, Python types) of each."""
+        cdef int i
+        if len(returns) > MAX_RETURNS:
+            raise ValueError(f"{op.name}: {len(returns)} returns, at most {MAX_RETURNS} are possible")
+        self.op, self.nreturns, self.watch = op, len(returns), WATCHED_CALLS
+        for i, (kind, optional, written, _) in enumerate(returns):
+            self.returns[i].kind, self.returns[i].optional, self.returns[i].written = kind, optional, written
+            self.nfresh += written < 0
+            self.lists = self.lists or kind == R_TENSORS
+        self.types = tuple([types for _, _, _, types in returns])
+        for i in range(op.nargs):
+            if op.args[i].flags & F_WRITE:
+                self.writes[self.nwrites] = i
+                self.nwrites += 1
+            if op.args[i].kind != A_TENSOR:
+                self.values = True
+            elif op.args[i].flags & F_LIST:
+                self.lists = True
+
+    def watch_again(self):
+        """There is a new kernel, whose first calls are watched."""
+        self.watch = WATCHED_CALLS
+
+    def set_autograd(self, plan, node_type, setup, bint keyword_inputs):
+        """Differentiate by a backward: its Plan, the class of its nodes, setup_context; None takes it back."""
+        self.plan, self.node_type, self.setup, self.keyword_inputs = plan, node_type, setup, keyword_inputs
+        self.op.differentiable = plan is not None or self.op.nrules > 0
+
+
+def attach(Op op, Custom custom):
+    """Make op one whose Python kernel is from elsewhere; None: no longer."""
+    op.custom = custom
+
+
+def custom_of(Op op):
+    """The op's Custom, or None."""
+    return op.custom
+
+
+cdef object _run(Op op, PyObject **args):
+    """The kernel alone, watched; meta tensors go by the shape rule."""
+    if any_meta(op, args):
+        return run_python(op, args)
+    return run_guarded(<Custom>op.custom, args)
+
+
+cdef object _call(Op op, PyObject **args):
+    """Autograd and kernel."""
+    cdef Custom c = <Custom>op.custom
+    cdef tgx_state *st = state()
+    cdef bint record = not st.no_grad and any_needs_grad(op, args)
+    cdef list _owners
+    if c.values:
+        _owners = _convert(c, args)       # keeps them alive
+        _check_dicts(op, args)
+    if c.nwrites:
+        return _call_writing(c, args, record)
+    if not record:
+        result = _run(op, args)
+        if st.in_forward:
+            mark_derived(op, args, result)
+        return result
+    if c.plan is None:
+        return record_op(op, args, NULL, False)
+    return _record(c, args, None, None)
+
+
+cdef list _convert(Custom c, PyObject **args):
+    """Replace what bound to its type by being alike: an int for a float, "cpu", one int for int[2]. Returns the owners."""
+    cdef list owners = []
+    cdef ArgSpec *s
+    cdef int i
+    for i in range(c.op.nargs):
+        s = &c.op.args[i]
+        o = <object>args[i]
+        if s.kind == A_TENSOR or o is None or type(o) is float or (type(o) is int and s.kind != A_FLOAT and not s.size):
+            continue
+        if s.flags & F_LIST:
+            if isinstance(o, (list, tuple)):
+                continue
+            o = [o] * s.size
+        elif s.kind == A_FLOAT:
+            o = float(o)
+        elif s.kind == A_DEVICE:
+            o = device(o)
+        elif s.kind == A_INT:
+            o = int(o)
+        else:
+            continue
+        owners.append(o)
+        args[i] = <PyObject *>o
+    return owners
+
+
+cdef int _check_dicts(Op op, PyObject **args) except -1:
+    """Tensors in a dict take no part in autograd."""
+    cdef int i
+    if state().no_grad:
+        return 0
+    for i in range(op.nargs):
+        if op.args[i].kind == A_DICT and args[i] != <PyObject *>None:
+            for t in (<dict>args[i]).values():
+                if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+                    raise TypeError(f"{op.title}(): the dict '{<object>op.args[i].name}' holds a tensor that requires grad, and its "
+                                    "gradient would be lost. Pass a Tensor[] of the values, or a detach() of each.")
+    return 0
+
+
+# ---- ops that write to their arguments -----------------------------------------------------------------------------
+
+cdef object _call_writing(Custom c, PyObject **args, bint record):
+    cdef tgx_state *st = state()
+    cdef list written = _written(c, args)
+    cdef list versions = []
+    for t in written:
+        _check_target(c, args, <Tensor>t, record, len(written))
+        versions.append(version_of(<Tensor>t))
+    if record:
+        return _record(c, args, written, versions)
+    result = _run_writing(c, args, written, versions)
+    if st.in_forward:
+        mark_derived(c.op, args, (written, result))
+        for t in written:
+            if (<Tensor>t).bits & DERIVED and (<Tensor>t).base is not None:
+                (<Tensor>(<Tensor>t).base).bits |= DERIVED
+    return result
+
+
+cdef list _written(Custom c, PyObject **args):
+    cdef int i
+    cdef list found = []
+    for i in range(c.nwrites):
+        o = <object>args[c.writes[i]]
+        if isinstance(o, Tensor):
+            found.append(o)
+        elif o is not None:
+            found += o
+    return found
+
+
+cdef int _check_target(Custom c, PyObject **args, Tensor t, bint record, Py_ssize_t nwritten) except -1:
+    check_readonly(t, c.op.title)
+    if not state().no_grad:
+        check_inplace(t)
+    if record and t.bits & DIFF_VIEW and (nwritten + c.nfresh > 1 or <PyObject *>t != args[c.op.tensors[0]]
+                                          or c.op.tensors[0] >= c.op.npositional):
+        raise RuntimeError(f"{c.op.name}: a tensor to write to is a view, and gradients are recorded; that works only where it is "
+                           "the first tensor argument, and the op writes to and returns nothing else. Pass a clone.")
+    if t.storage is not None and t.storage.watched & GUARDED:
+        slot("before_write")(<size_t><PyObject *>t.storage)
+    return 0
+
+
+cdef object _run_writing(Custom c, PyObject **args, list written, list versions):
+    """Run the kernel; it counts as one mutation of each tensor, whatever it did inside."""
+    try:
+        return _run(c.op, args)
+    finally:
+        for t, version in zip(written, versions):
+            set_version(<Tensor>t, <uint32_t>version + 1)
+            note_mutation(<Tensor>t)
+
+
+# ---- autograd ------------------------------------------------------------------------------------------------------
+
+cdef class OpNode(FunctionNode):
+    """ctx of setup_context and backward, and the node of the call."""
+
+    def nested_grads(self, grads):
+        """The gradients of the outputs, in lists where the outputs were lists."""
+        return _nested(grads, self.output_counts)
+
+    def flat_grads(self, got):
+        """One gradient for each tensor or other value among the inputs, from what backward returned."""
+        cdef list flat = []
+        names = self._names()
+        if isinstance(got, dict):
+            unknown = [n for n in got if n not in names]
+            if unknown:
+                raise RuntimeError(f"function {self.name()} returned a gradient for '{unknown[0]}', which is no positional "
+                                   f"argument of the op ({', '.join(names)})")
+            got = [got.get(n) for n in names]
+        elif not isinstance(got, (tuple, list)):
+            got = (got,)
+        if len(got) != len(names):
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {len(names)}, got "
+                               f"{len(got)}): one for each of {', '.join(names)}, a list of them where the argument is a list")
+        for name, count, g in zip(names, self.input_counts, got):
+            if count < 0:
+                flat.append(g)
+            elif g is None:
+                flat += [None] * count
+            elif not isinstance(g, (list, tuple)) or len(g) != count:
+                raise RuntimeError(f"function {self.name()}: argument '{name}' is a list of {count} tensors, so its gradient must be "
+                                   f"a list of {count} tensors or None, not {type(g).__name__}"
+                                   f"{f' of {len(g)}' if isinstance(g, (list, tuple)) else ''}")
+            else:
+                flat += g
+        return tuple(flat)
+
+    def _names(self):
+        cdef int i
+        return [<object>self.custom.op.args[i].name for i in range(self.custom.op.npositional)]
+
+
+cdef object _nested(row, counts):
+    """Items of a flat row, those that belong together as lists; counts: how many, -1 for a single one."""
+    cdef list found = []
+    cdef Py_ssize_t at = 0, count
+    for count in counts:
+        if count < 0:
+            found.append(row[at])
+            at += 1
+        else:
+            found.append(list(row[at:at + count]))
+            at += count
+    return found
+
+
+cdef object _record(Custom c, PyObject **args, list written, list versions):
+    """Run the op as one step of the graph."""
+    cdef OpNode ctx = OpNode.__new__(c.node_type)
+    cdef object result
+    ctx.custom, ctx.plan = c, c.plan
+    if c.lists:
+        _connect_lists(ctx, args)
+    else:
+        _connect(ctx, args)
+    if written is None:
+        result = _run(c.op, args)
+    else:
+        result = _run_writing(c, args, written, versions)
+    if c.setup is not None:
+        _set_up(c, ctx, args, result)
+    _give_history(c, ctx, written, result)
+    ctx.seal(True)
+    return result
+
+
+cdef int _connect(OpNode ctx, PyObject **args) except -1:
+    cdef int i, e = 0, n = ctx.custom.op.npositional
+    reserve(ctx, n, 1, 0)
+    ctx.set_inputs(n)
+    ctx.nwanted = n
+    for i in range(n):
+        _edge(ctx, <object>args[i], i, &e)
+    ctx.nedges = e
+    return 0
+
+
+cdef int _edge(OpNode ctx, object o, int i, int *e) except -1:
+    if isinstance(o, Tensor):
+        ctx.inputs[i] = IS_TENSOR
+        if needs_grad(<Tensor>o):
+            ctx.inputs[i] |= NEEDS_GRAD
+            gradient_edge(<Tensor>o, &ctx.edges[e[0]])
+        e[0] += 1
+    return 0
+
+
+cdef int _connect_lists(OpNode ctx, PyObject **args) except -1:
+    cdef int i, e = 0
+    cdef Op op = ctx.custom.op
+    cdef list flat = [], counts = [], names = []
+    for i in range(op.npositional):
+        o, name = <object>args[i], <object>op.args[i].name
+        if op.args[i].kind == A_TENSOR and isinstance(o, (list, tuple)):
+            counts.append(len(o))
+            names += [f"{name}[{k}]" for k in range(len(o))]
+            flat += o
+        else:
+            counts.append(-1)
+            names.append(name)
+            flat.append(o)
+    reserve(ctx, len(flat), 1, 0)
+    ctx.set_inputs(len(flat))
+    ctx.nwanted, ctx.input_counts, ctx.extra_names = len(flat), tuple(counts), tuple(names)
+    for i, o in enumerate(flat):
+        _edge(ctx, o, i, &e)
+    ctx.nedges = e
+    ctx.needs_input_grad_ = tuple(_nested([(ctx.inputs[i] & NEEDS_GRAD) != 0 for i in range(len(flat))], counts))
+    return 0
+
+
+cdef int _set_up(Custom c, OpNode ctx, PyObject **args, object result) except -1:
+    """Call setup_context(ctx, inputs, output), or (ctx, inputs, keyword_only_inputs, output)."""
+    cdef tgx_state *st = state()
+    cdef unsigned char was = st.no_grad
+    cdef Op op = c.op
+    cdef int i
+    inputs = tuple([<object>args[i] for i in range(op.npositional)])
+    st.no_grad = 1
+    try:
+        if c.keyword_inputs:
+            got = c.setup(ctx, inputs, {<object>op.args[i].name: <object>args[i] for i in range(op.npositional, op.nargs)}, result)
+        else:
+            got = c.setup(ctx, inputs, result)
+    finally:
+        st.no_grad = was
+    if got is not None:
+        raise TypeError(f"{op.name}: setup_context returned {type(got).__name__}; it keeps things on ctx and returns None")
+    return 0
+
+
+cdef int _give_history(Custom c, OpNode ctx, list written, object result) except -1:
+    cdef list outputs, counts
+    cdef int i, n, nwritten = 0 if written is None else len(written)
+    if nwritten == 0 and c.nreturns == 1 and isinstance(result, Tensor):
+        ctx.output_counts = (-1,)
+        _give(ctx, <Tensor>result, 0, False)
+        return 0
+    outputs, counts = [] if written is None else list(written), [-1] * nwritten
+    for i in range(c.nreturns):
+        if c.returns[i].written >= 0:
+            continue
+        o = result[i] if c.nreturns > 1 else result
+        if isinstance(o, (list, tuple)):
+            counts.append(len(o))
+            outputs += o
+        else:
+            counts.append(-1)
+            outputs.append(o)
+    n = len(outputs)
+    ctx.output_counts = tuple(counts)
+    if n != 1:
+        reserve_outputs(ctx, n)
+    for i in range(n):
+        if isinstance(outputs[i], Tensor):
+            _give(ctx, <Tensor>outputs[i], i, i < nwritten)
+        else:
+            ctx.metas[i].rank = -1
+    return 0
+
+
+cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
+    """Make t output nr of the node, where it can carry a gradient."""
+    set_meta(ctx, nr, t)
+    if t.tid < TGX_F16:
+        return 0
+    if ctx.non_differentiable is not None:
+        for plain in ctx.non_differentiable:
+            if plain is t:
+                return 0
+    if was_written:
+        rebase(t, ctx)
+        t.output_nr = nr
+    else:
+        t.node, t.output_nr = ctx, nr
+    return 0
+
+
+set_custom(_call, _run)

@@ -1,0 +1,64 @@
+"""Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest.
+
+What is registered here are records like the built-in ones, and goes through the same registrar.
+
+    definition.py  custom_op and its object        libraries.py  Library, and the functions that go by an op's name
+    infer.py       a schema from type hints        state.py      the functions of one op, by device
+    autograd.py    backward and setup_context      fake.py       shapes on meta tensors
+    tags.py        Tag                             absent.py     what PyTorch has and we do not, with the way out
+"""
+
+from tinygrad_ext.library.absent import (
+    fallthrough_kernel,
+    register_autocast,
+    register_torch_dispatch,
+    triton_op,
+    wrap_triton,
+)
+from tinygrad_ext.library.definition import CustomOpDef, custom_op, undefine
+from tinygrad_ext.library.fake import get_ctx
+from tinygrad_ext.library.infer import infer_schema
+from tinygrad_ext.library.libraries import (
+    Library,
+    define,
+    impl,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)
+from tinygrad_ext.library.tags import Tag
+
+impl_abstract = register_fake  # its old name
+
+
+def __getattr__(name):
+    if name != "opcheck":
+        raise AttributeError(f"module 'tinygrad_ext.library' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module("tinygrad_ext.testing.opcheck").opcheck  # a layer above this one
+
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "Tag",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "undefine",
+    "wrap_triton",
+]

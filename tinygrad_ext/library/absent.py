@@ -1,0 +1,23 @@
+"""What PyTorch's library has and this one does not: each says so, and what to use instead."""
+
+
+def _absent(name, why):
+    def refuse(*args, **keywords):
+        raise NotImplementedError(f"library.{name}: {why}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"NotImplementedError: {why}."
+    return refuse
+
+
+register_torch_dispatch = _absent(
+    "register_torch_dispatch",
+    "there is no __torch_dispatch__ here. __torch_function__ and TorchFunctionMode see the calls of custom ops as of "
+    "all others",
+)
+triton_op = _absent("triton_op", "there are no GPU kernels here. Make the function an op with custom_op")
+wrap_triton = _absent("wrap_triton", "there are no GPU kernels here. Call the function inside of a custom_op")
+register_autocast = _absent("register_autocast", "there is no autocast here. Cast the arguments in the kernel")
+fallthrough_kernel = _absent(
+    "fallthrough_kernel", "there are no dispatch keys to fall through. Leave out the kernels that an op does not need"
+)

@@ -1,0 +1,244 @@
+"""custom_op: a Python function made an op, with the object that takes its kernels, derivative and fake kernel."""
+
+import contextlib
+import warnings
+
+from tinygrad_ext import op_namespace, registry, scope
+from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
+from tinygrad_ext.library import autograd, infer, tags
+from tinygrad_ext.library import state as _state
+from tinygrad_ext.ops.record import Record
+from tinygrad_ext.registrar import OpRegistrar
+
+definitions = {}  # "ns::name" -> CustomOpDef
+_scopes = {}  # name of an op that this program may undefine -> the scope that holds its registration
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Make a function an op: `ops.<ns>.<name>`, which autograd sees as one step.
+
+    Args:
+        name: "<namespace>::<name>".
+        fn: what computes it; left out, `custom_op` returns a decorator.
+        mutates_args: names of the arguments that fn writes to; () for none, "unknown" for all tensors.
+        device_types: "cpu", or several; None when fn serves all devices.
+        schema: "(Tensor x) -> Tensor" for a function without type hints, from which it is read otherwise.
+        tags: a `Tag` or several.
+
+    Returns a CustomOpDef, which is called like fn. Raises ValueError for a name without namespace and for type hints
+    without a word in a schema, RuntimeError for a name that is taken.
+
+        >>> import tinygrad_ext as torch
+        >>> @torch.library.custom_op("docs::numpy_sin", mutates_args=())
+        ... def numpy_sin(x: torch.Tensor) -> torch.Tensor:
+        ...     return torch.from_numpy(__import__("numpy").sin(x.numpy()))
+        >>> numpy_sin(torch.zeros(2))
+        tensor([0., 0.])
+    """
+
+    def define(fn):
+        _state.split(name, "custom_op")
+        text = infer.infer_schema(fn, mutates_args=mutates_args, tags=tags) if schema is None else schema.strip()
+        op = define_op(name, text, scope.current(), tags=tags, source=fn)
+        try:
+            if schema is not None:
+                _check_mutates(op, mutates_args)
+            return _finish(op, fn, device_types)
+        except BaseException:
+            undefine(op.name)
+            raise
+
+    return define if fn is None else define(fn)
+
+
+def _finish(op, fn, device_types):
+    own = _scopes[op.name]
+    state = _state.state_of(op)
+    found = CustomOpDef(op, fn, state, own)
+    own.put(definitions, op.name, found)
+    register_kernel(state, device_types, fn, own)
+    return found
+
+
+def define_op(name, text, parent, *, tags, source):
+    """Register an op without a kernel; text is its schema after the name. Returns the Op."""
+    code = getattr(source, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else source
+    fields = {"compose": _state.undefined, "tags": tags_words(tags), "doc": getattr(source, "__doc__", None)}
+    own = parent.child()
+    register = OpRegistrar(own)
+    op = register.add(Record(f"{name}{text}", file, line, None, fields))
+    register.close()
+    state = _state.State(op)
+    own.put(_state.states, op.name, state)
+    state.wants_autograd = True
+    state.settle()
+    own.put(_scopes, op.name, own)
+    return op
+
+
+tags_words = tags.words
+
+
+def undefine(name):
+    """Take back an op that custom_op or define registered, so that the name is free again: for a notebook.
+
+    Raises ValueError for a name without namespace, RuntimeError when no such op was registered here.
+    """
+    _state.split(name, "undefine")
+    own = _scopes.get(name)
+    if own is None:
+        what = "was registered in another way" if name in registry.ops else "does not exist"
+        raise RuntimeError(
+            f"undefine: the op '{name}' {what}; only what custom_op and define registered can be undefined"
+        )
+    own.undo()
+
+
+def _check_mutates(op, mutates):
+    written = {a.name for a in op.schema.args if a.is_write}
+    named = {a.name for a in op.schema.args if a.type == "Tensor"} if mutates == "unknown" else set(mutates)
+    if written != named:
+        raise ValueError(
+            f"custom_op({op.name!r}): the schema {op.schema} says that {_listed(written)} mutated, and mutates_args "
+            "that "
+            f"{_listed(named)}. Make them the same"
+        )
+
+
+def _listed(names):
+    return f"{', '.join(sorted(names))} {'is' if len(names) == 1 else 'are'}" if names else "nothing is"
+
+
+def register_kernel(state, device_types, fn, to, override=False):
+    """Register fn for a device type, several, or None for all."""
+    op = state.op
+    kinds = (device_types,) if device_types is None or isinstance(device_types, str) else tuple(device_types)
+    if kinds != (None,) and not _state.has_tensors(op.schema) and _state.device_argument(op.schema) is None:
+        raise ValueError(
+            f"{op.name}: Functions without tensor inputs are required to have a `device: torch.device` argument, which "
+            "says "
+            "whose kernel to take; or register one kernel for all devices, without device_types"
+        )
+    for kind in kinds:
+        if kind is not None and (not isinstance(kind, str) or kind != kind.lower() or kind == "meta"):
+            raise ValueError(
+                f"{op.name}: {kind!r} is no device type with kernels. Write 'cpu', or whichever it is; for 'meta' use "
+                "register_fake"
+            )
+        state.put(_state.ANY if kind is None else kind, fn, to, override=override)
+
+
+class CustomOpDef(OpFunction):
+    """An op made by `custom_op`. Calling it calls the op; its methods add what the op needs."""
+
+    def __init__(self, op, fn, state, own):
+        super().__init__(op.schema.name, [op], doc=fn.__doc__, owner=op.record.owner)
+        for key in ("__module__", "__qualname__", "__name__"):
+            setattr(self, key, getattr(fn, key, op.schema.name))
+        self._init_fn, self._state, self._own = fn, state, own
+        packet = getattr(registry.namespaces[op.schema.namespace], op.schema.name)
+        self._opoverload = self.seen_as = op_namespace.overload_of(packet, op.schema.overload or "default")
+
+    @property
+    def _qualname(self):
+        return self._state.op.name
+
+    @property
+    def _schema(self):
+        return self._state.op.schema
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __reduce__(self):
+        return by_name, (self._qualname,)
+
+    def register_kernel(self, device_types, fn=None, /):
+        """Register what computes the op on a device type, or several; a decorator without fn.
+
+        Raises RuntimeError when there is a kernel for it already.
+        """
+
+        def register(fn):
+            register_kernel(self._state, device_types, fn, self._scope())
+            return fn
+
+        return register if fn is None else register(fn)
+
+    def register_fake(self, fn, /):
+        """Register what gives shape and dtype of the results without data: a function of the same arguments.
+
+        It is called with tensors on the device meta, and returns such.
+        """
+        self._state.put(_state.FAKE, fn, self._scope())
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        """Register the derivative.
+
+        Args:
+            backward: (ctx, *grads), one gradient for each argument that the op writes to and then for each return. It
+                returns one for each positional argument, a list of them for a list of tensors, None where there is
+                none; or a dict by argument name.
+            setup_context: (ctx, inputs, output), or (ctx, inputs, keyword_only_inputs, output) for an op with
+                keyword-only arguments: keeps on ctx what backward needs.
+
+        Raises TypeError when the parameters of setup_context have other names, RuntimeError when there is a derivative.
+        """
+        autograd.put(self._state, backward, setup_context, self._scope())
+
+    def register_vmap(self, func=None, /):
+        """Register the batched form, func(info, in_dims, *args); kept for transforms that ask for it."""
+
+        def register(fn):
+            self._state.put(_state.VMAP, fn, self._scope())
+            return fn
+
+        return register if func is None else register(func)
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        """NotImplementedError: there is no __torch_dispatch__ here, and __torch_function__ sees every op."""
+        from tinygrad_ext.library import absent
+
+        absent.register_torch_dispatch(self, torch_dispatch_class, fn)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """Within `with`, switch the kernel of a device type off (or on again): the one for all devices takes its "
+        "place."""
+        state = self._state
+        if state.get(device_type) is None:
+            warnings.warn(
+                f"{self._qualname}: there is no kernel for the device '{device_type}' to switch", stacklevel=3
+            )
+        before = device_type in state.disabled
+        _switch(state, device_type, not enabled)
+        try:
+            yield
+        finally:
+            _switch(state, device_type, before)
+
+    def _scope(self):
+        """The scope of what is added now: the op's own, or that of a plugin that adds to somebody else's op."""
+        now = scope.current()
+        return self._own if now.owner == self._own.owner else now
+
+
+enable_vectorcall(CustomOpDef)
+
+
+def _switch(state, device_type, off):
+    if off:
+        state.disabled.add(device_type)
+    else:
+        state.disabled.discard(device_type)
+    state.settle()
+
+
+def by_name(name):
+    """The CustomOpDef of a name; for pickle, which loads the plugin that has it."""
+    op = _state.find(name, "unpickling a custom op")
+    if op.name not in definitions:
+        raise RuntimeError(f"unpickling a custom op: '{name}' is an op, but was not made by custom_op")
+    return definitions[op.name]
