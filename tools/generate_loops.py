@@ -59,8 +59,10 @@ MATH = re.compile(
 )
 NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
+# functions whose vector form covers the usual arguments only -> the test for the others, see VM_NEAR_LOOP in vecmath.h
+NEAR = dict.fromkeys(("sin", "cos", "tan"), "trig") | dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 REAL = {"c64": "f32", "c128": "f64"}
-LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "fmod", "copysign", "fmax", "fmin"}
+LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
 def records(path):
@@ -196,11 +198,12 @@ def block_loop(name, out, ins, compute, declared, expression):
         text += f"        const S_{t} *{v}p = GATHER({t}, data[{k + 1}], s[{k + 1}], at, m, {v}b);\n"
     text += f"        S_{out} *o = s[0] == sizeof(S_{out}) ? (S_{out} *)data[0] + at : ob;\n"
     load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
-    trig = re.search(r"vm_(sin|cos|tan)_(f32|f64)\(x\)", expression)
-    if trig:
-        near = re.sub(r"vm_(sin|cos|tan)_(f32|f64)\(", r"vm_\1_near_\2(", expression)
-        text += f"        VM_TRIG_LOOP(m, GET_{ins[0]}(xp[i]), {{ {load} o[i] = PUT_{out}({near}); }}, "
-        text += f"{{ {load} o[i] = PUT_{out}({expression}); }})\n"
+    near = re.search(rf"vm_({'|'.join(NEAR)})_(f32|f64)\(([xy, ]*)\)", expression)
+    if near:
+        usual = expression.replace(f"vm_{near[1]}_{near[2]}(", f"vm_{near[1]}_near_{near[2]}(")
+        given = ", ".join(f"GET_{ins['xyz'.index(v)]}({v}p[i])" for v in near[3].split(", "))
+        text += f"        VM_NEAR_LOOP(m, vm_{NEAR[near[1]]}_far_{near[2]}({given}), "
+        text += f"{{ {load} o[i] = PUT_{out}({usual}); }}, {{ {load} o[i] = PUT_{out}({expression}); }})\n"
     else:
         simd = "" if can_fail(expression) else "SIMD "
         text += f"        {simd}for (ptrdiff_t i = 0; i < m; i++) {{ {load} o[i] = PUT_{out}({expression}); }}\n"

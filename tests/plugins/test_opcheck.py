@@ -1,11 +1,15 @@
 """opcheck: PyTorch's names and results over the checks of the battery."""
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext import library
+from tinygrad_ext.testing import check_op
 from tinygrad_ext.testing.opcheck import DEFAULT, OpCheckError, opcheck
 
 SUCCESS = dict.fromkeys(DEFAULT, "SUCCESS")
+ONE = ["schema", "mutation", "derivative"]
 SCHEMA = "faulty::f(Tensor self, float factor=2.0) -> Tensor"
 
 
@@ -93,6 +97,44 @@ def test_tolerances_given_are_used_and_put_back(register):
 def test_built_in_ops_can_be_checked():
     assert opcheck(tg.matmul, (tg.rand(2, 3, requires_grad=True), tg.rand(3, 4))) == SUCCESS
     assert opcheck(tg.ops.aten.sum, (tg.rand(2, 3, requires_grad=True),), {"dim": 1}) == SUCCESS
+
+
+def test_an_op_of_custom_op_is_checked_as_it_stands():
+    @library.custom_op("faulty::numpy_sin", mutates_args=())
+    def numpy_sin(x: tg.Tensor) -> tg.Tensor:
+        return tg.from_numpy(np.sin(x.numpy()))
+
+    try:
+        x = tg.rand(3, requires_grad=True)
+        found = library.opcheck(numpy_sin, (x,), raise_exception=False)
+        assert "register_fake" in str(found.pop("test_faketensor"))
+        assert found["test_schema"] == found["test_autograd_registration"] == "SUCCESS"
+        numpy_sin.register_fake(lambda x: tg.empty_like(x))
+        assert library.opcheck(numpy_sin, (x,)) == SUCCESS
+        numpy_sin.register_autograd(
+            lambda ctx, grad: grad * ctx.saved_tensors[0].sin(),  # should be cos
+            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        )
+        assert library.opcheck(numpy_sin, (x,)) == SUCCESS
+        assert "Jacobian mismatch" in str(opcheck(numpy_sin, (x,), test_utils="derivative", raise_exception=False))
+        assert [r.check for r in check_op("faulty::numpy_sin", only=ONE).of("failed")] == ["derivative"]
+    finally:
+        library.definition.undefine("faulty::numpy_sin")
+
+
+def test_an_op_that_writes_is_checked_on_copies():
+    @library.custom_op("faulty::increase", mutates_args=["x"])
+    def increase(x: tg.Tensor, by: float = 1.0) -> None:
+        x.add_(by)
+
+    try:
+        increase.register_fake(lambda x, by=1.0: None)
+        x = tg.zeros(3)
+        assert library.opcheck(increase, (x,)) == SUCCESS
+        assert x.tolist() == [0, 0, 0]
+        assert check_op(increase).ok
+    finally:
+        library.definition.undefine("faulty::increase")
 
 
 def test_wrong_calls_are_refused():

@@ -44,6 +44,7 @@ cdef enum ArgFlag:
     F_NUMBER = 16           # a Tensor argument that takes a Python number too
     F_WRITE = 32            # mutated
     F_ELEM_OPTIONAL = 64    # a list whose elements may be None
+    F_NESTED = 256          # what lists and tuples in it hold are operands: an index, not the data of a tensor
 
 cdef struct ArgSpec:
     int kind

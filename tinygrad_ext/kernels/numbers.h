@@ -1,5 +1,5 @@
-/* Arithmetic that C lacks and that needs no elementary function: Python's division of integers and floats, integer
- * powers, the plain complex product. */
+/* Arithmetic that C lacks and that needs no elementary function: Python's division of integers, integer powers, the
+ * plain complex product. */
 #ifndef TGX_NUMBERS_H
 #define TGX_NUMBERS_H
 #include <math.h>
@@ -22,25 +22,6 @@ static inline int64_t vm_ipow(int64_t base, int64_t exponent) {
 }
 
 static __attribute__((const, noinline, unused)) double vm_ten_to(int64_t n) { return pow(10.0, (double)n); }
-
-/* Once for each precision: T the type, B its suffix, F that of C's functions. */
-#define DIVISION(T, B, F) \
-    /* Python's a // b: exact where the remainder is, so that a == (a // b) * b + a % b. */ \
-    static inline T vm_floor_div_##B(T a, T b) { \
-        if (b == 0) return a / b; \
-        T rest = fmod##F(a, b), q = (a - rest) / b; \
-        if (rest != 0 && (b < 0) != (rest < 0)) q -= 1; \
-        if (q == 0) return copysign##F(0, a / b); \
-        T down = floor##F(q); \
-        return q - down > (T)0.5 ? down + 1 : down; \
-    } \
-    static inline T vm_floor_mod_##B(T a, T b) { \
-        T rest = fmod##F(a, b); \
-        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest; \
-    }
-DIVISION(float, f32, f)
-DIVISION(double, f64, )
-#undef DIVISION
 
 /* The plain complex product. C's own one turns some NaN results back into infinities, which PyTorch does not. */
 #define TIMES(x, y) __builtin_complex(__real__(x) * __real__(y) - __imag__(x) * __imag__(y), \

@@ -152,21 +152,23 @@ VM_INLINE double vm_rint_f64(double x)
  *   vm_sin_near_f32(x)  branch-free, for |x| <= VM_TRIG_MAX, infinities and NaN;
  *   vm_sin_f32(x)       for every x, but larger arguments call libm, which keeps the loop
  *                       around it from being vectorised.
- * VM_TRIG_LOOP(n, ARG, NEAR, FULL) runs NEAR over blocks whose arguments are all small and
- * FULL over the others.  The three are written in terms of the index i, for example
- *   VM_TRIG_LOOP(n, in[i], out[i] = vm_sin_near_f32(in[i]), out[i] = vm_sin_f32(in[i]))
+ * So do the divisions of division.h.
+ * VM_NEAR_LOOP(n, FAR, NEAR, FULL) runs FULL over blocks in which FAR is true of an element and
+ * NEAR over the others.  The three are written in terms of the index i, for example
+ *   VM_NEAR_LOOP(n, vm_trig_far_f32(in[i]), out[i] = vm_sin_near_f32(in[i]),
+ *                out[i] = vm_sin_f32(in[i]))
  * A block is inspected before it is written, so out may be in. */
 #define VM_TRIG_MAX 0x1p20
-#define VM_TRIG_BLOCK 1024
+#define VM_NEAR_BLOCK 1024
 
-#define VM_TRIG_LOOP(n, ARG, NEAR, FULL)                                                  \
-    for (ptrdiff_t vm_start = 0; vm_start < (n); vm_start += VM_TRIG_BLOCK) {             \
+#define VM_NEAR_LOOP(n, FAR, NEAR, FULL)                                                  \
+    for (ptrdiff_t vm_start = 0; vm_start < (n); vm_start += VM_NEAR_BLOCK) {             \
         ptrdiff_t vm_left = (n) - vm_start;                                               \
-        ptrdiff_t vm_stop = vm_start + (vm_left < VM_TRIG_BLOCK ? vm_left : VM_TRIG_BLOCK); \
+        ptrdiff_t vm_stop = vm_start + (vm_left < VM_NEAR_BLOCK ? vm_left : VM_NEAR_BLOCK); \
         int vm_far = 0;                                                                   \
         _Pragma("omp simd reduction(|:vm_far)")                                           \
         for (ptrdiff_t i = vm_start; i < vm_stop; i++)                                    \
-            vm_far |= __builtin_fabs(ARG) > VM_TRIG_MAX;                                  \
+            vm_far |= FAR;                                                                \
         if (__builtin_expect(vm_far, 0)) {                                                \
             for (ptrdiff_t i = vm_start; i < vm_stop; i++) { FULL; }                      \
         } else {                                                                          \
@@ -174,6 +176,9 @@ VM_INLINE double vm_rint_f64(double x)
             for (ptrdiff_t i = vm_start; i < vm_stop; i++) { NEAR; }                      \
         }                                                                                 \
     }
+
+VM_INLINE _Bool vm_trig_far_f32(float x) { return __builtin_fabsf(x) > (float)VM_TRIG_MAX; }
+VM_INLINE _Bool vm_trig_far_f64(double x) { return __builtin_fabs(x) > VM_TRIG_MAX; }
 
 #include "vecmath_f64.h"
 #include "vecmath_special.h"

@@ -196,20 +196,17 @@ VM_INLINE float vm_tan_near_f32(float x) { return (float)vm_tan_near_f64(x); }
 
 VM_INLINE float vm_sin_f32(float x)
 {
-    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
-    return __builtin_expect(far, 0) ? (float)sin(x) : vm_sin_near_f32(x);
+    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)sin(x) : vm_sin_near_f32(x);
 }
 
 VM_INLINE float vm_cos_f32(float x)
 {
-    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
-    return __builtin_expect(far, 0) ? (float)cos(x) : vm_cos_near_f32(x);
+    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)cos(x) : vm_cos_near_f32(x);
 }
 
 VM_INLINE float vm_tan_f32(float x)
 {
-    int far = __builtin_fabsf(x) > (float)VM_TRIG_MAX;
-    return __builtin_expect(far, 0) ? (float)tan(x) : vm_tan_near_f32(x);
+    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)tan(x) : vm_tan_near_f32(x);
 }
 
 /* |x| < 0.89: x + x E(x^2).  Above: 1 - 2^T(|x|) with T a polynomial for log2(erfc);

@@ -298,17 +298,17 @@ VM_INLINE double vm_tan_near_f64(double x)
 
 VM_INLINE double vm_sin_f64(double x)
 {
-    return __builtin_expect(__builtin_fabs(x) > VM_TRIG_MAX, 0) ? sin(x) : vm_sin_near_f64(x);
+    return __builtin_expect(vm_trig_far_f64(x), 0) ? sin(x) : vm_sin_near_f64(x);
 }
 
 VM_INLINE double vm_cos_f64(double x)
 {
-    return __builtin_expect(__builtin_fabs(x) > VM_TRIG_MAX, 0) ? cos(x) : vm_cos_near_f64(x);
+    return __builtin_expect(vm_trig_far_f64(x), 0) ? cos(x) : vm_cos_near_f64(x);
 }
 
 VM_INLINE double vm_tan_f64(double x)
 {
-    return __builtin_expect(__builtin_fabs(x) > VM_TRIG_MAX, 0) ? tan(x) : vm_tan_near_f64(x);
+    return __builtin_expect(vm_trig_far_f64(x), 0) ? tan(x) : vm_tan_near_f64(x);
 }
 
 /* atan(y/x) for y, x >= 0, in [0, pi/2].  The quotient is brought to |t| <= tan(pi/8) before

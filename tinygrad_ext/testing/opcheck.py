@@ -42,8 +42,7 @@ def opcheck(op, args, kwargs=None, *, test_utils=DEFAULT, raise_exception=True, 
     ValueError for an unknown name, TypeError for what is no op.
 
     >>> import tinygrad_ext as tg
-    >>> from tinygrad_ext.testing.opcheck import opcheck
-    >>> opcheck(tg.exp, (tg.ones(2, requires_grad=True),), test_utils=["test_schema", "derivative"])
+    >>> tg.library.opcheck(tg.exp, (tg.ones(2, requires_grad=True),), test_utils=["test_schema", "derivative"])
     {'test_schema': 'SUCCESS', 'derivative': 'SUCCESS'}
     """
     if not isinstance(args, (tuple, list)):
