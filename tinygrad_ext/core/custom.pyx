@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The call of an op whose kernel is a Python function from elsewhere.
+"""The call of an op that is computed by a Python function from elsewhere.
 
 Such an op differs from the built-in ones in three ways. Its kernel is not trusted (guard.pyx). It may write to its
 arguments, which counts as one mutation of each. And its derivative may be a `backward` with a `setup_context`: then
@@ -8,8 +8,8 @@ writes to and what it returns beside them; its inputs are the positional argumen
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived,
-    record_op, run_python, set_custom, state, tgx_state,
+    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, COMPOSITE, F_LIST, F_WRITE, Op, any_meta, any_needs_grad,
+    mark_derived, record_op, run_python, set_custom, state, tgx_state,
 )
 from tinygrad_ext.core.dtype cimport device
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
@@ -68,9 +68,16 @@ def custom_of(Op op):
     return op.custom
 
 
+cdef object _run_bound(Op op, PyObject **args):
+    """The kernel alone, on arguments as they were bound."""
+    if (<Custom>op.custom).values:
+        _owners = _convert(<Custom>op.custom, args)
+    return _run(op, args)
+
+
 cdef object _run(Op op, PyObject **args):
-    """The kernel alone, watched; meta tensors go by the shape rule."""
-    if any_meta(op, args):
+    """The kernel alone, watched; meta tensors go by the shape rule. A composite is as good as the ops it calls."""
+    if op.kind == COMPOSITE or any_meta(op, args):
         return run_python(op, args)
     return run_guarded(<Custom>op.custom, args)
 
@@ -79,11 +86,15 @@ cdef object _call(Op op, PyObject **args):
     """Autograd and kernel."""
     cdef Custom c = <Custom>op.custom
     cdef tgx_state *st = state()
-    cdef bint record = not st.no_grad and any_needs_grad(op, args)
+    cdef bint record
     cdef list _owners
     if c.values:
         _owners = _convert(c, args)       # keeps them alive
+    if op.kind == COMPOSITE:
+        return run_python(op, args)
+    if c.values:
         _check_hidden(op, args)
+    record = not st.no_grad and any_needs_grad(op, args)
     if c.nwrites:
         return _call_writing(c, args, record)
     if not record:
@@ -390,4 +401,4 @@ cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
     return 0
 
 
-set_custom(_call, _run)
+set_custom(_call, _run_bound)
