@@ -1,5 +1,5 @@
 """Instructions of a plain call, counted by valgrind: in a fresh process, and in one where slots, modes and types with
-`__torch_function__` were used before.
+`__torch_function__` were used before and fifty plugins are loaded.
 
     python tools/count_instructions.py [--plain]
 
@@ -35,6 +35,19 @@ if {used}:
     Sub = type("Sub", (tg.Tensor,), dict())
     Duck = type("Duck", (), dict(__torch_function__=lambda *call: None))
     a.as_subclass(Sub) + b, tg.add(Duck(), b)
+    class Plugin:
+        def __init__(self, k):
+            self.k = k
+        @tg.hookimpl
+        def tgx_register_ops(self, register):
+            schema = "p%d::double_%d(Tensor self) -> Tensor" % (self.k, self.k)
+            register(schema, compose=lambda self: self + self, variants="function method inplace")
+        @tg.hookimpl
+        def tgx_register_overrides(self, register):
+            register("nowhere%d" % self.k, lambda func, types, args, kwargs: NotImplemented)
+    for k in range(50):
+        tg.plugins.register("p%d" % k, Plugin(k))
+    a.double_49()
 def run(a, b, add):     # a function, whose names are not looked up in dicts
     for _ in range({runs}):
         {call}
@@ -88,7 +101,10 @@ def main(arguments):
         if "--plain" in arguments:
             print(never, used)
         else:
-            print(f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used")
+            print(
+                f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used "
+                "and with fifty plugins"
+            )
 
 
 if __name__ == "__main__":

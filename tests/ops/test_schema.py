@@ -44,7 +44,7 @@ def test_canonical_text_comes_back(text):
 @pytest.mark.parametrize(
     "text, number",
     [("ScalarType x=float32", 6), ("ScalarType x=half", 5), ("ScalarType? x=bool", 11), ("Layout x=strided", 0)]
-    + [("MemoryFormat x=channels_last", 2)],
+    + [("MemoryFormat x=contiguous_format", 0)],
 )
 def test_an_enumeration_may_be_spelled_by_name(text, number):
     schema = Schema.parse(f"f({text}) -> ()")
