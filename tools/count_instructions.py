@@ -18,27 +18,29 @@ ROOT = Path(__file__).parent.parent
 FEW, MANY = 2_000, 12_000
 CALLS = ("a + b", "add(a, b)")
 CHILD = """
-import gc, sys
+import gc
 import tinygrad_ext as tg
 gc.disable()
 a, b = tg.ones(8), tg.ones(8)
-if {used}:
-    from tinygrad_ext.core.callables import SLOTS, set_handler
-    from tinygrad_ext.overrides import BaseTorchFunctionMode
-    for slot in SLOTS:
-        set_handler(slot, lambda func, types, args, kwargs: func(*args, **kwargs))
-    a + b
-    for slot in SLOTS:
-        set_handler(slot, None)
-    with BaseTorchFunctionMode():
-        a + b
-    Sub = type("Sub", (tg.Tensor,), dict())
-    Duck = type("Duck", (), dict(__torch_function__=lambda *call: None))
-    a.as_subclass(Sub) + b, tg.add(Duck(), b)
+{setup}
 def run(a, b, add):     # a function, whose names are not looked up in dicts
     for _ in range({runs}):
         {call}
 run(a, b, tg.add)
+"""
+USE_OVERRIDES = """
+from tinygrad_ext.core.callables import SLOTS, set_handler
+from tinygrad_ext.overrides import BaseTorchFunctionMode
+for slot in SLOTS:
+    set_handler(slot, lambda func, types, args, kwargs: func(*args, **kwargs))
+a + b
+for slot in SLOTS:
+    set_handler(slot, None)
+with BaseTorchFunctionMode():
+    a + b
+Sub = type("Sub", (tg.Tensor,), dict())
+Duck = type("Duck", (), dict(__torch_function__=lambda *call: None))
+a.as_subclass(Sub) + b, tg.add(Duck(), b)
 """
 
 
@@ -55,7 +57,7 @@ ENV = {
 }
 
 
-def instructions(call, used, runs):
+def instructions(call, setup, runs, env=ENV):
     """Instructions of one child process."""
     command = [
         "valgrind",
@@ -63,20 +65,20 @@ def instructions(call, used, runs):
         "--callgrind-out-file=/dev/null",
         sys.executable,
         "-c",
-        CHILD.format(call=call, used=used, runs=runs),
+        CHILD.format(call=call, setup=setup, runs=runs),
     ]
-    done = subprocess.run(command, env=ENV, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:
         sys.exit("callgrind failed:\n" + done.stderr[-2000:])
     return int(found[1])
 
 
-def per_call(call, used):
-    """Instructions of one call, the loop around it included."""
+def per_call(call, setup="", env=ENV):
+    """Instructions of one call, the loop around it included, after the code `setup` has run."""
     # once without counting: a module that has no bytecode yet is compiled, which must not fall into one of the two
-    subprocess.run([sys.executable, "-c", CHILD.format(call=call, used=used, runs=1)], env=ENV, check=True)
-    return (instructions(call, used, MANY) - instructions(call, used, FEW)) / (MANY - FEW)
+    subprocess.run([sys.executable, "-c", CHILD.format(call=call, setup=setup, runs=1)], env=env, check=True)
+    return (instructions(call, setup, MANY, env) - instructions(call, setup, FEW, env)) / (MANY - FEW)
 
 
 def main(arguments):
@@ -84,7 +86,7 @@ def main(arguments):
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed")
     for call in CALLS:
-        never, used = per_call(call, False), per_call(call, True)
+        never, used = per_call(call), per_call(call, USE_OVERRIDES)
         if "--plain" in arguments:
             print(never, used)
         else:
