@@ -77,7 +77,7 @@ $(VENV)/.test: $(VENV)/.build
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.build
-	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "rich>=13"
+	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "scipy>=1.10" "click>=8.1" "rich>=13" "packaging>=22"
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -186,6 +186,34 @@ def test_a_check_fails_for_its_fault_and_names_the_smallest_case(check, register
     assert shape_of(result.case) == (f"ops.faulty.f({case})" if case else "")
 
 
+@pytest.mark.parametrize(
+    ("check", "tags"),
+    [
+        ("repeat", "unset"),
+        ("repeat", "nondeterministic_bitwise"),
+        ("threads", "random"),
+        ("threads", "nondeterministic_seeded"),
+        ("shape", "data_dependent"),
+        ("shape", "dynamic_output_shape"),
+        ("aliasing", "maybe_aliasing_or_mutating"),
+        ("meta_gradients", "data_dependent_grad"),
+    ],
+)
+def test_tags_excuse_from_a_check(check, tags, register_temporarily):
+    schema, fields, _, _ = FAULTS[check]
+    op = register_temporarily.op(schema, **fields, tags=tags).candidates[0]
+    result = run_check(battery.OP_CHECKS[check], OpSubject(op))
+    assert (result.status, bool(result.message)) == ("skipped", True)
+
+
+@pytest.mark.parametrize("gap", ["derivative", "gradcheck"])
+def test_a_gap_of_the_record_excuses_from_a_check(gap, register_temporarily):
+    schema, fields, _, _ = FAULTS["derivative"]
+    op = register_temporarily.op(schema, **fields, gaps={gap: "known to be wrong"}).candidates[0]
+    result = run_check(battery.OP_CHECKS["derivative"], OpSubject(op))
+    assert (result.status, result.message) == ("skipped", "gap: known to be wrong")
+
+
 def test_every_check_of_ops_has_a_fault():
     assert set(FAULTS) == set(battery.OP_CHECKS)
 

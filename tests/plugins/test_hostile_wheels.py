@@ -1,4 +1,4 @@
-"""Bad plugins as real wheels in one environment: pip installs them, and the host works as if they were not there."""
+"""Bad plugins as real wheels in one real environment: pip installs them, and the host works as if they were not."""
 
 import base64
 import hashlib

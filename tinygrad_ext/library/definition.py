@@ -14,7 +14,7 @@ definitions = {}  # "ns::name" -> CustomOpDef
 _scopes = {}  # name of an op that this program may undefine -> the scope that holds its registration
 
 
-def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None, samples=None):
     """Make a function an op: `ops.<ns>.<name>`, which autograd sees as one step.
 
     Args:
@@ -24,6 +24,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         device_types: "cpu", or several; None when fn serves all devices.
         schema: "(Tensor x) -> Tensor" for a function without type hints, from which it is read otherwise.
         tags: a `Tag` or several.
+        samples: what the checks call it with: a function of a Maker that yields ops.samples.Sample(*args, **kwargs).
 
     Returns a CustomOpDef, which is called like fn. Raises ValueError for a name without namespace and for type hints
     without a word in a schema, RuntimeError for a name that is taken.
@@ -39,7 +40,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     def define(fn):
         _state.split(name, "custom_op")
         text = infer.infer_schema(fn, mutates_args=mutates_args, tags=tags) if schema is None else schema.strip()
-        op = define_op(name, text, scope.current(), tags=tags, source=fn)
+        op = define_op(name, text, scope.current(), tags=tags, source=fn, samples=samples)
         try:
             if schema is not None:
                 _check_mutates(op, mutates_args)
@@ -60,11 +61,12 @@ def _finish(op, fn, device_types):
     return found
 
 
-def define_op(name, text, parent, *, tags, source):
+def define_op(name, text, parent, *, tags, source, samples=None):
     """Register an op without a kernel; text is its schema after the name. Returns the Op."""
     code = getattr(source, "__code__", None)
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else source
-    fields = {"compose": _state.undefined, "tags": tags_words(tags), "doc": getattr(source, "__doc__", None)}
+    doc = getattr(source, "__doc__", None)
+    fields = {"compose": _state.undefined, "tags": tags_words(tags), "samples": samples, "doc": doc}
     own = parent.child()
     register = OpRegistrar(own)
     op = register.add(Record(f"{name}{text}", file, line, None, fields))

@@ -103,7 +103,20 @@ def written(op, args, kwargs):
 
 def is_random(op):
     """Whether the result depends on a generator, or is not set at all."""
-    return bool({"random", "unset"} & set((op.record.tags or "").split()))
+    return tagged(op, "random") or tagged(op, "unset")
+
+
+# words of records, and PyTorch's tags that say the same
+_ALSO = {
+    "random": {"nondeterministic_seeded"},
+    "data_dependent": {"data_dependent_output", "dynamic_output_shape"},
+    "unset": {"nondeterministic_bitwise"},
+}
+
+
+def tagged(op, word):
+    """Whether a record's tags say a word, in our spelling or in PyTorch's."""
+    return bool(({word} | _ALSO.get(word, set())) & set((op.record.tags or "").split()))
 
 
 def reference(op):
@@ -267,7 +280,7 @@ def out_agrees(op, sample, dtype):
 
 def shape_rule_agrees(op, sample, dtype):
     """The op on meta tensors gives the shapes and dtypes of the real result."""
-    if "data_dependent" in (op.record.tags or "").split():
+    if tagged(op, "data_dependent"):
         return
     real = call(op, sample.args, sample.kwargs)
     kwargs = layouts.map_tensors(sample.kwargs, _to_meta)

@@ -217,6 +217,14 @@ def test_a_carrier_goes_back_to_scipy_without_a_copy():
     assert repr(carrier).endswith("<pattern of 4 entries in 3 x 4>)")
 
 
+def test_the_examples_of_docstrings_work():
+    import doctest
+
+    import tgx_sparse.tensor
+
+    assert doctest.testmod(tgx_sparse.tensor) == (0, 4)
+
+
 LOADED = """
 import sys
 import tinygrad_ext as tg

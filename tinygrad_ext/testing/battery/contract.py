@@ -187,7 +187,7 @@ def _short(value):
 @check(OP_CHECKS, "aliasing", any_values=True)
 def aliasing(subject, sample, dtype):
     """No result shares memory with an argument or another result unless the schema declares it, with (a)."""
-    if subject.op.is_view_op:
+    if subject.op.is_view_op or sweep.tagged(subject.op, "maybe_aliasing_or_mutating"):
         raise NotApplicable("the op is declared to give views")
     inputs = [(a, t) for a, given in _arguments(subject, sample) for t in _tensors(given)]
     result = _call(subject, sample)
@@ -239,6 +239,6 @@ def _share(a, b):
 @check(OP_CHECKS, "shape", any_values=True)
 def shape(subject, sample, dtype):
     """On meta tensors, which have no data, it gives the shapes and dtypes of the real result."""
-    if "data_dependent" in (subject.op.record.tags or "").split():
-        raise NotApplicable("the shape depends on the data: tagged data_dependent")
+    if sweep.tagged(subject.op, "data_dependent"):
+        raise NotApplicable("the shape depends on the data, say its tags")
     sweep.shape_rule_agrees(subject.op, sample, dtype)

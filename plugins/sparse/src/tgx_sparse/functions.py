@@ -5,7 +5,6 @@ zero outside of the pattern is a SparseTensor, any other a Tensor.
 """
 
 import numpy as np
-from scipy import sparse
 
 import tinygrad_ext as tg
 from tgx_sparse.tensor import Pattern, SparseTensor
@@ -27,7 +26,9 @@ def handle(func, types, args, kwargs):
 
 def _known(value):
     """A SparseTensor for a SciPy array, an array of NumPy as a tensor, anything else as it is."""
-    if sparse.issparse(value):
+    from scipy.sparse import issparse
+
+    if issparse(value):
         return SparseTensor.viewing(value)
     return tg.from_numpy(value) if isinstance(value, np.ndarray) else value
 

@@ -1,7 +1,6 @@
 """Where the stored entries of a matrix are: compressed rows, without the values."""
 
 import numpy as np
-from scipy import sparse
 
 import tinygrad_ext as tg
 
@@ -54,7 +53,9 @@ class Pattern:
     def transposed(self):
         """(pattern of the transpose, number that each of its entries has here)."""
         if self._transposed is None:
-            order = sparse.csr_array(
+            from scipy.sparse import csr_array
+
+            order = csr_array(
                 (np.arange(len(self.indices)), self.indices.numpy(), self.indptr.numpy()), self.shape
             ).tocsc()
             indptr, indices, numbers = (tg.from_numpy(part) for part in (order.indptr, order.indices, order.data))

@@ -1,7 +1,6 @@
 """A sparse matrix whose values are a tensor and take part in autograd."""
 
 import numpy as np
-from scipy import sparse
 
 import tinygrad_ext as tg
 from tgx_sparse.pattern import Pattern
@@ -26,11 +25,13 @@ class SparseTensor:
     __array_ufunc__ = None  # ndarray @ SparseTensor comes to __rmatmul__
 
     def __init__(self, array, values=None):
+        from scipy.sparse import issparse
+
         if isinstance(array, Pattern):
             self.pattern = array
             if values is None:
                 raise TypeError("SparseTensor(pattern, values): a pattern alone has no values")
-        elif sparse.issparse(array):
+        elif issparse(array):
             self.pattern, found = Pattern.of(array)
             values = tg.tensor(found) if values is None else values
         else:
@@ -91,8 +92,10 @@ class SparseTensor:
 
     def to_scipy(self):
         """A csr_array over the memory of the values. RuntimeError while they require grad, as from numpy()."""
+        from scipy.sparse import csr_array
+
         parts = (self.values.numpy(), self.pattern.indices.numpy(), self.pattern.indptr.numpy())
-        return sparse.csr_array(parts, self.shape, copy=False)
+        return csr_array(parts, self.shape, copy=False)
 
     def t(self):
         """The transpose."""
