@@ -162,12 +162,20 @@ def owner(op):
 
 
 def checks(op):
-    """The command that runs the op's tests."""
-    return f"pytest -k {op.schema.name}"
+    """The command that runs the op's tests; "" for an op of the running program."""
+    from tinygrad_ext import plugins
+
+    if op.record.owner == BUILTIN:
+        return f"pytest -k {op.schema.name}"
+    if op.schema.namespace not in plugins.declared():
+        return ""
+    return f"tinygrad-ext plugins check {op.record.owner.distribution} --op {op.schema.name}"
 
 
 def page(op):
-    """Reference page and anchor."""
+    """Reference page and anchor; "" for an op that is not the package's own."""
+    if op.record.owner != BUILTIN:
+        return ""
     anchor = op.name.partition("::")[2].replace(".", "").lower()
     return f"docs/reference/{family(op)}.md#{anchor}"
 
