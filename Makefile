@@ -13,8 +13,10 @@ PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*
 demo: build $(VENV)/.demo $(VENV)/.plugins
 	$(BIN)/python -m demo
 
+# The packages' tests load plugins, so they run in a process of their own.
 test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest plugins
 
 # The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
 test-interpreters:

@@ -7,6 +7,6 @@ def __getattr__(name):
     """SparseTensor and Pattern, imported when asked for: the hooks do not need SciPy."""
     if name not in __all__:
         raise AttributeError(f"module 'tgx_sparse' has no attribute '{name}'; it has {' and '.join(__all__)}")
-    from tgx_sparse import pattern, tensor
+    from tgx_sparse import functions
 
-    return tensor.SparseTensor if name == "SparseTensor" else pattern.Pattern
+    return getattr(functions, name)

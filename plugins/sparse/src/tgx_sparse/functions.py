@@ -24,6 +24,9 @@ def handle(func, types, args, kwargs):
     return serve(*map(_known, args), **{name: _known(value) for name, value in kwargs.items()})
 
 
+SparseTensor._handle = staticmethod(handle)
+
+
 def _known(value):
     """A SparseTensor for a SciPy array, an array of NumPy as a tensor, anything else as it is."""
     from scipy.sparse import issparse

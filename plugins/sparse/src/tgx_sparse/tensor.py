@@ -53,11 +53,13 @@ class SparseTensor:
         values = np.ascontiguousarray(values)
         return cls(pattern, tg.from_numpy(values if values.flags.writeable else values.copy()))
 
+    # set by functions.py and not looked up there at each call: a reloaded plugin brings new modules, and what the
+    # program still holds goes on working with the old ones
+    _handle = None
+
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        from tgx_sparse.functions import handle
-
-        return handle(func, types, args, kwargs or {})
+        return cls._handle(func, types, args, kwargs or {})
 
     # ---- what it is ------------------------------------------------------------------------------------------------
 
