@@ -227,11 +227,35 @@ def test_an_optional_tensor_may_be_left_out():
     assert x.grad.tolist() == [2, 2]
 
 
-def test_a_dict_hides_no_gradient():
+def test_no_argument_hides_a_gradient():
     f = op_of("(Tensor x, Dict(str, Tensor) more) -> Tensor", lambda x, more: x + more["a"])
     assert f(tg.ones(1), {"a": tg.ones(1)}).item() == 2
-    with pytest.raises(TypeError, match="dict 'more' holds a tensor that requires grad, and its gradient would be"):
+    with pytest.raises(TypeError, match=r"argument 'more' \(Dict\(str, Tensor\)\) holds a tensor that requires grad"):
         f(tg.ones(1), {"a": tg.ones(1, requires_grad=True)})
+    g = op_of("(Tensor x, Any more) -> Tensor", lambda x, more: x.clone(), name="t::g")
+    with pytest.raises(TypeError, match=r"argument 'more' \(Any\) holds .* Declare it as Tensor"):
+        g(tg.ones(1), [tg.ones(1, requires_grad=True)])
+    with tg.no_grad():
+        g(tg.ones(1), tg.ones(1, requires_grad=True))
+
+
+def test_arguments_that_are_written_to_may_be_left_out_or_lists():
+    def write(xs, y):
+        for x in xs:
+            x.mul_(2)
+        if y is not None:
+            y.mul_(3)
+
+    f = op_of("(Tensor(a!)[] xs, Tensor(b!)? y=None) -> ()", write, ("xs", "y"))
+    f.register_autograd(lambda ctx, gxs, gy: ([2 * g for g in gxs], None if gy is None else 3 * gy))
+
+    def run(a, b, y):
+        xs, y = [a.clone(), b.clone()], y.clone()
+        f(xs)
+        f(xs, y)
+        return *xs, y
+
+    assert gradcheck(run, (double(2), double(2), double(2)))
 
 
 def test_a_kernel_may_return_a_tensor_with_a_history():
