@@ -1,6 +1,7 @@
 """autograd.Function: three styles, binding, refusals, memory."""
 
 import threading
+from collections import OrderedDict
 
 import pytest
 
@@ -273,6 +274,21 @@ def test_boxed_and_dict_gradients_agree():
     x, w, b = point(2.0), point(3.0), point(4.0)
     assert [g.item() for g in grad(Boxed.apply(x, w, b), (x, w, b))] == [3.0, 2.0, 1.0]
     assert gradgradcheck(Boxed.apply, (x, w, b))
+
+
+def test_gradients_may_come_in_any_kind_of_dict():
+    class Ordered(Function):
+        @staticmethod
+        def forward(ctx, a, n, b):
+            return a * n + b
+
+        @staticmethod
+        def backward(ctx, g):
+            return OrderedDict(b=g, a=g * 2)
+
+    a, b = point(1.0, 2.0), point(1.0, 2.0)
+    Ordered.apply(a, 2, b).sum().backward()
+    assert a.grad.tolist() == [2.0, 2.0] and b.grad.tolist() == [1.0, 1.0]
 
 
 def test_a_boxed_function_on_a_view_it_writes_to():

@@ -316,6 +316,26 @@ def a_saved_output_has_its_history(T):
 
 
 @SCENARIOS.add
+def what_is_saved_for_forward_ends_with_the_call(T):
+    seen = []
+
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_forward(x, y)
+        seen.append(len(ctx.saved_for_forward))
+        return y
+
+    return make(T, forward).apply(point(T)).grad_fn.saved_for_forward, seen
+
+
+@SCENARIOS.add
+def raw_handles_of_a_freed_graph(T):
+    y = cube(T).apply(point(T))
+    y.sum().backward()
+    return kind_of_error(lambda: y.grad_fn._raw_saved_tensors)
+
+
+@SCENARIOS.add
 def backward_twice_with_retain_graph(T):
     x = point(T)
     y = cube(T).apply(x).sum()

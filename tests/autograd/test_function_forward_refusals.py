@@ -185,6 +185,12 @@ def dict_is_returned(T):
     run_forward(T, lambda ctx, x: {"y": x * 1})
 
 
+@ROWS.row(TypeError, "inside a dict", torch=None)
+def tensors_deep_in_what_is_returned(T):
+    """As with a list."""
+    run_forward(T, lambda ctx, x: (x * 1, {"y": (3, [x * 2])}))
+
+
 @ROWS.row(TypeError, "gradient would be lost", torch=None)
 def tensors_in_a_list_argument(T):
     """PyTorch gives them no gradient and says nothing."""

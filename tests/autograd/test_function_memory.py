@@ -23,6 +23,7 @@ def point(*values):
 
 def keep_saved(ctx, x, y, h):
     ctx.save_for_backward(x, y, h, y.view(-1), y.detach())
+    ctx.save_for_forward(x, y)
 
 
 def keep_attributes(ctx, x, y, h):

@@ -259,6 +259,25 @@ def dirty_view_with_one_output(T):
 
 
 @SCENARIOS.add
+def dirty_view_after_other_arguments(T):
+    def forward(ctx, n, x):
+        ctx.mark_dirty(x)
+        return x.mul_(n)
+
+    x = T.arange(4.0, dtype=T.float64).requires_grad_()
+    y = x * 1
+    make(T, forward, lambda ctx, g: (None, g * 3)).apply(3, y[1:3])
+    y.sum().backward()
+    return x.grad.tolist()
+
+
+@SCENARIOS.add
+def integers_in_a_returned_list(T):
+    out = make(T, lambda ctx, x: (x * 2, [x.long()])).apply(point(T))
+    return out[1][0].tolist(), node(out[0])
+
+
+@SCENARIOS.add
 def dirty_input_then_more(T):
     def forward(ctx, x):
         ctx.mark_dirty(x)
@@ -308,3 +327,17 @@ def an_output_is_written_to(T):
 def test_same_as_pytorch(name):
     torch = pytest.importorskip("torch")
     assert SCENARIOS[name](tg) == SCENARIOS[name](torch)
+
+
+def test_a_dirty_view_may_stand_behind_another_tensor():
+    """PyTorch takes the first argument for the view: here it gives w nothing, and x 40 instead of 30."""
+
+    def forward(ctx, w, view):
+        ctx.mark_dirty(view)
+        return view.mul_(3).add_(w)
+
+    x, w = point(tg, 1.0, 2.0, 3.0), point(tg, 5.0)
+    y = x * 1
+    make(tg, forward, lambda ctx, g: {"w": g, "view": g * 3}).apply(w, y[1:2])
+    (y * tg.tensor([1.0, 10.0, 100.0], dtype=tg.float64)).sum().backward()
+    assert y.tolist() == [1.0, 11.0, 3.0] and x.grad.tolist() == [1.0, 30.0, 100.0] and w.grad.tolist() == [10.0]

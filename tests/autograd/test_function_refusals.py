@@ -44,6 +44,11 @@ def too_few_gradients(T):
     run_backward(T, lambda ctx, g: g, 3)
 
 
+@ROWS.row(RuntimeError, "A list counts as one: return a tuple.", torch=(RuntimeError, "(expected 2, got 1)"))
+def gradients_in_a_list(T):
+    run_backward(T, lambda ctx, g: [g, None], 3)
+
+
 @ROWS.row(RuntimeError, "an incorrect number of gradients (expected 2, got 0)")
 def no_gradients(T):
     run_backward(T, lambda ctx, g: (), 3)
@@ -258,6 +263,22 @@ def backward_writes_to_its_gradient(T):
     """In PyTorch the tensor that the caller gave to backward() is changed without a word."""
     x, seed = point(T), T.ones(2, dtype=T.float64)
     make(T, None, lambda ctx, g: g.mul_(2)).apply(x).backward(seed)
+
+
+@ROWS.row(RuntimeError, "changed an incoming gradient in place", torch=None)
+def boxed_backward_writes_to_its_gradient(T):
+    """As above: the list belongs to backward, the caller's tensor in it does not."""
+    x, seed = point(T), T.ones(2, dtype=T.float64)
+    made = make(T, None, lambda ctx, grads: grads.pop().mul_(2), boxed_grads_call=True)
+    made.apply(x).backward(seed)
+
+
+@ROWS.row(None)
+def boxed_backward_writes_to_what_it_alone_has(T):
+    x = point(T)
+    made = make(T, None, lambda ctx, grads: grads.pop().mul_(2), boxed_grads_call=True)
+    (made.apply(x) * T.ones(2, dtype=T.float64)).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
 
 
 @ROWS.row(RuntimeError, "save_for_backward was called after the forward was over", torch=None)

@@ -101,18 +101,50 @@ def test_a_hook_that_raises_leaves_the_engine_usable():
     assert a.grad.item() == 2.0
 
 
+SIZE = (RuntimeError, "has changed the size of value")
+DTYPE = (RuntimeError, "has changed the type of value")
+NO_TENSOR = (TypeError, "expected Variable, but hook returned 'int'")
+NO_TUPLE = (TypeError, "expected tuple, but hook returned 'int'")
+COUNT = (RuntimeError, "has returned an incorrect number of values")
+
+
 @pytest.mark.parametrize(
-    "bad, error",
+    "register, bad, expected",
     [
-        (lambda g: "text", RuntimeError),
-        (lambda g: tg.ones(5), RuntimeError),
+        (lambda y: y.register_hook, lambda g: 3, NO_TENSOR),
+        (lambda y: y.register_hook, lambda g: g[:1], SIZE),
+        (lambda y: y.register_hook, lambda g: g.expand(3, 2), SIZE),
+        (lambda y: y.register_hook, lambda g: g.float(), DTYPE),
+        (lambda y: y.grad_fn.register_prehook, lambda gs: 3, NO_TUPLE),
+        (lambda y: y.grad_fn.register_prehook, lambda gs: (3,), NO_TENSOR),
+        (lambda y: y.grad_fn.register_prehook, lambda gs: (gs[0], gs[0]), COUNT),
+        (lambda y: y.grad_fn.register_prehook, lambda gs: (gs[0][:1],), SIZE),
+        (lambda y: y.grad_fn.register_hook, lambda inputs, outputs: 3, NO_TUPLE),
+        (lambda y: y.grad_fn.register_hook, lambda inputs, outputs: (3, None), NO_TENSOR),
+        (lambda y: y.grad_fn.register_hook, lambda inputs, outputs: (inputs[0],), COUNT),
     ],
 )
-def test_a_hook_may_not_return_garbage(bad, error):
-    a = tg.ones(2, requires_grad=True)
-    a.register_hook(bad)
-    with pytest.raises(error):
-        a.sum().backward()
+@pytest.mark.parametrize("lib", ["tinygrad_ext", "torch"])
+def test_a_hook_may_not_return_garbage(lib, register, bad, expected):
+    T = pytest.importorskip(lib)
+    a = T.ones(2, dtype=T.float64, requires_grad=True)
+    y = a * 2
+    handle = register(y)(bad)
+    with pytest.raises(expected[0], match=expected[1]):
+        y.sum().backward()
+    handle.remove()
+    (a * 2).sum().backward()
+    assert a.grad.tolist() == [2.0, 2.0]
+
+
+def test_the_node_of_a_leaf_has_hooks_too():
+    a, seen = tg.ones(2, requires_grad=True), []
+    leaf = tg.autograd.graph.get_gradient_edge(a).node
+    a.register_post_accumulate_grad_hook(lambda t: seen.append("accumulated"))
+    leaf.register_prehook(lambda grads: seen.append("pre"))
+    leaf.register_hook(lambda inputs, outputs: seen.append((inputs, outputs[0].tolist())))
+    (a * 3).sum().backward()
+    assert seen == ["pre", "accumulated", ((), [3.0, 3.0])]
 
 
 def test_registration_is_refused_where_it_cannot_work():

@@ -393,6 +393,26 @@ def test_hooks_on_one_saved_tensor(fn):
         handle.register_hooks(lambda t: t, lambda t: t)
 
 
+def test_a_pack_hook_that_disturbs_the_node_is_survived():
+    x = tg.ones(2, requires_grad=True)
+    y = x.exp()
+    total, handle = y.sum(), y.grad_fn._raw_saved_result
+    with pytest.raises(RuntimeError, match="freed, or given other hooks, while pack_hook ran"):
+        handle.register_hooks(lambda t: total.backward() or t, lambda t: t)
+    with pytest.raises(RuntimeError, match="belongs to no node"):
+        type(handle)().register_hooks(lambda t: t, lambda t: t)
+
+    def forward(ctx, x):
+        forward.ctx = ctx
+        ctx.save_for_backward(x, x)
+        return x * 2
+
+    made = type("Made", (tg.autograd.Function,), {"forward": staticmethod(forward)})
+    with graph.saved_tensors_hooks(lambda t: forward.ctx.save_for_backward() or t, lambda t: t):
+        y = made.apply(x)
+    assert len(y.grad_fn.saved_tensors) == 2
+
+
 def test_hooks_need_a_saved_tensor_and_callables():
     a = leaf(2.0)
     node = (a * tg.ones(1)).grad_fn

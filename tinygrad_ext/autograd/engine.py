@@ -40,9 +40,12 @@ def _inputs(values, who):
                 "not supported."
             )
         values = tuple(values.values())
-        if not values:
-            raise RuntimeError(f"`inputs` argument to `{who}()` cannot be empty.")
-    return _as_tuple(values, "inputs")
+    elif values is None:
+        raise TypeError(f"{who}(): inputs must be a tensor, a GradientEdge, or a sequence or dict of them, got None")
+    found = _as_tuple(values, "inputs")
+    if not found:
+        raise RuntimeError(f"`inputs` argument to `{who}()` cannot be empty.")
+    return found
 
 
 def _root_grads(outputs, grads, is_batched=False):
@@ -106,8 +109,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     outputs = _as_tuple(tensors, "tensors")
     if inputs is not None:
         inputs = _inputs(inputs, "backward")
-        if not inputs:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
     keep = create_graph if retain_graph is None else retain_graph
     run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
@@ -155,8 +156,6 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
     allow = materialize_grads if allow_unused is None else allow_unused
     grads = _root_grads(outputs, _as_tuple(grad_outputs, "grad_outputs"))
     keep = create_graph if retain_graph is None else retain_graph

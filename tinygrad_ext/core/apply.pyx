@@ -85,7 +85,7 @@ cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
                     record = True
                     gradient_edge(<Tensor>a, &ctx.edges[e])
             e += 1
-        elif isinstance(a, (list, tuple, dict)) and not no_grad and _hides_tensor(a, DEPTH):
+        elif not no_grad and isinstance(a, (list, tuple, dict)) and _holds(a, DEPTH, needs_grad):
             raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
                             "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
                             "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
@@ -93,15 +93,19 @@ cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
     return record
 
 
-cdef bint _hides_tensor(object a, int depth) except -1:
-    """Whether a container holds a tensor that requires grad."""
+cdef bint _holds(object a, int depth, bint (*matters)(Tensor) noexcept) except -1:
+    """Whether a container holds a tensor whose gradient matters."""
     for item in (a.values() if isinstance(a, dict) else a):
         if isinstance(item, Tensor):
-            if needs_grad(<Tensor>item):
+            if matters(<Tensor>item):
                 return True
-        elif depth and isinstance(item, (list, tuple, dict)) and _hides_tensor(item, depth - 1):
+        elif depth and isinstance(item, (list, tuple, dict)) and _holds(item, depth - 1, matters):
             return True
     return False
+
+
+cdef bint _is_floating(Tensor t) noexcept:
+    return t.tid >= TGX_F16
 
 
 cdef object _run_forward(Plan plan, FunctionNode ctx, tuple args, dict keywords):
@@ -139,8 +143,9 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     cdef bint plain, differentiable
     if not isinstance(o, Tensor):
         ctx.metas[i].rank = -1
-        if record and isinstance(o, (list, tuple, dict)):
-            _check_returned(ctx, o)
+        if record and isinstance(o, (list, tuple, dict)) and _holds(o, DEPTH, _is_floating):
+            raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would be "
+                            "lost. Return them as one flat tuple.")
         return o
     t = <Tensor>o
     set_meta(ctx, i, t)
@@ -149,7 +154,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
         t.bits &= ~DERIVED
     differentiable = record and not plain and t.tid >= TGX_F16
     if _among(o, ctx.dirty) and _among(o, args):
-        _set_dirty(ctx, t, i, n, differentiable)
+        _set_dirty(ctx, args, t, i, n, differentiable)
         return alias(t) if plain and needs_grad(t) else t
     if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
         t = _window(<Tensor>o)
@@ -173,7 +178,7 @@ cdef Tensor _window(Tensor o):
     return t
 
 
-cdef int _set_dirty(FunctionNode ctx, Tensor t, int i, int n, bint differentiable) except -1:
+cdef int _set_dirty(FunctionNode ctx, tuple args, Tensor t, int i, int n, bint differentiable) except -1:
     """An input that forward wrote to: it now comes from this node."""
     bump(t)
     note_mutation(t)
@@ -183,9 +188,19 @@ cdef int _set_dirty(FunctionNode ctx, Tensor t, int i, int n, bint differentiabl
         raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
                            "more than one Tensor. Clone the input first, or split the Function in two.")
     check_inplace(t)
-    rebase(t, ctx)
+    rebase(t, ctx, _edge_of(ctx, args, t))
     t.output_nr = i
     return 0
+
+
+cdef int _edge_of(FunctionNode ctx, tuple args, Tensor t) noexcept:
+    """Number of the edge that t, one of the arguments, has: edges belong to tensors only."""
+    cdef int i, e = 0
+    for i in range(ctx.ninputs):
+        if args[i] is t:
+            break
+        e += ctx.inputs[i] & IS_TENSOR
+    return e
 
 
 cdef bint _among(object o, tuple row) noexcept:
@@ -195,14 +210,6 @@ cdef bint _among(object o, tuple row) noexcept:
             if item is o:
                 return True
     return False
-
-
-cdef int _check_returned(FunctionNode ctx, object o) except -1:
-    for item in (o.values() if isinstance(o, dict) else o):
-        if isinstance(item, Tensor):
-            raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would be "
-                            "lost. Return them as one flat tuple.")
-    return 0
 
 
 cdef int _forbid_inplace(Tensor t, FunctionNode ctx, int n) except -1:

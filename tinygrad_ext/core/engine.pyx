@@ -222,6 +222,8 @@ cdef class Task:
         if isinstance(n, AccumulateGrad):
             if self.accumulate or self.captures is None:
                 add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
+                if n.hooks is not None and n.hooks.post is not None and self.observer is None:
+                    run_post_hooks(n, e.grads, NULL)
             return 0
         if n.nedges > FEW:
             results = <PyObject **>malloc(n.nedges * sizeof(PyObject *))

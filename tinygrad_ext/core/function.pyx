@@ -153,6 +153,7 @@ cdef class FunctionNode(Node):
     @property
     def _raw_saved_tensors(self):
         """The saved tensors as handles, on which pack and unpack hooks can be registered."""
+        self._check_alive(" (or directly access saved tensors after they have already been freed)")
         return tuple([raw(self, i, self.output_of[i]) for i in range(self.nsaved)])
 
     def _with_history(self, Tensor t, int origin, what, bint saved):
@@ -190,24 +191,26 @@ cdef class FunctionNode(Node):
             self.keep_saved()
             self.keep_attributes()
         self.over = True
-        self.to_save = self.dirty = self.non_differentiable = None
+        # (jvp, which reads what was saved for it, belongs to the call: kept longer, an output would close a circle)
+        self.to_save = self.dirty = self.non_differentiable = self.saved_for_forward = None
         return 0
 
     cdef int keep_saved(self) except -1:
         """Move what save_for_backward was given into the node."""
         cdef int i, n, nedges = self.nedges, noutputs = self.noutputs
         cdef Tensor t
-        if self.to_save is None:
+        cdef tuple kept = self.to_save          # a pack hook may save something else meanwhile
+        if kept is None:
             return 0
-        n = len(self.to_save)
+        n = len(kept)
         self.nedges = self.noutputs = 0         # reserve() must not touch them
         reserve(self, 0, 0, n)
         self.nedges, self.noutputs = nedges, noutputs
         self.output_of = [ELSEWHERE] * n
         for i in range(n):
-            if self.to_save[i] is None:
+            if kept[i] is None:
                 continue
-            t = <Tensor>self.to_save[i]
+            t = <Tensor>kept[i]
             self.output_of[i] = self._origin(t)
             save(self, i, t if self.output_of[i] >= 0 else self._apart(t, ELSEWHERE), self.output_of[i])
         return 0
@@ -258,6 +261,8 @@ cdef class FunctionNode(Node):
     def _edge_names(self):
         """Names of the arguments that edges lead from: the tensors."""
         cdef int i
+        if self.plan is None:                   # a ctx that nobody applied
+            return []
         names = self.plan.names_of(self.ninputs, self.extra_names)
         return [names[i] for i in range(self.ninputs) if self.inputs[i] & IS_TENSOR]
 
@@ -327,7 +332,7 @@ cdef object _call_backward(FunctionNode ctx, PyObject **grads):
     cdef object g, got
     cdef object rule = backward_of(ctx.plan.function)
     if ctx.plan.function.boxed_grads_call:
-        return rule(ctx, _box(ctx, grads))
+        return _call_boxed(ctx, rule, _box(ctx, grads))
     if ctx.noutputs == 1 and grads[0] != NULL:
         g = <object>grads[0]
         version = version_of(<Tensor>g)
@@ -348,6 +353,25 @@ cdef object _call_with_many(FunctionNode ctx, object rule, PyObject **grads):
         if grads[i] != NULL and version_of(<Tensor>given[i]) != <uint32_t>versions[i]:
             raise _changed_gradient(ctx)
     return got
+
+
+cdef object _call_boxed(FunctionNode ctx, object rule, list box):
+    """Only gradients that somebody else can see are watched: the others may go early."""
+    cdef list watched = []
+    for g in box:
+        if isinstance(g, Tensor) and _is_shared(<Tensor>g, 2):
+            watched.append((g, version_of(<Tensor>g)))
+    got = rule(ctx, box)
+    for g, version in watched:
+        if version_of(<Tensor>g) != <uint32_t>version:
+            raise _changed_gradient(ctx)
+    return got
+
+
+cdef bint _is_shared(Tensor g, int own) noexcept:
+    """Whether there are more references to g than the caller's own, or others to its memory."""
+    return (<PyObject *>g).ob_refcnt > own or g.base is not None or (
+        g.storage is not None and (<PyObject *>g.storage).ob_refcnt > 1)
 
 
 cdef list _box(FunctionNode ctx, PyObject **grads):

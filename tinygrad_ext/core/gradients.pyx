@@ -119,7 +119,7 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
     if h.tensor is not None:
         for i in range(n.noutputs):
             for _, fn in list(h.tensor.get(i, ())):
-                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None))
+                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None), fn)
     if h.retain is not None and not isinstance(n, AccumulateGrad):
         for i, reference in h.retain.items():
             t = reference()
@@ -130,18 +130,54 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
         for _, fn in list(h.pre):
             got = fn(row(grads, n.noutputs))
             if got is not None:
-                for i, g in enumerate(got if isinstance(got, tuple) else (got,)):
-                    _replace(n, i, grads, g)
+                for i, g in enumerate(_hook_row(n, got, n.noutputs, fn)):
+                    _replace(n, i, grads, g, fn)
     return 0
 
 
-cdef int _replace(Node n, int i, PyObject **grads, object got) except -1:
+cdef str _hook_name(object fn):
+    return f"hook '{getattr(fn, '__name__', type(fn).__name__)}'"
+
+
+cdef tuple _hook_row(Node n, object got, int wanted, object fn):
+    """The gradients that a node's hook returned; a single one needs no tuple."""
+    if isinstance(got, Tensor) and wanted == 1:
+        return (got,)
+    if not isinstance(got, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(got).__name__}': {_hook_name(fn)} of {n.name()} returns None, or "
+                        "one gradient for each that it was given")
+    if len(got) != wanted:
+        raise RuntimeError(f"{_hook_name(fn)} has returned an incorrect number of values (got {len(got)}, but expected {wanted}) "
+                           f"for {n.name()}")
+    for g in got:
+        _check_tensor(n, g, fn)
+    return tuple(got)
+
+
+cdef int _check_tensor(Node n, object got, object fn) except -1:
+    if got is not None and not isinstance(got, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}': {_hook_name(fn)} of {n.name()} returns None or "
+                        "the gradient to go on with")
+    return 0
+
+
+cdef int _replace(Node n, int i, PyObject **grads, object got, object fn) except -1:
+    """Put what a hook returned in the place of gradient i, which it must equal in size and dtype."""
+    cdef Tensor old
     if got is None:
         return 0
+    _check_tensor(n, got, fn)
     if grads[i] == NULL:
-        raise RuntimeError(f"a hook of {n.name()} can't replace a None gradient with a non-None value: None came because the "
+        raise RuntimeError(f"{_hook_name(fn)} of {n.name()} can't replace a None gradient with a non-None value: None came because the "
                            "outputs that follow do not depend on this tensor. Return None for it.")
-    got = validated(n, i, got, n, i)
+    old = <Tensor><object>grads[i]
+    if got.shape != old.shape:
+        raise RuntimeError(f"{_hook_name(fn)} has changed the size of value: {n.name()} got {shape_text(old)}, the hook returned "
+                           f"{shape_text(<Tensor>got)}")
+    if got.dtype != old.dtype or got.device != old.device:
+        raise RuntimeError(f"{_hook_name(fn)} has changed the type of value (was {old.dtype} on {old.device}, got {got.dtype} on "
+                           f"{got.device})")
+    old = None
     Py_INCREF(got)
     Py_XDECREF(grads[i])
     grads[i] = <PyObject *>got
@@ -155,10 +191,7 @@ cdef int run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
         got = fn(row(results, n.nedges), outgoing)
         if got is None:
             continue
-        if not isinstance(got, tuple):
-            got = (got,)
-        if len(got) != n.nedges:
-            raise RuntimeError(f"hook on {n.name()} returned {len(got)} gradients, but the node has {n.nedges} inputs")
+        got = _hook_row(n, got, n.nedges, fn)
         for i in range(n.nedges):
             Py_XDECREF(results[i])
             results[i] = NULL

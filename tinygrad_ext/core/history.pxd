@@ -11,9 +11,10 @@ cdef class CopySlices(Node):
     cdef Tensor base_like        # geometry of base, without data
     cdef Tensor view_like
     cdef int64_t offset
+    cdef int at                  # the edge of fn that belongs to the view
 
 cdef Node accumulator(Tensor leaf)
 cdef int gradient_edge(Tensor t, Edge *into) except -1
 cdef object grad_fn_of(Tensor t)
-cdef int rebase(Tensor t, Node n) except -1
+cdef int rebase(Tensor t, Node n, int at) except -1
 cdef int check_inplace(Tensor t) except -1

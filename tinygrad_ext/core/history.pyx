@@ -35,15 +35,15 @@ cdef class CopySlices(Node):
             self.fn.apply(inner, results, needed)
         finally:
             Py_XDECREF(inner[0])
-        if results[0] == NULL:
+        if results[self.at] == NULL:
             slot("zero_")(window)
         else:
-            slot("copy_")(window, <object>results[0])
-            Py_DECREF(<object>results[0])
-            results[0] = NULL
-        if needed[0]:
+            slot("copy_")(window, <object>results[self.at])
+            Py_DECREF(<object>results[self.at])
+            results[self.at] = NULL
+        if needed[self.at]:
             Py_INCREF(grad)
-            results[0] = <PyObject *>grad
+            results[self.at] = <PyObject *>grad
         return 0
 
     cdef void release(self) noexcept:
@@ -142,8 +142,8 @@ cdef int check_inplace(Tensor t) except -1:
     return 0
 
 
-cdef int rebase(Tensor t, Node n) except -1:
-    """After an in-place op recorded as n: t (and the base it is a view of) now come from n."""
+cdef int rebase(Tensor t, Node n, int at) except -1:
+    """After an in-place op recorded as n, t (and the base it is a view of) come from n, where t has edge `at`."""
     cdef CopySlices c
     cdef Tensor base
     cdef int i
@@ -153,11 +153,13 @@ cdef int rebase(Tensor t, Node n) except -1:
     base = <Tensor>t.base
     c = CopySlices.__new__(CopySlices)
     reserve(c, n.nedges if n.nedges else 1, 1, 0)
-    gradient_edge(base, &c.edges[0])
-    for i in range(1, n.nedges):
-        c.edges[i] = n.edges[i]
-        if c.edges[i].node != NULL:
-            Py_INCREF(<object>c.edges[i].node)
+    for i in range(n.nedges):
+        if i != at:
+            c.edges[i] = n.edges[i]
+            if c.edges[i].node != NULL:
+                Py_INCREF(<object>c.edges[i].node)
+    gradient_edge(base, &c.edges[at])
+    c.at = at
     set_meta(c, 0, base)
     c.fn = n
     c.base_like, c.view_like = alias(base), alias(t)

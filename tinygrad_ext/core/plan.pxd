@@ -19,8 +19,8 @@ cdef class Plan:
     cdef tuple names_of(self, Py_ssize_t n, tuple extra)
     cdef str argument(self, Py_ssize_t i, Py_ssize_t n, tuple extra)
     cdef tuple row(self, object got, str node, Py_ssize_t n, Py_ssize_t wanted, tuple extra)
-    cdef tuple _by_name(self, dict got, str node, tuple names)
-    cdef object _wrong_count(self, tuple got, str node, Py_ssize_t n, tuple extra)
+    cdef tuple _by_name(self, object got, str node, tuple names)
+    cdef object _wrong_count(self, tuple got, str node, Py_ssize_t n, tuple extra, bint was_list)
 
 cdef Plan plan_of(object cls)
 cdef object backward_of(object function)

@@ -96,6 +96,7 @@ cdef class Plan:
         Fewer than n, but at least `wanted`, will do: the arguments left out were defaults.
         """
         cdef Py_ssize_t count
+        returned = got
         if isinstance(got, dict):
             got = self._by_name(got, node, self.names_of(n, extra))
         elif type(got) is not tuple:
@@ -104,31 +105,33 @@ cdef class Plan:
         while count > n and got[count - 1] is None:
             count -= 1
         if count > n or count < wanted:
-            raise self._wrong_count(got[:count], node, n, extra)
+            raise self._wrong_count(got[:count], node, n, extra, isinstance(returned, list))
         if count != len(got):
             got = got[:count]
         return got + (None,) * (n - count) if count < n else got
 
-    cdef tuple _by_name(self, dict got, str node, tuple names):
+    cdef tuple _by_name(self, object got, str node, tuple names):
         for name in got:
             if name not in names:
                 raise RuntimeError(f"function {node} returned a gradient for '{name}', which is no argument of its forward "
                                    f"({', '.join(names)})")
         return tuple([got.get(name) for name in names])
 
-    cdef object _wrong_count(self, tuple got, str node, Py_ssize_t n, tuple extra):
+    cdef object _wrong_count(self, tuple got, str node, Py_ssize_t n, tuple extra, bint was_list):
         told = [f"{self.argument(i, n, extra)}: {'missing' if i >= len(got) else 'none' if got[i] is None else 'a gradient'}"
                 for i in range(max(n, len(got)))]
         return RuntimeError(f"function {node} returned an incorrect number of gradients (expected {n}, got {len(got)}). One for "
-                            f"each argument of forward, None where there is none: {', '.join(told)}")
+                            f"each argument of forward, None where there is none: {', '.join(told)}"
+                            + (". A list counts as one: return a tuple." if was_list else ""))
 
 
 cdef Plan plan_of(object cls):
     """The plan of a class, made again when somebody has given it another forward or setup_context."""
     cdef object plan = cls._plan
     forward, setup = cls.forward, cls.setup_context
-    if plan is None or (<Plan>plan).forward is not forward or (<Plan>plan).setup is not setup:
-        if plan is None or (<Plan>plan).forward != forward or (<Plan>plan).setup != setup:
+    cdef bint known = isinstance(plan, Plan)
+    if not known or (<Plan>plan).forward is not forward or (<Plan>plan).setup is not setup:
+        if not known or (<Plan>plan).forward != forward or (<Plan>plan).setup != setup:
             plan = cls._plan = _read(cls, forward, setup)
     return <Plan>plan
 

@@ -174,7 +174,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
             (<Tensor>result).node, (<Tensor>result).output_nr = n, 0
             (<Tensor>result).view_version = version_of(<Tensor>result)
         else:
-            rebase(<Tensor>result, n)
+            rebase(<Tensor>result, n, 0)
     else:
         _set_history(n, op, result)
     return result

@@ -188,6 +188,8 @@ cdef class SavedTensor:
         cdef Node n = self.node
         cdef Packed p
         _check_hooks("register_hooks", pack_hook, unpack_hook)
+        if n is None:
+            raise RuntimeError("register_hooks: this handle belongs to no node; take one from grad_fn._raw_saved_<name>")
         if n.released:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Specify retain_graph=True in the "
                                "first backward if you need to read saved tensors after it.")
@@ -202,6 +204,8 @@ cdef class SavedTensor:
             p = _packed(n, <Tensor>unpack(n, self.place, -1, False), self.output)
         finally:
             pop_hooks()
+        if n.saved[self.place] != <PyObject *>held:
+            raise RuntimeError("register_hooks: the tensor was freed, or given other hooks, while pack_hook ran")
         Py_INCREF(p)
         n.saved[self.place] = <PyObject *>p
         Py_DECREF(held)
