@@ -76,7 +76,7 @@ def define_op(name, text, parent, *, tags, place, doc=None, samples=None):
     register.close()
     state = _state.State(op)
     own.put(_state.states, op.name, state)
-    state.made_here = True
+    state.made_here, state.homes = True, (own, parent)
     state.settle()
     own.put(_scopes, op.name, own)
     return op

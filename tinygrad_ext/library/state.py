@@ -31,6 +31,7 @@ class State:
         self.op = op
         self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD or VMAP -> (function, its place)
         self.disabled = set()  # device types whose kernels are switched off
+        self.homes = ()  # scopes that the op goes with
         self.made_here = False  # by define_op: the record follows, and gradients without a backward stop with an error
         if op.kernel_kind == "python":
             self.functions[ANY] = op.record.kernel, (op.record.source, op.record.line)
@@ -60,7 +61,8 @@ class State:
             except BaseException:
                 self._restore(key, before)
                 raise
-            scope.note(self._restore, key, before)
+            if scope not in self.homes:  # else it goes with the op, and who still holds the op can go on calling it
+                scope.note(self._restore, key, before)
 
     def _restore(self, key, before):
         if before is None:
