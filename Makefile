@@ -13,8 +13,10 @@ PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*
 demo: build $(VENV)/.demo $(VENV)/.plugins
 	$(BIN)/python -m demo
 
+# The packages' tests load plugins, so they run in a process of their own.
 test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest plugins
 
 # The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
 test-interpreters:
@@ -77,7 +79,7 @@ $(VENV)/.test: $(VENV)/.build
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.build
-	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "rich>=13"
+	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "scipy>=1.10" "click>=8.1" "rich>=13" "packaging>=22"
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

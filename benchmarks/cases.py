@@ -5,6 +5,7 @@ libraries in `also` say who besides PyTorch can run it. Small ops are timed for 
 VARIANTS, and the budget holds for the median of the ratios.
 """
 
+import itertools
 from collections import namedtuple
 from dataclasses import dataclass, field
 
@@ -256,6 +257,49 @@ def _setup_context(lib, draw):
 
     x, w, apply = draw(lib, 8, grad=True), draw(lib, 8, grad=True), Product.apply
     return lambda: apply(x, w)
+
+
+# ---- custom ops ----------------------------------------------------------------------------------------------------
+
+_numbers = itertools.count()  # a name can be registered once
+
+
+def _custom_op(lib):
+    """x * 2 as a custom op with a derivative."""
+    library, Tensor = lib.module.library, lib.module.Tensor
+
+    def double(x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+    def setup_context(ctx, inputs, output):
+        x, ctx.factor = inputs
+        ctx.save_for_backward(x)
+
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.factor, None
+
+    op = library.custom_op(f"benchmarks::double{next(_numbers)}", double, mutates_args=())
+    op.register_autograd(backward, setup_context=setup_context)
+    return op
+
+
+@case("custom op", "custom ops", 0.15)
+def _custom_op_without_grad(lib, draw):
+    op, x = _custom_op(lib), draw(lib, 8)
+    return lambda: op(x, 2.0)
+
+
+@case("custom op with grad", "custom ops", 0.15)
+def _custom_op_with_grad(lib, draw):
+    op, x = _custom_op(lib), draw(lib, 8, grad=True)
+    return lambda: op(x, 2.0)
+
+
+@case("custom op fwd+bwd", "custom ops", 0.15)
+def _custom_op_backward(lib, draw):
+    op, x, seed = _custom_op(lib), draw(lib, 8, grad=True), draw(lib, 8)
+    return lambda: op(x, 2.0).backward(seed)
 
 
 # ---- elementary functions and large operands -----------------------------------------------------------------------

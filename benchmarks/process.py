@@ -1,12 +1,14 @@
-"""Cases measured in child processes: import time, memory of a training loop, installed size."""
+"""Cases measured in child processes: import time, plugins, memory of a training loop, installed size."""
 
 import importlib.util
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from benchmarks.dummies import write_plugins
 from benchmarks.runner import Row
 
 _IMPORT = """
@@ -37,9 +39,19 @@ print(peak() - before)
 """
 
 
-def _child(code, name):
-    """The number a child process prints, or None when it fails."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+_DISCOVER = """
+import {name}, importlib.metadata
+from time import perf_counter
+start = perf_counter()
+found = {name}.plugins.list()
+print(perf_counter() - start if len(found) >= 200 else "too few")
+"""
+
+
+def _child(code, name, folder=None):
+    """The number a child process prints, or None when it fails; `folder` stands on its path too."""
+    path = [*sys.path, *([str(folder)] if folder else [])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     done = subprocess.run(
         [sys.executable, "-c", code.format(name=name)], env=env, capture_output=True, text=True, check=False
     )
@@ -58,6 +70,33 @@ def import_time(libraries, repeats):
         row.values["torch"] = statistics.median(_child(_IMPORT, "torch")[0] for _ in range(2))
     row.ratio = row.values["tinygrad_ext"] / row.values["numpy"]
     row.name = "import (ratio to numpy)"
+    return row
+
+
+def start_with_plugins(libraries, repeats):
+    """What 50 installed plugins add to an import: starts with and without them in turn."""
+    row = Row("import with 50 plugins (extra, ratio to 5 ms)", "process", 1.0)
+    times = {False: [], True: []}
+    with tempfile.TemporaryDirectory() as folder:
+        write_plugins(Path(folder), 50)
+        for _ in range(3 * repeats):
+            for installed, found in times.items():
+                found.append(_child(_IMPORT, "tinygrad_ext", folder if installed else None)[0])
+    row.values = {"tinygrad_ext": statistics.median(times[True]) - statistics.median(times[False])}
+    row.ratio = row.values["tinygrad_ext"] / 5e-3
+    return row
+
+
+def discovery(libraries, repeats):
+    """The one search for installed plugins, 200 of them on the path."""
+    row = Row("discovery of 200 plugins (ratio to 100 ms)", "process", 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        write_plugins(Path(folder), 200)
+        found = [_child(_DISCOVER, "tinygrad_ext", folder) for _ in range(repeats)]
+    row.missing = next((error for value, error in found if value is None), "")
+    if not row.missing:
+        row.values = {"tinygrad_ext": statistics.median(value for value, _ in found)}
+        row.ratio = row.values["tinygrad_ext"] / 0.1
     return row
 
 
@@ -93,4 +132,10 @@ def _size(name, suffixes):
     )
 
 
-PROBES = {"import": import_time, "peak memory": training_memory, "installed size": installed_size}
+PROBES = {
+    "import": import_time,
+    "import with plugins": start_with_plugins,
+    "discovery of plugins": discovery,
+    "peak memory": training_memory,
+    "installed size": installed_size,
+}

@@ -1,4 +1,4 @@
-"""`make demo`: train, draw, save, load in a new process, compare bit for bit, and say what was done."""
+"""`make demo`: train with what plugins brought, draw, save, load in a new process, compare bit for bit, check them."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import tinygrad_ext as tg
+from demo import packages
 from demo.data import digits
 from demo.model import DigitsNet, accuracy, scores_of, train
 from demo.pictures import learning_curve, misread
@@ -70,15 +71,22 @@ def reload_elsewhere():
 
 def main():
     console = Console()
+    packages.show(console)
     reached = run(console)
     reload_elsewhere()
     console.print(
+        f"plugins used   {packages.used()}\n"
         f"weights        {OUTPUT / 'digits.safetensors'}: reloaded in a new process, predictions equal bit for bit\n"
         f"learning curve {OUTPUT / 'learning_curve.png'}\n"
-        f"misread digits {OUTPUT / 'misread.png'}\n\n"
-        "Next: change the network in demo/model.py and run `make demo` again; see where an op is defined with "
+        f"misread digits {OUTPUT / 'misread.png'}"
+    )
+    passed = packages.check_all(console)
+    console.print(
+        "\nNext: change the network in demo/model.py and run `make demo` again; see where an op is defined with "
         "`.venv/bin/python -m tinygrad_ext ops where exp`; read docs/start.md."
     )
+    if not passed:
+        sys.exit("a plugin fails its checks")
     if reached < WANTED:
         sys.exit(f"held-out accuracy {reached:.2%} is below {WANTED:.0%}")
 

@@ -1,5 +1,7 @@
 """Settings of the whole test run."""
 
+import importlib.metadata
+
 from hypothesis import settings
 
 # a slow machine is no failure
@@ -8,3 +10,18 @@ settings.load_profile("project")
 
 # for a tree that is not installed; an installed package brings it by its entry point, under the same name
 pytest_plugins = ["pytest_tinygrad_ext"]
+
+
+def _hide_installed_plugins():
+    """The packages below plugins/, which `make test` installs, take no part: these tests are about the host.
+
+    Their own tests run in a process of their own, `pytest plugins`.
+    """
+    every = importlib.metadata.distributions
+    installed = {d._path for d in every() if "[tinygrad_ext." in (d.read_text("entry_points.txt") or "")}
+    importlib.metadata.distributions = lambda *a, **options: (
+        d for d in every(*a, **options) if d._path not in installed
+    )
+
+
+_hide_installed_plugins()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext.testing import beside_torch, compare, sweep
+from tinygrad_ext.testing import battery, beside_torch, compare, sweep
 
 OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
 GAPS_AT_MOST = 36
@@ -133,6 +133,16 @@ def test_derivatives(op, order):
         pytest.skip("not a floating op")
     for sample in samples(op, "float64", requires_grad=True):
         sweep.derivatives_check(op, sample, order)
+
+
+# those of the battery for plugins' ops that no test above makes
+CONTRACT = ["schema", "mutation", "aliasing", "repeat", "autograd", "meta_gradients", "override", "pickle"]
+
+
+@every_op
+def test_keeps_the_contract_of_plugins_ops(op):
+    report = battery.check_op(op, only=CONTRACT)
+    assert not report.of("failed"), str(report)
 
 
 @functools.lru_cache(maxsize=1)

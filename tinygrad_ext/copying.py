@@ -10,6 +10,7 @@ from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
+from tinygrad_ext.core import unasked
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
@@ -82,7 +83,15 @@ def parameter_class(cls):
 
 
 def init_parameter(self, data, requires_grad):
-    """Parameter.__init__: share data's memory outside its graph."""
+    """Parameter.__init__: share data's memory outside its graph. Nobody is asked."""
+    was = unasked.set_disabled(True, True)
+    try:
+        _init_parameter(self, data, requires_grad)
+    finally:
+        unasked.set_disabled(*was)
+
+
+def _init_parameter(self, data, requires_grad):
     if data is None:
         from tinygrad_ext import empty
 

@@ -69,19 +69,19 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
     result = getattr(ufunc, method)(*[_plain(x) for x in inputs], **kwargs)
     if out is not None:
         return out[0] if len(out) == 1 else out
-    return tuple(_wrapped(x) for x in result) if isinstance(result, tuple) else _wrapped(result)
+    return tuple(map(self.__array_wrap__, result)) if isinstance(result, tuple) else self.__array_wrap__(result)
 
 
 def _plain(x):
     return x.numpy() if isinstance(x, Tensor) else x
 
 
-def _wrapped(x):
-    """NumPy's result as a tensor, or as it is where no dtype of ours fits."""
+def _array_wrap(self, array, context=None, return_scalar=False):
+    """NumPy's result as a tensor, or as it is where no dtype of ours fits; a subclass of Tensor gives it its class."""
     try:
-        return from_numpy(_numpy().asarray(x))
+        return from_numpy(_numpy().asarray(array))
     except TypeError:
-        return x
+        return array
 
 
 # ---- DLPack --------------------------------------------------------------------------------------------------------
@@ -246,6 +246,7 @@ METHODS = {
     "__array__": _array,
     "__array_priority__": 1000,
     "__array_ufunc__": _array_ufunc,
+    "__array_wrap__": _array_wrap,
     "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device,
 }

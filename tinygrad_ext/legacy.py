@@ -1,6 +1,6 @@
 """What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new()`; Python's protocols."""
 
-from tinygrad_ext.core import construct
+from tinygrad_ext.core import construct, unasked
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import subclass as _subclass
@@ -54,6 +54,15 @@ def _construct(args, kwargs, dtype=None):
     return _of_data(args[0], dtype)
 
 
+def _unseen(*arguments):
+    """The same, of which modes see nothing: a default device, for one, is for factories."""
+    was = unasked.set_disabled(True, True)
+    try:
+        return _construct(*arguments)
+    finally:
+        unasked.set_disabled(*was)
+
+
 def _is_size(a):
     """An int, NumPy's included, but no array or tensor, which answer __index__ too."""
     return type(a) is int or (hasattr(a, "__index__") and not hasattr(a, "__len__") and not isinstance(a, bool))
@@ -83,7 +92,7 @@ def _init(self, args, kwargs):
     """Tensor(...): the instance takes over what the constructor made, unless a subclass's `__new__` filled it."""
     if type(self).__new__ is not Tensor.__new__ and not isinstance(self, Parameter) and _subclass.is_filled(self):
         return
-    _core.share_memory_from(self, _construct(args, dict(kwargs)))
+    _core.share_memory_from(self, _unseen(args, dict(kwargs)))
 
 
 def _new(self, *args, **kwargs):
@@ -101,7 +110,7 @@ class _TypedTensor(type):
     """Metaclass of FloatTensor and its kin: a call makes a Tensor, isinstance asks for the dtype."""
 
     def __call__(cls, *args, **kwargs):
-        return _construct(args, kwargs, cls.dtype)
+        return _unseen(args, kwargs, cls.dtype)
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
@@ -167,6 +176,11 @@ def _contains(t, item):
     return bool((t == item).any())
 
 
+def _reversed(self):
+    """What `reversed(t)` gives: a copy with the first dimension in the opposite order."""
+    return self.flip(0) if self.dim() else self
+
+
 def _format(self, spec):
     """A 0-d tensor is formatted as its number; any other takes no format."""
     if spec and self.dim() == 0 and not self.is_meta:
@@ -182,6 +196,7 @@ METHODS = {
     "type": _type,
     "cuda": _cuda,
     "__format__": _format,
+    "__reversed__": _reversed,
 }
 
 

@@ -22,7 +22,7 @@ class OverrideRegistrar:
         """
         if self.scope is None:
             raise RuntimeError(f"{target}: `register` is for use inside the hook only, which is over")
-        name = f"{target.__module__}.{target.__qualname__}" if isinstance(target, type) else target
+        name = name_of(target)
         if name in handled:
             raise RuntimeError(
                 f"calls with {name} are handled by {handled[name]} already; {self.scope.owner} wants to handle them "
@@ -35,3 +35,8 @@ class OverrideRegistrar:
     def close(self):
         """Refuse whatever comes after the end of the hook."""
         self.scope = None
+
+
+def name_of(target):
+    """How a type, or a prefix of modules, is called in `handled`."""
+    return f"{target.__module__}.{target.__qualname__}" if isinstance(target, type) else target

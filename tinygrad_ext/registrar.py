@@ -167,7 +167,7 @@ def _callable(cls, name, o, inplace, module=""):
 
 
 # operators that overrides see under the operator's name rather than the method's, as in PyTorch
-_OPERATOR_NAMED = ("floordiv", "and", "or", "xor", "lshift", "rshift", "eq", "invert")
+_OPERATOR_NAMED = ("floordiv", "and", "or", "xor", "lshift", "rshift", "invert")
 _named_apart = {}  # method -> the methods over the same ops that carry an operator's name
 
 

@@ -1,10 +1,10 @@
 """Instructions of a plain call, counted by valgrind: in a fresh process, and in one where slots, modes and types with
-`__torch_function__` were used before.
+`__torch_function__` were used before and fifty plugins are loaded.
 
     python tools/count_instructions.py [--plain]
 
-A child runs the op few times and then many times; the difference over the number of runs is the cost of one call, the
-start of the interpreter dropping out. Instructions repeat exactly where times do not.
+A child runs each op many times between two marks, calls of a function of Python that nothing else calls; callgrind
+writes down its counts there, so the start of the interpreter drops out. Instructions repeat exactly where times do not.
 """
 
 import os
@@ -12,10 +12,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FEW, MANY = 2_000, 12_000
+WARM, RUNS = 1_000, 5_000
 CALLS = ("a + b", "add(a, b)")
 CHILD = """
 import gc, sys
@@ -35,11 +36,28 @@ if {used}:
     Sub = type("Sub", (tg.Tensor,), dict())
     Duck = type("Duck", (), dict(__torch_function__=lambda *call: None))
     a.as_subclass(Sub) + b, tg.add(Duck(), b)
-def run(a, b, add):     # a function, whose names are not looked up in dicts
-    for _ in range({runs}):
-        {call}
-run(a, b, tg.add)
+    class Plugin:
+        def __init__(self, k):
+            self.k = k
+        @tg.hookimpl
+        def tgx_register_ops(self, register):
+            schema = "p%d::double_%d(Tensor self) -> Tensor" % (self.k, self.k)
+            register(schema, compose=lambda self: self + self, variants="function method inplace")
+        @tg.hookimpl
+        def tgx_register_overrides(self, register):
+            register("nowhere%d" % self.k, lambda func, types, args, kwargs: NotImplemented)
+    for k in range(50):
+        tg.plugins.register("p%d" % k, Plugin(k))
+    a.double_49()
+for call in {calls}:
+    code = "def run(a, b, add, runs):\\n for _ in range(runs):\\n  " + call
+    exec(code)          # in a function, whose names are not looked up in dicts
+    run(a, b, tg.add, {warm})
+    sys.setrecursionlimit(1000)
+    run(a, b, tg.add, {runs})
+    sys.setrecursionlimit(1000)
 """
+MARK = "Py_SetRecursionLimit"
 
 
 # the hash seed decides collisions in dicts, the fill of Python's memory pools what an allocation costs; valgrind knows
@@ -55,40 +73,34 @@ ENV = {
 }
 
 
-def instructions(call, used, runs):
-    """Instructions of one child process."""
-    command = [
-        "valgrind",
-        "--tool=callgrind",
-        "--callgrind-out-file=/dev/null",
-        sys.executable,
-        "-c",
-        CHILD.format(call=call, used=used, runs=runs),
-    ]
-    done = subprocess.run(command, env=ENV, capture_output=True, text=True, check=False)
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode or not found:
-        sys.exit("callgrind failed:\n" + done.stderr[-2000:])
-    return int(found[1])
-
-
-def per_call(call, used):
-    """Instructions of one call, the loop around it included."""
-    # once without counting: a module that has no bytecode yet is compiled, which must not fall into one of the two
-    subprocess.run([sys.executable, "-c", CHILD.format(call=call, used=used, runs=1)], env=ENV, check=True)
-    return (instructions(call, used, MANY) - instructions(call, used, FEW)) / (MANY - FEW)
+def instructions(used):
+    """Instructions of each of CALLS, the loop around it included, in one process."""
+    code = CHILD.format(used=used, calls=CALLS, warm=WARM, runs=RUNS)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "counts"
+        command = ["valgrind", "--tool=callgrind", f"--dump-before={MARK}", f"--callgrind-out-file={out}"]
+        done = subprocess.run(
+            [*command, sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False
+        )
+        # a file for what came before each mark: the start, and then in turn the counted runs and what lies between them
+        files = [Path(f"{out}.{2 * i + 2}") for i in range(len(CALLS))]
+        if done.returncode or not all(f.exists() for f in files):
+            sys.exit("callgrind failed:\n" + done.stderr[-2000:])
+        return [int(re.search(r"^(?:totals|summary): (\d+)", f.read_text(), re.M)[1]) / RUNS for f in files]
 
 
 def main(arguments):
     """Print both counts of each call."""
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed")
-    for call in CALLS:
-        never, used = per_call(call, False), per_call(call, True)
+    for call, never, used in zip(CALLS, instructions(False), instructions(True), strict=True):
         if "--plain" in arguments:
             print(never, used)
         else:
-            print(f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used")
+            print(
+                f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used "
+                "and with fifty plugins"
+            )
 
 
 if __name__ == "__main__":

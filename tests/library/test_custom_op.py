@@ -1,6 +1,7 @@
 """custom_op: definition, kernels, meta tensors, pickling, overrides."""
 
 import copy
+import functools
 import pickle
 import threading
 
@@ -9,7 +10,7 @@ import pytest
 from tinygrad_ext.core.custom import custom_of
 
 import tinygrad_ext as tg
-from tinygrad_ext import Tensor, library, ops, overrides, registry
+from tinygrad_ext import Tensor, describe, library, ops, overrides, registry
 
 
 def make_sin(**more):
@@ -212,6 +213,50 @@ def test_wrong_arguments_are_told_with_the_owner():
         make_sin()(3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'y'. Its arguments are x"):
         ops.t.sin(tg.ones(1), y=3)
+
+
+def test_unknown_keywords_name_the_near_one():
+    f = library.custom_op("t::f", lambda x, factor: x, mutates_args=(), schema="(Tensor x, float factor=1.0) -> Tensor")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'factr'. Did you mean 'factor'?"):
+        f(tg.ones(1), factr=2.0)
+
+
+def scaled(x: Tensor, k: int) -> Tensor:
+    return x * k
+
+
+class Scaler:
+    """A callable object."""
+
+    def __call__(self, x: Tensor, k: int) -> Tensor:
+        return x * k
+
+
+@pytest.mark.parametrize(
+    "fn, schema",
+    [
+        (functools.partial(scaled, k=3), "(Tensor x, *, SymInt k=3) -> Tensor"),
+        (Scaler(), "(Tensor x, SymInt k) -> Tensor"),
+        (Scaler().__call__, "(Tensor x, SymInt k) -> Tensor"),
+        (
+            functools.wraps(scaled)(lambda *args, **keywords: scaled(*args, **keywords)),
+            "(Tensor x, SymInt k) -> Tensor",
+        ),
+    ],
+)
+def test_whatever_is_called_can_be_an_op(fn, schema):
+    f = library.custom_op("t::f", fn, mutates_args=())
+    assert str(f._schema) == f"t::f{schema}" and f(tg.ones(1), k=3).item() == 3
+    assert f.candidates[0].record.source == __file__
+
+
+def test_an_op_is_described_by_its_functions():
+    f = make_sin()
+    op = f.candidates[0]
+    assert describe.computed_by(op).startswith("python, Python function numpy_sin at test_custom_op.py:")
+    assert describe.derivative(op) == "no"
+    f.register_autograd(lambda ctx, g: g)
+    assert describe.derivative(op).startswith("yes, by the backward at test_custom_op.py:")
 
 
 # ---- what a kernel must keep to ------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Distributions made of a folder with .dist-info on sys.path, whose entry points the real importlib.metadata reads."""
 
 import importlib
-import importlib.metadata
 import sys
 import textwrap
 
@@ -65,15 +64,6 @@ def tables():
     return snapshot
 
 
-def _with_entry_points():
-    """Folders of metadata of what is really installed and has entry points for us, such as the packages of plugins/."""
-    found = importlib.metadata.distributions()
-    return {d._path for d in found if "[tinygrad_ext." in (d.read_text("entry_points.txt") or "")}
-
-
-REAL = _with_entry_points()
-
-
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """An empty folder for distributions; nothing is loaded before, and nothing stays."""
@@ -84,12 +74,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for key in ("TINYGRAD_EXT_PLUGINS", "TINYGRAD_EXT_DISABLE_PLUGINS", "TINYGRAD_EXT_STRICT_PLUGINS"):
         monkeypatch.delenv(key, raising=False)
-    for plugin in table.known():
-        loader.unload(plugin)
     known = snapshot(), set(sys.modules)
-    distributions = importlib.metadata.distributions
-    hide = lambda *args, **options: (d for d in distributions(*args, **options) if d._path not in REAL)
-    monkeypatch.setattr(importlib.metadata, "distributions", hide)
     plugins.rescan()
     yield Site(folder)
     for plugin in table.known():
@@ -99,7 +84,6 @@ def site(tmp_path, monkeypatch):
     for name in set(sys.modules) - known[1]:
         if name.startswith(("tgx_", "shared_dependency")):
             del sys.modules[name]
-    monkeypatch.setattr(importlib.metadata, "distributions", distributions)
     sys.path.remove(str(folder))
     plugins.rescan()
     sys.path.insert(0, str(folder))

@@ -3,6 +3,7 @@
 import itertools
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,6 +185,94 @@ def test_a_check_fails_for_its_fault_and_names_the_smallest_case(check, register
     assert result.status == "failed"
     assert message in result.message
     assert shape_of(result.case) == (f"ops.faulty.f({case})" if case else "")
+
+
+@pytest.mark.parametrize(
+    ("check", "tags"),
+    [
+        ("repeat", "unset"),
+        ("repeat", "nondeterministic_bitwise"),
+        ("threads", "random"),
+        ("threads", "nondeterministic_seeded"),
+        ("shape", "data_dependent"),
+        ("shape", "dynamic_output_shape"),
+        ("aliasing", "maybe_aliasing_or_mutating"),
+        ("meta_gradients", "data_dependent_grad"),
+    ],
+)
+def test_tags_excuse_from_a_check(check, tags, register_temporarily):
+    schema, fields, _, _ = FAULTS[check]
+    op = register_temporarily.op(schema, **fields, tags=tags).candidates[0]
+    result = run_check(battery.OP_CHECKS[check], OpSubject(op))
+    assert (result.status, bool(result.message)) == ("skipped", True)
+
+
+@pytest.mark.parametrize("gap", ["derivative", "gradcheck"])
+def test_a_gap_of_the_record_excuses_from_a_check(gap, register_temporarily):
+    schema, fields, _, _ = FAULTS["derivative"]
+    op = register_temporarily.op(schema, **fields, gaps={gap: "known to be wrong"}).candidates[0]
+    result = run_check(battery.OP_CHECKS["derivative"], OpSubject(op))
+    assert (result.status, result.message) == ("skipped", "gap: known to be wrong")
+
+
+def leaves(make):
+    raise SystemExit("no more")
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (
+            lambda make: [(make(2),)],
+            "samples= raises: TypeError: faulty::f: samples= must yield ops.samples.Sample(...)",
+        ),
+        (lambda make: 3, "samples= raises: TypeError: 'int' object is not iterable"),
+        (leaves, "samples= raises: SystemExit: no more"),
+        (lambda make: [], "no samples: add samples= to the record of faulty::f"),
+    ],
+)
+def test_faulty_samples_fail_that_check_and_skip_the_others(samples, message, register_temporarily):
+    report = check_op(register_temporarily.op(ANY, compose=lambda self: self * 2, samples=samples))
+    assert [r.check for r in report.of("failed")] == ["samples"]
+    assert report.of("failed")[0].message.startswith(message)
+
+
+def test_made_up_samples_are_said_to_be(register_temporarily):
+    report = check_op(register_temporarily.op(ANY, compose=lambda self: self * 2), only=["samples", "dtypes"])
+    assert [r.status for r in report.results] == ["passed", "passed"]
+    assert "made up from the schema" in report.results[0].message
+    assert report.results[1].message.startswith("computes in bool, uint8, ")
+    assert "2 passed; samples made up" in str(report)
+
+
+def exits(self):
+    tg.set_default_dtype(tg.float64)
+    tg.manual_seed(7)
+    raise SystemExit(3)
+
+
+def test_an_op_that_exits_is_a_failure_and_the_host_is_as_before(register_temporarily):
+    tg.manual_seed(1)
+    expected = tg.rand(2).tolist()
+    tg.manual_seed(1)
+    report = check_op(register_temporarily.op(ANY, kernel=exits, samples=lambda make: [Sample(make(2))]))
+    assert "raised SystemExit: 3" in {r.check: r.message for r in report.of("failed")}["schema"]
+    assert tg.get_default_dtype() == tg.float32
+    assert tg.rand(2).tolist() == expected
+
+
+def test_an_op_that_gets_another_kernel_is_looked_at_anew(register_temporarily):
+    factor = [None]
+    op = register_temporarily.op(ANY, compose=lambda self: self * factor[0])
+    assert not check_op(op, only=["schema", "derivative"]).ok
+    factor[0] = 2.0
+    assert check_op(op, only=["schema", "derivative"]).counts["passed"] == 2
+
+
+def test_every_check_is_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "check_plugins.md").read_text()
+    missing = [name for name in battery.check_names() if f"`{name}`" not in page]
+    assert not missing
 
 
 def test_every_check_of_ops_has_a_fault():

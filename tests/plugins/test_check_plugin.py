@@ -81,6 +81,38 @@ def test_a_sound_plugin_passes_everything(site):
     assert {r.subject for r in report.results} == {"demo", "demo::double", "demo::grown", "demo::Double"}
 
 
+CUSTOM = """
+import numpy as np
+import tinygrad_ext as tg
+from tinygrad_ext import hookimpl
+from tinygrad_ext.ops.samples import Sample
+
+@tg.library.custom_op("demo::root", mutates_args=(), samples=lambda make: [Sample(make(2, 3, low=1, high=4))])
+def root(x: tg.Tensor) -> tg.Tensor:
+    if (x < 0).any():
+        raise ValueError("the root of a negative number")
+    return tg.from_numpy(np.sqrt(x.numpy()).astype(x.numpy().dtype))
+
+@root.register_fake
+def _(x):
+    return tg.empty_like(x)
+
+root.register_autograd(lambda ctx, grad: grad / (2 * ctx.saved_tensors[0]),
+                       setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+"""
+
+
+def test_an_op_of_custom_op_brings_samples_too(site):
+    site.plugin(text=CUSTOM)
+    report = check_plugin("demo", op="root")
+    assert report.ok, str(report)
+    assert len(report.of("passed")) == 16
+    site.write("tgx_demo/plugin.py", CUSTOM.replace("2 * ctx", "3 * ctx").replace("ValueError", "KeyError"))
+    plugins.reload("demo")
+    failed = {r.check: r.message for r in check_plugin("demo", op="root").of("failed")}
+    assert sorted(failed) == ["derivative", "second_derivative"]
+
+
 def test_one_op_is_chosen_by_any_of_its_names(site):
     site.plugin(text=PLUGIN)
     for name in ("grown", "demo::grown"):
@@ -123,6 +155,35 @@ def test_the_command_refuses_unknown_names_with_status_2(site, capsys):
     ):
         assert cli.main(["plugins", "check", *arguments]) == 2
         assert text in capsys.readouterr().err
+
+
+HANDLER = """
+from tinygrad_ext import hookimpl
+
+class Mine:
+    pass
+
+def handle(func, types, args, kwargs):
+    return NotImplemented if func.__name__ == "unserved" and len(args) < {least} else "handled"
+
+@hookimpl
+def tgx_register_overrides(register):
+    register(Mine, handle)
+    register("tgx_demo.types", handle)
+"""
+
+
+def test_a_handler_of_foreign_types_must_decline_what_it_does_not_know(site):
+    site.plugin(text=HANDLER.format(least=9))
+    assert [(r.subject, r.status) for r in check_plugin("demo", only=["declines"]).results] == [
+        ("tgx_demo.plugin.Mine", "passed"),
+        ("tgx_demo.types", "passed"),
+    ]
+    site.write("tgx_demo/plugin.py", HANDLER.format(least=1))
+    plugins.reload("demo")
+    failed = check_plugin("demo", only=["declines"]).of("failed")
+    assert len(failed) == 2
+    assert "called for a function it cannot know, the handler returned 'handled'" in failed[0].message
 
 
 # ---- the plugin as a whole -----------------------------------------------------------------------------------------

@@ -112,6 +112,15 @@ def test_an_unknown_name_ends_with_status_2_and_near_ones(site, cli, command):
     assert code == 2 and "no plugin is called 'deno'" in text and "Near: demo" in text
 
 
+def test_where_leads_from_an_op_of_a_plugin_to_its_checks_and_to_no_page_of_ours(site, capsys):
+    site.plugin(text=GOOD)
+    assert main(["ops", "where", "demo::twofold"]) == 0
+    out = capsys.readouterr().out
+    assert "tgx_demo/plugin.py:13\n" in out and "owner       tgx-demo 1.0\n" in out
+    assert "checks      tinygrad-ext plugins check tgx-demo --op twofold\n" in out
+    assert "page" not in out
+
+
 # ---- doctor --------------------------------------------------------------------------------------------------------
 
 

@@ -16,10 +16,10 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from tinygrad_ext.core.dispatch cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DICT, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR,
-    A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NUMBER, F_OPTIONAL,
+    A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
-from tinygrad_ext.core.overloaded cimport brings_function
+from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
 
@@ -73,7 +73,7 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
     if kind == A_BOOL:
         return PyBool_Check(o) or type(o).__name__ in ("bool_", "bool")
     if kind == A_SCALAR or kind == A_COMPLEX:
-        return _is_number(o)
+        return _counting(o, _is_number(o))
     if kind == A_FLOAT:
         return PyFloat_Check(o) or PyLong_Check(o) or (not PyComplex_Check(o) and _is_number(o))
     if kind == A_STR:
@@ -90,19 +90,19 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
         return type(o).__name__ == "memory_format"
     if kind == A_GENERATOR:
         return type(o).__name__ == "Generator"
-    return _accepts_any(o)
+    return _accepts_any(flags, o)
 
 
-cdef int _accepts_any(object o) except -1:
-    """An index or other free value counts as an operand, and so does what a tuple of them holds."""
+cdef inline int _counting(object o, int got) except -1:
+    """A subclass of Tensor that stands for a number is an operand all the same."""
+    return 2 if got == 1 and isinstance(o, Tensor) and not exact(o) and brings_function(o) else got
+
+
+cdef int _accepts_any(int flags, object o) except -1:
+    """An index or other free value counts as an operand."""
     if PyLong_CheckExact(o) or PySlice_Check(o) or o is Ellipsis or exact(o):
         return 1
-    if type(o) is tuple:
-        for item in <tuple>o:
-            if item is not None and _accepts_any(item) == 2:
-                return 2
-        return 1
-    return 2 if brings_function(o) else 1
+    return 2 if brings_function(o) or (flags & F_NESTED and holds_overloaded(o, INDEX_DEPTH)) else 1
 
 
 cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
@@ -118,6 +118,8 @@ cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
             if item is None and s.flags & F_ELEM_OPTIONAL:
                 continue
             got = _accepts_one(s.kind, s.flags & F_NUMBER, item)
+            if s.kind == A_INT or s.kind == A_FLOAT:
+                got = _counting(item, got)
             if got == 0:
                 return 0
             if got == 2:

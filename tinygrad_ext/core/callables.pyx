@@ -14,13 +14,13 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
+    F_NESTED, TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.elsewhere cimport from_elsewhere
 from tinygrad_ext.core.elsewhere import own_types
 from tinygrad_ext.core.mode_stack cimport modes_on
-from tinygrad_ext.core.overloaded cimport brings_function, overloaded
+from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, overloaded
 from tinygrad_ext.core.overrides cimport all_declined, ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
 
@@ -94,7 +94,7 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     for i in range(nkw):
         keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
     if brings:
-        found = overloaded(args, n + nkw)
+        found = overloaded(args, n + nkw, INDEX_DEPTH if _takes_any(f) else 1)
     if found or modes_on(st):
         return ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
     for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
@@ -106,6 +106,12 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
             finally:
                 st.flags |= flags & (<uint32_t>1 << k)
     return NotImplemented
+
+
+cdef inline bint _takes_any(OpFunction f):
+    """Whether an argument may be anything, as an index is."""
+    cdef Op op = <Op>f.first
+    return op.nargs > 1 and op.args[1].flags & F_NESTED
 
 
 cdef object _unseen(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
@@ -133,7 +139,7 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
     cdef bint foreign = False
     if not state().below:
         for i in range(n + nkw):
-            if brings_function(<object>args[i]):
+            if brings_function(<object>args[i]) or holds_overloaded(<object>args[i], 1):
                 foreign = True
         if foreign:
             result = _through_slots(f, args, n, kwnames, True)

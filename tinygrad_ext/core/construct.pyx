@@ -181,12 +181,18 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     cdef int rank
     cdef Tensor t
     if isinstance(data, Tensor):
-        t = clone(<Tensor>data)
+        t = <Tensor>data
+        if device:
+            return empty(t.sizes, t.rank, t.tid if dtype < 0 else dtype, device)
+        t = clone(t)
         return t if dtype < 0 else cast(t, dtype)
     if not isinstance(data, (list, tuple, float, int, complex, str)):
         if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
                                                                                                  (bytes, bytearray)):
-            t = clone(from_buffer(data, True))
+            t = from_buffer(data, True)
+            if device:
+                return tensor_of(t, dtype, device)
+            t = clone(t)
             return _from_outside(t if dtype < 0 else cast(t, dtype))
         if hasattr(data, "__array__") and not _is_sequence(data):
             return tensor_of(data.__array__(), dtype, device)

@@ -83,6 +83,8 @@ cdef class Op:
             Py_INCREF(arg)
             Py_INCREF(default)
             self.args[i].kind, self.args[i].flags, self.args[i].size = kind, flags, size
+            if kind == A_ANY and i:
+                self.args[i].flags |= F_NESTED
             if not flags & F_KEYWORD:
                 self.npositional = i + 1
             if flags & F_WRITE:

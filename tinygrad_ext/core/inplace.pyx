@@ -6,7 +6,9 @@ counter and mutation ring are kept here and nowhere else.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
-from tinygrad_ext.core.dispatch cimport COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, forward, mark_derived, record_op, state
+from tinygrad_ext.core.dispatch cimport (
+    COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, call_op, forward, mark_derived, record_op, state,
+)
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
@@ -92,14 +94,14 @@ cdef object call_inplace(Op op, PyObject **args):
 
 
 cdef object record_inplace(Op op, PyObject **args, object o):
-    if op.kind == COMPOSITE:
-        return _composite_inplace(op, args, <Tensor>o)
+    if op.kind == COMPOSITE or (op.custom is not None and op.nrules == 0):
+        return _out_of_place(op, args, <Tensor>o)
     return record_op(op, args, <PyObject *>o, True)
 
 
-cdef object _composite_inplace(Op op, PyObject **args, Tensor t):
-    """A composite computes out of place; copy_ then carries the derivative."""
-    result = forward(op, args, NULL)
+cdef object _out_of_place(Op op, PyObject **args, Tensor t):
+    """A composite, or an op with a backward of its own, computes out of place; copy_ then carries the derivative."""
+    result = call_op(op, args)
     return t.copy_(result)
 
 

@@ -6,7 +6,7 @@ Parameter, and look the method up in a table that `bind` fills.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.callables cimport OpMethod, binary, call_packet
-from tinygrad_ext.core.tensor cimport Parameter, Tensor
+from tinygrad_ext.core.tensor cimport Parameter, Tensor, exact
 
 cdef extern from *:
     """
@@ -144,7 +144,7 @@ cdef object compare(object a, object b, int which):
     cdef int k = (17, 18, 19, 20, 21, 22)[which]
     if _forward[k] is None:
         return NotImplemented
-    if b is None and which in (2, 3):
+    if b is None and (which == 3 or (which == 2 and exact(a))):
         return which == 3
     return binary(_forward[k], None, a, b)
 

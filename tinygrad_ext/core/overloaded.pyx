@@ -77,30 +77,39 @@ def set_handler_of(lookup):
 
 # ---- the arguments of a call ---------------------------------------------------------------------------------------
 
-cdef int insert_overloaded(list found, object o) except -1:
-    """Put o where it is asked, if it is and no other of its type stands in found."""
+cdef int insert_overloaded(list found, object o, int depth=0) except -1:
+    """Put o where it is asked, if it is and no other of its type stands in found; else the members of a list."""
     cdef PyTypeObject *t = Py_TYPE(o)
     cdef Py_ssize_t i, at = len(found)
     if not brings_function(o):
+        if depth and isinstance(o, (list, tuple)):
+            for item in o:
+                insert_overloaded(found, item, depth - 1)
         return 0
     for i in range(len(found)):
         if Py_TYPE(found[i]) == t:
-            return 1
+            return 0
         if at == len(found) and PyType_IsSubtype(t, Py_TYPE(found[i])):
             at = i
     found.insert(at, o)
-    return 1
+    return 0
 
 
-cdef list overloaded(PyObject **args, Py_ssize_t n):
+cdef list overloaded(PyObject **args, Py_ssize_t n, int depth=1):
     cdef list found = []
     cdef Py_ssize_t i
     for i in range(n):
-        o = <object>args[i]
-        if not insert_overloaded(found, o) and isinstance(o, (list, tuple)):
-            for item in o:
-                insert_overloaded(found, item)
+        insert_overloaded(found, <object>args[i], depth)
     return found
+
+
+cdef bint holds_overloaded(object o, int depth) except -1:
+    if not isinstance(o, (list, tuple)):
+        return False
+    for item in o:
+        if brings_function(item) or (depth > 1 and holds_overloaded(item, depth - 1)):
+            return True
+    return False
 
 
 cdef bint must_ask(PyObject **args, Py_ssize_t n) except -1:
@@ -114,14 +123,8 @@ cdef bint must_ask(PyObject **args, Py_ssize_t n) except -1:
         return False
     for i in range(n):
         o = <object>args[i]
-        if exact(o):
-            continue
-        if brings_function(o):
+        if not exact(o) and (brings_function(o) or holds_overloaded(o, 1)):
             return True
-        if isinstance(o, (list, tuple)):
-            for item in o:
-                if brings_function(item):
-                    return True
     return False
 
 

@@ -11,6 +11,7 @@ class Tag(enum.Enum):
     reduction = enum.auto()
     inplace = enum.auto()
     out = enum.auto()
+    out_variant = enum.auto()
     view_copy = enum.auto()
     inplace_view = enum.auto()
     nondeterministic_seeded = enum.auto()
@@ -32,7 +33,7 @@ class Tag(enum.Enum):
 
 def words(tags):
     """The words that a record keeps, from a Tag, several, or None. TypeError for anything else."""
-    tags = (tags,) if isinstance(tags, Tag) else tuple(tags or ())
+    tags = (tags,) if isinstance(tags, (Tag, str)) else tuple(tags or ())
     for tag in tags:
         if not isinstance(tag, Tag):
             raise TypeError(f"tags: {tag!r} is no Tag; they are library.Tag.{', '.join(Tag.__members__)}")

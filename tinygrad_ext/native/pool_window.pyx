@@ -70,7 +70,7 @@ cdef int check_window(Window *w, str op) except -1:
     for i in range(2):
         if w.pad[i] < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {w.pad[i]}")
-        if 2 * w.pad[i] > w.dilation[i] * (w.kernel[i] - 1) + 1:
+        if 2 * w.pad[i] > w.kernel[i]:     # PyTorch leaves the dilation out, whatever its message says
             raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={w.pad[i]}, "
                                f"kernel_size={w.kernel[i]} and dilation={w.dilation[i]}: {op}() padding should be at most half of "
                                f"kernel size, but got padding={w.pad[i]} and kernel_size={w.kernel[i]}")

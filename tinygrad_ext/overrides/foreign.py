@@ -106,6 +106,11 @@ def handler_of(t):
     return handler
 
 
+def registrations():
+    """The registrations that hold."""
+    return list(_registered.values())
+
+
 def owner_of_handler(t):
     """Who registered the handler for type t."""
     return _lookup(t).owner

@@ -22,7 +22,7 @@ NOT_OVERRIDABLE = {
     "__array_priority__": "a number",
     "__torch_function__": "the protocol itself",
     "__iter__": "ends in dim and unbind, which are asked about",
-    "__array_ufunc__": "ends in operators, which are asked about",
+    "__array_ufunc__": "ends in operators, numpy() and __array_wrap__, which are asked about",
     "as_subclass": "changes who is asked",
     "_make_subclass": "changes who is asked",
     "_make_wrapper_subclass": "changes who is asked",

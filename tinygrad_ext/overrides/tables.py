@@ -203,7 +203,11 @@ def resolve_name(f):
 @functools.lru_cache(maxsize=1)
 def _paths(count):
     """{callable: path}; made anew when the number of functions has changed."""
-    return {value: _path(namespace, name) for namespace, name, value in reversed(list(_walk()))}
+    paths = {}
+    for namespace, name, value in _walk():
+        if value not in paths or name == getattr(value, "__name__", None):  # not under another name of the same
+            paths[value] = _path(namespace, name)
+    return paths
 
 
 def is_tensor_method_or_property(func):

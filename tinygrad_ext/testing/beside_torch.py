@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext import registry
 from tinygrad_ext.testing import compare
-from tinygrad_ext.testing.sweep import KINDS, call, leaves, supported
+from tinygrad_ext.testing.sweep import KINDS, call, leaves, supported, tagged
 
 
 def to_torch(value, torch, requires_grad=False):
@@ -62,7 +62,7 @@ def against_torch(op, sample, dtype, torch):
         if not any(t.numel() for t in leaves(sample.args, sample.kwargs, tg.Tensor)):
             return  # with nothing to compute, PyTorch does not come to look at the dtype
         raise AssertionError(f"{what}: PyTorch computes this, we say {missing}") from missing
-    if "unset" not in (op.record.tags or "").split():
+    if not tagged(op, "unset"):
         compare.assert_close(got, want, dtype, what, factor=1.0)
     _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what)
 

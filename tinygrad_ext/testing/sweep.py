@@ -31,12 +31,16 @@ def ops():
     return [o for o in registry.ops.values() if registry.variants(o.record)]
 
 
-@functools.cache
 def supported(op):
     """Names of the dtypes the op takes: what the record declares, else those in which its first sample runs.
 
-    The comparison with PyTorch tries the others too, so that a dtype cannot be lost unseen.
+    The comparison with PyTorch tries the others too, so that a dtype cannot be lost unseen. A plugin's op is asked anew
+    each time: it may get another kernel.
     """
+    return (_builtin_dtypes if op.record.owner == BUILTIN else _dtypes)(op)
+
+
+def _dtypes(op):
     record = op.record
     if record.scalar is not None:
         loops = op.loop_dtypes
@@ -48,6 +52,9 @@ def supported(op):
     if record.types is None:
         return [d for d in ALL_DTYPES if _runs(op, d)]
     return [name for kind in record.types.split() for name in KINDS[kind]]
+
+
+_builtin_dtypes = functools.cache(_dtypes)
 
 
 def _runs(op, dtype):
@@ -66,6 +73,8 @@ def samples(op, dtype, requires_grad=False):
     found = sampling.of_record(op.record, op.schema, make)
     if not found and op.record.samples is None and op.record.owner != BUILTIN:
         found = from_schema(op.schema, make)
+    if wrong := [s for s in found if not isinstance(s, sampling.Sample)]:
+        raise TypeError(f"{op.name}: samples= must yield ops.samples.Sample(...), not {wrong[0]!r}")
     return found
 
 
@@ -103,7 +112,20 @@ def written(op, args, kwargs):
 
 def is_random(op):
     """Whether the result depends on a generator, or is not set at all."""
-    return bool({"random", "unset"} & set((op.record.tags or "").split()))
+    return tagged(op, "random") or tagged(op, "unset")
+
+
+# words of records, and PyTorch's tags that say the same
+_ALSO = {
+    "random": {"nondeterministic_seeded"},
+    "data_dependent": {"data_dependent_output", "dynamic_output_shape"},
+    "unset": {"nondeterministic_bitwise"},
+}
+
+
+def tagged(op, word):
+    """Whether a record's tags say a word, in our spelling or in PyTorch's."""
+    return bool(({word} | _ALSO.get(word, set())) & set((op.record.tags or "").split()))
 
 
 def reference(op):
@@ -267,7 +289,7 @@ def out_agrees(op, sample, dtype):
 
 def shape_rule_agrees(op, sample, dtype):
     """The op on meta tensors gives the shapes and dtypes of the real result."""
-    if "data_dependent" in (op.record.tags or "").split():
+    if tagged(op, "data_dependent"):
         return
     real = call(op, sample.args, sample.kwargs)
     kwargs = layouts.map_tensors(sample.kwargs, _to_meta)

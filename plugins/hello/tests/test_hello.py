@@ -1,11 +1,14 @@
-"""The op of tgx-hello is there when the package is installed, and does what its record says."""
+"""The op of tgx-hello is there when the package is installed, and passes the checks of `plugins check hello`."""
 
 import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import plugins
+from tinygrad_ext.testing import plugin_tests
 
 pytest.importorskip("tgx_hello", reason="tgx-hello is not installed: pip install ./plugins/hello")
+
+test_conformance = plugin_tests("hello")
 
 
 def test_the_op_comes_by_entry_point():

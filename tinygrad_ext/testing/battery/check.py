@@ -3,7 +3,9 @@
 import time
 import warnings
 
+import tinygrad_ext as tg
 from tinygrad_ext.core.guard import trusting
+from tinygrad_ext.core.random import default_generator
 from tinygrad_ext.testing.battery.result import FAILED, PASSED, SKIPPED, NotApplicable, Result
 from tinygrad_ext.testing.battery.shrink import smallest
 
@@ -17,7 +19,8 @@ class Check:
     Attributes:
         name, doc: what it is called, and the first line of its function.
         run: run(subject, sample, dtype) raises AssertionError when it does not hold, NotApplicable when it has
-            nothing to say; any other exception is a failure too. For each="subject" it is run(subject).
+            nothing to say; any other exception is a failure too. What it returns, if anything, is a remark. For
+            each="subject" it is run(subject).
         dtypes: "some" (float32 and int64), "supported", "every", "float" or "double".
         gap: the word in a record's `gaps` that excuses from it.
         any_values: it is a law whatever the values are.
@@ -44,12 +47,21 @@ def check(table, name, *, each="case", dtypes="some", gap=None, any_values=False
 
 
 def run_check(check, subject):
-    """Run a check on all cases of a subject and give the Result; a failing case is made as small as it gets."""
+    """Run a check on all cases of a subject and give the Result; a failing case is made as small as it gets.
+
+    Random state and default dtype are left as they were.
+    """
     start = time.perf_counter()
     result = Result(subject.name, subject.kind, check.name, PASSED)
-    with warnings.catch_warnings(), trusting():  # the checks tell more than the first one that a call would fail
-        warnings.simplefilter("ignore")
-        _run(check, subject, result)
+    random, dtype = default_generator.get_state(), tg.get_default_dtype()
+    try:
+        # trusting: the checks tell more than the first one that a call would fail
+        with warnings.catch_warnings(), trusting(), tg.enable_grad():
+            warnings.simplefilter("ignore")
+            _run(check, subject, result)
+    finally:
+        default_generator.set_state(random)
+        tg.set_default_dtype(dtype)
     result.seconds = time.perf_counter() - start
     return result
 
@@ -59,18 +71,21 @@ def _run(check, subject, result):
     if reason is not None:
         result.status, result.message = SKIPPED, reason
     elif check.each == "subject":
-        _note(result, _raised(check.run, subject))
-        result.cases = 1
+        error, remark = _raised(check.run, subject)
+        result.cases, result.message = 1, remark or ""
+        _note(result, error)
     else:
         _run_cases(check, subject, result)
 
 
 def _run_cases(check, subject, result):
     skips = []
-    fails = lambda case: _failure(_raised(check.run, subject, case.fresh(), case.dtype))
+    run = lambda case: _raised(check.run, subject, case.fresh(), case.dtype)
+    fails = lambda case: _failure(run(case)[0])
     for case in subject.cases(check):
         result.cases += 1
-        error = _raised(check.run, subject, case.fresh(), case.dtype)
+        error, remark = run(case)
+        result.message = result.message or remark or ""
         if isinstance(error, NotApplicable):
             skips.append(error)
         elif error is not None:
@@ -94,12 +109,11 @@ def _failure(error):
 
 
 def _raised(run, *args):
-    """The exception of a call, None when there is none. KeyboardInterrupt goes through."""
+    """(exception, result) of a call, one of them None. KeyboardInterrupt goes through."""
     try:
-        run(*args)
+        return None, run(*args)
     except (Exception, SystemExit) as error:
-        return error
-    return None
+        return error, None
 
 
 def _note(result, error):

@@ -38,11 +38,17 @@ class ModuleSubject:
         make = Maker(tg.float32, requires_grad=requires_grad)
         try:
             if not self.made_up:
-                return list(registry.module_samples[self.name](make))
+                return self._given(make)
             return [s for s in _guessed(self.cls, make) if s.args[0].shape in self._usable]
         except (Exception, SystemExit) as error:
             self.problem = error
             return []
+
+    def _given(self, make):
+        found = list(registry.module_samples[self.name](make))
+        if wrong := [s for s in found if not isinstance(s, Sample)]:
+            raise TypeError(f"{self.name}: samples= must yield ops.samples.Sample(...), not {wrong[0]!r}")
+        return found
 
     @functools.cached_property
     def _usable(self):
@@ -90,7 +96,9 @@ def _call(module, sample, seed=0):
 def samples(subject):
     """There are configurations and inputs to check it with."""
     if subject.cases(MODULE_CHECKS["forward"]):
-        return
+        return (
+            "made without arguments, called with plain tensors; samples= gives better ones" if subject.made_up else None
+        )
     because = f": {type(subject.problem).__name__}: {subject.problem}" if subject.problem else ""
     if subject.made_up:
         raise AssertionError(

@@ -112,6 +112,8 @@ class Report:
         for subject, results in found.items():
             passed = sum(r.status == PASSED for r in results)
             words = [f"{passed:3} passed"]
+            if any(r.check == "samples" and r.status == PASSED and r.message for r in results):
+                words.append("samples made up")
             for status in (FAILED, SKIPPED):
                 names = " ".join(r.check for r in results if r.status == status)
                 words += [f"{status}: {names}"] if names else []

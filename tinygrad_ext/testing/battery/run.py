@@ -1,12 +1,13 @@
 """Runs the checks on an op, a module, or all that a plugin brings."""
 
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, run_check
+from tinygrad_ext.testing.battery.handlers import HANDLER_CHECKS, HandlerSubject
 from tinygrad_ext.testing.battery.loading import PLUGIN_CHECKS, PluginSubject
 from tinygrad_ext.testing.battery.modules import ModuleSubject
 from tinygrad_ext.testing.battery.result import Report
 from tinygrad_ext.testing.battery.subject import OpSubject
 
-TABLES = {"op": OP_CHECKS, "module": MODULE_CHECKS, "plugin": PLUGIN_CHECKS}
+TABLES = {"op": OP_CHECKS, "module": MODULE_CHECKS, "handler": HANDLER_CHECKS, "plugin": PLUGIN_CHECKS}
 
 
 def check_names():
@@ -62,7 +63,7 @@ def check_module(name, *, only=()):
 
 
 def check_plugin(name, *, only=(), op=None):
-    """Run the battery on all ops and modules of a plugin, and on the plugin itself.
+    """Run the battery on all ops, modules and handlers of a plugin, and on the plugin itself.
 
     Args:
         name: the plugin's name, or its distribution's.
@@ -80,12 +81,15 @@ def check_plugin(name, *, only=(), op=None):
 
 
 def subjects_of(info, op=None):
-    """The subjects of a loaded plugin, by its PluginInfo: itself, its ops, its modules. op: as in `check_plugin`."""
+    """The subjects of a loaded plugin, by its PluginInfo: itself, its ops, modules and handlers of foreign types.
+
+    op: as in `check_plugin`.
+    """
     from tinygrad_ext import registry
 
     subjects = [*(OpSubject(registry.ops[n]) for n in info.ops), *(ModuleSubject(n) for n in info.modules)]
     if op is None:
-        return [PluginSubject(info), *subjects]
+        return [PluginSubject(info), *subjects, *map(HandlerSubject, info.overrides)]
     spellings = lambda s: {s.name, s.name.partition("::")[2], s.name.partition("::")[2].partition(".")[0]}
     found = [s for s in subjects if op in spellings(s)]
     if not found:

@@ -54,13 +54,15 @@ def dtypes(subject, sample, dtype):
     if dtype not in subject.dtypes:
         with contextlib.suppress(*REFUSALS):
             sweep.call(subject.op, sample.args, sample.kwargs)
-        return
+        return None
     result = sweep.call(subject.op, sample.args, sample.kwargs)
+    remark = f"computes in {', '.join(subject.dtypes)}"
     if dtype != "float32" or "float64" not in subject.dtypes or sweep.is_random(subject.op) or subject.op.is_view_op:
-        return
+        return remark
     wide = mapped(sample, lambda t: t.detach().double() if t.dtype == tg.float32 else t)
     want = [_narrow(w, g) for w, g in zip(_flat(sweep.call(subject.op, wide.args, wide.kwargs)), _flat(result))]
     compare.assert_close(_flat(result), want, dtype, "float32 beside float64", factor=50, check_dtype=False)
+    return remark
 
 
 def _flat(result):
@@ -108,8 +110,8 @@ def _not_random(subject):
 
 
 def _not_unset(subject):
-    if "unset" in (subject.op.record.tags or "").split():
-        raise NotApplicable("the values of its result are not set")
+    if sweep.tagged(subject.op, "unset"):
+        raise NotApplicable("its values may differ from call to call, say its tags")
 
 
 @check(OP_CHECKS, "repeat", any_values=True)

@@ -1,8 +1,6 @@
 """Bessel functions. Derivatives are written without a division where the function is smooth at 0, so that they hold
 there to any order: J1' = (J0 - J2) / 2 and not J0 - J1 / x."""
 
-from scipy import special
-
 from tgx_special.computed import add, fixed_first, no_derivative
 from tinygrad_ext import ops
 
@@ -29,7 +27,6 @@ def _with_order(register, name, derivative, doc):
     add(
         register,
         f"{name}(Tensor v, Tensor x)",
-        getattr(special, name),
         {"v": no_derivative(name, "v", "keep the order fixed"), "x": lambda grad, v, x: grad * derivative(v, x)},
         domain=_ORDERS,
         samples=fixed_first,
@@ -48,7 +45,6 @@ def _first_kind(register):
     add(
         register,
         "j0(Tensor self)",
-        special.j0,
         {"self": lambda grad, self: -grad * ops.special.j1(self)},
         domain=_WIDE,
         doc="Bessel function of the first kind of order 0. J0' = -J1: DLMF 10.6.3.",
@@ -56,7 +52,6 @@ def _first_kind(register):
     add(
         register,
         "j1(Tensor self)",
-        special.j1,
         {"self": lambda grad, self: grad * (ops.special.j0(self) - _second("jv", self)) / 2},
         domain=_WIDE,
         doc="Bessel function of the first kind of order 1. J1' = (J0 - J2) / 2: DLMF 10.6.1.",
@@ -70,7 +65,6 @@ def _first_kind(register):
     add(
         register,
         "spherical_jn(int n, Tensor self)",
-        special.spherical_jn,
         {"self": _spherical_back},
         domain=_WIDE,
         samples=_spherical_samples,
@@ -97,7 +91,6 @@ def _second_kind(register):
     add(
         register,
         "y0(Tensor self)",
-        special.y0,
         {"self": lambda grad, self: -grad * ops.special.y1(self)},
         domain=_POSITIVE,
         doc="Bessel function of the second kind of order 0, for positive numbers. Y0' = -Y1: DLMF 10.6.3.",
@@ -105,7 +98,6 @@ def _second_kind(register):
     add(
         register,
         "y1(Tensor self)",
-        special.y1,
         {"self": lambda grad, self, result: grad * (ops.special.y0(self) - result / self)},
         domain=_POSITIVE,
         doc="Bessel function of the second kind of order 1, for positive numbers. Y1' = Y0 - Y1 / x: DLMF 10.6.2.",
@@ -122,7 +114,6 @@ def _modified_first_kind(register):
     add(
         register,
         "i0(Tensor self)",
-        special.i0,
         {"self": lambda grad, self: grad * ops.special.i1(self)},
         domain=_WIDE,
         doc="Modified Bessel function of the first kind of order 0. I0' = I1: DLMF 10.29.3.",
@@ -130,7 +121,6 @@ def _modified_first_kind(register):
     add(
         register,
         "i1(Tensor self)",
-        special.i1,
         {"self": lambda grad, self: grad * (ops.special.i0(self) + _second("iv", self)) / 2},
         domain=_WIDE,
         doc="Modified Bessel function of the first kind of order 1. I1' = (I0 + I2) / 2: DLMF 10.29.1.",
@@ -144,7 +134,6 @@ def _modified_first_kind(register):
     add(
         register,
         "i0e(Tensor self)",
-        special.i0e,
         {"self": lambda grad, self, result: grad * (ops.special.i1e(self) - self.sign() * result)},
         domain=_WIDE,
         doc="exp(-|x|) I0(x), which does not overflow. From I0' = I1: DLMF 10.29.3.",
@@ -152,7 +141,6 @@ def _modified_first_kind(register):
     add(
         register,
         "i1e(Tensor self)",
-        special.i1e,
         {
             "self": lambda grad, self, result: (
                 grad * ((ops.special.i0e(self) + _second("ive", self)) / 2 - self.sign() * result)
@@ -174,7 +162,6 @@ def _modified_second_kind(register):
     add(
         register,
         "k0(Tensor self)",
-        special.k0,
         {"self": lambda grad, self: -grad * ops.special.k1(self)},
         domain=_POSITIVE,
         doc="Modified Bessel function of the second kind of order 0, for positive numbers. K0' = -K1: DLMF 10.29.3.",
@@ -182,7 +169,6 @@ def _modified_second_kind(register):
     add(
         register,
         "k1(Tensor self)",
-        special.k1,
         {"self": lambda grad, self, result: -grad * (ops.special.k0(self) + result / self)},
         domain=_POSITIVE,
         doc="Modified Bessel function of the second kind of order 1, for positive numbers. K1' = -K0 - K1 / x: "
@@ -191,7 +177,6 @@ def _modified_second_kind(register):
     add(
         register,
         "k0e(Tensor self)",
-        special.k0e,
         {"self": lambda grad, self, result: grad * (result - ops.special.k1e(self))},
         domain=_POSITIVE,
         doc="exp(x) K0(x), which does not underflow. From K0' = -K1: DLMF 10.29.3.",
@@ -199,7 +184,6 @@ def _modified_second_kind(register):
     add(
         register,
         "k1e(Tensor self)",
-        special.k1e,
         {"self": lambda grad, self, result: grad * (result - ops.special.k0e(self) - result / self)},
         domain=_POSITIVE,
         doc="exp(x) K1(x), which does not underflow. From K1' = -K0 - K1 / x: DLMF 10.29.2.",
@@ -227,7 +211,6 @@ def register_all(register):
     add(
         register,
         "airy(Tensor self)",
-        special.airy,
         {"self": _airy_back},
         returns="(Tensor ai, Tensor aip, Tensor bi, Tensor bip)",
         domain=(-4, 3),

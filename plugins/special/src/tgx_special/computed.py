@@ -1,10 +1,11 @@
-"""Turns a function of SciPy into an op: `add(register, schema, fn, ...)`.
+"""Turns a function of SciPy into an op: `add(register, schema, grad, ...)`.
 
 SciPy computes in float64, whatever came, and the result is rounded to the dtype of the arguments; integers give the
 default float dtype. That costs time in float32 and saves its users the surprises of recurrences in single precision.
+SciPy is imported by the first call, so that a look at the namespace costs nothing.
 """
 
-import numpy as np
+import importlib
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import samples as sampling
@@ -13,22 +14,23 @@ from tinygrad_ext.ops import shapes
 SAMPLES = {1: sampling.unary, 2: sampling.binary, 3: sampling.ternary}
 
 
-def add(register, schema, fn, grad, *, domain, doc, samples=None, returns="Tensor", **fields):
-    """Register special::<schema>, computed by fn(*arrays and numbers), with its derivative rules.
+def add(register, schema, grad, *, domain, doc, fn=None, samples=None, returns="Tensor", **fields):
+    """Register special::<schema> with its derivative rules.
 
-    domain: interval of each tensor for tests. returns: as in a schema; more than one result have names.
+    fn(*arrays and numbers) computes it; by default SciPy's function of that name does. domain: interval of each
+    tensor for tests. returns: as in a schema; more than one result have names.
     """
     name, count = schema.partition("(")[0], schema.count("Tensor ")
     register(
         f"special::{schema} -> {returns}",
-        kernel=_kernel(name, fn),
+        kernel=_kernel(name, fn or _scipy(name)),
         shape=_shape(name, returns.count("Tensor")),
         grad=grad,
         types="int float half",
         variants="function out" if returns == "Tensor" else "function",
         domain=domain,
         samples=samples or SAMPLES[count],
-        reference=fn,
+        reference=fn or f"scipy.special.{name}",
         doc=doc,
         **fields,
     )
@@ -45,10 +47,14 @@ def no_derivative(op, argument, instead):
     return rule
 
 
-def fixed_first(make, *shapes):
+def fixed_first(make):
     """Samples whose first tensor gets no gradient, because there is none."""
-    for a, b in shapes or (((3, 4), (3, 4)), ((4,), (2, 4)), ((), (3,)), ((0, 3), (3,))):
+    for a, b in (((3, 4), (3, 4)), ((4,), (2, 4)), ((), (3,)), ((0, 3), (3,))):
         yield sampling.Sample(make(*a).detach(), make(*b))
+
+
+def _scipy(name):
+    return lambda *args: getattr(importlib.import_module("scipy.special"), name)(*args)
 
 
 def _kernel(name, fn):
@@ -56,14 +62,10 @@ def _kernel(name, fn):
         dtype = _dtype(name, args)
         result = fn(*[a.detach().to(tg.float64).numpy() if isinstance(a, tg.Tensor) else a for a in args])
         if isinstance(result, tuple):
-            return tuple(_tensor(r, dtype) for r in result)
-        return _tensor(result, dtype)
+            return tuple(tg.as_tensor(r).to(dtype) for r in result)
+        return tg.as_tensor(result).to(dtype)
 
     return kernel
-
-
-def _tensor(array, dtype):
-    return tg.from_numpy(np.asarray(array)).to(dtype)  # a ufunc of 0-d arrays returns a number
 
 
 def _dtype(name, args):

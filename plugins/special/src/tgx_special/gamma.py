@@ -1,8 +1,5 @@
 """Incomplete gamma and beta functions, Hurwitz's zeta, Lambert's W."""
 
-import numpy as np
-from scipy import special
-
 import tinygrad_ext as tg
 from tgx_special.computed import add, fixed_first, no_derivative
 from tinygrad_ext import ops
@@ -24,6 +21,9 @@ def _lambertw(x, k=0):
     """Real part of SciPy's complex function where the value is real."""
     if k not in (0, -1):
         raise ValueError(f"special::lambertw: k must be 0 or -1, the branches with real values, not {k}")
+    import numpy as np
+    from scipy import special
+
     with np.errstate(invalid="ignore"):
         value = special.lambertw(x, k)
     return np.where(value.imag == 0, value.real, np.nan)
@@ -60,7 +60,6 @@ def register_all(register):
     add(
         register,
         "gammainc(Tensor a, Tensor x)",
-        special.gammainc,
         {"a": _SHAPE, "x": lambda grad, a, x: grad * _gamma_density(a, x)},
         domain=((0.3, 5), (0.1, 6)),
         samples=fixed_first,
@@ -72,7 +71,6 @@ def register_all(register):
     add(
         register,
         "gammaincc(Tensor a, Tensor x)",
-        special.gammaincc,
         {"a": _SHAPE_C, "x": lambda grad, a, x: -grad * _gamma_density(a, x)},
         domain=((0.3, 5), (0.1, 6)),
         samples=fixed_first,
@@ -84,7 +82,6 @@ def register_all(register):
     add(
         register,
         "betainc(Tensor a, Tensor b, Tensor x)",
-        special.betainc,
         {
             "a": no_derivative("betainc", "a", "it needs a hypergeometric function; keep the shape a fixed"),
             "b": no_derivative("betainc", "b", "it needs a hypergeometric function; keep the shape b fixed"),
@@ -100,7 +97,6 @@ def register_all(register):
     add(
         register,
         "zeta(Tensor x, Tensor q)",
-        special.zeta,
         {
             "x": no_derivative("zeta", "x", "it is a series of logarithms; keep the exponent fixed"),
             "q": lambda grad, x, q: -grad * x * ops.special.zeta(x + 1, q),
@@ -115,10 +111,10 @@ def register_all(register):
     add(
         register,
         "lambertw(Tensor self, int k=0)",
-        _lambertw,
         {"self": lambda grad, result: grad / (result.exp() * (1 + result))},
         domain=(-0.3, 6),
         samples=_lambert_samples,
+        fn=_lambertw,
         errors=[(lambda: ops.special.lambertw(tg.ones(2), 1), ValueError, "k must be 0 or -1")],
         doc="""Lambert W: the real w with w exp(w) = x, of branch k: 0 (x >= -1/e) or -1 (-1/e <= x < 0); NaN elsewhere.
 

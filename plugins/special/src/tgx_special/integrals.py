@@ -1,10 +1,14 @@
 """Exponential, sine and cosine integrals."""
 
-from scipy import special
-
 from tgx_special.computed import add
 from tinygrad_ext import ops
 from tinygrad_ext.ops.samples import Sample
+
+
+def _sici(x):
+    from scipy import special
+
+    return special.sici(x)
 
 
 def _expn_back(grad, n, self):
@@ -23,7 +27,6 @@ def register_all(register):
     add(
         register,
         "expi(Tensor self)",
-        special.expi,
         {"self": lambda grad, self: grad * self.exp() / self},
         domain=(0.3, 4),
         doc="Exponential integral Ei. Ei' = exp(x) / x: DLMF 6.2.5.",
@@ -31,7 +34,6 @@ def register_all(register):
     add(
         register,
         "exp1(Tensor self)",
-        special.exp1,
         {"self": lambda grad, self: -grad * (-self).exp() / self},
         domain=(0.3, 4),
         doc="Exponential integral E1, for positive numbers. E1' = -exp(-x) / x: DLMF 6.2.1.",
@@ -39,7 +41,6 @@ def register_all(register):
     add(
         register,
         "expn(int n, Tensor self)",
-        special.expn,
         {"self": _expn_back},
         domain=(0.3, 4),
         samples=_expn_samples,
@@ -49,16 +50,16 @@ def register_all(register):
     add(
         register,
         "si(Tensor self)",
-        lambda x: special.sici(x)[0],
         {"self": lambda grad, self: grad * ops.special.spherical_jn(0, self)},
         domain=(-8, 8),
+        fn=lambda x: _sici(x)[0],
         doc="Sine integral, the first result of SciPy's sici. Si' = sin(x) / x: DLMF 6.2.9 and 10.49.3.",
     )
     add(
         register,
         "ci(Tensor self)",
-        lambda x: special.sici(x)[1],
         {"self": lambda grad, self: grad * self.cos() / self},
         domain=(0.3, 8),
+        fn=lambda x: _sici(x)[1],
         doc="Cosine integral, the second result of SciPy's sici, for positive numbers. Ci' = cos(x) / x: DLMF 6.2.11.",
     )

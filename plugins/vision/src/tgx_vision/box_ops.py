@@ -2,7 +2,6 @@
 
 import tinygrad_ext as tg
 from tgx_vision import boxes as loops
-from tgx_vision import reference
 from tgx_vision.checks import require_float, require_shape
 from tinygrad_ext import ops
 from tinygrad_ext.ops.samples import Sample
@@ -97,7 +96,7 @@ def register_all(register):
         shape=_no_answer,
         tags="data_dependent",
         types="float",
-        reference=reference.nms,
+        reference="tgx_vision.reference.nms",
         samples=_nms_samples,
         errors=[
             (_call("nms", (3, 5), (3,)), RuntimeError, "boxes must have the shape (n, 4)"),
@@ -114,7 +113,7 @@ def register_all(register):
         shape=_no_answer,
         tags="data_dependent",
         types="float",
-        reference=reference.batched_nms,
+        reference="tgx_vision.reference.batched_nms",
         samples=_batched_samples,
         errors=[(_call("batched_nms", (3, 4), (3,), (3,)), RuntimeError, "idxs must be numbers of classes")],
         doc=f"""Non-maximum suppression within each class; idxs (n) holds the classes as integers.
@@ -125,7 +124,7 @@ def register_all(register):
         "vision::box_iou(Tensor boxes1, Tensor boxes2) -> Tensor",
         compose=_box_iou,
         types="int float",
-        reference=reference.box_iou,
+        reference="tgx_vision.reference.box_iou",
         samples=_iou_samples,
         errors=[
             (

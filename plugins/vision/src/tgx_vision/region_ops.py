@@ -7,7 +7,7 @@ backward of roi_align is linear in `grad` and roi_align is its transpose, which 
 import math
 
 import tinygrad_ext as tg
-from tgx_vision import reference, regions
+from tgx_vision import regions
 from tgx_vision.checks import require_float, require_positive, require_rois, require_shape
 from tinygrad_ext import ops
 from tinygrad_ext.ops.samples import Sample
@@ -198,7 +198,7 @@ def register_all(register):
         shape=_pooled_shape("roi_align"),
         grad={"input": _align_back, "rois": "none"},
         types="float",
-        reference=reference.roi_align,
+        reference="tgx_vision.reference.roi_align",
         samples=_align_samples,
         errors=_refused("roi_align", 2),
         doc="""Average of each bin of each region, over samples between the pixels.
@@ -216,7 +216,7 @@ def register_all(register):
         shape=lambda grad, rois, scale, h, w, sampling, *sizes: grad.new_empty(sizes),
         grad={"grad": _align_twice, "rois": "none"},
         types="float",
-        reference=reference.roi_align_backward,
+        reference="tgx_vision.reference.roi_align_backward",
         samples=_align_backward_samples,
         doc="Gradient of roi_align by its input, of the given sizes.",
     )
@@ -231,7 +231,7 @@ def register_all(register):
             "rois": "none",
         },
         types="float",
-        reference=reference.roi_pool,
+        reference="tgx_vision.reference.roi_pool",
         samples=_pool_samples,
         errors=_refused("roi_pool"),
         doc="""Largest pixel of each bin of each region.
@@ -246,7 +246,7 @@ def register_all(register):
         shape=lambda grad, rois, argmax, *sizes: grad.new_empty(sizes),
         grad={"grad": _pool_twice, "rois": "none", "argmax": "none"},
         types="float",
-        reference=reference.roi_pool_backward,
+        reference="tgx_vision.reference.roi_pool_backward",
         samples=_pool_backward_samples,
         doc="Gradient of roi_pool by its input, of the given sizes.",
     )

@@ -1,0 +1,40 @@
+"""Windows of every kind beside PyTorch: sizes, steps, padding and dilation at random, ties and NaN among the values."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinygrad_ext as tg
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def _result(library, values, dims, options):
+    try:
+        found = getattr(library.nn.functional, f"max_pool{dims}d")(library.from_numpy(values.copy()), *options, True)
+    except RuntimeError:
+        return None
+    return [t.numpy() for t in found]
+
+
+@st.composite
+def _cases(draw):
+    dims = draw(st.sampled_from((1, 2)))
+    sizes = draw(st.lists(st.sampled_from((1, 2, 3, 5, 8, 17, 300)), min_size=dims, max_size=dims))
+    values = np.random.default_rng(draw(st.integers(0, 9))).integers(-3, 4, (2, *sizes[:-1], sizes[-1])).astype("f4")
+    values[values == draw(st.integers(-3, 8))] = draw(st.sampled_from((np.nan, -np.inf, 0.5)))
+
+    def pair(low, high):
+        return draw(st.lists(st.integers(low, high), min_size=dims, max_size=dims))
+
+    return values, dims, (pair(1, 5), pair(1, 4), pair(0, 2), pair(1, 3), draw(st.booleans()))
+
+
+@settings(max_examples=300, deadline=None)
+@given(_cases())
+def test_the_largest_and_its_place_are_pytorchs(case):
+    want, got = _result(torch, *case), _result(tg, *case)
+    assert (want is None) == (got is None)
+    for w, g in zip(want or (), got or ()):
+        np.testing.assert_array_equal(g, w)
