@@ -8,12 +8,11 @@ writes to and what it returns beside them; its inputs are the positional argumen
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, COMPOSITE, F_LIST, F_WRITE, Op, any_meta, any_needs_grad,
-    mark_derived, record_op, run_python, set_custom, state, tgx_state,
+    A_TENSOR, COMPOSITE, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
+    set_custom, state, tgx_state,
 )
-from tinygrad_ext.core.dtype cimport device
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
-from tinygrad_ext.core.guard cimport run_guarded
+from tinygrad_ext.core.guard cimport check_hidden, convert, run_guarded
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
 from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.outputs cimport check_readonly
@@ -71,7 +70,7 @@ def custom_of(Op op):
 cdef object _run_bound(Op op, PyObject **args):
     """The kernel alone, on arguments as they were bound."""
     if (<Custom>op.custom).values:
-        _owners = _convert(<Custom>op.custom, args)
+        _owners = convert(<Custom>op.custom, args)
     return _run(op, args)
 
 
@@ -89,11 +88,11 @@ cdef object _call(Op op, PyObject **args):
     cdef bint record
     cdef list _owners
     if c.values:
-        _owners = _convert(c, args)       # keeps them alive
+        _owners = convert(c, args)       # keeps them alive
     if op.kind == COMPOSITE:
         return run_python(op, args)
     if c.values:
-        _check_hidden(op, args)
+        check_hidden(op, args)
     record = not st.no_grad and any_needs_grad(op, args)
     if c.nwrites:
         return _call_writing(c, args, record)
@@ -105,52 +104,6 @@ cdef object _call(Op op, PyObject **args):
     if c.plan is None:
         return record_op(op, args, NULL, False)
     return _record(c, args, None, None)
-
-
-cdef list _convert(Custom c, PyObject **args):
-    """Replace what bound to its type by being alike: an int for a float, "cpu", one int for int[2]. Returns the owners."""
-    cdef list owners = []
-    cdef ArgSpec *s
-    cdef int i
-    for i in range(c.op.nargs):
-        s = &c.op.args[i]
-        o = <object>args[i]
-        if s.kind == A_TENSOR or o is None or type(o) is float or (type(o) is int and s.kind != A_FLOAT and not s.size):
-            continue
-        if s.flags & F_LIST:
-            if isinstance(o, (list, tuple)):
-                continue
-            o = [o] * s.size
-        elif s.kind == A_FLOAT:
-            o = float(o)
-        elif s.kind == A_DEVICE:
-            o = device(o)
-        elif s.kind == A_INT:
-            o = int(o)
-        else:
-            continue
-        owners.append(o)
-        args[i] = <PyObject *>o
-    return owners
-
-
-cdef int _check_hidden(Op op, PyObject **args) except -1:
-    """Tensors in arguments that are declared as something else take no part in autograd: refuse those that should."""
-    cdef int i
-    if state().no_grad:
-        return 0
-    for i in range(op.nargs):
-        o = <object>args[i]
-        if op.args[i].kind == A_DICT and o is not None:
-            o = tuple((<dict>o).values())
-        elif op.args[i].kind != A_ANY:
-            continue
-        for t in o if isinstance(o, (tuple, list)) else (o,):
-            if isinstance(t, Tensor) and needs_grad(<Tensor>t):
-                raise TypeError(f"{op.title}(): argument '{<object>op.args[i].name}' ({op.schema.args[i].spelling}) holds a tensor "
-                                "that requires grad, and its gradient would be lost. Declare it as Tensor or Tensor[], or pass a "
-                                "detach().")
-    return 0
 
 
 # ---- ops that write to their arguments -----------------------------------------------------------------------------

@@ -94,6 +94,11 @@ def undefine(name):
         raise RuntimeError(
             f"undefine: the op '{name}' {what}; only what custom_op and define registered can be undefined"
         )
+    if own.owner != scope.current().owner:
+        raise RuntimeError(
+            f"undefine: the op '{name}' belongs to {own.owner}; tinygrad_ext.plugins.disable takes back what a plugin "
+            "brought"
+        )
     own.undo()
 
 
