@@ -136,7 +136,18 @@ def test_derivatives(op, order):
 
 
 # those of the battery for plugins' ops that no test above makes
-CONTRACT = ["schema", "mutation", "aliasing", "repeat", "autograd", "meta_gradients", "override", "pickle"]
+CONTRACT = [
+    "schema",
+    "mutation",
+    "aliasing",
+    "repeat",
+    "autograd",
+    "meta_gradients",
+    "override",
+    "pickle",
+    "settings",
+    "release",
+]
 
 
 @every_op

@@ -1,6 +1,7 @@
 """Facts about an op, read off its record: what the command line prints and the reference pages contain."""
 
 import re
+import sys
 from pathlib import Path
 
 from tinygrad_ext.ops.record import BUILTIN
@@ -82,6 +83,9 @@ def derivative(op):
     """How the op is differentiated, in words."""
     if op.kernel_kind == "composite" and not op.record.grad:
         return "through the ops it is written in"
+    library = sys.modules.get("tinygrad_ext.library.state")
+    if library is not None and (backward := library.backward_place(op)):
+        return f"yes, by the backward at {Path(backward[0]).name}:{backward[1]}"
     with_rule = [n for n, rule in (op.record.grad or {}).items() if rule not in ("zero", "none")]
     return f"yes, by {', '.join(with_rule)}" if with_rule else "no"
 

@@ -198,7 +198,7 @@ def _set_computation(o, record, schema):
 def set_composite(o, fn):
     """Let a Python function over other ops compute the op, and differentiate it by theirs."""
     o.set_python(fn, True, _keywords(o))
-    custom.attach(o, None)
+    custom.attach(o, None if o.record.owner == BUILTIN else _custom(o))
 
 
 def set_python_kernel(o, fn):
@@ -207,9 +207,13 @@ def set_python_kernel(o, fn):
     if o.record.owner != BUILTIN and not o.record.view:
         found = custom.custom_of(o)
         if found is None:
-            custom.attach(o, custom.Custom(o, [_return_row(o.schema, r) for r in o.schema.returns]))
+            custom.attach(o, _custom(o))
         else:
             found.watch_again()
+
+
+def _custom(o):
+    return custom.Custom(o, [_return_row(o.schema, r) for r in o.schema.returns])
 
 
 def _keywords(o):

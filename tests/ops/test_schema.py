@@ -41,6 +41,18 @@ def test_canonical_text_comes_back(text):
     assert str(Schema.parse(text)) == text
 
 
+@pytest.mark.parametrize(
+    "text, number",
+    [("ScalarType x=float32", 6), ("ScalarType x=half", 5), ("ScalarType? x=bool", 11), ("Layout x=strided", 0)]
+    + [("MemoryFormat x=contiguous_format", 0)],
+)
+def test_an_enumeration_may_be_spelled_by_name(text, number):
+    schema = Schema.parse(f"f({text}) -> ()")
+    assert schema.args[0].default == number and str(schema).endswith(f"x={number}) -> ()")
+    if torch is not None:
+        assert str(torch._C.parse_schema(f"f({text}) -> ()")) == str(schema)
+
+
 def test_parts_of_a_schema():
     add = Schema.parse(CANONICAL[0])
     assert (add.namespace, add.name, add.overload) == ("aten", "add", "Tensor")

@@ -17,6 +17,7 @@ from tinygrad_ext.testing.battery.subject import OpSubject
 
 counter = itertools.count()
 scratch = tg.zeros(64)
+hoard = []
 
 
 def pairs(make):
@@ -163,6 +164,18 @@ FAULTS = {
         WIDE,
     ),
     "override": (ANY, {"compose": sees_inside}, "also sees mul, which the op calls inside", ONE),
+    "settings": (
+        ANY,
+        {"compose": lambda self: (tg.manual_seed(3), self * 2)[1]},
+        "a call changes the random state; say tags='random'",
+        ONE,
+    ),
+    "release": (
+        ANY,
+        {"compose": lambda self: (hoard.append(self), self * 2)[1]},
+        "an argument of a call cannot be freed after it",
+        "tensor(N, float32, requires_grad)",
+    ),
     "pickle": (
         "faulty::f.owner(Tensor self) -> Tensor",
         {"compose": lambda self: self * 2},

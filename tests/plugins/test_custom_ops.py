@@ -51,6 +51,13 @@ def test_disabling_the_plugin_takes_its_ops_back(site):
     assert ops.demo.double(tg.ones(1)).item() == 2
 
 
+def test_a_program_does_not_undefine_the_ops_of_a_plugin(site):
+    site.plugin(text=PLUGIN)
+    ops.demo.double
+    with pytest.raises(RuntimeError, match=r"'demo::double' belongs to tgx-demo 1.0; .*plugins.disable"):
+        library.undefine("demo::double")
+
+
 def test_a_pickled_op_loads_its_plugin(site):
     site.plugin(text=PLUGIN)
     data = pickle.dumps(definition.definitions["demo::double"] if ops.demo.double else None)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The call of an op whose kernel is a Python function from elsewhere.
+"""The call of an op that is computed by a Python function from elsewhere.
 
 Such an op differs from the built-in ones in three ways. Its kernel is not trusted (guard.pyx). It may write to its
 arguments, which counts as one mutation of each. And its derivative may be a `backward` with a `setup_context`: then
@@ -8,12 +8,11 @@ writes to and what it returns beside them; its inputs are the positional argumen
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived,
-    record_op, run_python, set_custom, state, tgx_state,
+    A_TENSOR, COMPOSITE, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
+    set_custom, state, tgx_state,
 )
-from tinygrad_ext.core.dtype cimport device
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
-from tinygrad_ext.core.guard cimport run_guarded
+from tinygrad_ext.core.guard cimport check_hidden, convert, run_guarded
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
 from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.outputs cimport check_readonly
@@ -68,9 +67,16 @@ def custom_of(Op op):
     return op.custom
 
 
+cdef object _run_bound(Op op, PyObject **args):
+    """The kernel alone, on arguments as they were bound."""
+    if (<Custom>op.custom).values:
+        _owners = convert(<Custom>op.custom, args)
+    return _run(op, args)
+
+
 cdef object _run(Op op, PyObject **args):
-    """The kernel alone, watched; meta tensors go by the shape rule."""
-    if any_meta(op, args):
+    """The kernel alone, watched; meta tensors go by the shape rule. A composite is as good as the ops it calls."""
+    if op.kind == COMPOSITE or any_meta(op, args):
         return run_python(op, args)
     return run_guarded(<Custom>op.custom, args)
 
@@ -79,11 +85,15 @@ cdef object _call(Op op, PyObject **args):
     """Autograd and kernel."""
     cdef Custom c = <Custom>op.custom
     cdef tgx_state *st = state()
-    cdef bint record = not st.no_grad and any_needs_grad(op, args)
+    cdef bint record
     cdef list _owners
     if c.values:
-        _owners = _convert(c, args)       # keeps them alive
-        _check_dicts(op, args)
+        _owners = convert(c, args)       # keeps them alive
+    if op.kind == COMPOSITE:
+        return run_python(op, args)
+    if c.values:
+        check_hidden(op, args)
+    record = not st.no_grad and any_needs_grad(op, args)
     if c.nwrites:
         return _call_writing(c, args, record)
     if not record:
@@ -94,47 +104,6 @@ cdef object _call(Op op, PyObject **args):
     if c.plan is None:
         return record_op(op, args, NULL, False)
     return _record(c, args, None, None)
-
-
-cdef list _convert(Custom c, PyObject **args):
-    """Replace what bound to its type by being alike: an int for a float, "cpu", one int for int[2]. Returns the owners."""
-    cdef list owners = []
-    cdef ArgSpec *s
-    cdef int i
-    for i in range(c.op.nargs):
-        s = &c.op.args[i]
-        o = <object>args[i]
-        if s.kind == A_TENSOR or o is None or type(o) is float or (type(o) is int and s.kind != A_FLOAT and not s.size):
-            continue
-        if s.flags & F_LIST:
-            if isinstance(o, (list, tuple)):
-                continue
-            o = [o] * s.size
-        elif s.kind == A_FLOAT:
-            o = float(o)
-        elif s.kind == A_DEVICE:
-            o = device(o)
-        elif s.kind == A_INT:
-            o = int(o)
-        else:
-            continue
-        owners.append(o)
-        args[i] = <PyObject *>o
-    return owners
-
-
-cdef int _check_dicts(Op op, PyObject **args) except -1:
-    """Tensors in a dict take no part in autograd."""
-    cdef int i
-    if state().no_grad:
-        return 0
-    for i in range(op.nargs):
-        if op.args[i].kind == A_DICT and args[i] != <PyObject *>None:
-            for t in (<dict>args[i]).values():
-                if isinstance(t, Tensor) and needs_grad(<Tensor>t):
-                    raise TypeError(f"{op.title}(): the dict '{<object>op.args[i].name}' holds a tensor that requires grad, and its "
-                                    "gradient would be lost. Pass a Tensor[] of the values, or a detach() of each.")
-    return 0
 
 
 # ---- ops that write to their arguments -----------------------------------------------------------------------------
@@ -263,7 +232,7 @@ cdef object _record(Custom c, PyObject **args, list written, list versions):
         result = _run_writing(c, args, written, versions)
     if c.setup is not None:
         _set_up(c, ctx, args, result)
-    _give_history(c, ctx, written, result)
+    _give_history(c, ctx, args, result)
     ctx.seal(True)
     return result
 
@@ -296,9 +265,8 @@ cdef int _connect_lists(OpNode ctx, PyObject **args) except -1:
     for i in range(op.npositional):
         o, name = <object>args[i], <object>op.args[i].name
         if op.args[i].kind == A_TENSOR and isinstance(o, (list, tuple)):
-            counts.append(len(o))
+            _lay_flat(o, flat, counts)
             names += [f"{name}[{k}]" for k in range(len(o))]
-            flat += o
         else:
             counts.append(-1)
             names.append(name)
@@ -333,24 +301,20 @@ cdef int _set_up(Custom c, OpNode ctx, PyObject **args, object result) except -1
     return 0
 
 
-cdef int _give_history(Custom c, OpNode ctx, list written, object result) except -1:
-    cdef list outputs, counts
-    cdef int i, n, nwritten = 0 if written is None else len(written)
-    if nwritten == 0 and c.nreturns == 1 and isinstance(result, Tensor):
+cdef int _give_history(Custom c, OpNode ctx, PyObject **args, object result) except -1:
+    """Make what was written to and what was returned the outputs of the node."""
+    cdef list outputs = [], counts = []
+    cdef int i, n, nwritten
+    if c.nwrites == 0 and c.nreturns == 1 and isinstance(result, Tensor):
         ctx.output_counts = (-1,)
         _give(ctx, <Tensor>result, 0, False)
         return 0
-    outputs, counts = [] if written is None else list(written), [-1] * nwritten
+    for i in range(c.nwrites):
+        _lay_flat(<object>args[c.writes[i]], outputs, counts)
+    nwritten = len(outputs)
     for i in range(c.nreturns):
-        if c.returns[i].written >= 0:
-            continue
-        o = result[i] if c.nreturns > 1 else result
-        if isinstance(o, (list, tuple)):
-            counts.append(len(o))
-            outputs += o
-        else:
-            counts.append(-1)
-            outputs.append(o)
+        if c.returns[i].written < 0:
+            _lay_flat(result[i] if c.nreturns > 1 else result, outputs, counts)
     n = len(outputs)
     ctx.output_counts = tuple(counts)
     if n != 1:
@@ -360,6 +324,16 @@ cdef int _give_history(Custom c, OpNode ctx, list written, object result) except
             _give(ctx, <Tensor>outputs[i], i, i < nwritten)
         else:
             ctx.metas[i].rank = -1
+    return 0
+
+
+cdef int _lay_flat(object o, list flat, list counts) except -1:
+    if isinstance(o, (list, tuple)):
+        counts.append(len(o))
+        flat += o
+    else:
+        counts.append(-1)
+        flat.append(o)
     return 0
 
 
@@ -380,4 +354,4 @@ cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
     return 0
 
 
-set_custom(_call, _run)
+set_custom(_call, _run_bound)

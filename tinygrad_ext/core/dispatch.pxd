@@ -92,7 +92,7 @@ cdef class Op:
     cdef kernel_fn kernel
     cdef object python              # a Python kernel or a composite's function
     cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
-    cdef object custom              # custom.Custom of an op whose Python kernel is not ours, else None
+    cdef object custom              # custom.Custom of an op whose Python function is not ours, else None
     cdef bint writes                # some argument is mutated
     cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
     # pointwise

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""What a kernel from elsewhere must keep to: it returns what the schema says, new tensors, and writes to nothing else.
+"""What a kernel from elsewhere is given, and must keep to: it returns what the schema says, new tensors, and writes to
+nothing else.
 
 Returns are checked at each call: a few comparisons of pointers. Whether an argument was written to without being
 declared is found by comparing versions and bytes before and after, in the first calls of a kernel only.
@@ -8,8 +9,10 @@ from cpython.object cimport PyObject
 from libc.string cimport memcmp
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.custom cimport Custom, R_TENSOR, R_TENSORS, ReturnSpec
-from tinygrad_ext.core.dispatch cimport Op, run_python
-from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.dispatch cimport (
+    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, F_LIST, Op, run_python, state,
+)
+from tinygrad_ext.core.dtype cimport ITEMSIZE, device
 from tinygrad_ext.core.tensor cimport Tensor, alias, bump, needs_grad, version_of
 from tinygrad_ext.core.types cimport int64_t, uint32_t
 
@@ -41,6 +44,54 @@ cdef object run_guarded(Custom c, PyObject **args):
     else:
         result = run_python(c.op, args)
     return _checked(c, args, result)
+
+
+# ---- what it is given ----------------------------------------------------------------------------------------------
+
+cdef list convert(Custom c, PyObject **args):
+    """Replace what bound to its type by being alike: an int for a float, "cpu", one int for int[2]. Returns the owners."""
+    cdef list owners = []
+    cdef ArgSpec *s
+    cdef int i
+    for i in range(c.op.nargs):
+        s = &c.op.args[i]
+        o = <object>args[i]
+        if s.kind == A_TENSOR or o is None or type(o) is float or (type(o) is int and s.kind != A_FLOAT and not s.size):
+            continue
+        if s.flags & F_LIST:
+            if isinstance(o, (list, tuple)):
+                continue
+            o = [o] * s.size
+        elif s.kind == A_FLOAT:
+            o = float(o)
+        elif s.kind == A_DEVICE:
+            o = device(o)
+        elif s.kind == A_INT:
+            o = int(o)
+        else:
+            continue
+        owners.append(o)
+        args[i] = <PyObject *>o
+    return owners
+
+
+cdef int check_hidden(Op op, PyObject **args) except -1:
+    """Tensors in arguments that are declared as something else take no part in autograd: refuse those that should."""
+    cdef int i
+    if state().no_grad:
+        return 0
+    for i in range(op.nargs):
+        o = <object>args[i]
+        if op.args[i].kind == A_DICT and o is not None:
+            o = tuple((<dict>o).values())
+        elif op.args[i].kind != A_ANY:
+            continue
+        for t in o if isinstance(o, (tuple, list)) else (o,):
+            if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+                raise TypeError(f"{op.title}(): argument '{<object>op.args[i].name}' ({op.schema.args[i].spelling}) holds a tensor "
+                                "that requires grad, and its gradient would be lost. Declare it as Tensor or Tensor[], or pass a "
+                                "detach().")
+    return 0
 
 
 # ---- what it returned ----------------------------------------------------------------------------------------------

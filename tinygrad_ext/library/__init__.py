@@ -1,12 +1,4 @@
-"""Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest.
-
-What is registered here are records like the built-in ones, and goes through the same registrar.
-
-    definition.py  custom_op and its object        libraries.py  Library, and the functions that go by an op's name
-    infer.py       a schema from type hints        state.py      the functions of one op, by device
-    autograd.py    backward and setup_context      fake.py       shapes on meta tensors
-    tags.py        Tag                             absent.py     what PyTorch has and we do not, with the way out
-"""
+"""Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest; see README.md."""
 
 from tinygrad_ext.library.absent import (
     fallthrough_kernel,

@@ -76,7 +76,7 @@ def install(state):
     if row is None:
         return
     derivative = state.get(_state.AUTOGRAD)
-    if derivative is None and not state.wants_autograd:
+    if derivative is None and not state.made_here:
         row.set_autograd(None, None, None, False)
         return
     lists = any(a.type == "Tensor" and a.is_list for a in (*op.schema.args, *op.schema.returns))

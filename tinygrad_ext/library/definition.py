@@ -5,8 +5,9 @@ import warnings
 
 from tinygrad_ext import op_namespace, registry, scope
 from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
-from tinygrad_ext.library import autograd, infer, tags
+from tinygrad_ext.library import autograd, infer
 from tinygrad_ext.library import state as _state
+from tinygrad_ext.library.tags import words
 from tinygrad_ext.ops.record import Record
 from tinygrad_ext.registrar import OpRegistrar
 
@@ -40,7 +41,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     def define(fn):
         _state.split(name, "custom_op")
         text = infer.infer_schema(fn, mutates_args=mutates_args, tags=tags) if schema is None else schema.strip()
-        op = define_op(name, text, scope.current(), tags=tags, source=fn, samples=samples)
+        op = define_op(name, text, scope.current(), tags=tags, place=_state.place_of(fn), doc=_doc(fn), samples=samples)
         try:
             if schema is not None:
                 _check_mutates(op, mutates_args)
@@ -52,6 +53,11 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return define if fn is None else define(fn)
 
 
+def _doc(fn):
+    """The docstring of a function; that of a partial or another object is its class's."""
+    return fn.__doc__ if infer.plain_function(fn) is fn else None
+
+
 def _finish(op, fn, device_types):
     own = _scopes[op.name]
     state = _state.state_of(op)
@@ -61,25 +67,19 @@ def _finish(op, fn, device_types):
     return found
 
 
-def define_op(name, text, parent, *, tags, source, samples=None):
-    """Register an op without a kernel; text is its schema after the name. Returns the Op."""
-    code = getattr(source, "__code__", None)
-    file, line = (code.co_filename, code.co_firstlineno) if code is not None else source
-    doc = getattr(source, "__doc__", None)
-    fields = {"compose": _state.undefined, "tags": tags_words(tags), "samples": samples, "doc": doc}
+def define_op(name, text, parent, *, tags, place, doc=None, samples=None):
+    """Register an op without a kernel; text is its schema after the name, place its (file, line). Returns the Op."""
+    fields = {"compose": _state.undefined, "tags": words(tags), "doc": doc, "samples": samples}
     own = parent.child()
     register = OpRegistrar(own)
-    op = register.add(Record(f"{name}{text}", file, line, None, fields))
+    op = register.add(Record(f"{name}{text}", *place, None, fields))
     register.close()
     state = _state.State(op)
     own.put(_state.states, op.name, state)
-    state.wants_autograd = True
+    state.made_here = True
     state.settle()
     own.put(_scopes, op.name, own)
     return op
-
-
-tags_words = tags.words
 
 
 def undefine(name):
@@ -93,6 +93,11 @@ def undefine(name):
         what = "was registered in another way" if name in registry.ops else "does not exist"
         raise RuntimeError(
             f"undefine: the op '{name}' {what}; only what custom_op and define registered can be undefined"
+        )
+    if own.owner != scope.current().owner:
+        raise RuntimeError(
+            f"undefine: the op '{name}' belongs to {own.owner}; tinygrad_ext.plugins.disable takes back what a plugin "
+            "brought"
         )
     own.undo()
 
@@ -135,7 +140,7 @@ class CustomOpDef(OpFunction):
     """An op made by `custom_op`. Calling it calls the op; its methods add what the op needs."""
 
     def __init__(self, op, fn, state, own):
-        super().__init__(op.schema.name, [op], doc=fn.__doc__, owner=op.record.owner)
+        super().__init__(op.schema.name, [op], doc=_doc(fn), owner=op.record.owner)
         for key in ("__module__", "__qualname__", "__name__"):
             setattr(self, key, getattr(fn, key, op.schema.name))
         self._init_fn, self._state, self._own = fn, state, own

@@ -8,6 +8,7 @@ All spellings of a hint mean the same: Optional[T] and T | None, List, list and 
 
 import collections.abc
 import enum
+import functools
 import inspect
 import numbers
 import types
@@ -61,6 +62,16 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     return _Reader(prototype_function, mutates_args, (words(tags) or "").split()).read(op_name)
 
 
+def plain_function(fn):
+    """The function behind wrappers, partials and objects that are called."""
+    fn = inspect.unwrap(fn)
+    while isinstance(fn, functools.partial):
+        fn = inspect.unwrap(fn.func)
+    if hasattr(fn, "__code__") or isinstance(fn, types.MethodType) or not hasattr(type(fn).__call__, "__code__"):
+        return fn
+    return type(fn).__call__
+
+
 class _Reader:
     """Reads one function."""
 
@@ -88,7 +99,7 @@ class _Reader:
         return text
 
     def _hints(self):
-        fn = inspect.unwrap(self.fn)
+        fn = plain_function(self.fn)
         # in PyTorch's words: unqualified names mean its types and those of typing
         local = {t.__name__: t for t in (Tensor, device, dtype)} | {
             n: getattr(typing, n) for n in ("Optional", "List", "Sequence", "Union", "Tuple", "Literal", "Any")

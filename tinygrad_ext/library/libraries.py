@@ -84,6 +84,10 @@ class Library:
 
         Raises RuntimeError for a schema that cannot be read, a name that is taken, and a Library of kind "IMPL".
         """
+        frame = sys._getframe(1)
+        return self._define(schema, alias_analysis, tags, (frame.f_code.co_filename, frame.f_lineno))
+
+    def _define(self, schema, alias_analysis, tags, place):
         self._check_alive()
         if self.kind == "IMPL":
             raise RuntimeError(
@@ -92,15 +96,8 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name, bracket, rest = schema.strip().partition("(")
-        name = name.strip().removeprefix(f"{self.ns}::")
-        frame = sys._getframe(1)
-        op = definition.define_op(
-            f"{self.ns}::{name}",
-            bracket + rest,
-            self._scope,
-            tags=tags,
-            source=(frame.f_code.co_filename, frame.f_lineno),
-        )
+        name = f"{self.ns}::{name.strip().removeprefix(f'{self.ns}::')}"
+        op = definition.define_op(name, bracket + rest, self._scope, tags=tags, place=place)
         return op.name.partition("::")[2]
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
@@ -183,14 +180,14 @@ def define(qualname, schema, *, lib=None, tags=()):
         )
     frame = sys._getframe(1)
     definition.define_op(
-        qualname, schema.strip(), _scope_of(lib), tags=tags, source=(frame.f_code.co_filename, frame.f_lineno)
+        qualname, schema.strip(), _scope_of(lib), tags=tags, place=(frame.f_code.co_filename, frame.f_lineno)
     )
     return None
 
 
 def _define_by(lib, schema):
     def register(fn):
-        lib.impl(lib.define(schema), fn)
+        lib.impl(lib._define(schema, "", (), _state.place_of(fn)), fn)
         return fn
 
     return register

@@ -8,7 +8,7 @@ import contextlib
 
 from tinygrad_ext import op_builder, registrar, registry
 from tinygrad_ext.core.dtype import device
-from tinygrad_ext.library import fake
+from tinygrad_ext.library import fake, infer
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registrar_checks import check_kernel_returns
 
@@ -31,7 +31,7 @@ class State:
         self.op = op
         self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD or VMAP -> (function, its place)
         self.disabled = set()  # device types whose kernels are switched off
-        self.wants_autograd = False  # without a backward, gradients stop with an error and not silently
+        self.made_here = False  # by define_op: the record follows, and gradients without a backward stop with an error
         if op.kernel_kind == "python":
             self.functions[ANY] = op.record.kernel, (op.record.source, op.record.line)
         elif op.kernel_kind == "composite" and op.record.compose is not undefined:
@@ -44,7 +44,7 @@ class State:
         what = _title(key)
         if not callable(fn):
             raise TypeError(f"{self.op.name}: the {what} must be a function, not {type(fn).__name__}")
-        place = _place(fn)
+        place = place_of(fn)
         with registrar.lock():
             if key in self.functions and not override:
                 old = "{}:{}".format(*self.functions[key][1])
@@ -82,6 +82,9 @@ class State:
         """Make the compiled op call what is registered."""
         op, compose = self.op, self.get(COMPOSITE)
         kernels = [key for key in self.functions if key is ANY or key not in (COMPOSITE, FAKE, AUTOGRAD, VMAP)]
+        if self.made_here:
+            shown = self.get(ANY) or (self.functions[kernels[0]][0] if kernels else None)
+            op.record.kernel, op.record.compose = shown, None if kernels else compose or undefined
         if kernels:
             check_kernel_returns(op.schema)
             op_builder.set_python_kernel(op, self._kernel())
@@ -160,6 +163,14 @@ def state_of(op):
     return found
 
 
+def backward_place(op):
+    """(file, line) of the op's backward, or None."""
+    found = states.get(op.name)
+    return (
+        found.functions[AUTOGRAD][1] if found is not None and found.op is op and AUTOGRAD in found.functions else None
+    )
+
+
 def find(op, what):
     """The Op that a name, a definition, an overload or a packet of one overload means.
 
@@ -229,8 +240,7 @@ def _title(key):
     )
 
 
-def _place(fn):
-    import inspect
-
-    code = getattr(inspect.unwrap(fn), "__code__", None)
+def place_of(fn):
+    """(file, line) of a function, or of what a wrapper, a partial or a callable object calls."""
+    code = getattr(infer.plain_function(fn), "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code is not None else (repr(fn), 0)

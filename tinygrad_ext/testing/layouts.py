@@ -76,20 +76,21 @@ CHANGE_SHAPE = {"zero_dim": zero_dim, "empty": empty}
 
 def map_tensors(values, fn):
     """args with fn applied to each tensor, one level of lists and dicts included."""
+    if isinstance(values, dict):
+        return {k: _map(v, fn) for k, v in values.items()}
+    return tuple(_map(v, fn) for v in values)
+
+
+def _map(v, fn):
     from tinygrad_ext import Tensor
 
-    def one(v):
-        if isinstance(v, Tensor):
-            return fn(v)
-        if isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v):
-            return type(v)([one(x) for x in v])
-        if isinstance(v, dict):
-            return {k: one(x) for k, x in v.items()}
-        return v
-
-    if isinstance(values, dict):
-        return {k: one(v) for k, v in values.items()}
-    return tuple(one(v) for v in values)
+    if isinstance(v, Tensor):
+        return fn(v)
+    if isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v):
+        return type(v)([_map(x, fn) for x in v])
+    if isinstance(v, dict):
+        return {k: _map(x, fn) for k, x in v.items()}
+    return v
 
 
 def laid_out(sample, layout):

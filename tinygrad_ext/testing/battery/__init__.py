@@ -10,7 +10,7 @@ A check is a function that runs on one case, a sample in a dtype; README.md says
 
 # isort: off
 # importing them fills the tables, in the order in which the checks run
-from tinygrad_ext.testing.battery import contract, values, derivatives, calls, modules
+from tinygrad_ext.testing.battery import contract, values, derivatives, calls, leftovers, modules
 
 # isort: on
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, Check, run_check
@@ -37,6 +37,7 @@ __all__ = [
     "checks_of",
     "contract",
     "derivatives",
+    "leftovers",
     "modules",
     "run_check",
     "subjects_of",
