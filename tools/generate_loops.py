@@ -54,7 +54,7 @@ TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it
 MATH = re.compile(
     r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
     r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
-    r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
+    r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu|gelu_slope|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
     r"polygamma)\("
 )
 NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"

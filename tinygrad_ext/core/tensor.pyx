@@ -158,7 +158,7 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        return self.node is None
+        return self.grad_fn is None
 
     @property
     def grad_fn(self):
@@ -170,7 +170,7 @@ cdef class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, bint value):
-        if self.node is not None:
+        if self.grad_fn is not None:
             if value:
                 return
             raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "

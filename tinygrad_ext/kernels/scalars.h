@@ -38,11 +38,17 @@ static __attribute__((unused)) double vm_polygamma_f64(int64_t n, double x) {
 }
 static inline float vm_polygamma_f32(int64_t n, float x) { return (float)vm_polygamma_f64(n, x); }
 
+VM_INLINE double vm_normal_f64(double x) { return 0.5 * (1.0 + vm_erf_f64(x * 0.70710678118654752)); }
+VM_INLINE double vm_gelu_f64(double x) { return x * vm_normal_f64(x); }
+
 /* The rest once for each precision: T the type, B its suffix, F that of C's functions. */
 #define SCALARS(T, B, F) \
     VM_INLINE T vm_softplus_##B(T x) { \
         T size = __builtin_fabs##F(x); \
         return (x > 0 ? x : 0) + vm_log1p_##B(vm_exp_##B(-size)); \
+    } \
+    VM_INLINE T vm_gelu_slope_##B(T x) { \
+        return vm_normal_##B(x) + x * (T)0.3989422804014327 * vm_exp_##B((T)-0.5 * x * x); \
     } \
     VM_INLINE T vm_gelu_inner_##B(T x) { return (T)0.7978845608028654 * (x + (T)0.044715 * x * x * x); } \
     VM_INLINE T vm_gelu_tanh_##B(T x) { return (T)0.5 * x * ((T)1 + vm_tanh_##B(vm_gelu_inner_##B(x))); } \

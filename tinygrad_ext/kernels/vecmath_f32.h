@@ -1,6 +1,5 @@
-/* Elementary functions in single precision; included last by vecmath.h, which explains the
- * method.  The functions that models call most are computed in float; the others go through
- * the double version and round once. */
+/* Exponentials, logarithms and hyperbolic functions in single precision; included by vecmath.h,
+ * which explains the method. */
 
 /* x = k ln2 + r, |r| <= ln2/2; the head of ln2 has 15 bits, exact times k without fma. */
 typedef struct { float r, k; uint32_t kbits; } vm_exp_parts_f32;
@@ -149,117 +148,19 @@ VM_INLINE float vm_log10_f32(float x)
     return vm_log_base_f32(x, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f, 0x1.344p-2f, 0x1.3509f8p-18f);
 }
 
-/* a - n pi/2 for an integer n < 2^20.  Without fma, double is cheaper than enough short
- * parts of pi. */
-VM_INLINE float vm_sub_quarters_f32(float a, float n)
-{
-#if VM_HAS_FMA
-    float r = __builtin_fmaf(n, -0x1.921fb6p+0f, a);
-    r = __builtin_fmaf(n, 0x1.777a5cp-25f, r);
-    return __builtin_fmaf(n, 0x1.ee59dap-50f, r);
-#else
-    return (float)(((double)a - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34);
-#endif
-}
-
-/* |x| = n pi/2 + r: bits of sin r and cos r, exchanged if n is odd. */
-typedef struct { uint32_t n, sin, cos; } vm_quadrant_f32;
-
-/* sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= 1.02 pi/4: rounding of the
- * quotient may push r a little past pi/4. */
-VM_INLINE vm_quadrant_f32 vm_quadrant_of_f32(float x)
+/* log1p(2a / (1 - a)) / 2.  The rounding error of 1 - a joins the term that makes up for the one
+ * of 1 + v; v/2 + 1 is 1 / (1 - a). */
+VM_INLINE float vm_atanh_f32(float x)
 {
     float a = __builtin_fabsf(x);
-    float shifted = vm_mad_f32(a, 0x1.45f306p-1f, VM_ROUND_F32);
-    float r = vm_sub_quarters_f32(a, shifted - VM_ROUND_F32), z = r * r;
-    float s = VM_POLY3(f32, z, -0x1.555544p-3f, 0x1.11066ap-7f, -0x1.98fd46p-13f);
-    float c = VM_POLY4(f32, z, -0.5f, 0x1.555548p-5f, -0x1.6c0b52p-10f, 0x1.99ab34p-16f);
-    uint32_t n = vm_bits_f32(shifted);
-    uint32_t sin = vm_bits_f32(vm_mad_f32(r * z, s, r)), cos = vm_bits_f32(vm_mad_f32(z, c, 1.0f));
-    uint32_t swap = (sin ^ cos) & (0 - (n & 1));
-    return (vm_quadrant_f32){n, sin ^ swap, cos ^ swap};
+    float d = 1.0f - a, e = (1.0f - d) - a; /* d + e == 1 - a */
+    float v = 2.0f * a / d;
+    float u = 1.0f + v;
+    float back = u - v;
+    float c = (1.0f - back) + (v - (u - back));
+    vm_log_parts_f32 p = vm_log_reduce_f32(u);
+    c = vm_mad_f32(-v * e, vm_mad_f32(v, 0.5f, 1.0f), c);
+    p.g += c / u;
+    float r = 0.5f * vm_log_edges_f32(u, vm_log_sum_f32(p));
+    return __builtin_copysignf(a < 0x1p-12f ? a : r, x);
 }
-
-VM_INLINE float vm_sin_near_f32(float x)
-{
-    vm_quadrant_f32 q = vm_quadrant_of_f32(x);
-    return vm_from_bits_f32(q.sin ^ ((q.n << 30) & VM_SIGN_F32) ^ (vm_bits_f32(x) & VM_SIGN_F32));
-}
-
-VM_INLINE float vm_cos_near_f32(float x)
-{
-    vm_quadrant_f32 q = vm_quadrant_of_f32(x);
-    return vm_from_bits_f32(q.cos ^ (((q.n + 1) << 30) & VM_SIGN_F32));
-}
-
-VM_INLINE float vm_tan_near_f32(float x) { return (float)vm_tan_near_f64(x); }
-
-VM_INLINE float vm_sin_f32(float x)
-{
-    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)sin(x) : vm_sin_near_f32(x);
-}
-
-VM_INLINE float vm_cos_f32(float x)
-{
-    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)cos(x) : vm_cos_near_f32(x);
-}
-
-VM_INLINE float vm_tan_f32(float x)
-{
-    return __builtin_expect(vm_trig_far_f32(x), 0) ? (float)tan(x) : vm_tan_near_f32(x);
-}
-
-/* |x| < 0.89: x + x E(x^2).  Above: 1 - 2^T(|x|) with T a polynomial for log2(erfc);
- * at 4 the result rounds to 1. */
-VM_INLINE float vm_erf_f32(float x)
-{
-    float a = __builtin_fabsf(x), z = x * x;
-    float e = VM_POLY6(f32, z, 0x1.06eba6p-3f, -0x1.8126fep-2f, 0x1.ce1e9cp-4f, -0x1.b6cb36p-6f,
-                       0x1.48c46p-8f, -0x1.40a23cp-11f);
-    float t = VM_POLY7(f32, a > 3.95f ? 3.95f : a, -0x1.ce73d6p-13f, -0x1.a08ce6p+0f,
-                       -0x1.d66fbap-1f, -0x1.33e03ap-3f, 0x1.083cbap-5f, -0x1.22dc86p-8f,
-                       0x1.2d8d7ap-12f);
-    float shifted = t + VM_ROUND_F32;
-    float scale = vm_from_bits_f32((vm_bits_f32(shifted) << 23) + VM_ONE_F32);
-    float p = vm_exp_poly_f32((t - (shifted - VM_ROUND_F32)) * 0x1.62e43p-1f);
-    float tail = __builtin_copysignf(1.0f - p * scale, x);
-    return a < 0.89f ? vm_mad_f32(x, e, x) : tail;
-}
-
-VM_INLINE float vm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
-
-/* Squares of floats neither overflow nor underflow in double. */
-VM_INLINE float vm_hypot_f32(float x, float y)
-{
-    double a = x, b = y;
-    uint32_t infinite = vm_mask_f32(__builtin_fabsf(x) == __builtin_inff())
-                      | vm_mask_f32(__builtin_fabsf(y) == __builtin_inff());
-    return vm_select_f32(infinite, __builtin_inff(), (float)__builtin_sqrt(a * a + b * b));
-}
-
-/* An exponent of at most 104 leaves plenty of double's bits without vm_log_pair_f64. */
-VM_INLINE float vm_pow_f32(float x, float y)
-{
-    double r = vm_exp_f64(y * vm_log_f64(__builtin_fabsf(x)));
-    return (float)vm_pow_edges_f64(x, y, r);
-}
-
-#define VM_THROUGH_F64(name) \
-    VM_INLINE float vm_##name##_f32(float x) { return (float)vm_##name##_f64(x); }
-
-VM_THROUGH_F64(asin)
-VM_THROUGH_F64(acos)
-VM_THROUGH_F64(atan)
-VM_THROUGH_F64(sinh)
-VM_THROUGH_F64(cosh)
-VM_THROUGH_F64(asinh)
-VM_THROUGH_F64(acosh)
-VM_THROUGH_F64(atanh)
-VM_THROUGH_F64(erfc)
-VM_THROUGH_F64(lgamma)
-VM_THROUGH_F64(digamma)
-VM_THROUGH_F64(trigamma)
-#undef VM_THROUGH_F64
-
-VM_INLINE float vm_atan2_f32(float y, float x) { return (float)vm_atan2_f64(y, x); }
-VM_INLINE float vm_logaddexp_f32(float a, float b) { return (float)vm_logaddexp_f64(a, b); }

@@ -279,7 +279,7 @@ def _gelu_samples(make):
 
 op(
     "aten::gelu(Tensor self, *, str approximate='none') -> Tensor",
-    scalar={"float": {"approximate == 0": "0.5 * x * (1.0 + erf(x * 0.70710678118654752))", "else": "gelu_tanh(x)"}},
+    scalar={"float": {"approximate == 0": "gelu(x)", "else": "gelu_tanh(x)"}},
     choices={"approximate": "none tanh"},
     grad={"self": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate)},
     variants="function",
@@ -293,13 +293,7 @@ op(
 
 op(
     "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    scalar={
-        "float": {
-            "approximate == 0": "x * (0.5 * (1.0 + erf(y * 0.70710678118654752)) "
-            "+ y * 0.3989422804014327 * exp(-0.5 * y * y))",
-            "else": "x * gelu_tanh_slope(y)",
-        }
-    },
+    scalar={"float": {"approximate == 0": "x * gelu_slope(y)", "else": "x * gelu_tanh_slope(y)"}},
     choices={"approximate": "none tanh"},
     grad={
         "grad_output": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate),
