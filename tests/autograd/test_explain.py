@@ -145,7 +145,26 @@ def test_once_differentiable_is_told():
 
     x = leaf(3.0)
     (g,) = tg.autograd.grad(Once.apply(x), x, create_graph=True)
-    assert "once_differentiable" in only(explain(g, x))
+    told = only(explain(g, x))
+    assert "once_differentiable" in told and line_of(test_once_differentiable_is_told, 13) in told
+
+
+def test_a_view_that_a_function_wrote_to_has_its_line():
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(3.0, 4.0)
+    y = x * 1
+    Double.apply(y[:1])
+    told = str(explain(y.sum(), x))
+    assert "unknown line" not in told and line_of(test_a_view_that_a_function_wrote_to_has_its_line, 13) in told
 
 
 def test_a_freed_graph_is_told():

@@ -154,3 +154,56 @@ def test_view_ops_in_place_change_the_window():
     y.unsqueeze_(0).squeeze_(0)
     (y * tg.arange(6.0, dtype=tg.float64).reshape(3, 2)).sum().backward()
     assert x.grad.tolist() == [[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]]
+
+
+# ---- views made before their memory got a history ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lib", ["tinygrad_ext", "torch"])
+def test_a_view_follows_when_its_base_gets_a_history(lib):
+    T = pytest.importorskip(lib)
+    x = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64, requires_grad=True)
+    base = T.ones(2, 2, dtype=T.float64)
+    rows, column = (base[0], base[1]), base[:, 1]
+    base.mul_(x)
+    assert column.requires_grad and not column.is_leaf and rows[0].requires_grad
+    (g,) = T.autograd.grad((rows[0] * 3).sum() + (column * 10).sum(), x)
+    assert g.tolist() == [[3.0, 13.0], [0.0, 10.0]]
+
+
+def test_a_view_follows_when_another_view_is_written_to():
+    """PyTorch takes `again` for a leaf and refuses to write to it."""
+    x = leaf(1.0, 2.0)
+    base = tg.ones(2, 2, dtype=tg.float64)
+    first, again, other = base[0], base[0], base[1]
+    first.mul_(x)
+    again.mul_(5)  # a write of plain numbers to what has a history by now
+    (g,) = tg.autograd.grad((base * 2).sum() + (other * 7).sum(), x, retain_graph=True)
+    assert g.tolist() == [10.0, 10.0]
+    again.register_hook(lambda g: g * 100)
+    (again * 1).sum().backward()
+    assert x.grad.tolist() == [500.0, 500.0]
+
+
+@pytest.mark.parametrize("lib", ["tinygrad_ext", "torch"])
+def test_a_view_made_without_recording_is_refused_once_its_memory_has_a_history(lib):
+    T = pytest.importorskip(lib)
+    x = T.ones(2, dtype=T.float64, requires_grad=True)
+    base = T.ones(2, 2, dtype=T.float64)
+    with T.no_grad():
+        row = base[0]
+    detached = base.detach()[0]
+    base.mul_(x)
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and its base"):
+        row * 2
+    assert not (detached * 2).requires_grad
+
+
+@pytest.mark.parametrize("lib", ["tinygrad_ext", "torch"])
+def test_a_graph_of_basic_indexing_keeps_nothing_and_runs_twice(lib):
+    T = pytest.importorskip(lib)
+    x = T.ones(3, 4, requires_grad=True)
+    y = x[1:, None, ..., 0].sum()
+    y.backward()
+    y.backward()
+    assert x.grad.sum().item() == 4.0

@@ -282,6 +282,27 @@ def test_an_op_that_gets_another_kernel_is_looked_at_anew(register_temporarily):
     assert check_op(op, only=["schema", "derivative"]).counts["passed"] == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: tg.set_default_dtype(tg.float64), "default dtype"),
+        (lambda: tg.set_num_threads(5), "number of threads"),
+        (lambda: overrides.BaseTorchFunctionMode().__enter__(), "stack of modes"),
+    ],
+)
+def test_a_setting_that_a_call_changes_is_named_and_put_back(change, message, register_temporarily):
+    settings = tg.get_default_dtype(), tg.get_num_threads(), overrides_on()
+    op = register_temporarily.op(ANY, compose=lambda self: (change(), self * 2)[1])
+    result = run_check(battery.OP_CHECKS["settings"], OpSubject(op.candidates[0]))
+    assert f"a call changes the {message}" in result.message
+    assert (tg.get_default_dtype(), tg.get_num_threads(), overrides_on()) == settings
+
+
+def overrides_on():
+    """Number of modes that see this thread's calls."""
+    return len(overrides._get_current_function_mode_stack())
+
+
 def test_every_check_is_in_the_docs():
     page = (Path(__file__).parents[2] / "docs" / "check_plugins.md").read_text()
     missing = [name for name in battery.check_names() if f"`{name}`" not in page]

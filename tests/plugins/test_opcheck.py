@@ -132,6 +132,8 @@ def test_an_op_that_writes_is_checked_on_copies():
         x = tg.zeros(3)
         assert library.opcheck(increase, (x,)) == SUCCESS
         assert x.tolist() == [0, 0, 0]
+        assert library.opcheck(increase, (tg.zeros(3, requires_grad=True), 2.0)) == SUCCESS
+        assert library.opcheck(increase, (x,), test_utils=["override", "settings", "threads", "repeat"])
         assert check_op(increase).ok
     finally:
         library.definition.undefine("faulty::increase")

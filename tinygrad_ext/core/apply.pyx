@@ -188,6 +188,7 @@ cdef int _set_dirty(FunctionNode ctx, tuple args, Tensor t, int i, int n, bint d
         raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
                            "more than one Tensor. Clone the input first, or split the Function in two.")
     check_inplace(t)
+    ctx.locate()
     rebase(t, ctx, _edge_of(ctx, args, t))
     t.output_nr = i
     return 0

@@ -347,6 +347,7 @@ cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
             if plain is t:
                 return 0
     if was_written:
+        ctx.locate()
         rebase(t, ctx, 0)
         t.output_nr = nr
     else:

@@ -32,6 +32,9 @@ cdef DelayedError delayed_error(Node source, str message, list sources, int nout
             Py_INCREF(<object>n.edges[i].node)
     for i in range(len(sources)):
         gradient_edge(<Tensor>sources[i], &n.edges[source.nedges + i])
+    n.place = source.place              # the refusal is about that call
+    if n.place.code != NULL:
+        Py_INCREF(<object>n.place.code)
     n.seq = next_seq()
     return n
 

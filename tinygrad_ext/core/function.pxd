@@ -32,6 +32,7 @@ cdef class FunctionNode(Node):
     cdef unsigned char[FEW_INPUTS] few_inputs
 
     cdef int set_inputs(self, int n) except -1
+    cdef int locate(self) except -1
     cdef int seal(self, bint record) except -1
     cdef int keep_saved(self) except -1
     cdef int keep_attributes(self) except -1

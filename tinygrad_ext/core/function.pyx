@@ -181,10 +181,16 @@ cdef class FunctionNode(Node):
                           "@once_differentiable.", [], 1)
         return n
 
+    cdef int locate(self) except -1:
+        """Write down where the user made the call."""
+        if self.place.code == NULL:
+            self.place = here()
+        return 0
+
     cdef int seal(self, bint record) except -1:
         """The forward is over: take its place in the graph, and what it asked to keep."""
         if record:
-            self.place = here()
+            self.locate()
             if state().anomaly:
                 self.trace = slot("stack")()
             self.seq = next_seq()

@@ -76,8 +76,8 @@ cdef Node accumulator(Tensor leaf):
 cdef int gradient_edge(Tensor t, Edge *into) except -1:
     """Where t's gradient goes: its grad_fn, or its accumulator; nowhere when it needs none."""
     cdef object n
-    if t.node is not None:
-        n = grad_fn_of(t) if t.bits & DIFF_VIEW else t.node
+    n = grad_fn_of(t) if t.bits & DIFF_VIEW else t.node
+    if n is not None:
         into.nr = t.output_nr
     elif t.bits & REQUIRES_GRAD:
         n = accumulator(t)
@@ -96,6 +96,10 @@ cdef object grad_fn_of(Tensor t):
     if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
         _check_origin(t, "is a view and its base or another view of its base has been modified inplace")
         base = <Tensor>t.base
+        if t.bits & DETACHED_VIEW and t.node is None and base.node is not None:
+            raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
+                               "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
+                               "the same mode as the update, or a detach() of it.")
         # (the same bytes viewed in another dtype have no derivative)
         if t.tid == base.tid and needs_grad(base) and (t.node is not None or base.node is not None):
             offset = (t.data - base.data) // ITEMSIZE[t.tid]

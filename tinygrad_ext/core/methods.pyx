@@ -39,8 +39,8 @@ def register_hook(Tensor self, hook):
         raise TypeError(f"register_hook(): argument 'hook' must be callable, not {type(hook).__name__}")
     if not needs_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    if self.node is not None:
-        return (<Node>grad_fn_of(self))._register_tensor_hook(self.output_nr, hook)
+    if grad_fn_of(self) is not None:
+        return (<Node>self.node)._register_tensor_hook(self.output_nr, hook)
     h = _leaf_hooks(self)
     if h.tensor is None:
         h.tensor = {0: []}
@@ -51,7 +51,7 @@ def register_post_accumulate_grad_hook(Tensor self, hook):
     """Call hook(tensor) after this leaf's ``.grad`` has been filled. Returns a handle."""
     from tinygrad_ext.core.hooks import add_hook
     cdef Hooks h
-    if self.node is not None:
+    if grad_fn_of(self) is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     if not needs_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -73,9 +73,9 @@ def retain_grad(Tensor self):
     """Let ``.grad`` be filled for this tensor, though it is not a leaf."""
     if not needs_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if self.node is None or self.bits & RETAINS_GRAD:
+    if grad_fn_of(self) is None or self.bits & RETAINS_GRAD:
         return
-    (<Node>grad_fn_of(self))._retain(self.output_nr, weakref.ref(self))
+    (<Node>self.node)._retain(self.output_nr, weakref.ref(self))
     self.bits |= RETAINS_GRAD
 
 

@@ -69,13 +69,13 @@ cdef class Hooks:
 # ---- Node ----------------------------------------------------------------------------------------------------------
 
 cdef bint _is_plain(object v) noexcept:
-    """A number, shape or dtype, which costs nothing to keep."""
+    """A number, shape, dtype or basic index, which costs nothing to keep."""
     if isinstance(v, (tuple, list)):
         for item in v:
             if not _is_plain(item):
                 return False
         return True
-    return v is None or isinstance(v, (int, float, complex, str, dtype))
+    return v is None or v is Ellipsis or isinstance(v, (int, float, complex, str, slice, dtype))
 
 
 @cython.freelist(512)

@@ -48,13 +48,17 @@ cdef inline bint exact(object t) noexcept:
     """Whether `t` is a Tensor or Parameter itself, not of a subclass."""
     return type(t) is Tensor or type(t) is Parameter
 
-cdef inline bint needs_grad(Tensor t) noexcept:
-    return (t.bits & REQUIRES_GRAD) != 0 or t.node is not None
-
 cdef inline uint32_t version_of(Tensor t) noexcept:
     if t.counter is not None:
         return t.counter.value
     return 0 if t.storage is None else t.storage.version
+
+cdef inline bint needs_grad(Tensor t) noexcept:
+    return (t.bits & REQUIRES_GRAD) != 0 or t.node is not None or ((t.bits & DIFF_VIEW) != 0 and is_overtaken(t))
+
+cdef inline bint is_overtaken(Tensor t) noexcept:
+    """Whether a view without history shows memory that has got one: its base was written to since."""
+    return t.base is not None and (<Tensor>t.base).node is not None and t.view_version != version_of(t)
 
 cdef inline void bump(Tensor t) noexcept:
     if t.counter is not None:

@@ -72,7 +72,8 @@ def _function(op):
 
 
 def _called(fn, sample):
-    return fn(*sample.args, **sample.kwargs)
+    with tg.no_grad():  # it may write to tensors that require gradients
+        return fn(*sample.args, **sample.kwargs)
 
 
 def _once(subject, fn, seen, whose):

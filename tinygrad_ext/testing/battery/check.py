@@ -1,11 +1,14 @@
 """The table of checks, and how one is run."""
 
+import contextlib
 import time
 import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.guard import trusting
 from tinygrad_ext.core.random import default_generator
+from tinygrad_ext.overrides.modes import _get_current_function_mode_stack as _modes
+from tinygrad_ext.overrides.modes import _pop_mode
 from tinygrad_ext.testing.battery.result import FAILED, PASSED, SKIPPED, NotApplicable, Result
 from tinygrad_ext.testing.battery.shrink import smallest
 
@@ -49,11 +52,11 @@ def check(table, name, *, each="case", dtypes="some", gap=None, any_values=False
 def run_check(check, subject):
     """Run a check on all cases of a subject and give the Result; a failing case is made as small as it gets.
 
-    Random state and default dtype are left as they were.
+    Random state and settings are left as they were.
     """
     start = time.perf_counter()
     result = Result(subject.name, subject.kind, check.name, PASSED)
-    random, dtype = default_generator.get_state(), tg.get_default_dtype()
+    random = default_generator.get_state()
     try:
         # trusting: the checks tell more than the first one that a call would fail
         with warnings.catch_warnings(), trusting(), tg.enable_grad():
@@ -61,7 +64,6 @@ def run_check(check, subject):
             _run(check, subject, result)
     finally:
         default_generator.set_state(random)
-        tg.set_default_dtype(dtype)
     result.seconds = time.perf_counter() - start
     return result
 
@@ -82,7 +84,9 @@ def _run_cases(check, subject, result):
     skips = []
     run = lambda case: _raised(check.run, subject, case.fresh(), case.dtype)
     fails = lambda case: _failure(run(case)[0])
-    for case in subject.cases(check):
+    with _settings_kept():
+        cases = subject.cases(check)
+    for case in cases:
         result.cases += 1
         error, remark = run(case)
         result.message = result.message or remark or ""
@@ -111,9 +115,24 @@ def _failure(error):
 def _raised(run, *args):
     """(exception, result) of a call, one of them None. KeyboardInterrupt goes through."""
     try:
-        return None, run(*args)
+        with _settings_kept():
+            return None, run(*args)
     except (Exception, SystemExit) as error:
         return error, None
+
+
+@contextlib.contextmanager
+def _settings_kept():
+    """What an op changes about the host in one call is not seen by the next."""
+    dtype, threads, modes = tg.get_default_dtype(), tg.get_num_threads(), _modes()
+    try:
+        yield
+    finally:
+        tg.set_default_dtype(dtype)
+        if tg.get_num_threads() != threads:
+            tg.set_num_threads(threads)
+        while len(_modes()) > len(modes):
+            _pop_mode()
 
 
 def _note(result, error):

@@ -11,7 +11,7 @@ from tinygrad_ext import ops
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta
 
-BLOCK = 1 << 16  # entries for which rows of the dense matrices are copied at a time
+BLOCK = 1 << 15  # elements of each dense matrix that are copied at a time: they stay in the cache
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -30,9 +30,10 @@ def _sampled(left, right, indptr, indices):
     rows = np.repeat(np.arange(left.shape[0]), np.diff(pattern.indptr))
     a, b = left.detach().numpy(), right.detach().numpy()
     out = np.empty(len(rows), a.dtype)
-    for start in range(0, len(rows), BLOCK):
-        part = slice(start, start + BLOCK)
-        out[part] = np.einsum("nk,nk->n", a[rows[part]], b[pattern.indices[part]])
+    entries = max(BLOCK // max(a.shape[1], 1), 1)
+    for start in range(0, len(rows), entries):
+        part = slice(start, start + entries)
+        out[part] = np.einsum("nk,nk->n", a.take(rows[part], 0), b.take(pattern.indices[part], 0))
     return tg.from_numpy(out)
 
 

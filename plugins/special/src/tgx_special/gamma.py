@@ -66,7 +66,8 @@ def register_all(register):
         errors=[_refused("gammainc", 2, 0)],
         doc="""Regularised lower incomplete gamma function P(a, x), for a > 0 and x >= 0.
 
-        dP/dx = x^(a-1) exp(-x) / gamma(a): DLMF 8.8.13 with 8.2.4. NotImplementedError for a gradient by a.""",
+        dP/dx = x^(a-1) exp(-x) / gamma(a): DLMF 8.8.13 with 8.2.4; the second derivative is NaN at 0.
+        NotImplementedError for a gradient by a.""",
     )
     add(
         register,
