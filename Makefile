@@ -71,6 +71,7 @@ $(VENV)/.build: $(VENV)/bin/python
 
 # What they need beyond tinygrad_ext comes with .test and .demo.
 $(VENV)/.plugins: $(VENV)/.build $(PLUGIN_FILES)
+	rm -rf plugins/*/build
 	$(PIP) --no-build-isolation --no-deps $(PLUGINS)
 	touch $@
 

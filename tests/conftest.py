@@ -18,10 +18,9 @@ def _hide_installed_plugins():
     Their own tests run in a process of their own, `pytest plugins`.
     """
     every = importlib.metadata.distributions
-    installed = {d._path for d in every() if "[tinygrad_ext." in (d.read_text("entry_points.txt") or "")}
-    importlib.metadata.distributions = lambda *a, **options: (
-        d for d in every(*a, **options) if d._path not in installed
-    )
+    folder = lambda d: getattr(d, "_path", None)
+    installed = {folder(d) for d in every() if "[tinygrad_ext." in (d.read_text("entry_points.txt") or "")}
+    importlib.metadata.distributions = lambda *a, **opts: (d for d in every(*a, **opts) if folder(d) not in installed)
 
 
 _hide_installed_plugins()

@@ -54,7 +54,13 @@ class Scope:
         return len(self._undo)
 
     def undo(self, mark=0):
-        """Take back what was registered since `mark`, last first."""
+        """Take back what was registered since `mark`: child scopes, then the rest, last first.
+
+        So an op is gone before its kernels are, and who still holds it goes on calling it.
+        """
+        for function, _ in self._undo[mark:][::-1]:
+            if isinstance(getattr(function, "__self__", None), Scope):
+                function()
         while len(self._undo) > mark:
             function, args = self._undo[-1]
             function(*args)  # each may run twice: an interrupt can fall before the next line

@@ -69,6 +69,22 @@ def test_a_second_definition_names_both_places_and_undefine_frees_the_name():
         library.undefine("t::cos")
 
 
+def test_who_holds_an_op_goes_on_calling_it_when_it_is_gone():
+    f = make_sin()
+    f.register_autograd(lambda ctx, g: g * 7)
+    packet, overload, x = ops.t.sin, ops.t.sin.default, tg.ones(1, requires_grad=True)
+    y = f(x)
+    library.undefine("t::sin")
+    make_sin().register_autograd(lambda ctx, g: g)
+    (f(x) + packet(x) + overload(x) + y).backward()
+    assert x.grad.item() == 28
+    with library.Library("u", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x * 2, "CPU")
+        held = ops.u.f
+    assert held(tg.ones(1)).item() == 2
+
+
 def test_ops_are_listed_and_owned():
     f = make_sin()
     assert dir(ops.t) == ["sin"] and ops.t.sin.overloads() == ["default"]

@@ -118,6 +118,18 @@ def test_a_library_takes_back_what_it_registered():
     Library("t", "DEF")._destroy()  # the namespace is free again
 
 
+def test_what_is_registered_in_isolation_goes_with_it():
+    from tinygrad_ext.testing.isolation import isolated
+
+    f = library.custom_op("t::f", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+    with isolated():
+        f.register_kernel("cpu", lambda x: x * 3)
+        library.register_autograd(f, lambda ctx, g: g)
+        assert f(tg.ones(1)).item() == 3
+    assert f(tg.ones(1)).item() == 2
+    f.register_autograd(lambda ctx, g: g * 2)
+
+
 def test_dropping_a_library_leaves_its_ops():
     Library("t", "FRAGMENT").define("kept(Tensor x) -> Tensor")
     assert dir(ops.t) == ["kept"]

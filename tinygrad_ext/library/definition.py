@@ -61,7 +61,7 @@ def _doc(fn):
 def _finish(op, fn, device_types):
     own = _scopes[op.name]
     state = _state.state_of(op)
-    found = CustomOpDef(op, fn, state, own)
+    found = CustomOpDef(op, fn, state)
     own.put(definitions, op.name, found)
     register_kernel(state, device_types, fn, own)
     return found
@@ -76,9 +76,10 @@ def define_op(name, text, parent, *, tags, place, doc=None, samples=None):
     register.close()
     state = _state.State(op)
     own.put(_state.states, op.name, state)
-    state.made_here = True
+    state.made_here, state.own = True, own
     state.settle()
     own.put(_scopes, op.name, own)
+    own.note(state.leave)
     return op
 
 
@@ -139,11 +140,11 @@ def register_kernel(state, device_types, fn, to, override=False):
 class CustomOpDef(OpFunction):
     """An op made by `custom_op`. Calling it calls the op; its methods add what the op needs."""
 
-    def __init__(self, op, fn, state, own):
+    def __init__(self, op, fn, state):
         super().__init__(op.schema.name, [op], doc=_doc(fn), owner=op.record.owner)
         for key in ("__module__", "__qualname__", "__name__"):
             setattr(self, key, getattr(fn, key, op.schema.name))
-        self._init_fn, self._state, self._own = fn, state, own
+        self._init_fn, self._state = fn, state
         packet = getattr(registry.namespaces[op.schema.namespace], op.schema.name)
         self._opoverload = self.seen_as = op_namespace.overload_of(packet, op.schema.overload or "default")
 
@@ -168,7 +169,7 @@ class CustomOpDef(OpFunction):
         """
 
         def register(fn):
-            register_kernel(self._state, device_types, fn, self._scope())
+            register_kernel(self._state, device_types, fn, scope.current())
             return fn
 
         return register if fn is None else register(fn)
@@ -178,7 +179,7 @@ class CustomOpDef(OpFunction):
 
         It is called with tensors on the device meta, and returns such.
         """
-        self._state.put(_state.FAKE, fn, self._scope())
+        self._state.put(_state.FAKE, fn, scope.current())
         return fn
 
     def register_autograd(self, backward, /, *, setup_context=None):
@@ -193,13 +194,13 @@ class CustomOpDef(OpFunction):
 
         Raises TypeError when the parameters of setup_context have other names, RuntimeError when there is a derivative.
         """
-        autograd.put(self._state, backward, setup_context, self._scope())
+        autograd.put(self._state, backward, setup_context, scope.current())
 
     def register_vmap(self, func=None, /):
         """Register the batched form, func(info, in_dims, *args); kept for transforms that ask for it."""
 
         def register(fn):
-            self._state.put(_state.VMAP, fn, self._scope())
+            self._state.put(_state.VMAP, fn, scope.current())
             return fn
 
         return register if func is None else register(func)
@@ -225,11 +226,6 @@ class CustomOpDef(OpFunction):
             yield
         finally:
             _switch(state, device_type, before)
-
-    def _scope(self):
-        """The scope of what is added now: the op's own, or that of a plugin that adds to somebody else's op."""
-        now = scope.current()
-        return self._own if now.owner == self._own.owner else now
 
 
 enable_vectorcall(CustomOpDef)

@@ -153,14 +153,12 @@ def put_kernel(op, key, fn, scope, override=False):
         definition.register_kernel(state, kind, fn, scope, override)
 
 
-def _scope_of(lib, op=None):
-    """Where a registration goes: to the Library, else to the op's own scope where that is ours, else to who runs."""
-    if lib is not None:
-        lib._check_alive()
-        return lib._scope
-    now = _scope.current()
-    own = definition._scopes.get(op.name) if op is not None else None
-    return own if own is not None and own.owner == now.owner else now
+def _scope_of(lib):
+    """Where a registration goes: to the Library, else to the plugin or program that runs."""
+    if lib is None:
+        return _scope.current()
+    lib._check_alive()
+    return lib._scope
 
 
 def define(qualname, schema, *, lib=None, tags=()):
@@ -211,7 +209,7 @@ def impl(qualname, types, func=None, *, lib=None):
 
     def register_all(fn):
         for key in (types,) if isinstance(types, str) else tuple(types):
-            put_kernel(op, key, fn, _scope_of(lib, op))
+            put_kernel(op, key, fn, _scope_of(lib))
         return fn
 
     return register_all if func is None else register_all(func)
@@ -225,7 +223,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     found = _state.find(op, "register_kernel")
 
     def register(fn):
-        definition.register_kernel(_state.state_of(found), device_types, fn, _scope_of(lib, found))
+        definition.register_kernel(_state.state_of(found), device_types, fn, _scope_of(lib))
         return fn
 
     return register if func is None else register(func)
@@ -236,7 +234,7 @@ def register_fake(op, func=None, /, *, lib=None, allow_override=False):
     found = _state.find(op, "register_fake")
 
     def register(fn):
-        _state.state_of(found).put(_state.FAKE, fn, _scope_of(lib, found), override=allow_override)
+        _state.state_of(found).put(_state.FAKE, fn, _scope_of(lib), override=allow_override)
         return fn
 
     return register if func is None else register(func)
@@ -245,7 +243,7 @@ def register_fake(op, func=None, /, *, lib=None, allow_override=False):
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """Register the derivative of an op; see CustomOpDef.register_autograd."""
     found = _state.find(op, "register_autograd")
-    autograd.put(_state.state_of(found), backward, setup_context, _scope_of(lib, found))
+    autograd.put(_state.state_of(found), backward, setup_context, _scope_of(lib))
 
 
 def register_vmap(op, func=None, /, *, lib=None):
@@ -253,7 +251,7 @@ def register_vmap(op, func=None, /, *, lib=None):
     found = _state.find(op, "register_vmap")
 
     def register(fn):
-        _state.state_of(found).put(_state.VMAP, fn, _scope_of(lib, found))
+        _state.state_of(found).put(_state.VMAP, fn, _scope_of(lib))
         return fn
 
     return register if func is None else register(func)

@@ -31,6 +31,8 @@ class State:
         self.op = op
         self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD or VMAP -> (function, its place)
         self.disabled = set()  # device types whose kernels are switched off
+        self.own = None  # the scope of the op alone, where define_op made it
+        self.gone = False  # the op was taken back; who holds it goes on calling it as it was
         self.made_here = False  # by define_op: the record follows, and gradients without a backward stop with an error
         if op.kernel_kind == "python":
             self.functions[ANY] = op.record.kernel, (op.record.source, op.record.line)
@@ -60,9 +62,16 @@ class State:
             except BaseException:
                 self._restore(key, before)
                 raise
-            scope.note(self._restore, key, before)
+            if scope is not self.own:
+                scope.note(self._restore, key, before)
+
+    def leave(self):
+        """The op is being taken back."""
+        self.gone = True
 
     def _restore(self, key, before):
+        if self.gone:
+            return
         if before is None:
             self.functions.pop(key, None)
         else:
