@@ -11,6 +11,7 @@ from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core import unasked
+from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
@@ -98,7 +99,8 @@ def _init_parameter(self, data, requires_grad):
         data = empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(
-            f"Parameter(): argument 'data' must be Tensor, not {type(data).__name__}: make one with tensor(data)"
+            f"Parameter(): argument 'data' must be Tensor, not {class_name(data)}"
+            f"{how_to_convert(data) or ': make one with tensor(data)'}"
         )
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
         raise RuntimeError(

@@ -6,6 +6,7 @@ from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
+from tinygrad_ext.core.elsewhere import how_to_convert
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 _TITLES = {
@@ -172,7 +173,10 @@ def _iter(t):
 
 def _contains(t, item):
     if not isinstance(item, (Tensor, int, float, complex)):
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
+        hint = how_to_convert(item)
+        raise (TypeError if hint else RuntimeError)(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}{hint or '.'}"
+        )
     return bool((t == item).any())
 
 

@@ -88,7 +88,9 @@ def copies_of_a_class(T):
 @SCENARIOS.add
 def copies_of_results(T):
     y = cube(T).apply(point(T))
+    again = pickle.loads(pickle.dumps(y))
     return (
+        (again.tolist(), again.is_leaf, again.requires_grad, again.grad_fn),
         kind_of_error(lambda: copy.deepcopy(y)),
         kind_of_error(lambda: copy.deepcopy(y.grad_fn)),
         kind_of_error(lambda: copy.copy(y.grad_fn)),

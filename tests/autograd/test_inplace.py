@@ -207,3 +207,13 @@ def test_a_graph_of_basic_indexing_keeps_nothing_and_runs_twice(lib):
     y.backward()
     y.backward()
     assert x.grad.sum().item() == 4.0
+
+
+def test_what_unbind_returns_may_be_written_to():
+    """PyTorch refuses it."""
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    first, second = y.unbind(0)
+    first.mul_(5)
+    (y * second).sum().backward()
+    assert x.grad.tolist() == [10.0, 9.0]

@@ -88,6 +88,41 @@ def test_an_out_op_has_a_derivative():
         f(x, out=double(2))
 
 
+def test_the_view_to_write_to_may_stand_anywhere():
+    def add_to(x, y):
+        y += x
+
+    f = op_of("(Tensor x, Tensor(a!) y) -> ()", add_to, ("y",))
+    f.register_autograd(lambda ctx, g: (g, g))
+
+    def run(a, b):
+        y = b.clone()
+        f(a, y[1:])
+        return y * y
+
+    assert gradcheck(run, (double(2), double(3))) and gradgradcheck(run, (double(2), double(3)))
+
+
+def test_out_may_be_a_view():
+    def square(x, *, out):
+        out.copy_(x * x)
+        return out
+
+    f = op_of("(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", square, ("out",))
+
+    def setup_context(ctx, inputs, keyword_only_inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    f.register_autograd(lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=setup_context)
+
+    def run(x, buffer):
+        rows = buffer.clone()
+        f(x, out=rows[1])
+        return rows * 3
+
+    assert gradcheck(run, (double(2), double(3, 2))) and gradgradcheck(run, (double(2), double(3, 2)))
+
+
 def test_an_op_that_writes_to_two_and_returns_a_third():
     def swap(x, y):
         x[:], y[:] = y.clone(), x.clone()

@@ -69,6 +69,17 @@ def theirs():
         lambda a, b: b @ a,
         lambda a, b: a @ b,
         operator.iadd,
+        lambda a, b: a[b],
+        lambda a, b: a[:, b],
+        lambda a, b: operator.setitem(a, 0, b),
+        lambda a, b: operator.setitem(a, b, 0),
+        lambda a, b: b in a,
+        lambda a, b: setattr(a, "data", b),
+        lambda a, b: setattr(a, "grad", b),
+        lambda a, b: a.sum().backward(b),
+        lambda a, b: tg.nn.Parameter(b),
+        lambda a, b: tg.einsum("i,i", a, b),
+        lambda a, b: tg.add(a, 1, out=b),
     ],
 )
 def test_our_functions_refuse_their_tensors_and_say_how_to_convert(call, our, their):
@@ -102,6 +113,19 @@ def test_the_message_tells_the_two_tensors_apart():
         TypeError, match=r"must be Tensor, not torch\.Tensor\. Convert it first with tinygrad_ext\.from"
     ):
         tg.add(tg.ones(2), torch.ones(2))
+
+
+def test_the_messages_of_attributes_and_parameters_tell_them_apart_too():
+    with pytest.raises(TypeError, match=r"'data' must be Tensor, not torch\.Tensor"):
+        tg.nn.Parameter(torch.ones(2))
+    with pytest.raises(TypeError, match=r"got torch\.Parameter\. Convert it first"):
+        tg.ones(2).data = torch.nn.Parameter(torch.ones(2))
+
+
+def test_all_three_libraries_in_one_call():
+    for call in (lambda *a: tg.cat(a), lambda a, b, c: tg.where(b, c, a), lambda a, b, c: tg.addcmul(c, a, b)):
+        with pytest.raises(TypeError, match="from_dlpack"):
+            call(tg.ones(2), torch.ones(2), JaxArray())
 
 
 def test_comparing_them_is_refused_too():

@@ -69,6 +69,21 @@ class Detaches(Good):
         return super().forward(input.detach()).detach()
 
 
+class Wrong(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 3
+
+
+class WrongGradient(Good):
+    def forward(self, input):
+        return Wrong.apply(super().forward(input))
+
+
 class Narrow(Good):
     def forward(self, input):
         return super().forward(input).float()
@@ -93,6 +108,7 @@ FAULTS = {
     "pickle": (HoldsLambda, rows, "HoldsLambda.__init__.<locals>.<lambda>"),
     "train_eval": (ForgetsSelf, rows, "eval() does not return the module"),
     "gradients": (Detaches, rows, "the result does not require grad, so nothing reaches weight"),
+    "derivative": (WrongGradient, rows, "Jacobian mismatch for output 0 with respect to input 0"),
     "double": (Narrow, rows, "gives torch.float32 for float64 inputs"),
     "repr": (Anonymous, rows, "repr() is 'a module', which does not name Anonymous"),
 }
@@ -116,13 +132,13 @@ def test_every_check_of_modules_has_a_fault():
 
 def test_a_good_module_passes(register_temporarily):
     register_temporarily.module("good::M", Good, samples=rows)
-    assert check_module("good::M").counts == {"passed": 9, "failed": 0, "skipped": 0}
+    assert check_module("good::M").counts == {"passed": 10, "failed": 0, "skipped": 0}
 
 
 def test_a_module_without_samples_is_made_without_arguments_and_called_with_a_tensor(register_temporarily):
     register_temporarily.module("good::M", Good)
     report = check_module("good::M")
-    assert report.counts == {"passed": 9, "failed": 0, "skipped": 0}
+    assert report.counts == {"passed": 10, "failed": 0, "skipped": 0}
 
 
 @pytest.mark.parametrize("name", ["Linear", "ReLU", "Conv2d", "BatchNorm1d", "LayerNorm", "Dropout", "Embedding"])

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.engine import run_backward
 from tinygrad_ext.core.node import get_slot
 from tinygrad_ext.core.overridable import overridable
@@ -28,7 +29,10 @@ def _as_tuple(values, what):
         return (values,)
     if isinstance(values, (tuple, list)):
         return tuple(values)
-    raise TypeError(f"{what} must be a tensor, a GradientEdge or a sequence of them, got {type(values).__name__}")
+    raise TypeError(
+        f"{what} must be a tensor, a GradientEdge or a sequence of them, got {class_name(values)}"
+        f"{how_to_convert(values)}"
+    )
 
 
 def _inputs(values, who):

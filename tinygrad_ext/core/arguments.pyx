@@ -19,6 +19,7 @@ from tinygrad_ext.core.dispatch cimport (
     A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
+from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert
 from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
@@ -311,7 +312,7 @@ cdef str _type_name(object o):
         return f"{t.__name__} of " + (f"({', '.join([type(x).__name__ for x in o])}{',' if len(o) == 1 else ''})"
                                       if len({type(x) for x in o}) > 1 or t is tuple
                                       else f"[{', '.join([type(x).__name__ for x in o])}]")
-    return _class_name(o)
+    return class_name(o)
 
 
 cdef object _only_failure(Op op, list positional, dict keywords, bint method):
@@ -343,7 +344,7 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
             return TypeError(f"{op.title}() got an unexpected keyword argument '{name}'{near}")
         if at == op.nargs:
             if v is not None and not isinstance(v, (Tensor, tuple, list)):
-                return TypeError(f"{op.title}(): argument 'out' must be Tensor, not {type(v).__name__}")
+                return TypeError(f"{op.title}(): argument 'out' must be Tensor, not {class_name(v)}{how_to_convert(v)}")
             if isinstance(v, (tuple, list)) != (op.nreturns > 1):
                 return TypeError(f"{op.title}(): argument 'out' must be "
                                  f"{'Tensor' if op.nreturns == 1 else f'tuple of {op.nreturns} Tensors'}, not {_type_name(v)}")
@@ -368,10 +369,10 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                 if not _accepts_one(s.kind, s.flags & F_NUMBER, item):
                     if s.kind == A_TENSOR:
                         return TypeError(f"{op.title}(): expected Tensor as element {k} in argument {at}, but got "
-                                         f"{_class_name(item)}{_foreign(item)}")
+                                         f"{class_name(item)}{how_to_convert(item)}")
                     return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
                                      f"{type(item).__name__} at pos {k}")
-        return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {_class_name(v)}{_foreign(v)}")
+        return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {class_name(v)}{how_to_convert(v)}")
     if op.one_tensor:
         return TypeError(f"{op.title}() received an invalid combination of arguments - got "
                          f"({', '.join([_type_name(v) for v in positional])}), but expected one of them to be a Tensor: "
@@ -383,21 +384,6 @@ cdef str _near(str name, list names):
     import difflib
     close = difflib.get_close_matches(name, names, 1)
     return f". Did you mean '{close[0]}'?" if close else f". Its arguments are {', '.join(names)}."
-
-
-cdef str _class_name(object v):
-    """The type's name; that of another library's Tensor with the library's."""
-    t = type(v)
-    if t.__name__ != "Tensor" or isinstance(v, Tensor):
-        return t.__name__
-    return f"{(t.__module__ or '').partition('.')[0]}.{t.__name__}"
-
-
-cdef str _foreign(object v):
-    """How to bring another library's array over."""
-    if hasattr(v, "__dlpack__"):
-        return ". Convert it first with tinygrad_ext.from_dlpack(...)"
-    return ""
 
 
 cdef bint _takes(Op op, Py_ssize_t count):
@@ -426,7 +412,7 @@ cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *
     hint = ""
     for v in positional + list(keywords.values()):
         if not isinstance(v, Tensor):
-            hint = hint or _foreign(v)
+            hint = hint or how_to_convert(v)
     lines = "".join([f"\n * {_signature_text(<Op>o, method)}" for o in ops])
     return TypeError(f"{op.title}() received an invalid combination of arguments - got ({', '.join(got)}), "
                      f"but expected one of:{lines}{hint}")

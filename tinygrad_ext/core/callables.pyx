@@ -17,7 +17,7 @@ from tinygrad_ext.core.dispatch cimport (
     F_NESTED, TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
-from tinygrad_ext.core.elsewhere cimport from_elsewhere
+from tinygrad_ext.core.elsewhere cimport must_convert
 from tinygrad_ext.core.elsewhere import own_types
 from tinygrad_ext.core.mode_stack cimport modes_on
 from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, overloaded
@@ -205,14 +205,9 @@ cdef object binary(object method, object reflected, object a, object b):
         if all_declined(error, method):
             return NotImplemented
         other = b if isinstance(a, Tensor) else a
-        if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or _must_convert(other):
+        if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or must_convert(other):
             raise
         return NotImplemented
-
-
-cdef bint _must_convert(object other) except -1:
-    """Another library's tensor that does not take part in operators with ours, so that our error is the one to see."""
-    return from_elsewhere(other) or hasattr(other, "__dlpack__") and not hasattr(other, "__array_ufunc__")
 
 
 # ---- the objects ---------------------------------------------------------------------------------------------------

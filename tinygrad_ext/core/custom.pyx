@@ -113,7 +113,7 @@ cdef object _call_writing(Custom c, PyObject **args, bint record):
     cdef list written = _written(c, args)
     cdef list versions = []
     for t in written:
-        _check_target(c, args, <Tensor>t, record, len(written))
+        _check_target(c, <Tensor>t, record, len(written))
         versions.append(version_of(<Tensor>t))
     if record:
         return _record(c, args, written, versions)
@@ -138,14 +138,13 @@ cdef list _written(Custom c, PyObject **args):
     return found
 
 
-cdef int _check_target(Custom c, PyObject **args, Tensor t, bint record, Py_ssize_t nwritten) except -1:
+cdef int _check_target(Custom c, Tensor t, bint record, Py_ssize_t nwritten) except -1:
     check_readonly(t, c.op.title)
     if not state().no_grad:
         check_inplace(t)
-    if record and t.bits & DIFF_VIEW and (nwritten + c.nfresh > 1 or <PyObject *>t != args[c.op.tensors[0]]
-                                          or c.op.tensors[0] >= c.op.npositional):
-        raise RuntimeError(f"{c.op.name}: a tensor to write to is a view, and gradients are recorded; that works only where it is "
-                           "the first tensor argument, and the op writes to and returns nothing else. Pass a clone.")
+    if record and t.bits & DIFF_VIEW and nwritten + c.nfresh > 1:
+        raise RuntimeError(f"{c.op.name}: a tensor to write to is a view, and gradients are recorded; that works only where the op "
+                           "writes to and returns nothing else. Pass a clone.")
     if t.storage is not None and t.storage.watched & GUARDED:
         slot("before_write")(<size_t><PyObject *>t.storage)
     return 0
@@ -238,14 +237,38 @@ cdef object _record(Custom c, PyObject **args, list written, list versions):
 
 
 cdef int _connect(OpNode ctx, PyObject **args) except -1:
-    cdef int i, e = 0, n = ctx.custom.op.npositional
-    reserve(ctx, n, 1, 0)
+    cdef int i, e = 0, n = ctx.custom.op.npositional, outs = _count_outs(ctx.custom, args)
+    reserve(ctx, n + outs, 1, 0)
     ctx.set_inputs(n)
     ctx.nwanted = n
     for i in range(n):
         _edge(ctx, <object>args[i], i, &e)
-    ctx.nedges = e
+    ctx.nedges = e + outs
     return 0
+
+
+cdef int _count_outs(Custom c, PyObject **args) except -1:
+    """Tensors among the keyword-only arguments that are written to: each has an edge that stays empty."""
+    cdef int i, count = 0
+    for i in range(c.nwrites):
+        if c.writes[i] >= c.op.npositional:
+            o = <object>args[c.writes[i]]
+            count += len(o) if isinstance(o, (list, tuple)) else isinstance(o, Tensor)
+    return count
+
+
+cdef int _edge_of(Custom c, PyObject **args, Tensor t) except -1:
+    """Number of the edge of t, an argument that was written to."""
+    cdef int i, e = 0
+    for i in range(c.op.nargs):
+        o = <object>args[i]
+        if i >= c.op.npositional and not c.op.args[i].flags & F_WRITE:
+            continue
+        for item in o if c.op.args[i].kind == A_TENSOR and isinstance(o, (list, tuple)) else (o,):
+            if item is t:
+                return e
+            e += isinstance(item, Tensor)
+    return e
 
 
 cdef int _edge(OpNode ctx, object o, int i, int *e) except -1:
@@ -271,12 +294,12 @@ cdef int _connect_lists(OpNode ctx, PyObject **args) except -1:
             counts.append(-1)
             names.append(name)
             flat.append(o)
-    reserve(ctx, len(flat), 1, 0)
+    reserve(ctx, len(flat) + _count_outs(ctx.custom, args), 1, 0)
     ctx.set_inputs(len(flat))
     ctx.nwanted, ctx.input_counts, ctx.extra_names = len(flat), tuple(counts), tuple(names)
     for i, o in enumerate(flat):
         _edge(ctx, o, i, &e)
-    ctx.nedges = e
+    ctx.nedges = e + _count_outs(ctx.custom, args)
     ctx.needs_input_grad_ = tuple(_nested([(ctx.inputs[i] & NEEDS_GRAD) != 0 for i in range(len(flat))], counts))
     return 0
 
@@ -307,7 +330,7 @@ cdef int _give_history(Custom c, OpNode ctx, PyObject **args, object result) exc
     cdef int i, n, nwritten
     if c.nwrites == 0 and c.nreturns == 1 and isinstance(result, Tensor):
         ctx.output_counts = (-1,)
-        _give(ctx, <Tensor>result, 0, False)
+        _give(ctx, <Tensor>result, 0, -1)
         return 0
     for i in range(c.nwrites):
         _lay_flat(<object>args[c.writes[i]], outputs, counts)
@@ -321,7 +344,7 @@ cdef int _give_history(Custom c, OpNode ctx, PyObject **args, object result) exc
         reserve_outputs(ctx, n)
     for i in range(n):
         if isinstance(outputs[i], Tensor):
-            _give(ctx, <Tensor>outputs[i], i, i < nwritten)
+            _give(ctx, <Tensor>outputs[i], i, _edge_of(c, args, <Tensor>outputs[i]) if i < nwritten else -1)
         else:
             ctx.metas[i].rank = -1
     return 0
@@ -337,8 +360,8 @@ cdef int _lay_flat(object o, list flat, list counts) except -1:
     return 0
 
 
-cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
-    """Make t output nr of the node, where it can carry a gradient."""
+cdef int _give(OpNode ctx, Tensor t, int nr, int edge) except -1:
+    """Make t output nr of the node, where it can carry a gradient. edge: that of an argument written to, else -1."""
     set_meta(ctx, nr, t)
     if t.tid < TGX_F16:
         return 0
@@ -346,9 +369,9 @@ cdef int _give(OpNode ctx, Tensor t, int nr, bint was_written) except -1:
         for plain in ctx.non_differentiable:
             if plain is t:
                 return 0
-    if was_written:
+    if edge >= 0:
         ctx.locate()
-        rebase(t, ctx, 0)
+        rebase(t, ctx, edge)
         t.output_nr = nr
     else:
         t.node, t.output_nr = ctx, nr

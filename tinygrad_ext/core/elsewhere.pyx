@@ -49,3 +49,25 @@ cdef bint is_ours(object func) except -1:
 def own_types(*types):
     """Classes of public callables: their instances are ours without a look at where they come from."""
     _own_types.update(types)
+
+
+# ---- words for messages --------------------------------------------------------------------------------------------
+
+cdef bint must_convert(object o) except -1:
+    """NumPy's arrays, and what takes part in its operators, need no conversion."""
+    return from_elsewhere(o) or (hasattr(o, "__dlpack__") and not isinstance(o, Tensor) and not hasattr(o, "__array_ufunc__"))
+
+
+cpdef str class_name(object o):
+    """The name of o's type; that of another library's Tensor with the library's."""
+    t = type(o)
+    if t.__name__ not in ("Tensor", "Parameter") or isinstance(o, Tensor):
+        return t.__name__
+    return f"{(t.__module__ or '').partition('.')[0]}.{t.__name__}"
+
+
+cpdef str how_to_convert(object o):
+    """The end of a message about a value that is no tensor of ours: how to bring another library's array over."""
+    if hasattr(o, "__dlpack__") and not isinstance(o, Tensor):
+        return ". Convert it first with tinygrad_ext.from_dlpack(...)"
+    return ""

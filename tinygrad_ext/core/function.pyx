@@ -45,6 +45,8 @@ cdef class FunctionNode(Node):
         cdef int i
         if n > FEW_INPUTS:
             self.inputs = <unsigned char *>malloc(n)
+            if self.inputs == NULL:
+                raise MemoryError()
         for i in range(n):
             self.inputs[i] = 0
         self.ninputs = n

@@ -389,11 +389,18 @@ cdef int reserve(Node n, int nedges, int noutputs, int nsaved) except -1:
     cdef int i
     if nedges > INLINE_EDGES:
         n.edges = <Edge *>malloc(nedges * sizeof(Edge))
+        if n.edges == NULL:
+            raise MemoryError()
     if nsaved > INLINE_SAVED:
         n.saved = <PyObject **>malloc(nsaved * sizeof(PyObject *))
         n.versions = <uint32_t *>malloc(nsaved * sizeof(uint32_t))
+        if n.saved == NULL or n.versions == NULL:
+            raise MemoryError()
     if noutputs > 1:
         n.metas = <Meta *>calloc(noutputs, sizeof(Meta))
+        if n.metas == NULL:
+            n.metas = &n.inline_meta
+            raise MemoryError()
         for i in range(noutputs):
             n.metas[i].sizes = n.metas[i].inline_sizes
     for i in range(nedges):
@@ -419,6 +426,9 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1:
     cdef int i
     if t.rank > INLINE_DIMS:
         m.sizes = <int64_t *>malloc(t.rank * sizeof(int64_t))
+        if m.sizes == NULL:
+            m.sizes = m.inline_sizes
+            raise MemoryError()
     for i in range(t.rank):
         m.sizes[i] = t.sizes[i]
     m.rank, m.tid, m.place = t.rank, t.tid, t.place

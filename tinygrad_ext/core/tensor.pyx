@@ -204,7 +204,7 @@ cdef class Tensor:
             self.grad_ = None
             return
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type \"{type(value).__name__}\"")
+            _refuse_value("assigned grad expected to be a Tensor or None but got grad of type", value)
         g = <Tensor>value
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
@@ -231,7 +231,7 @@ cdef class Tensor:
     @data.setter
     def data(self, value):
         if not isinstance(value, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+            _refuse_value("Variable data has to be a tensor, but got", value)
         if (<Tensor>value).tid < TGX_F16 and needs_grad(self):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         set_geometry(self, <Tensor>value)
@@ -302,6 +302,12 @@ cdef class Tensor:
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
         return read_scalar(self.data, self.tid)
+
+
+cdef int _refuse_value(str text, object value) except -1:
+    """TypeError for what is no tensor."""
+    from tinygrad_ext.core.elsewhere import class_name, how_to_convert
+    raise TypeError(f"{text} {class_name(value)}{how_to_convert(value)}")
 
 
 cdef class Parameter(Tensor):

@@ -13,6 +13,7 @@ from tinygrad_ext.core.construct cimport tensor_of
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
@@ -134,6 +135,9 @@ cdef Tensor _as_index_tensor(object o):
                              f"{dtype_title(t.tid)}. "
                              "Convert it with .long().")
         return t
+    if must_convert(o):
+        raise TypeError(f"an index must be a Tensor or an int, a slice, None, Ellipsis or a sequence of these, not "
+                        f"{class_name(o)}{how_to_convert(o)}")
     if not PySequence_Check(o) and not hasattr(o, "__array_interface__"):
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
                          "indices "
@@ -279,9 +283,8 @@ cdef object _number_for(object value, Tensor t):
     cdef int64_t low, high
     if not isinstance(value, (bool, int, float, complex)):
         if not hasattr(value, "item") or getattr(value, "ndim", 1) != 0:
-            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype_title(t.tid)}Tensor: give a "
-                            "number or a "
-                            "tensor, such as tinygrad_ext.as_tensor(value)")
+            raise TypeError(f"can't assign a {class_name(value)} to a torch.{dtype_title(t.tid)}Tensor"
+                            + (how_to_convert(value) or ": give a number or a tensor, such as tinygrad_ext.as_tensor(value)"))
         value = value.item()
     if isinstance(value, complex) and t.tid < TGX_C64:
         if value.imag != 0:

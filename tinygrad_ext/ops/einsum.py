@@ -48,7 +48,11 @@ def _subscripts(given):
 def _einsum_lists(operands):
     """einsum(a, [0, 1], b, [1, 2], [0, 2]): numbers for subscripts, the output's at the end or left away."""
     from tinygrad_ext import Tensor
+    from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 
+    for o in operands:
+        if how_to_convert(o):
+            raise TypeError(f"einsum(): operands must be Tensors, not {class_name(o)}{how_to_convert(o)}")
     if len(operands) < 2 or not isinstance(operands[0], Tensor):
         raise ValueError(_NOTHING)
     output = _subscripts(operands[-1]) if len(operands) % 2 else None

@@ -206,12 +206,36 @@ def gradients(subject, sample, dtype):
     assert len(wanted) - len(missing) >= enough, f"no gradient reaches {', '.join(missing)}"
 
 
+@check(MODULE_CHECKS, "derivative", requires_grad=True)
+def derivative(subject, sample, dtype):
+    """In eval mode, gradients of its floating inputs equal finite differences."""
+    module = subject.make(sample).double().eval()
+    sample = mapped(sample, _wide)
+    inputs = [t for t in Case(sample, "").tensors if t.requires_grad]
+    if not any(r.requires_grad for r in _call(module, sample)) or not inputs:
+        raise NotApplicable("no input of it takes a gradient")
+
+    def run(*tensors):
+        fresh = iter(tensors)
+        found = _call(module, mapped(sample, lambda t: next(fresh) if t.requires_grad else t))
+        return tuple(r for r in found if r.is_floating_point())
+
+    try:
+        tg.autograd.gradcheck(run, tuple(inputs), check_undefined_grad=False)
+    except tg.autograd.GradcheckError as error:
+        raise AssertionError(str(error)) from error
+
+
+def _wide(t):
+    """In float64, requiring grad as before."""
+    return t.detach().double().requires_grad_(t.requires_grad) if t.is_floating_point() else t
+
+
 @check(MODULE_CHECKS, "double")
 def double(subject, sample, dtype):
     """After .double() it takes and gives float64."""
     module = subject.make(sample).double().eval()
-    wide = mapped(sample, lambda t: t.detach().double() if t.is_floating_point() else t)
-    for was, now in zip(_call(subject.make(sample).eval(), sample), _call(module, wide)):
+    for was, now in zip(_call(subject.make(sample).eval(), sample), _call(module, mapped(sample, _wide))):
         expected = tg.float64 if was.dtype == tg.float32 else was.dtype
         assert now.dtype == expected, f"gives {now.dtype} for float64 inputs, expected {expected}"
 
