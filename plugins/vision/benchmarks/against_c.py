@@ -2,7 +2,8 @@
 
     python plugins/vision/benchmarks/against_c.py
 
-Compiles plain.c with gcc. Both are called with finished float32 arrays, in turn, on one thread; the quickest call counts.
+Compiles plain.c with gcc. Both are called with finished float32 arrays, in turn, on one thread; the quickest call is
+counted.
 """
 
 import ctypes
