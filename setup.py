@@ -36,6 +36,7 @@ CFLAGS = [
     "-fvisibility=hidden",
     "-Wno-unused-function",
     "-Wno-unused-variable",
+    "-Wno-sign-compare",
     "-Werror=incompatible-pointer-types",  # newer compilers refuse these; say so with every compiler
     "-Werror=int-conversion",
     "-Werror=implicit-function-declaration",

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
+from libc.stdint cimport INT64_MIN
 from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
@@ -91,7 +92,7 @@ cdef Tensor cast(Tensor t, int dtype):
 
 
 # Least and greatest value of the integer dtypes, in dtype order; a negative number may wrap in uint8, as in PyTorch.
-cdef int64_t[6] _LEAST = [-0x7fffffffffffffff - 1, -255, -128, -32768, -0x80000000, -0x7fffffffffffffff - 1]
+cdef int64_t[6] _LEAST = [INT64_MIN, -255, -128, -32768, -0x80000000, INT64_MIN]
 cdef int64_t[6] _MOST = [0x7fffffffffffffff, 255, 127, 32767, 0x7fffffff, 0x7fffffffffffffff]
 
 

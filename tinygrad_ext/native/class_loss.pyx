@@ -146,7 +146,7 @@ cdef int scales(Classes *c, Tensor g, int how, real *to) except -1:
     """Factor of each target's row in the derivative: gradient times weight, divided by the total for a mean."""
     cdef const real *w = <const real *>c.weight
     cdef const real *from_ = <const real *>g.data
-    cdef real k
+    cdef real k = 0
     cdef int64_t i
     if how != NONE:
         k = from_[0] / <real>total_weight(c, <real *>NULL) if how == MEAN else from_[0]
