@@ -85,6 +85,14 @@ def test_gelu_of_infinities():
     assert got[4] != got[4]
 
 
+def test_softplus_keeps_two_ulp_in_both_tails():
+    x = np.append(arguments(20_000), np.linspace(-100, 30, 20_000, dtype=np.float32))
+    x = x[np.abs(x) < 100]
+    exact = np.logaddexp(0, x.astype(np.float64))
+    for got in (tg.nn.functional.softplus(tg.tensor(x), threshold=1000), -tg.nn.functional.logsigmoid(tg.tensor(-x))):
+        assert (np.abs(got.numpy() - exact) <= 2.1 * np.spacing(exact.astype(np.float32))).all()
+
+
 def test_logaddexp_is_exact_to_an_ulp_of_one_half_or_of_itself():
     random = np.random.default_rng(3)
     a, b = (random.standard_normal(50_000) * scale for scale in (3, 3))

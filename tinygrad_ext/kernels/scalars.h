@@ -38,14 +38,20 @@ static __attribute__((unused)) double vm_polygamma_f64(int64_t n, double x) {
 }
 static inline float vm_polygamma_f32(int64_t n, float x) { return (float)vm_polygamma_f64(n, x); }
 
+VM_INLINE double vm_log1p_unit_f64(double e) { return vm_log1p_f64(e); }
 VM_INLINE double vm_normal_f64(double x) { return 0.5 * (1.0 + vm_erf_f64(x * 0.70710678118654752)); }
 VM_INLINE double vm_gelu_f64(double x) { return x * vm_normal_f64(x); }
 
 /* The rest once for each precision: T the type, B its suffix, F that of C's functions. */
 #define SCALARS(T, B, F) \
+    /* fmax for a bound that is a number: fmax itself keeps a loop from being vectorised. */ \
+    VM_INLINE T vm_at_least_##B(T x, T low) { return vm_select_##B(vm_mask_##B(x > low), x, low); } \
     VM_INLINE T vm_softplus_##B(T x) { \
-        T size = __builtin_fabs##F(x); \
-        return (x > 0 ? x : 0) + vm_log1p_##B(vm_exp_##B(-size)); \
+        T above = vm_select_##B(vm_mask_##B(x < 0), (T)0, x); /* a ?: would become a branch in longer expressions */ \
+        return above + vm_log1p_unit_##B(vm_exp_##B(-__builtin_fabs##F(x))); \
+    } \
+    VM_INLINE T vm_softplus_until_##B(T x, T beta, T threshold) { \
+        return vm_select_##B(vm_mask_##B(x * beta > threshold), x, vm_softplus_##B(x * beta) / beta); \
     } \
     VM_INLINE T vm_gelu_slope_##B(T x) { \
         return vm_normal_##B(x) + x * (T)0.3989422804014327 * vm_exp_##B((T)-0.5 * x * x); \

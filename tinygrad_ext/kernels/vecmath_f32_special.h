@@ -78,18 +78,22 @@ VM_INLINE float vm_pow_f32(float x, float y)
     return vm_pow_edges_f32(x, y, (float)r);
 }
 
-/* log(e^a + e^b): (log(1 + e) - e) / e^2 on 0 <= e <= 1.  Next to its zeros the absolute error is
- * that of a result of 1/2. */
+/* log(1 + e) for 0 <= e <= 1: (log(1 + e) - e) / e^2. */
+VM_INLINE float vm_log1p_unit_f32(float e)
+{
+    float q = VM_POLY9(f32, e, -0x1.ffffd2p-2f, 0x1.554deap-2f, -0x1.ff2664p-3f, 0x1.9359dp-3f,
+                       -0x1.3a719cp-3f, 0x1.b55906p-4f, -0x1.d81d72p-5f, 0x1.4ab8b2p-6f,
+                       -0x1.b25f18p-9f);
+    return vm_mad_f32(e * e, q, e);
+}
+
+/* log(e^a + e^b).  Next to its zeros the absolute error is that of a result of 1/2. */
 VM_INLINE float vm_logaddexp_f32(float a, float b)
 {
     float distance = __builtin_fabsf(a - b);
     distance = a == b ? 0.0f : distance;
     float m = a > b ? a : b;
-    float e = vm_exp_f32(-distance);
-    float q = VM_POLY9(f32, e, -0x1.ffffd2p-2f, 0x1.554deap-2f, -0x1.ff2664p-3f, 0x1.9359dp-3f,
-                       -0x1.3a719cp-3f, 0x1.b55906p-4f, -0x1.d81d72p-5f, 0x1.4ab8b2p-6f,
-                       -0x1.b25f18p-9f);
-    return m + vm_mad_f32(e * e, q, e);
+    return m + vm_log1p_unit_f32(vm_exp_f32(-distance));
 }
 
 /* |x| < 0.6: 1 - erf x.  Above: e^(-a^2) P(t) / (a + 5/2), t = (a - 5/2) / (a + 5/2), where P

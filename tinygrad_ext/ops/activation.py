@@ -380,7 +380,7 @@ def _mish_second(x):
 
 op(
     "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-    scalar={"float": "x * beta > threshold ? x : log1p(exp(x * beta)) / beta"},
+    scalar={"float": "softplus_until(x, beta, threshold)"},
     grad={"self": "softplus_backward(grad, self, beta, threshold)"},
     variants="function",
     where="nn.functional",
@@ -412,7 +412,7 @@ def _softplus_second(grad, x, beta, threshold):
 
 op(
     "aten::logsigmoid(Tensor self) -> Tensor",
-    scalar={"float": "(x < 0 ? x : 0) - log1p(exp(-fabs(x)))"},
+    scalar={"float": "-softplus(-x)"},
     grad={"self": lambda grad, self: grad * (-self).sigmoid()},
     variants="function",
     where="nn.functional",

@@ -9,7 +9,7 @@ from tinygrad_ext.ops.samples import Sample
 
 op(
     "aten::_binary_cross_entropy(Tensor self, Tensor target) -> Tensor",
-    scalar={"float": "-y * fmax(log(x), -100) - (1 - y) * fmax(log1p(-x), -100)"},
+    scalar={"float": "-y * at_least(log(x), -100) - (1 - y) * at_least(log1p(-x), -100)"},
     variants="function",
     where="_fused",
     # the slope is kept finite where the logarithm is cut off
@@ -79,7 +79,7 @@ op(
 
 op(
     "aten::_binary_cross_entropy_with_logits(Tensor self, Tensor target) -> Tensor",
-    scalar={"float": "(1 - y) * x + log1p(exp(-fabs(x))) + (x < 0 ? -x : 0)"},
+    scalar={"float": "(1 - y) * x + softplus(-x)"},
     variants="function",
     where="_fused",
     numbers="target",
