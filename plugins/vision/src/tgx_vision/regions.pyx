@@ -117,6 +117,8 @@ cdef void average(const real *plane, real *out, Taps *ys, Taps *xs, const real *
                   Py_ssize_t bins_y, Py_ssize_t bins_x) noexcept nogil:
     """All bins of one region in one channel."""
     cdef Py_ssize_t by, bx, i, j
+    cdef const Py_ssize_t *left = xs.low
+    cdef const Py_ssize_t *right = xs.high
     cdef const real *low
     cdef const real *high
     cdef real total, upper, lower
@@ -126,8 +128,8 @@ cdef void average(const real *plane, real *out, Taps *ys, Taps *xs, const real *
             for i in range(ys.first[by], ys.first[by + 1]):
                 low, high = plane + ys.low[i], plane + ys.high[i]
                 for j in range(xs.first[bx], xs.first[bx + 1]):
-                    upper = wx[2 * j] * low[xs.low[j]] + wx[2 * j + 1] * low[xs.high[j]]
-                    lower = wx[2 * j] * high[xs.low[j]] + wx[2 * j + 1] * high[xs.high[j]]
+                    upper = wx[2 * j] * low[left[j]] + wx[2 * j + 1] * low[right[j]]
+                    lower = wx[2 * j] * high[left[j]] + wx[2 * j + 1] * high[right[j]]
                     total += wy[2 * i] * upper + wy[2 * i + 1] * lower
             out[0] = total / count
             out += 1
@@ -136,22 +138,26 @@ cdef void average(const real *plane, real *out, Taps *ys, Taps *xs, const real *
 cdef void spread(real *plane, const real *grad, Taps *ys, Taps *xs, const real *wy, const real *wx, real count,
                  Py_ssize_t bins_y, Py_ssize_t bins_x) noexcept nogil:
     """Add to a plane what each pixel had to do with the bins: the transpose of `average`."""
-    cdef Py_ssize_t by, bx, i, j
+    cdef Py_ssize_t by, bx, i, j, first, last
+    cdef const Py_ssize_t *left = xs.low
+    cdef const Py_ssize_t *right = xs.high
     cdef real *low
     cdef real *high
-    cdef real share, upper, lower
+    cdef real share, upper, lower, one, two
     for by in range(bins_y):
         for bx in range(bins_x):
             share = grad[0] / count
             grad += 1
+            first, last = xs.first[bx], xs.first[bx + 1]
             for i in range(ys.first[by], ys.first[by + 1]):
                 low, high = plane + ys.low[i], plane + ys.high[i]
                 upper, lower = share * wy[2 * i], share * wy[2 * i + 1]
-                for j in range(xs.first[bx], xs.first[bx + 1]):
-                    low[xs.low[j]] += upper * wx[2 * j]
-                    low[xs.high[j]] += upper * wx[2 * j + 1]
-                    high[xs.low[j]] += lower * wx[2 * j]
-                    high[xs.high[j]] += lower * wx[2 * j + 1]
+                for j in range(first, last):
+                    one, two = wx[2 * j], wx[2 * j + 1]
+                    low[left[j]] += upper * one
+                    low[right[j]] += upper * two
+                    high[left[j]] += lower * one
+                    high[right[j]] += lower * two
 
 
 cdef bint align(real *image, real *pooled, const real *rois, bint backward, Py_ssize_t regions, real scale,
