@@ -8,6 +8,8 @@ from numbers import Number
 from typing import Any, Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple, Union
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tinygrad_ext as tg
 from tinygrad_ext import Tensor, library
@@ -142,6 +144,23 @@ def test_keyword_only_and_defaults():
         'ScalarType kind=float64, Device where="cpu", str mode="a", Tensor? y=None) -> Tensor'
     )
     assert Schema.parse("f" + text).args[2].default == 'it\'s "x"\n'
+
+
+VALUES = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.complex_numbers(allow_nan=False, allow_infinity=False),
+    st.text(),
+)
+
+
+@given(VALUES, st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_defaults_come_back(value, numbers):
+    text = library.infer_schema(function(x=(type(value), value), ns=(list[int], numbers)), mutates_args=())
+    x, ns = Schema.parse("f" + text).args
+    assert x.default == value and type(x.default) is type(value) and ns.default == tuple(numbers)
+    assert str(Schema.parse("f" + text)) == "f" + text
 
 
 def test_mutated_arguments_are_marked():

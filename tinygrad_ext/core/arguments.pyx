@@ -7,7 +7,7 @@ kernels read the few they need.
 """
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check
-from cpython.float cimport PyFloat_Check
+from cpython.float cimport PyFloat_Check, PyFloat_CheckExact
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -96,7 +96,9 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
 
 cdef inline int _counting(object o, int got) except -1:
     """A subclass of Tensor that stands for a number is an operand all the same."""
-    return 2 if got == 1 and isinstance(o, Tensor) and not exact(o) and brings_function(o) else got
+    if PyLong_CheckExact(o) or PyFloat_CheckExact(o) or exact(o):
+        return got
+    return 2 if got == 1 and isinstance(o, Tensor) and brings_function(o) else got
 
 
 cdef int _accepts_any(int flags, object o) except -1:

@@ -18,7 +18,9 @@ cdef extern from "Python.h":
     PyObject *_PyType_Lookup(PyTypeObject *type, object name)      # borrowed; NULL without an error
     PyTypeObject *Py_TYPE(object o)
     bint PyType_IsSubtype(PyTypeObject *a, PyTypeObject *b)
-    PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type, PyUnicode_Type, PyTuple_Type, PyList_Type
+    Py_ssize_t PySequence_Fast_GET_SIZE(object o)
+    PyObject *PySequence_Fast_GET_ITEM(object o, Py_ssize_t i)      # borrowed; of a list or tuple
+    PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type, PyUnicode_Type, PyTuple_Type, PyList_Type, PySlice_Type, PyEllipsis_Type
 
 cdef str _NAME = sys.intern("__torch_function__")
 cdef PyObject *_disabled = <PyObject *>_disabled_torch_function_impl
@@ -40,7 +42,7 @@ cdef int brings_function(object o) except -1:
     cdef PyTypeObject *t = Py_TYPE(o)
     if exact(o) or t == &PyLong_Type or t == &PyFloat_Type or t == &PyTuple_Type or t == &PyList_Type:
         return 0
-    if t == &PyUnicode_Type or t == &PyBool_Type or o is None:
+    if t == &PyUnicode_Type or t == &PyBool_Type or t == &PySlice_Type or t == &PyEllipsis_Type or o is None:
         return 0
     # asked about our functions, PyTorch's own tensors would call them again, forever
     if function_of(t) == NULL or from_elsewhere(o):
@@ -104,11 +106,14 @@ cdef list overloaded(PyObject **args, Py_ssize_t n, int depth=1):
 
 
 cdef bint holds_overloaded(object o, int depth) except -1:
+    cdef Py_ssize_t i = 0
     if not isinstance(o, (list, tuple)):
         return False
-    for item in o:
-        if brings_function(item) or (depth > 1 and holds_overloaded(item, depth - 1)):
+    while i < PySequence_Fast_GET_SIZE(o):      # a loop over an object of either type would make an iterator
+        item = <object>PySequence_Fast_GET_ITEM(o, i)
+        if brings_function(item) or (depth > 1 and isinstance(item, (list, tuple)) and holds_overloaded(item, depth - 1)):
             return True
+        i += 1
     return False
 
 

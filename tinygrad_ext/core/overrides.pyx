@@ -35,6 +35,7 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
     """
     cdef tgx_state *st = state()
     cdef object result
+    cdef dict own
     cdef Py_ssize_t i
     if types is None:
         types = tuple([type(o) for o in found])
@@ -45,7 +46,9 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
             if result is not NotImplemented:
                 return result
         for i in range(len(found)):
-            result = _ask_type(found[i], func, types, args, kwargs)
+            # nobody comes after the last one
+            own = kwargs if i == len(found) - 1 and _common_type is None else kwargs.copy()
+            result = _ask_type(found[i], func, types, args, own)
             if result is not NotImplemented:
                 if _watch is not None:
                     _watch.unasked(func, [("registered handler" if is_registered(o) else "type", type(o))
@@ -74,10 +77,9 @@ cdef object _ask_type(object o, object func, tuple types, tuple args, dict kwarg
 
 cdef object _call_handler(str kind, object who, object handler, object func, tuple types, tuple args, dict kwargs):
     cdef PyObject *given[4]
-    cdef dict keywords = kwargs.copy()
     if _watch is not None:
-        return _watch.ask(kind, who, func, handler, types, args, keywords)
-    given[0], given[1], given[2], given[3] = <PyObject *>func, <PyObject *>types, <PyObject *>args, <PyObject *>keywords
+        return _watch.ask(kind, who, func, handler, types, args, kwargs)
+    given[0], given[1], given[2], given[3] = <PyObject *>func, <PyObject *>types, <PyObject *>args, <PyObject *>kwargs
     return PyObject_Vectorcall(handler, given, 4, NULL)
 
 
@@ -88,7 +90,7 @@ cdef object _ask_slot(tgx_state *st, object func, tuple types, tuple args, dict 
     try:
         if type(handler) is ModeStack:
             return _ask_modes(<ModeStack>handler, func, types, args, kwargs)
-        return _call_handler("mode", handler, handler, func, types, args, kwargs)
+        return _call_handler("mode", handler, handler, func, types, args, kwargs.copy())
     finally:
         if st.handler[TGX_SLOT_OVERRIDE] != NULL:
             st.flags |= OVERRIDE
@@ -108,7 +110,7 @@ cdef object _ask_modes(ModeStack stack, object func, tuple types, tuple args, di
                 st.flags |= OVERRIDE
             else:
                 st.flags &= ~<uint32_t>OVERRIDE
-            result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs)
+            result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs.copy())
             if result is not NotImplemented:
                 return result
         return NotImplemented
