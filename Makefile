@@ -15,8 +15,8 @@ demo: build $(VENV)/.demo $(VENV)/.plugins
 
 # The packages' tests load plugins, so they run in a process of their own.
 test: build $(VENV)/.test $(VENV)/.plugins
-	$(BIN)/python -m pytest
 	$(BIN)/python -m pytest plugins
+	$(BIN)/python -m pytest
 
 # The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
 test-interpreters:
