@@ -6,6 +6,7 @@ cdef struct Bound:
     PyObject *out                       # NULL unless given
     bint overloaded                     # some argument brings its own __torch_function__
     PyObject *owned                     # tuple made of varargs, to be released
+    PyObject *packed                    # the same when it holds ints: accepted before it was made
 
 cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1
 cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method)

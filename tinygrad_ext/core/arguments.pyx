@@ -159,12 +159,16 @@ cdef int _place_of(Op op, PyObject *name, bint method) except -2:
 
 cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1:
     """Fill b.args from a vectorcall's arguments. False when this schema does not fit."""
+    b.out = NULL
+    b.overloaded = False
+    b.owned = b.packed = NULL
+    return _bind_all(op, given, n, kwnames, method, b)
+
+
+cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1:
     cdef Py_ssize_t i
     cdef int got, at
     cdef ArgSpec *s
-    b.out = NULL
-    b.overloaded = False
-    b.owned = NULL
     if n > op.npositional:
         # view(2, 4), permute(0, 2, 1), zeros(2, 3): trailing ints are one list; so are the tensors of meshgrid(a, b)
         at = op.npositional - 1
@@ -179,7 +183,7 @@ cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint me
         if s.kind == A_TENSOR and not s.flags & F_LIST and exact(<object>given[i]):
             b.args[i] = given[i]
             continue
-        got = _accepts(s, given[i])
+        got = 1 if given[i] == b.packed else _accepts(s, given[i])
         if got == 0:
             if i == op.npositional - 1 and i == n - 1 and _packs(s) and s.size <= 0:
                 if _accepts_one(s.kind, s.flags, <object>given[i]):
@@ -201,8 +205,11 @@ cdef inline bint _packs(ArgSpec *s) noexcept:
 cdef bint _bind_varargs(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b, int at) except -1:
     cdef PyObject *packed[MAX_ARGS]
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
-    cdef bint fits
+    cdef bint fits, ints = op.args[at].kind == A_INT
     for i in range(at, n):
+        if ints and PyLong_CheckExact(<object>given[i]):
+            continue
+        ints = False
         if not _accepts_one(op.args[at].kind, op.args[at].flags, <object>given[i]):
             return False
     if at + 1 + nkw > MAX_ARGS:
@@ -214,9 +221,11 @@ cdef bint _bind_varargs(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames
     for i in range(at):
         packed[i] = given[i]
     packed[at] = <PyObject *>rest
+    if ints:
+        b.packed = packed[at]
     for i in range(nkw):
         packed[at + 1 + i] = given[n + i]
-    fits = bind(op, packed, at + 1, kwnames, method, b)
+    fits = _bind_all(op, packed, at + 1, kwnames, method, b)
     if fits:
         Py_INCREF(rest)
         b.owned = <PyObject *>rest
