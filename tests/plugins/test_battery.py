@@ -358,3 +358,17 @@ BUILTIN = [
 def test_built_in_ops_pass(name):
     report = check_op(f"aten::{name}")
     assert report.ok, str(report)
+
+
+def test_checks_do_not_depend_on_assertions_being_on():
+    """`python -O` takes assert statements out, and pytest rewrites them: then messages change."""
+    import ast
+    from pathlib import Path
+
+    import tinygrad_ext.testing as testing
+
+    for file in Path(testing.__file__).parent.rglob("*.py"):
+        statements = ast.walk(ast.parse(file.read_text()))
+        assert not [n.lineno for n in statements if isinstance(n, ast.Assert)], (
+            f"{file.name}: raise AssertionError instead"
+        )

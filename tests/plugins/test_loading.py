@@ -1,5 +1,6 @@
 """A plugin is found without being imported, and imported when something of it is first used."""
 
+import importlib
 import os
 import pickle
 import subprocess
@@ -430,3 +431,30 @@ def test_a_fork_waits_for_the_loads_of_other_threads_but_not_for_ever(site, befo
     lines = done.stdout.splitlines()
     assert child in lines[0], done.stderr
     assert lines[1] == "2.0"
+
+
+def test_modules_of_the_program_stay_when_its_plugin_goes(site, tmp_path, monkeypatch):
+    package = tmp_path / "tgx_program"
+    (package / "parts").mkdir(parents=True)
+    for name in ("__init__", "later", "parts/__init__"):
+        (package / f"{name}.py").write_text("")
+    text = (
+        "from tinygrad_ext import hookimpl\n\nclass Hooks:\n    @hookimpl\n    def tgx_register_ops(self, register):\n"
+    )
+    (package / "hooks.py").write_text(
+        text + '        register("mine::same(Tensor self) -> Tensor", compose=lambda self: self + 0)\n'
+    )
+    (package / "parts" / "audio.py").write_text("from tgx_program.hooks import Hooks\n\nplugin = Hooks()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import tgx_program.hooks
+
+    for target in (tgx_program.hooks.Hooks(), "tgx_program.parts.audio:plugin"):
+        plugins.register("mine", target, distribution="program")
+        later = importlib.import_module("tgx_program.later")
+        plugins.disable("mine")
+        plugins.enable("mine")
+        plugins.unregister("mine")  # unloaded a second time
+        assert sys.modules["tgx_program.later"] is later and "tgx_program.hooks" in sys.modules
+        assert "tgx_program.parts.audio" not in sys.modules
+    for name in [m for m in sys.modules if m.startswith("tgx_program")]:
+        del sys.modules[name]

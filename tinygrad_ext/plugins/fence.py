@@ -18,9 +18,14 @@ def claim(plugin, before):
     _claimed[id(plugin)] = {m for m in list(sys.modules) if m not in before and plugin.owns(m)}
 
 
+def release(plugin):
+    """Note that a plugin holds no modules any more."""
+    _claimed.pop(id(plugin), None)
+
+
 def forget_modules(plugin, before=()):
     """Take the plugin's own modules out of sys.modules, but for those in `before` and those other plugins hold."""
-    _claimed.pop(id(plugin), None)
+    release(plugin)
     kept = set(before)
     for names in _claimed.values():
         for name in names:

@@ -121,7 +121,12 @@ def unload(plugin, everything=False):
         if plugin.state == LOADING:
             raise PluginError(f"{plugin.title} cannot be unloaded by itself while it is being loaded")
         plugin.scope.undo()
-        fence.forget_modules(plugin, () if everything else plugin.before)
+        if everything:
+            fence.forget_modules(plugin)
+        elif plugin.state == ACTIVE and plugin.target is None:
+            fence.forget_modules(plugin, plugin.before)
+        else:  # not loaded, or an object of the program: so are the modules
+            fence.release(plugin)
         plugin.reset()
         _changed.notify_all()
 

@@ -100,14 +100,17 @@ class Plugin:
 
     @functools.cached_property
     def packages(self):
-        """Top-level modules that came with the plugin, and may leave with it."""
-        own = {self.module.partition(".")[0]} - {"tinygrad_ext", "__main__"}
+        """Packages and modules that came with the plugin, and may leave with it.
+
+        A distribution's top-level ones; of a plugin that a program registers only those beside its module, since the
+        program has others below the same name.
+        """
         listed = self._tops() if self._tops else set()
-        return (listed if listed else own) - {"tinygrad_ext"}
+        return (listed or {self.module.rpartition(".")[0] or self.module}) - {"tinygrad_ext", "__main__"}
 
     def owns(self, module):
         """Whether a module, by its dotted name, came with the plugin."""
-        return module.partition(".")[0] in self.packages
+        return any(module == own or module.startswith(own + ".") for own in self.packages)
 
     @property
     def title(self):

@@ -65,18 +65,21 @@ def same_bits(a, b):
 def assert_close(got, want, dtype, what, factor=1.0, check_dtype=True):
     """AssertionError naming `what` unless both results agree in shape, dtype and, within tolerance, in value."""
     got, want = flatten(got), flatten(want)
-    assert len(got) == len(want), f"{what}: {len(got)} results, expected {len(want)}"
+    if len(got) != len(want):
+        raise AssertionError(f"{what}: {len(got)} results, expected {len(want)}")
     for k, (g, w) in enumerate(zip(got, want)):
         if g is None or w is None:
-            assert g is None and w is None, f"{what}: result {k} is {g}, expected {w}"
+            if g is not None or w is not None:
+                raise AssertionError(f"{what}: result {k} is {g}, expected {w}")
             continue
         g, w = to_numpy(g), to_numpy(w)
-        assert g.shape == w.shape, f"{what}: result {k} has shape {g.shape}, expected {w.shape}"
+        if g.shape != w.shape:
+            raise AssertionError(f"{what}: result {k} has shape {g.shape}, expected {w.shape}")
         rtol, atol = TOLERANCE.get(dtype if dtype in ("float16", "bfloat16") else str(g.dtype), (0, 0))
         if not check_dtype and g.dtype.kind in "bui":
             w = w.astype(g.dtype)
-        if check_dtype:
-            assert g.dtype == w.dtype, f"{what}: result {k} has dtype {g.dtype}, expected {w.dtype}"
+        if check_dtype and g.dtype != w.dtype:
+            raise AssertionError(f"{what}: result {k} has dtype {g.dtype}, expected {w.dtype}")
         if g.dtype.kind in "fc" or w.dtype.kind in "fc":
             np.testing.assert_allclose(
                 g, w, rtol * factor, atol * factor, equal_nan=True, err_msg=f"{what}: result {k}"

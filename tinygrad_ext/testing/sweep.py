@@ -185,7 +185,8 @@ def layout_independent(op, sample, dtype):
         one, two = call(op, args, kwargs), call(op, *plain)
         what = f"{op.name} {sample} in {dtype}, {name}: {one} differs from contiguous {two}"
         if op.record.owner == BUILTIN:
-            assert compare.same_bits(one, two), what
+            if not compare.same_bits(one, two):
+                raise AssertionError(what)
         else:
             compare.assert_close(one, two, dtype, what)
 
@@ -213,7 +214,8 @@ def thread_independent(op, sample, dtype):
         tg.set_num_threads(before)
     if any(isinstance(r, tg.Tensor) and r.numel() > 1 << 24 for r in compare.flatten(found[0])):
         return False  # a view that repeats its operand without end
-    assert compare.same_bits(*found), f"{op.name} {sample} in {dtype}: one thread and three differ"
+    if not compare.same_bits(*found):
+        raise AssertionError(f"{op.name} {sample} in {dtype}: one thread and three differ")
     return True
 
 
@@ -228,7 +230,8 @@ def survives_odd_shapes(op, sample):
         except (RuntimeError, ValueError, IndexError, TypeError) as refusal:
             if "must match the size" in str(refusal):  # operands of several shapes, emptied, need not broadcast
                 continue
-            assert op.kernel_kind != "pointwise" or op.record.samples is not None, f"{op.name} refuses {name} operands"
+            if op.kernel_kind == "pointwise" and op.record.samples is None:
+                raise AssertionError(f"{op.name} refuses {name} operands") from refusal
 
 
 def _inplace_callable(op):
@@ -267,8 +270,10 @@ def inplace_agrees(op, sample, dtype):
             if "is not supported for" in str(refusal):
                 return
             raise
-    assert got is target, f"{op.name}_: returned another tensor"
-    assert target._version == version + 1, f"{op.name}_: version went from {version} to {target._version}"
+    if got is not target:
+        raise AssertionError(f"{op.name}_: returned another tensor")
+    if target._version != version + 1:
+        raise AssertionError(f"{op.name}_: version went from {version} to {target._version}")
     compare.assert_close(target.to(expected.dtype), expected, dtype, f"{op.name}_ {sample} in {dtype}")
 
 
@@ -281,10 +286,10 @@ def out_agrees(op, sample, dtype):
         for shape in ("right", "empty"):
             outs = [tg.empty(w.shape if shape == "right" else (0,), dtype=w.dtype) for w in wanted]
             got = call(op, sample.args, {**sample.kwargs, "out": tuple(outs) if several else outs[0]})
-            assert (list(got) if several else [got])[0] is outs[0], f"{op.name}(out=): returned another tensor"
-            assert is_random(op) or compare.same_bits(outs, wanted), (
-                f"{op.name}(out=) {sample} in {dtype}: {outs} differs from {wanted}"
-            )
+            if (list(got) if several else [got])[0] is not outs[0]:
+                raise AssertionError(f"{op.name}(out=): returned another tensor")
+            if not is_random(op) and not compare.same_bits(outs, wanted):
+                raise AssertionError(f"{op.name}(out=) {sample} in {dtype}: {outs} differs from {wanted}")
 
 
 def shape_rule_agrees(op, sample, dtype):
@@ -297,14 +302,18 @@ def shape_rule_agrees(op, sample, dtype):
         kwargs["device"] = "meta"
     fake = call(op, layouts.map_tensors(sample.args, _to_meta), kwargs)
     real, fake = compare.flatten(real), compare.flatten(fake)
-    assert len(real) == len(fake), f"{op.name} {sample} in {dtype}: meta gives {len(fake)} results, real {len(real)}"
+    if len(real) != len(fake):
+        raise AssertionError(f"{op.name} {sample} in {dtype}: meta gives {len(fake)} results, real {len(real)}")
     for r, f in zip(real, fake):
         if isinstance(r, tg.Tensor):
-            assert isinstance(f, tg.Tensor), f"{op.name} {sample}: meta gives {f!r}, expected a tensor"
-            assert f.device.type == "meta", f"{op.name} {sample}: result on {f.device}, expected meta"
-            assert (tuple(r.shape), r.dtype) == (tuple(f.shape), f.dtype), (
-                f"{op.name} {sample} in {dtype}: meta gives {f.shape} {f.dtype}, real {r.shape} {r.dtype}"
-            )
+            if not isinstance(f, tg.Tensor):
+                raise AssertionError(f"{op.name} {sample}: meta gives {f!r}, expected a tensor")
+            if f.device.type != "meta":
+                raise AssertionError(f"{op.name} {sample}: result on {f.device}, expected meta")
+            if (tuple(r.shape), r.dtype) != (tuple(f.shape), f.dtype):
+                raise AssertionError(
+                    f"{op.name} {sample} in {dtype}: meta gives {f.shape} {f.dtype}, real {r.shape} {r.dtype}"
+                )
 
 
 def _to_meta(t):

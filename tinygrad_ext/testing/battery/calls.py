@@ -54,7 +54,8 @@ def override(subject, sample, dtype):
     fn, seen, answer = _function(subject.op), [], object()
     got = _called(fn, mapped(sample, lambda t: Duck(seen, answer)))
     _once(subject, fn, seen, "of a duck type")
-    assert got is answer, f"the answer of __torch_function__ is lost: got {got!r}"
+    if got is not answer:
+        raise AssertionError(f"the answer of __torch_function__ is lost: got {got!r}")
     seen.clear()
     spy = _spy(seen)
     _called(fn, mapped(sample, lambda t: t.detach().as_subclass(spy)))
@@ -79,8 +80,10 @@ def _called(fn, sample):
 def _once(subject, fn, seen, whose):
     name = getattr(fn, "__name__", subject.op.schema.name)
     others = sorted({getattr(f, "__name__", repr(f)) for f in seen if f is not fn} - {name})
-    assert not others, f"__torch_function__ {whose} also sees {', '.join(others)}, which the op calls inside"
-    assert len(seen) == 1, f"__torch_function__ {whose} sees the call {len(seen)} times, expected once"
+    if others:
+        raise AssertionError(f"__torch_function__ {whose} also sees {', '.join(others)}, which the op calls inside")
+    if len(seen) != 1:
+        raise AssertionError(f"__torch_function__ {whose} sees the call {len(seen)} times, expected once")
 
 
 @check(OP_CHECKS, "pickle", each="subject")
@@ -92,14 +95,18 @@ def pickling(subject):
     fn = sweep.function(subject.op)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         found = pickle.loads(pickle.dumps(fn, protocol))
-        assert found is fn, f"pickle (protocol {protocol}) gives {found!r} for {fn!r}"
-    assert copy.deepcopy(fn) is fn, "deepcopy makes another function"
+        if found is not fn:
+            raise AssertionError(f"pickle (protocol {protocol}) gives {found!r} for {fn!r}")
+    if copy.deepcopy(fn) is not fn:
+        raise AssertionError("deepcopy makes another function")
     if record.owner == BUILTIN:
         return
     overload = subject.op.schema.overload or "default"
     single = getattr(fn, overload)
-    assert getattr(single, "candidates", None) == (subject.op,), (
-        f"{fn!r}.{overload} is {single!r}, not the overload: a callable of ops has an attribute of that name; call the "
-        "overload something else"
-    )
-    assert pickle.loads(pickle.dumps(single)) is single, f"pickle gives another function for {single!r}"
+    if getattr(single, "candidates", None) != (subject.op,):
+        raise AssertionError(
+            f"{fn!r}.{overload} is {single!r}, not the overload: a callable of ops has an attribute of that name; call "
+            "the overload something else"
+        )
+    if pickle.loads(pickle.dumps(single)) is not single:
+        raise AssertionError(f"pickle gives another function for {single!r}")

@@ -15,10 +15,15 @@ def samples(subject):
     cases = subject.cases(OP_CHECKS["schema"])
     because = f": {type(subject.problem).__name__}: {subject.problem}" if subject.problem else ""
     if subject.made_up:
-        assert cases, f"no samples: add samples= to the record; none could be made up from {subject.op.schema}{because}"
+        if not cases:
+            raise AssertionError(
+                f"no samples: add samples= to the record; none could be made up from {subject.op.schema}{because}"
+            )
         return "made up from the schema, as far as the op takes them; samples= gives better ones"
-    assert subject.problem is None, f"samples= raises{because}"
-    assert cases, f"no samples: add samples= to the record of {subject.name}"
+    if subject.problem is not None:
+        raise AssertionError(f"samples= raises{because}")
+    if not cases:
+        raise AssertionError(f"no samples: add samples= to the record of {subject.name}")
     return None
 
 
@@ -41,17 +46,19 @@ def schema(subject, sample, dtype):
     """The result is of the number and types that the schema declares."""
     declared, result = subject.op.schema.returns, _call(subject, sample)
     if not declared:
-        assert result is None, f"the schema declares '-> ()', returned {_kind(result)}"
+        if result is not None:
+            raise AssertionError(f"the schema declares '-> ()', returned {_kind(result)}")
         return
     results = [result] if len(declared) == 1 else result
-    assert len(declared) == 1 or isinstance(result, (tuple, list)), (
-        f"the schema declares {len(declared)} results, returned {_kind(result)}"
-    )
-    assert len(results) == len(declared), f"the schema declares {len(declared)} results, returned {len(results)}"
+    if len(declared) != 1 and not isinstance(result, (tuple, list)):
+        raise AssertionError(f"the schema declares {len(declared)} results, returned {_kind(result)}")
+    if len(results) != len(declared):
+        raise AssertionError(f"the schema declares {len(declared)} results, returned {len(results)}")
     for i, (value, r) in enumerate(zip(results, declared)):
         which = f"result {i}" if len(declared) > 1 else "the result"
         left_out = value is None and any(a.name == "output_mask" for a in subject.op.schema.args)
-        assert left_out or _is(value, r), f"{which} is declared as {r.spelling}, returned {_kind(value)}"
+        if not left_out and not _is(value, r):
+            raise AssertionError(f"{which} is declared as {r.spelling}, returned {_kind(value)}")
         _is_the_argument(subject, sample, value, r, which)
 
 
@@ -92,8 +99,9 @@ def _is_the_argument(subject, sample, value, declared, which):
     if not declared.is_write:
         return
     for argument, given in _arguments(subject, sample):
-        if argument.is_write and argument.alias.before == declared.alias.before:
-            assert value is given, f"{which} is declared as argument '{argument.name}' itself, returned another tensor"
+        same_alias = argument.is_write and argument.alias.before == declared.alias.before
+        if same_alias and value is not given:
+            raise AssertionError(f"{which} is declared as argument '{argument.name}' itself, returned another tensor")
 
 
 def _arguments(subject, sample):
@@ -125,19 +133,22 @@ def _compare(before):
     for argument, given, (values, versions) in before:
         same = _same(given, values)
         if not argument.is_write:
-            assert same, (
-                f"changes its argument '{argument.name}' (from {_short(values)} to {_short(given)}), which the schema "
-                f"does not declare; write {_marked(argument)}, or work on a copy"
-            )
-            assert versions == _versions(given), (
-                f"writes to its argument '{argument.name}' in place (its version is counted), which the schema does "
-                f"not declare; write {_marked(argument)}, or work on a copy"
-            )
+            if not same:
+                raise AssertionError(
+                    f"changes its argument '{argument.name}' (from {_short(values)} to {_short(given)}), which the "
+                    f"schema does not declare; write {_marked(argument)}, or work on a copy"
+                )
+            if versions != _versions(given):
+                raise AssertionError(
+                    f"writes to its argument '{argument.name}' in place (its version is counted), which the schema "
+                    f"does not declare; write {_marked(argument)}, or work on a copy"
+                )
         else:
-            assert same or versions != _versions(given), (
-                f"changes its argument '{argument.name}' without counting its version, so autograd cannot know: write "
-                "with in-place ops of Tensor"
-            )
+            if not same and versions == _versions(given):
+                raise AssertionError(
+                    f"changes its argument '{argument.name}' without counting its version, so autograd cannot know: "
+                    "write with in-place ops of Tensor"
+                )
 
 
 def _marked(argument):
@@ -195,17 +206,19 @@ def aliasing(subject, sample, dtype):
     outputs = [(i, r, t) for i, (value, r) in enumerate(zip(results, declared)) for t in _tensors(value)]
     for i, r, t in outputs:
         for argument, given in inputs:
-            assert _declared(r, argument) or not _share(t, given), (
-                f"{_which(i, declared)} shares memory with its argument '{argument.name}', which the schema does not "
-                f"declare; return a copy, or write 'Tensor(a)' for both"
-            )
+            if _share(t, given) and not _declared(r, argument):
+                raise AssertionError(
+                    f"{_which(i, declared)} shares memory with its argument '{argument.name}', which the schema does "
+                    f"not declare; return a copy, or write 'Tensor(a)' for both"
+                )
     for k, (i, r, t) in enumerate(outputs):
         for j, other, u in outputs[:k]:
             both = r.alias is not None and other.alias is not None
             with_what = _which(j, declared) if j != i else "another of its tensors"
-            assert both or not _share(t, u), (
-                f"{_which(i, declared)} shares memory with {with_what}, which the schema does not declare: copy"
-            )
+            if not both and _share(t, u):
+                raise AssertionError(
+                    f"{_which(i, declared)} shares memory with {with_what}, which the schema does not declare: copy"
+                )
 
 
 def _which(i, declared):

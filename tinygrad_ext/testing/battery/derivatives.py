@@ -18,25 +18,22 @@ def autograd(subject, sample, dtype):
     result, inputs = _call(subject, case.fresh())
     with tg.no_grad():
         plain, _ = _call(subject, case.fresh())
-    assert not any(r.requires_grad and not r.is_leaf for r in plain), (
-        "the result has a history although grad mode is off"
-    )
-    assert sweep.is_random(subject.op) or compare.same_bits(plain, result), (
-        f"gives {result} where gradients are wanted, and {plain} under no_grad"
-    )
+    if any(r.requires_grad and not r.is_leaf for r in plain):
+        raise AssertionError("the result has a history although grad mode is off")
+    if not sweep.is_random(subject.op) and not compare.same_bits(plain, result):
+        raise AssertionError(f"gives {result} where gradients are wanted, and {plain} under no_grad")
     if all(r.is_leaf for r in result):  # an argument that is handed through is one
         raise NotApplicable(NONE)
     together = _gradients(result, inputs)
     for i, (t, g) in enumerate(zip(inputs, together)):
-        if g is not None:
-            assert (g.shape, g.dtype) == (t.shape, t.dtype), (
+        if g is not None and (g.shape, g.dtype) != (t.shape, t.dtype):
+            raise AssertionError(
                 f"the gradient of tensor {i} is {g.dtype}{list(g.shape)}, the tensor {t.dtype}{list(t.shape)}"
             )
     for i, g in enumerate(together if len(inputs) > 1 else ()):
         alone = _alone(subject, case, i)
-        assert alone is None or g is None or compare.same_bits(alone, g), (
-            f"the gradient of tensor {i} is {g} together with the others, {alone} alone"
-        )
+        if alone is not None and g is not None and not compare.same_bits(alone, g):
+            raise AssertionError(f"the gradient of tensor {i} is {g} together with the others, {alone} alone")
 
 
 def _call(subject, sample):
@@ -87,10 +84,13 @@ def meta_gradients(subject, sample, dtype):
     real = _gradients(result, inputs)
     fake = _gradients(*_call(subject, mapped(sample, _to_meta)))
     for i, (r, f) in enumerate(zip(real, fake)):
-        assert (r is None) == (f is None), f"the gradient of tensor {i} is {r} for real tensors, {f} on meta"
-        assert r is None or (r.shape, r.dtype) == (f.shape, f.dtype), (
-            f"the gradient of tensor {i} is {r.dtype}{list(r.shape)} for real tensors, {f.dtype}{list(f.shape)} on meta"
-        )
+        if (r is None) != (f is None):
+            raise AssertionError(f"the gradient of tensor {i} is {r} for real tensors, {f} on meta")
+        if r is not None and (r.shape, r.dtype) != (f.shape, f.dtype):
+            raise AssertionError(
+                f"the gradient of tensor {i} is {r.dtype}{list(r.shape)} for real tensors, {f.dtype}{list(f.shape)} on "
+                "meta"
+            )
 
 
 def _to_meta(t):

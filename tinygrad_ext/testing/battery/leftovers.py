@@ -22,9 +22,11 @@ def settings(subject, sample, dtype):
     sweep.function(subject.op)(*plain.args, **plain.kwargs)
     after = _settings(subject.op)
     changed = [what for what in before if before[what] != after[what]]
-    assert not changed, f"a call changes the {', the '.join(changed)}" + (
-        "; say tags='random'" if changed == ["random state"] else ""
-    )
+    if changed:
+        raise AssertionError(
+            f"a call changes the {', the '.join(changed)}"
+            + ("; say tags='random'" if changed == ["random state"] else "")
+        )
 
 
 def _settings(op):
@@ -46,7 +48,8 @@ def release(subject, sample, dtype):
         return
     gc.collect()  # circles may be left to Python
     kept = sorted({name for name, r in references if r() is not None})
-    assert not kept, f"{' and '.join(kept)} of a call cannot be freed after it: something keeps a reference"
+    if kept:
+        raise AssertionError(f"{' and '.join(kept)} of a call cannot be freed after it: something keeps a reference")
 
 
 def _used(subject, case):

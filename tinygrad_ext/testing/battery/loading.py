@@ -75,7 +75,8 @@ def probe(name, *options):
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, f"a fresh interpreter cannot load it:\n{done.stderr[-1500:]}"
+    if done.returncode != 0:
+        raise AssertionError(f"a fresh interpreter cannot load it:\n{done.stderr[-1500:]}")
     *said, found = done.stdout.strip().splitlines()
     return json.loads(found), "\n".join(said).strip(), done.stderr
 
@@ -84,10 +85,11 @@ def probe(name, *options):
 def import_cost(subject):
     """Loading it takes at most a second, with everything that it imports."""
     seconds = min(_seconds(subject.name) for _ in range(RUNS))
-    assert seconds <= BUDGET, (
-        f"loading takes {seconds:.2f} s, at most {BUDGET} s are allowed; the dearest modules:\n"
-        f"{_dearest(subject.name)}\nImport what an op needs inside the op"
-    )
+    if seconds > BUDGET:
+        raise AssertionError(
+            f"loading takes {seconds:.2f} s, at most {BUDGET} s are allowed; the dearest modules:\n"
+            f"{_dearest(subject.name)}\nImport what an op needs inside the op"
+        )
 
 
 def _seconds(name):
@@ -108,9 +110,11 @@ def host_untouched(subject):
     """Loading it changes no setting of the host, patches nothing and prints nothing."""
     found, said, errors = probe(subject.name)
     changed = "; ".join(f"{what} {how}".strip() for what, how in found["changed"].items())
-    assert not changed, f"loading it changes: {changed}"
+    if changed:
+        raise AssertionError(f"loading it changes: {changed}")
     printed = " ".join(f"{said} {errors}".split())
-    assert not printed, f"loading it prints: {printed[:300]}"
+    if printed:
+        raise AssertionError(f"loading it prints: {printed[:300]}")
 
 
 __all__ = ["PLUGIN_CHECKS", "NotApplicable", "PluginSubject"]

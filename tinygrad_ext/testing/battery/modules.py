@@ -112,14 +112,17 @@ def samples(subject):
 def forward(subject, sample, dtype):
     """nn.create makes it, its forward runs, leaves its inputs alone and repeats itself in eval mode."""
     module = subject.make(sample)
-    assert isinstance(module, subject.cls), f"nn.create gives a {type(module).__name__}"
+    if not isinstance(module, subject.cls):
+        raise AssertionError(f"nn.create gives a {type(module).__name__}")
     before = Case(sample, dtype).fresh()
     _call(module, sample)
     for i, (now, was) in enumerate(zip(Case(sample, "").tensors, Case(before, "").tensors)):
-        assert compare.same_bits(now, was), f"forward changes its input {i}; work on a copy"
+        if not compare.same_bits(now, was):
+            raise AssertionError(f"forward changes its input {i}; work on a copy")
     module.eval()
     one, two = _call(module, sample), _call(module, sample)
-    assert compare.same_bits(one, two), f"in eval mode the second call gives {two}, the first {one}"
+    if not compare.same_bits(one, two):
+        raise AssertionError(f"in eval mode the second call gives {two}, the first {one}")
 
 
 @check(MODULE_CHECKS, "state_dict")
@@ -131,13 +134,15 @@ def state_dict(subject, sample, dtype):
     if subject.owner != BUILTIN:
         expected = {"module": subject.name, "owner": str(subject.owner)}
         got = {k: metadata.get(k) for k in expected}
-        assert got == expected, f"the state dict's metadata says {got}, expected {expected}"
+        if got != expected:
+            raise AssertionError(f"the state dict's metadata says {got}, expected {expected}")
     second.load_state_dict(state)
     one, two = _call(first, sample), _call(second, sample)
-    assert compare.same_bits(one, two), (
-        f"with the state dict of the first, a second module gives {two}, the first {one}: what forward uses must be a "
-        "parameter, a buffer or an argument of the class"
-    )
+    if not compare.same_bits(one, two):
+        raise AssertionError(
+            f"with the state dict of the first, a second module gives {two}, the first {one}: what forward uses must "
+            "be a parameter, a buffer or an argument of the class"
+        )
 
 
 @check(MODULE_CHECKS, "deepcopy")
@@ -148,7 +153,8 @@ def deepcopy(subject, sample, dtype):
     _same_module(module, twin, sample, "a deep copy")
     own = {id(t): name for name, t in _state(module)}
     shared = [own[id(t)] for _, t in _state(twin) if id(t) in own]
-    assert not shared, f"a deep copy shares {', '.join(shared)} with the original"
+    if shared:
+        raise AssertionError(f"a deep copy shares {', '.join(shared)} with the original")
 
 
 def _state(module):
@@ -163,23 +169,29 @@ def pickling(subject, sample, dtype):
 
 
 def _same_module(module, twin, sample, what):
-    assert type(twin) is type(module), f"{what} is a {type(twin).__name__}"
+    if type(twin) is not type(module):
+        raise AssertionError(f"{what} is a {type(twin).__name__}")
     names, others = [n for n, _ in _state(module)], [n for n, _ in _state(twin)]
-    assert names == others, f"{what} has the parameters and buffers {others}, the original {names}"
+    if names != others:
+        raise AssertionError(f"{what} has the parameters and buffers {others}, the original {names}")
     one, two = _call(module, sample), _call(twin, sample)
-    assert compare.same_bits(one, two), f"{what} computes {two}, the original {one}"
+    if not compare.same_bits(one, two):
+        raise AssertionError(f"{what} computes {two}, the original {one}")
 
 
 @check(MODULE_CHECKS, "train_eval")
 def train_eval(subject, sample, dtype):
     """train() and eval() return the module and set `training` on it and all its children."""
     module = subject.make(sample)
-    assert module.training, "a new module must be in training mode"
+    if not module.training:
+        raise AssertionError("a new module must be in training mode")
     for mode in (False, True):
         name = "train()" if mode else "eval()"
-        assert (module.train() if mode else module.eval()) is module, f"{name} does not return the module"
+        if (module.train() if mode else module.eval()) is not module:
+            raise AssertionError(f"{name} does not return the module")
         wrong = [path or "the module" for path, m in module.named_modules() if m.training is not mode]
-        assert not wrong, f"after {name}, {', '.join(wrong)} has training={not mode}"
+        if wrong:
+            raise AssertionError(f"after {name}, {', '.join(wrong)} has training={not mode}")
         _call(module, sample)
 
 
@@ -195,7 +207,8 @@ def gradients(subject, sample, dtype):
     if not wanted or not outs or not any(r.numel() for r in outs):
         raise NotApplicable("it has nothing to differentiate")
     names = ", ".join(wanted)
-    assert any(r.requires_grad for r in outs), f"the result does not require grad, so nothing reaches {names}"
+    if not any(r.requires_grad for r in outs):
+        raise AssertionError(f"the result does not require grad, so nothing reaches {names}")
     found = tg.autograd.grad(
         [r for r in outs if r.requires_grad],
         list(wanted.values()),
@@ -203,7 +216,8 @@ def gradients(subject, sample, dtype):
         allow_unused=True,
     )
     missing = [name for name, g in zip(wanted, found) if g is None]
-    assert len(wanted) - len(missing) >= enough, f"no gradient reaches {', '.join(missing)}"
+    if len(wanted) - len(missing) < enough:
+        raise AssertionError(f"no gradient reaches {', '.join(missing)}")
 
 
 @check(MODULE_CHECKS, "derivative", requires_grad=True)
@@ -237,11 +251,13 @@ def double(subject, sample, dtype):
     module = subject.make(sample).double().eval()
     for was, now in zip(_call(subject.make(sample).eval(), sample), _call(module, mapped(sample, _wide))):
         expected = tg.float64 if was.dtype == tg.float32 else was.dtype
-        assert now.dtype == expected, f"gives {now.dtype} for float64 inputs, expected {expected}"
+        if now.dtype != expected:
+            raise AssertionError(f"gives {now.dtype} for float64 inputs, expected {expected}")
 
 
 @check(MODULE_CHECKS, "repr")
 def representation(subject, sample, dtype):
     """repr() names the class."""
     text = repr(subject.make(sample))
-    assert subject.cls.__name__ in text, f"repr() is {text!r}, which does not name {subject.cls.__name__}"
+    if subject.cls.__name__ not in text:
+        raise AssertionError(f"repr() is {text!r}, which does not name {subject.cls.__name__}")

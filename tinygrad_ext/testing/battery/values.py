@@ -36,7 +36,8 @@ def errors(subject):
         try:
             call()
         except kind as error:
-            assert fragment in str(error), f"the error {error!r} lacks {fragment!r}"
+            if fragment not in str(error):
+                raise AssertionError(f"the error {error!r} lacks {fragment!r}") from error
         else:
             raise AssertionError(f"a call that must raise {kind.__name__} with {fragment!r} raises nothing")
 
@@ -122,10 +123,11 @@ def repeat(subject, sample, dtype):
     with contextlib.suppress(Exception, SystemExit):
         _outcome(subject.op, rotated(sample, 1))
     two = _outcome(subject.op, sample)
-    assert compare.same_bits(one, two), (
-        f"the second call gives {two}, the first gave {one}; an op that draws random numbers takes them from the "
-        "generator of tinygrad_ext and says tags='random'"
-    )
+    if not compare.same_bits(one, two):
+        raise AssertionError(
+            f"the second call gives {two}, the first gave {one}; an op that draws random numbers takes them from the "
+            "generator of tinygrad_ext and says tags='random'"
+        )
 
 
 def _kept(result):
@@ -164,10 +166,11 @@ def threads(subject, sample, dtype):
             wanted[k], cases[k] = _kept(_outcome(subject.op, other.fresh())), other
     for k, found in enumerate(_at_once(subject.op, cases)):
         for got in found:
-            assert compare.same_bits(got, wanted[k]), (
-                f"with {THREADS} threads at once one of them got {got}, alone it gets {wanted[k]}; is there a buffer "
-                "or a cache that threads share?"
-            )
+            if not compare.same_bits(got, wanted[k]):
+                raise AssertionError(
+                    f"with {THREADS} threads at once one of them got {got}, alone it gets {wanted[k]}; is there a "
+                    "buffer or a cache that threads share?"
+                )
 
 
 def _at_once(op, cases):
