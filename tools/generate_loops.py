@@ -277,9 +277,11 @@ def generate(package):
 
 def headers(kernels, text):
     """Includes of a family: scalars.h only where a function of it is called, for it takes long to compile."""
-    plain = (kernels / "numbers.h").read_text()
-    elementary = any(name not in plain for name in re.findall(r"\bvm_\w+", text))
-    return '#include "loops.h"\n' + '#include "scalars.h"\n' * elementary + "\n"
+    plain, division = ((kernels / name).read_text() for name in ("numbers.h", "division.h"))
+    called = {name for name in re.findall(r"\bvm_\w+", text) if name not in plain}
+    divides = {name for name in called if re.sub(r"f(32|64)$", "", name) in division}
+    lines = ['"loops.h"', *['"division.h"'] * bool(divides), *['"scalars.h"'] * bool(called - divides)]
+    return "".join(f"#include {line}\n" for line in lines) + "\n"
 
 
 def compiled_thrice(kernels, stem, body):

@@ -7,7 +7,7 @@
  * `far` and go to C's fmod. */
 #ifndef TGX_DIVISION_H
 #define TGX_DIVISION_H
-#include "vecmath.h"
+#include "vecmath_base.h"
 
 /* Quotients this large are still rounded right by (a - rest) / b, which the far path divides by. */
 #define VM_QUOTIENT_f32 0x1p21f

@@ -3,7 +3,6 @@
  * here or in vecmath.h compiles nothing else again. */
 #ifndef TGX_SCALARS_H
 #define TGX_SCALARS_H
-#include "division.h"
 #include "vecmath.h"
 
 /* Hurwitz zeta for s >= 2 and a > 0: terms up to a >= 12, then Euler and Maclaurin's formula. */

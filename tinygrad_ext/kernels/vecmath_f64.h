@@ -1,9 +1,6 @@
 /* Elementary functions in double precision; included by vecmath.h, which explains the method.
  * Order: exp family, log family, circular, inverse circular, two arguments (powers). */
 
-/* An unevaluated sum: hi + lo with |lo| <= ulp(hi). */
-typedef struct { double hi, lo; } vm_pair_f64;
-
 /* x = k ln2 + r with |r| <= ln2/2; kbits are the bits of k + VM_ROUND. */
 typedef struct { double r, k; uint64_t kbits; } vm_exp_parts_f64;
 

@@ -30,20 +30,6 @@ VM_INLINE double vm_logaddexp_f64(double a, double b)
     return m + vm_log1p_f64(vm_exp_f64(-distance));
 }
 
-/* a * b exactly; without fma by Dekker's splitting into halves of 26 bits. */
-VM_INLINE vm_pair_f64 vm_product_f64(double a, double b)
-{
-    double p = a * b;
-#if VM_HAS_FMA
-    return (vm_pair_f64){p, __builtin_fma(a, b, -p)};
-#else
-    double ta = a * 0x1.0000002p27, tb = b * 0x1.0000002p27;
-    double ah = ta - (ta - a), bh = tb - (tb - b);
-    double al = a - ah, bl = b - bh;
-    return (vm_pair_f64){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
-#endif
-}
-
 /* a * b to about 2^-102, both being pairs. */
 VM_INLINE vm_pair_f64 vm_product_pair_f64(vm_pair_f64 a, vm_pair_f64 b)
 {
