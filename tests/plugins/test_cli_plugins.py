@@ -112,6 +112,19 @@ def test_an_unknown_name_ends_with_status_2_and_near_ones(site, cli, command):
     assert code == 2 and "no plugin is called 'deno'" in text and "Near: demo" in text
 
 
+def test_where_nothing_is_installed_an_unknown_name_says_how_to_install_it(site, cli, monkeypatch):
+    monkeypatch.setattr(plugins.table, "_scanned", [])
+    code, text = cli("info", "demo")
+    assert code == 2 and "None is installed: pip install its package" in text and "pip install -e ." in text
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1"])
+def test_the_doctor_refuses_a_time_that_no_plugin_could_keep(site, cli, seconds):
+    site.plugin()
+    code, text = cli("doctor", "demo", "--timeout", seconds)
+    assert code == 2 and "--timeout" in text and "x>0" in text
+
+
 def test_where_leads_from_an_op_of_a_plugin_to_its_checks_and_to_no_page_of_ours(site, capsys):
     site.plugin(text=GOOD)
     assert main(["ops", "where", "demo::twofold"]) == 0

@@ -127,3 +127,10 @@ def test_a_broken_plugin_is_named_and_the_others_are_written(site, capsys, tmp_p
     out = capsys.readouterr()
     assert "__init__.pyi, demo.pyi" in out.out
     assert "its ops are left out: tgx-bad 1.0 is failed: ValueError: no luck" in out.err
+
+
+def test_a_folder_that_cannot_be_written_is_told_without_a_traceback(site, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert main(["stubs", "--output", str(tmp_path / "file")]) == 2
+    told = capsys.readouterr().err
+    assert "cannot be written: Not a directory; choose another DIR" in told

@@ -257,7 +257,7 @@ def test_two_distributions_of_one_plugin_name_are_both_left_out(site, monkeypatc
     with pytest.raises(AttributeError) as caught:
         ops.demo
     for wanted in (
-        "installed and conflict",
+        "installed and in conflict",
         "tgx-demo 1.0 in",
         "tgx-rival 2.0 in",
         "DISABLE_PLUGINS=tgx-",
@@ -394,7 +394,8 @@ def test_a_class_is_no_plugin_and_an_attribute_may_be_missing(site):
 
 def test_files_that_are_gone_are_told(site):
     site.install("tgx-gone", entry_points="[tinygrad_ext.plugins]\ngone = tgx_gone.plugin\n", record=False)
-    with pytest.warns(PluginWarning, match="its files are gone: pip install --force-reinstall tgx-gone"):
+    told = "its files are gone: pip install --force-reinstall tgx-gone.*misspells the module"
+    with pytest.warns(PluginWarning, match=told):
         with pytest.raises(AttributeError):
             ops.gone
 
@@ -407,3 +408,12 @@ def test_a_warning_turned_into_an_error_leaves_the_tables_in_order(site, tables)
     assert tables() == before
     with pytest.raises(AttributeError, match="installed and failed"):
         ops.demo
+
+
+@pytest.mark.parametrize("module", ["tgx_dmeo", "tgx_dmeo.plugin", "tgx_demo.plguin"])
+def test_a_misspelt_entry_point_is_told_from_a_missing_requirement(site, module):
+    files = {"tgx_demo/__init__.py": "", "tgx_demo/plugin.py": HEAD}
+    site.install("tgx-demo", files=files, entry_points=f"[tinygrad_ext.plugins]\ndemo = {module}\n")
+    told = rf"Way out: the entry point leads to '{module}', and tgx-demo has no such module: .*pyproject.toml"
+    with pytest.warns(PluginWarning, match=told), pytest.raises(AttributeError):
+        _ = tg.ops.demo

@@ -71,7 +71,13 @@ def info(name, load, as_json):
 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--timeout", default=30.0, show_default=True, help="Seconds that each plugin has.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds that each plugin has.",
+)
 @as_json
 def doctor(names, timeout, as_json):
     """Load each plugin in a process of its own and report.

@@ -54,11 +54,14 @@ def write(folder):
     foreign = [f.name for f in folder.glob("*") if not _ours(f)]
     if foreign:
         raise click.BadParameter(f"{folder} holds {foreign[0]}, which this command did not write: choose another DIR")
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.pyi"):
-        old.unlink()
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.pyi"):
+            old.unlink()
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.BadParameter(f"{folder} cannot be written: {error.strerror}; choose another DIR") from None
     return sorted(files)
 
 

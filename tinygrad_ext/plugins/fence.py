@@ -130,8 +130,18 @@ def way_out(plugin, error):
     """What a user can do about a plugin that failed with an exception."""
     distribution = plugin.owner.distribution
     if isinstance(error, ModuleNotFoundError) and error.name:
-        if plugin.owns(error.name):
-            return f"its files are gone: pip install --force-reinstall {distribution}, or pip uninstall it"
+        entered = f"{plugin.module}.".startswith(f"{error.name}.")  # the entry point itself leads nowhere
+        if plugin.owns(error.name) and not (entered and "." in error.name):
+            return (
+                f"its files are gone: pip install --force-reinstall {distribution}, or pip uninstall it; or its entry "
+                f"point misspells the module '{plugin.module}'"
+            )
+        if entered:
+            return (
+                f"the entry point leads to '{plugin.module}', and {distribution} has no such module: its author "
+                f"corrects the name in pyproject.toml and installs it again; else "
+                f"TINYGRAD_EXT_DISABLE_PLUGINS={plugin.name}"
+            )
         return f"install the module '{error.name}' that it needs, or TINYGRAD_EXT_DISABLE_PLUGINS={plugin.name}"
     if isinstance(error, Incompatible):
         return f"pip install -U {distribution}, or TINYGRAD_EXT_DISABLE_PLUGINS={plugin.name}"

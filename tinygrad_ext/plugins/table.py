@@ -143,7 +143,10 @@ def select(name):
     if not found:
         known = sorted({p.name for p in everything()} | {p.owner.distribution for p in everything()})
         near = difflib.get_close_matches(name, known, 3)
-        hint = f"Near: {', '.join(near)}." if near else f"There are {', '.join(known) or 'none'}."
+        if near or known:
+            hint = f"Near: {', '.join(near)}." if near else f"There are {', '.join(known)}."
+        else:
+            hint = "None is installed: pip install its package; one of your own by pip install -e . in its folder."
         raise PluginError(f"no plugin is called '{name}', and no distribution that declares one. {hint}")
     return found
 
