@@ -155,3 +155,47 @@ def test_read_only_memory_is_not_written_to():
         x = tg.frombuffer(b"12345678", dtype=tg.float32)
     with pytest.raises(RuntimeError, match="is read-only"):
         f(x)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda xs: xs.extend([tg.zeros(2)] * 50), lambda xs: xs.clear(), lambda xs: xs.pop(), lambda xs: xs.reverse()],
+    ids=["extend", "clear", "pop", "reverse"],
+)
+def test_a_kernel_cannot_change_a_list_itself(change):
+    """The list is the caller's, and the gradients are laid out by it. PyTorch's kernels too get lists of their own."""
+
+    def write(xs, y):
+        for x in xs:
+            x.add_(1)
+        change(xs)
+
+    def read(xs):
+        first = xs[0] * 2
+        change(xs)
+        return first
+
+    written = library.custom_op("t::write", write, mutates_args=("xs",), schema="(Tensor(a!)[] xs, Tensor y) -> ()")
+    written.register_autograd(lambda ctx, grads: (grads, None))
+    made = op_of("(Tensor[] xs) -> Tensor", read)
+    made.register_autograd(lambda ctx, grad: [[grad * 2, None, None]])
+    y = tg.ones(2, requires_grad=True)
+    for scale in (y, 1.0):
+        xs = [tg.ones(2) * scale for _ in range(3)]
+        before = list(xs)
+        with pytest.raises(RuntimeError, match="put other tensors into the list 'xs'"):
+            written(xs, y)
+        assert all(a is b for a, b in zip(xs, before, strict=True))
+        assert made(xs).tolist() == [4.0, 4.0] and len(xs) == 3
+    made([y, y.detach(), y.detach()]).sum().backward()
+    assert y.grad.tolist() == [2.0, 2.0]
+
+
+def test_setup_context_gets_lists_as_lists():
+    f = op_of("(Tensor[] xs) -> Tensor", lambda xs: xs[0] + xs[1])
+    seen = []
+    f.register_autograd(
+        lambda ctx, grad: [[grad, grad]], setup_context=lambda ctx, inputs, output: seen.append(type(inputs[0]))
+    )
+    f((tg.ones(2, requires_grad=True), tg.ones(2)))
+    assert seen == [list]

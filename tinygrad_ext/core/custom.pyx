@@ -8,7 +8,7 @@ writes to and what it returns beside them; its inputs are the positional argumen
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    A_TENSOR, COMPOSITE, F_LIST, F_WRITE, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
+    A_TENSOR, COMPOSITE, F_LIST, F_WRITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
     set_custom, state, tgx_state,
 )
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
@@ -76,9 +76,55 @@ cdef object _run_bound(Op op, PyObject **args):
 
 cdef object _run(Op op, PyObject **args):
     """The kernel alone, watched; meta tensors go by the shape rule. A composite is as good as the ops it calls."""
-    if op.kind == COMPOSITE or any_meta(op, args):
+    if op.kind == COMPOSITE:
+        return run_python(op, args)
+    if (<Custom>op.custom).lists:
+        return _run_on_copies(<Custom>op.custom, args)
+    if any_meta(op, args):
         return run_python(op, args)
     return run_guarded(<Custom>op.custom, args)
+
+
+cdef inline bint _is_list(Op op, int i, object o):
+    """Whether an argument is a list of tensors."""
+    return op.args[i].kind == A_TENSOR and isinstance(o, (list, tuple))
+
+
+cdef object _run_on_copies(Custom c, PyObject **args):
+    """As _run, with lists that only the kernel has: what it does to them changes neither the caller's nor ours."""
+    cdef PyObject *given[MAX_ARGS]
+    cdef Op op = c.op
+    cdef list own = []
+    cdef int i
+    for i in range(op.nargs):
+        given[i] = args[i]
+        o = <object>args[i]
+        if _is_list(op, i, o):
+            copy = list(o)
+            own.append(copy)
+            given[i] = <PyObject *>copy
+    result = run_python(op, given) if any_meta(op, given) else run_guarded(c, given)
+    for i in range(c.nwrites):
+        o = <object>args[c.writes[i]]
+        if not _is_list(op, c.writes[i], o):
+            continue
+        copy = <object>given[c.writes[i]]
+        if len(copy) != len(o) or any([a is not b for a, b in zip(copy, o)]):
+            raise RuntimeError(f"{op.name}: the kernel put other tensors into the list '{<object>op.args[c.writes[i]].name}'; it may "
+                               "only write into those that are there, with copy_() or another in-place op")
+    return result
+
+
+cdef list _keep_lists(Custom c, PyObject **args):
+    """Replace lists of tensors by tuples, which stay as they are whatever the kernel does. Returns the owners."""
+    cdef list owners = []
+    cdef int i
+    for i in range(c.op.nargs):
+        o = <object>args[i]
+        if _is_list(c.op, i, o):
+            owners.append(tuple(o))
+            args[i] = <PyObject *>owners[len(owners) - 1]
+    return owners
 
 
 cdef object _call(Op op, PyObject **args):
@@ -86,11 +132,13 @@ cdef object _call(Op op, PyObject **args):
     cdef Custom c = <Custom>op.custom
     cdef tgx_state *st = state()
     cdef bint record
-    cdef list _owners
+    cdef list _owners, _lists
     if c.values:
         _owners = convert(c, args)       # keeps them alive
     if op.kind == COMPOSITE:
         return run_python(op, args)
+    if c.lists:
+        _lists = _keep_lists(c, args)
     if c.values:
         check_hidden(op, args)
     record = not st.no_grad and any_needs_grad(op, args)
@@ -304,17 +352,23 @@ cdef int _connect_lists(OpNode ctx, PyObject **args) except -1:
     return 0
 
 
+cdef object _shown(Op op, int i, object o):
+    """An argument as setup_context sees it: lists are lists."""
+    return list(o) if _is_list(op, i, o) else o
+
+
 cdef int _set_up(Custom c, OpNode ctx, PyObject **args, object result) except -1:
     """Call setup_context(ctx, inputs, output), or (ctx, inputs, keyword_only_inputs, output)."""
     cdef tgx_state *st = state()
     cdef unsigned char was = st.no_grad
     cdef Op op = c.op
     cdef int i
-    inputs = tuple([<object>args[i] for i in range(op.npositional)])
+    inputs = tuple([_shown(op, i, <object>args[i]) for i in range(op.npositional)])
     st.no_grad = 1
     try:
         if c.keyword_inputs:
-            got = c.setup(ctx, inputs, {<object>op.args[i].name: <object>args[i] for i in range(op.npositional, op.nargs)}, result)
+            keywords = {<object>op.args[i].name: _shown(op, i, <object>args[i]) for i in range(op.npositional, op.nargs)}
+            got = c.setup(ctx, inputs, keywords, result)
         else:
             got = c.setup(ctx, inputs, result)
     finally:
