@@ -2,14 +2,21 @@
 
 from tinygrad_ext import registry
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registrar_checks import check_namespace
+from tinygrad_ext.registrar_checks import check_name, check_namespace
 
 _base = []  # nn.Module, from when nn is imported; until then nothing can be one
+_holders, _taken = [], set()  # what nn.plugins is made of: no module and no namespace may hide it
 
 
 def set_base(cls):
     """The class that every module inherits from."""
     _base[:] = [cls]
+
+
+def set_place(namespace_class, taken):
+    """Where modules stand: the class of nn.plugins.<namespace>, and the names that nn.plugins has without any."""
+    _holders[:] = [namespace_class]
+    _taken.update(taken)
 
 
 class ModuleRegistrar:
@@ -49,6 +56,12 @@ class ModuleRegistrar:
             check_namespace(name, namespace, self.scope)
         if not own.isidentifier():
             raise RuntimeError(f"{name}: '{own}' is no name for a class")
+        check_name(name, "a module", own, *_holders)
+        if namespace in _taken:
+            raise RuntimeError(
+                f"{name}: the namespace of a module cannot be called '{namespace}': nn.plugins.{namespace} is a part "
+                "of tinygrad_ext. Choose another namespace"
+            )
         if not (_base and isinstance(cls, type) and issubclass(cls, _base[0])):
             raise TypeError(f"{name}: expected a subclass of tinygrad_ext.nn.Module, got {cls!r}")
         for taken in (name if name in registry.modules else None, registry.module_owners.get(cls, [None])[0]):

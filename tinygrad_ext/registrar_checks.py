@@ -1,6 +1,10 @@
 """What may not be registered, and the words that say so."""
 
+import keyword
+
+from tinygrad_ext.core.callables import OpPacket
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.op_namespace import Namespace, OpOverload
 from tinygrad_ext.ops import is_part
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import functions, methods, ops, places, variants
@@ -18,6 +22,7 @@ _BUILTIN_ONLY = {
 def check(record, schema, to):
     if record.owner != BUILTIN:
         check_namespace(record.schema, schema.namespace, to)
+        _check_names(record, schema)
         _check_fields(record)
         _check_mutation(record, schema)
     found = ops.get(schema.qualname)
@@ -43,6 +48,7 @@ def check_namespace(what, namespace, to):
             f"{what}: the namespace '{namespace}' belongs to tinygrad_ext; {to.owner} may neither add to it nor "
             "replace what is in it. Register under a namespace of your own, and override calls with __torch_function__"
         )
+    check_name(what, "the namespace", namespace)
     if namespace.startswith("_") or is_part(namespace):
         raise RuntimeError(f"{what}: '{namespace}' is a name of the package tinygrad_ext.ops; choose another namespace")
     if to.namespaces is not None and namespace not in to.namespaces:
@@ -52,6 +58,33 @@ def check_namespace(what, namespace, to):
             f"from the names of its entry points. To provide '{namespace}' declare an entry point '{namespace}' or "
             f"'{namespace}.<more>' in the group tinygrad_ext.plugins"
         )
+
+
+def check_name(what, kind, name, *holders):
+    """Refuse a name that nobody could write, or that would hide what Python or this package asks for. RuntimeError.
+
+    kind: what is called so, for the message. holders: classes whose objects have the name as an attribute.
+    """
+    if keyword.iskeyword(name):
+        why = "is a keyword of Python, which cannot be written there"
+    elif name.startswith("__"):
+        why = "begins with two underscores, as the names do that Python itself looks up"
+    elif holder := next((h for h in holders if hasattr(h, name)), None):
+        why = f"is an attribute that every {holder.__name__} has"
+    else:
+        return
+    raise RuntimeError(f"{what}: {kind} cannot be called '{name}': that {why}. Choose another name")
+
+
+def _check_names(record, schema):
+    """All names of a record that become attributes, keywords of a call, or fields of its result."""
+    for name in [schema.name, *(record.aliases or "").split()]:
+        check_name(record.schema, "an op", name, Namespace)
+    check_name(record.schema, "an overload", schema.overload, OpPacket, OpOverload)
+    for a in schema.args:
+        check_name(record.schema, "an argument", a.name)
+    for r in schema.returns:
+        check_name(record.schema, "a result", r.name, tuple)
 
 
 def _check_fields(record):

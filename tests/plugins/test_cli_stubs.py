@@ -23,7 +23,6 @@ def register_all(register):
     add("demo::split_off(Tensor self, str? mode=None) -> (Tensor head, Tensor tail)", variants="function")
     add("demo::shift_(Tensor(a!) self, Scalar by) -> Tensor(a!)")
     add("demo::half(Tensor self) -> Tensor", variants="function inplace out")
-    add("demo::lambda(Tensor self) -> Tensor")
     add("demo::nothing() -> Tensor")
 
 @hookimpl

@@ -1,6 +1,5 @@
 """`stubs`: type stubs of the ops of installed plugins, as a package that `tinygrad_ext/ops/__init__.pyi` takes in."""
 
-import keyword
 import sys
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def namespace_stub(namespace):
     from tinygrad_ext import registry
     from tinygrad_ext.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class
 
-    found = {n: f for n, f in sorted(vars(registry.namespaces[namespace]).items()) if not keyword.iskeyword(n)}
+    found = dict(sorted(vars(registry.namespaces[namespace]).items()))
     results = dict.fromkeys(result_class(op.schema) for f in found.values() for op in f.candidates)
     parts = [HEAD + CHECKS + PREAMBLE + DTYPES + GENERATOR + TENSOR + OP, *filter(None, results)]
     parts += [_op(name, f) for name, f in found.items()]

@@ -1,5 +1,6 @@
 """Library, and the functions that register by the name of an op."""
 
+import keyword
 import sys
 
 from tinygrad_ext import scope as _scope
@@ -39,8 +40,10 @@ class Library:
             raise ValueError(f"Library({ns!r}): Unsupported kind: {kind!r}. It is one of {', '.join(_KINDS)}")
         if ns in ("prim", "prims"):
             raise ValueError(f"Library({ns!r}): the namespace '{ns}' is reserved. Choose one of your own")
-        if not isinstance(ns, str) or not ns.isidentifier():
-            raise ValueError(f"Library: the namespace must be an identifier such as 'mylib', not {ns!r}")
+        if not isinstance(ns, str) or not ns.isidentifier() or keyword.iskeyword(ns):
+            raise ValueError(
+                f"Library: the namespace must be an identifier such as 'mylib', and no keyword of Python, not {ns!r}"
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         frame = sys._getframe(1)
         self._place = frame.f_code.co_filename, frame.f_lineno

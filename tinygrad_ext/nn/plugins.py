@@ -1,6 +1,6 @@
 """Modules that plugins bring: `nn.plugins.<namespace>.<Name>`, and `create`, which makes a module by its name."""
 
-from tinygrad_ext import registry
+from tinygrad_ext import module_registrar, registry
 
 
 class ModuleNamespace:
@@ -87,3 +87,6 @@ def __dir__():
     from tinygrad_ext import plugins
 
     return sorted({key.partition("::")[0] for key in registry.modules} - {"nn"} | plugins.declared())
+
+
+module_registrar.set_place(ModuleNamespace, globals())

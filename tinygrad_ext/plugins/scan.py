@@ -1,6 +1,7 @@
 """Finds what is installed: reads entry points and imports nothing of them."""
 
 import importlib.metadata
+import keyword
 import re
 
 from .model import FAILED, OVERRIDES, PLUGINS, SHADOWED, Plugin
@@ -98,7 +99,7 @@ def _plugins_of(distribution, version, location, dist, entries):
 def _problem(group, name, value):
     if not _VALUE.fullmatch(value):
         return f"its entry point {name} = {value} does not name a module or module:object"
-    if group == PLUGINS and not _NAME.fullmatch(name):
+    if group == PLUGINS and (not _NAME.fullmatch(name) or keyword.iskeyword(name.partition(".")[0])):
         return f"its entry point's name '{name}' is no namespace: write a name such as vision or vision.extra"
     if group == OVERRIDES and not _PREFIX.fullmatch(name):
         return f"its entry point's name '{name}' is no prefix of a module: write a name such as scipy.sparse"

@@ -104,9 +104,6 @@ def pickling(subject):
     overload = subject.op.schema.overload or "default"
     single = getattr(fn, overload)
     if getattr(single, "candidates", None) != (subject.op,):
-        raise AssertionError(
-            f"{fn!r}.{overload} is {single!r}, not the overload: a callable of ops has an attribute of that name; call "
-            "the overload something else"
-        )
+        raise AssertionError(f"{fn!r}.{overload} is {single!r}, not the overload: something else was put in its place")
     if pickle.loads(pickle.dumps(single)) is not single:
         raise AssertionError(f"pickle gives another function for {single!r}")
