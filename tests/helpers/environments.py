@@ -10,14 +10,19 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Environment:
-    """A virtual environment that sees what the tests' own has installed; pip writes into the new one only."""
+    """A virtual environment that sees what the tests' own has installed, but no plugins; pip writes into it alone."""
 
     def __init__(self, folder):
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         self.site = Path(self.python("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-        seen = [str(ROOT), *(p for p in sys.path if p.endswith(("site-packages", "dist-packages")))]
-        (self.site / "tests_own.pth").write_text("\n".join(seen) + "\n")
+        seen = folder / "seen"
+        seen.mkdir()
+        for place in (Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages"))):
+            for entry in place.iterdir() if place.is_dir() else ():
+                if not entry.name.startswith(("tgx_", "__editable__")) and not (seen / entry.name).exists():
+                    (seen / entry.name).symlink_to(entry)
+        (self.site / "tests_own.pth").write_text(f"{ROOT}\n{seen}\n")
 
     def python(self, *arguments, cwd=None, status=0):
         """Run Python there; its output."""

@@ -1,8 +1,12 @@
 """Finds what is installed: reads entry points and imports nothing of them."""
 
 import importlib.metadata
+import json
 import keyword
+import os
 import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from .model import FAILED, OVERRIDES, PLUGINS, SHADOWED, Plugin
 
@@ -22,10 +26,10 @@ def scan():
         except Exception as error:  # one damaged folder hides no other
             problems.append(f"the entry points of {_location(dist)} cannot be read: {type(error).__name__}: {error}")
     plugins, first, taken = [], {}, set()
-    for name, version, location, dist, entries in _by_rank(found):
+    for name, version, location, dist, entries in _by_rank(_once(found)):
         made = _plugins_of(name, version, location, dist, entries)
-        key = re.sub(r"[-_.]+", "-", name).lower()
-        copy = key, version, location
+        key = _plain(name)
+        copy = key, version, os.path.realpath(location)
         if copy in taken:  # its folder stands on sys.path twice
             continue
         taken.add(copy)
@@ -33,6 +37,47 @@ def scan():
             _shadow(made, *first[key][1:])
         plugins += made
     return sorted(plugins, key=lambda p: (p.name, p.owner.distribution)), problems
+
+
+def _plain(name):
+    """A distribution's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _once(found):
+    """The rows without the second view of an editable installation.
+
+    `pip install -e` writes a .dist-info that names the project's folder. The build leaves an .egg-info in that folder,
+    which is seen too when its sources stand on sys.path: by the .pth of the installation, by PYTHONPATH, or because
+    Python was started there. It may be older than what was installed, so the .dist-info counts.
+    """
+    projects = [(_plain(name), project) for name, _, _, dist, _ in found if (project := _project(dist))]
+    return [row for row in found if not (_is_egg(row[3]) and _is_below(_plain(row[0]), row[2], projects))]
+
+
+def _is_egg(dist):
+    return dist.read_text("PKG-INFO") is not None
+
+
+def _is_below(name, location, projects):
+    place = Path(os.path.realpath(location))
+    return any(name == of and place.is_relative_to(project) for of, project in projects)
+
+
+def _project(dist):
+    """The folder from which a distribution was installed as editable, else None."""
+    text = dist.read_text("direct_url.json")
+    if not text:
+        return None
+    try:
+        origin = json.loads(text)
+        url = urlsplit(origin["url"]) if origin.get("dir_info", {}).get("editable") else None
+    except (ValueError, KeyError, AttributeError, TypeError):  # damaged: then nothing says that it is editable
+        return None
+    if url is None or url.scheme != "file":
+        return None
+    path = unquote(url.path)
+    return Path(os.path.realpath(path[1:] if re.match(r"/[A-Za-z]:", path) else path))
 
 
 def _by_rank(found):
@@ -76,10 +121,15 @@ def _location(dist):
 
 
 def _tops(dist):
-    """Top-level modules of a distribution, from its list of files."""
-    parts = [f.parts for f in dist.files or ()]
-    names = {p[0].partition(".")[0] for p in parts if len(p) > 1 or p[0].endswith((".py", ".so", ".pyd"))}
-    return {n for n in names if n.isidentifier()}
+    """Top-level modules of a distribution: by its own word, else from its list of files.
+
+    The files of an editable installation are a finder and the like, those of an .egg-info the whole project's.
+    """
+    listed = (dist.read_text("top_level.txt") or "").split()
+    if not listed and not _is_egg(dist):
+        parts = [f.parts for f in dist.files or ()]
+        listed = [p[0].partition(".")[0] for p in parts if len(p) > 1 or p[0].endswith((".py", ".so", ".pyd"))]
+    return {n for n in listed if n.isidentifier() and not n.startswith("__editable__")}
 
 
 def _plugins_of(distribution, version, location, dist, entries):
