@@ -67,7 +67,7 @@ def tgx_register_overrides(register: OverrideRegistrar) -> None:
     Called once, when a value of a declared type first reaches an op: the name of an entry point in the group
     ``tinygrad_ext.overrides`` is the prefix of the type's module. ``register(type_or_prefix, handler)``; the handler
     is called as ``handler(func, types, args, kwargs)``, like ``__torch_function__``, and returns NotImplemented for
-    what it does not serve.
+    what it does not serve: the call then goes on as if the plugin were not there.
 
         from tinygrad_ext import hookimpl
 

@@ -94,7 +94,7 @@ def test_handlers_take_turns_with_types_that_override():
 
     with overrides.register(Theirs, declines):
         assert tg.add(Theirs(), Duck()) == ("duck", (Theirs, Duck))
-        with pytest.raises(TypeError, match=r"no implementation found for 'tinygrad_ext.neg'.*Theirs"):
+        with pytest.raises(TypeError, match=r"must be Tensor, not Theirs\. The handler of \S+ for \S+Theirs declined"):
             tg.neg(Theirs())
     with overrides.register(Theirs, answer):
         assert tg.add(Theirs(), Duck())[0] == "answer"

@@ -20,7 +20,9 @@ from tinygrad_ext.core.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.elsewhere cimport must_convert
 from tinygrad_ext.core.elsewhere import own_types
 from tinygrad_ext.core.mode_stack cimport modes_on
-from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, overloaded
+from tinygrad_ext.core.overloaded cimport (
+    INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
+)
 from tinygrad_ext.core.overrides cimport all_declined, ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
 
@@ -36,7 +38,7 @@ cdef extern from "Python.h":
 SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
-cdef dict _readers = {}                 # functions of the registry: signature_of, function_by_path, overload_of
+cdef dict _readers = {}                 # signature_of, function_by_path, overload_of and the like, of the layers above
 
 
 def set_readers(**functions):
@@ -75,10 +77,12 @@ def set_handler(str slot, handler):
 cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
     """Offer the call to the outermost who may see it. Returns NotImplemented when there is nobody."""
     cdef tgx_state *st = state()
-    cdef uint32_t flags = st.flags
+    cdef uint32_t declined = st.flags & NO_FOREIGN              # it is for the binding, which is done
+    cdef uint32_t flags = st.flags & ~<uint32_t>NO_FOREIGN
     cdef list found = []
     cdef int k
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    st.flags = flags
     if st.below:
         return NotImplemented
     if flags & TGX_SKIP_ONE:
@@ -96,16 +100,27 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     if brings:
         found = overloaded(args, n + nkw, INDEX_DEPTH if _takes_any(f) else 1)
     if found or modes_on(st):
-        return ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
+        result = ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
+        return _declined(f, args, n, kwnames) if result is NotImplemented else result
     for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
         if flags & (<uint32_t>1 << k):
             handler = <object>st.handler[k]
-            st.flags = flags & ~(<uint32_t>1 << k)
+            st.flags = (flags & ~(<uint32_t>1 << k)) | declined     # as it goes on, nobody is asked twice
             try:
                 return handler(f if f.seen_as is None else f.seen_as, (), positional, keywords)
             finally:
-                st.flags |= flags & (<uint32_t>1 << k)
+                st.flags = (st.flags & ~<uint32_t>NO_FOREIGN) | (flags & (<uint32_t>1 << k))
     return NotImplemented
+
+
+cdef object _declined(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """The call as if nobody had registered a handler: what passed for a tensor for their sake is bound anew."""
+    cdef tgx_state *st = state()
+    st.flags |= NO_FOREIGN
+    try:
+        return _vectorcall(<PyObject *>f, args, n, kwnames)
+    finally:
+        st.flags &= ~<uint32_t>NO_FOREIGN
 
 
 cdef inline bint _takes_any(OpFunction f):
@@ -146,7 +161,12 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             if result is not NotImplemented:
                 return result
     error = explain_failure(f.ops, args, n, kwnames, f.method)
-    more = _readers["why_not_handled"]([type(<object>args[i]) for i in range(n + nkw)])
+    if state().flags & NO_FOREIGN:
+        state().flags &= ~<uint32_t>NO_FOREIGN
+        error.taken_as_is = f           # how an operator tells this error from one of a handler's own
+        more = _readers["who_declined"]([type(o) for o in overloaded(args, n + nkw, INDEX_DEPTH)])
+    else:
+        more = _readers["why_not_handled"]([type(<object>args[i]) for i in range(n + nkw)])
     if _of_owner(f):
         more += f" [{f.ops[0].name}{_of_owner(f)}]"
     if more:
@@ -205,7 +225,9 @@ cdef object binary(object method, object reflected, object a, object b):
         if all_declined(error, method):
             return NotImplemented
         other = b if isinstance(a, Tensor) else a
-        if isinstance(other, (Tensor, int, float, complex)) or brings_function(other) or must_convert(other):
+        if isinstance(other, (Tensor, int, float, complex)) or must_convert(other):
+            raise
+        if brings_function(other) and getattr(error, "taken_as_is", None) is not method:
             raise
         return NotImplemented
 

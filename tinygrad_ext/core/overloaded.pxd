@@ -8,6 +8,7 @@ cdef bint is_registered(object o) except -1                         # a register
 
 cdef enum:
     INDEX_DEPTH = 2                     # how deep an index, t[0, [1, 2]], may be nested
+    NO_FOREIGN = 1 << 30                # a flag of the thread: registered handlers declined the call that is being bound
 
 # one argument of each type to ask, in their order; members of lists and tuples count to the given depth
 cdef list overloaded(PyObject **args, Py_ssize_t n, int depth=?)

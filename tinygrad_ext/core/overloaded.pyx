@@ -55,6 +55,8 @@ cdef bint _has_handler(object o, PyTypeObject *t) except -1:
     cdef bint lasting = not t.tp_flags & Py_TPFLAGS_HEAPTYPE       # a type of C code, such as NumPy's scalars
     if _handler_of is None or (lasting and <object>t in _without) or isinstance(o, type):
         return False
+    if state().flags & NO_FOREIGN:
+        return False
     if _handler_of(<object>t) is not None:
         return True
     if lasting:

@@ -11,6 +11,7 @@ from tinygrad_ext.core.mode_stack import mode_stack
 from tinygrad_ext.core.overloaded cimport function_of, insert_overloaded, is_registered, registered_for
 from tinygrad_ext.core.tensor cimport Tensor
 from tinygrad_ext.core.unasked cimport run_plain
+from tinygrad_ext.core.unasked import redispatch_function
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object o)
@@ -28,8 +29,10 @@ cdef object _watch = None               # overrides.watch while somebody watches
 
 
 cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
-    """The answer of the first handler that has one. TypeError when all decline.
+    """The answer of the first handler that has one. When all decline, TypeError.
 
+    Where only handlers of types that know nothing of the protocol were asked, NotImplemented instead: the call goes on
+    as if nobody had registered them, so that a plugin takes nothing from a program that works without it.
     `types` None stands for the types of `found`. Each handler gets a dict of its own, so what one does to it is not
     seen by the next.
     """
@@ -61,7 +64,16 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
                 return result
     finally:
         Py_LeaveRecursiveCall()
+    if found and not modes_on(st) and _all_registered(found):
+        return NotImplemented
     raise _unhandled(func, found)
+
+
+cdef bint _all_registered(list found) except -1:
+    for o in found:
+        if not is_registered(o):
+            return False
+    return True
 
 
 cdef object _ask_type(object o, object func, tuple types, tuple args, dict kwargs):
@@ -146,12 +158,18 @@ cdef bint all_declined(object error, object func) except -1:
 # ---- for the layers above ------------------------------------------------------------------------------------------
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Ask modes and the types of relevant_args to carry out public_api(*args, **kwargs); TypeError when all decline."""
+    """Ask modes and the types of relevant_args to carry out public_api(*args, **kwargs); TypeError when all decline.
+
+    Where all who declined are handlers of types that they do not own, public_api itself carries the call out.
+    """
     cdef list found = []
     if not state().flags & TGX_NO_SUBCLASS:
         for o in relevant_args:
             insert_overloaded(found, o)
-    return ask(public_api, None, found, args, kwargs)
+    result = ask(public_api, None, found, args, kwargs)
+    if result is NotImplemented:
+        return redispatch_function(public_api, (), args, kwargs)
+    return result
 
 
 def set_lookups(*, common_type=None, watch=None):

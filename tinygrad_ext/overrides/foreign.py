@@ -9,6 +9,7 @@ plugin loader is asked: an installed plugin may declare the type's module.
 import sys
 import weakref
 
+from tinygrad_ext.core.callables import set_readers
 from tinygrad_ext.core.overloaded import set_handler_of
 from tinygrad_ext.core.tensor import Tensor
 
@@ -116,6 +117,20 @@ def owner_of_handler(t):
     return _lookup(t).owner
 
 
+def who_declined(types):
+    """Sentences for the TypeError of a call that nobody could carry out: whose handlers were asked about it."""
+    asked = {t: _lookup(t) for t in types}
+    return "".join(
+        f". The handler of {r.owner} for {_named(t)} declined; convert the argument to a Tensor first"
+        for t, r in asked.items()
+        if r
+    )
+
+
+def _named(t):
+    return f"{t.__module__}.{t.__qualname__}"
+
+
 def _lookup(t):
     if issubclass(t, Tensor):  # one that has switched its __torch_function__ off
         return None
@@ -164,3 +179,6 @@ def _is_pytorchs(t):
     """Whether t's `__torch_function__` is PyTorch's: it knows nothing of our functions."""
     torch = sys.modules.get("torch")
     return torch is not None and issubclass(t, getattr(torch, "Tensor", ()))
+
+
+set_readers(who_declined=who_declined)

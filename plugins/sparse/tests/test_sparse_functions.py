@@ -167,10 +167,6 @@ def test_nn_linear_takes_sparse_features():
 @pytest.mark.parametrize(
     "call, name",
     [
-        (lambda a: tg.cat([tg.ones(3, 4), a]), "cat"),
-        (lambda a: tg.exp(a), "exp"),
-        (lambda a: tg.ones(3, 4).add_(a), "add_"),
-        (lambda a: tg.tensor(a), "tensor"),
         (lambda a: tg.ones(3, 4) / a, "div"),
         (lambda a: tg.matmul(a, sparse.csr_array(DENSE.T)), "matmul"),
         (lambda a: tg.add(a, 1), "add"),
@@ -182,6 +178,22 @@ def test_what_is_not_served_is_a_type_error_with_the_way_out(call, name, carrier
     array = sparse.csr_array(DENSE)
     with pytest.raises(TypeError, match=rf"^{name}\(\).*\.toarray\(\).*\.to_dense\(\)"):
         call(SparseTensor(array) if carrier else array)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda a: tg.cat([tg.ones(3, 4), a]), "cat"),
+        (lambda a: tg.exp(a), "exp"),
+        (lambda a: tg.ones(3, 4).add_(a), "add_?"),
+    ],
+)
+def test_a_function_that_serves_no_sparse_array_says_so(call, name):
+    array = sparse.csr_array(DENSE)
+    with pytest.raises(TypeError, match=rf"^{name}\(\).*\.toarray\(\).*\.to_dense\(\)"):
+        call(SparseTensor(array))
+    with pytest.raises(TypeError, match=rf"^{name}\(\).*csr_array\. The handler of tgx-sparse .* declined; convert"):
+        call(array)
 
 
 def test_shapes_that_do_not_fit_and_two_dtypes_are_refused():

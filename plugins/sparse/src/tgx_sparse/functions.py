@@ -15,10 +15,14 @@ _names = []
 
 
 def handle(func, types, args, kwargs):
-    """`__torch_function__` of sparse operands. TypeError for what is not served."""
+    """`__torch_function__` of sparse operands.
+
+    A call of SciPy's arrays that is not served goes on as without this package; one of a SparseTensor, which nobody
+    else knows, is a TypeError.
+    """
     serve = _served.get(func)
     if serve is None:
-        if all(issubclass(t, SparseTensor) or t.__module__.startswith("scipy.sparse") for t in types):
+        if all(issubclass(t, SparseTensor) for t in types):
             raise TypeError(_not_served(func))
         return NotImplemented
     return serve(*map(_known, args), **{name: _known(value) for name, value in kwargs.items()})
