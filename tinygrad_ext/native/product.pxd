@@ -23,12 +23,15 @@ cdef struct Product:            # C = alpha A B + beta C, for every item of the 
     int64_t[TGX_MAX_DIMS] c_step
     # filled by run_product
     int how
+    bint whole                  # items are not cut
     int order
     int a_trans
     int b_trans
     int64_t lda
     int64_t ldb
     int64_t ldc
+
+cdef int64_t processors            # of the machine, not those that may be used now: what is cut for
 
 cdef void begin_product(Product *p, int tid) noexcept              # alpha 1, beta 0, no batch
 cdef bint blas_takes(int64_t rows, int64_t cols, int64_t row, int64_t col) noexcept nogil

@@ -1,10 +1,10 @@
 # cython: language_level=3
 """How a product is computed: own loops where a BLAS call would cost more than the work, BLAS otherwise.
 
-A large product is cut along its rows or columns over our own threads, with BLAS on one thread in each: below
-n = 512 that is faster than OpenBLAS's own threads. The cuts fall on multiples of CUT, which the micro-kernels of
-BLAS treat alike, and never below MIN_WORK, where OpenBLAS has other kernels: so a result does not depend on the
-number of threads.
+A large product is cut along its rows or columns for our own threads, with BLAS on one thread in each call: below
+n = 512 that is faster than OpenBLAS's own threads. A BLAS may sum an element in another order when it stands elsewhere
+in a call, so the cuts are those of the shape and of the processor. One thread makes the same calls as four, one after
+the other, which costs it 1 to 5 in a hundred; cuts that all kernels of a BLAS treat alike could not be found.
 """
 from libc.string cimport memset
 from tinygrad_ext.core.blas cimport (
@@ -14,6 +14,10 @@ from tinygrad_ext.core.blas cimport (
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport mark_region, parallel_for
 from tinygrad_ext.core.types cimport TGX_C64, TGX_F16, TGX_F32, TGX_F64
+
+cdef extern from "unistd.h" nogil:
+    long sysconf(int)
+    int _SC_NPROCESSORS_CONF
 
 cdef extern from "product.h" nogil:
     void tgx_tiny_f32(const tgx_shape *s, float alpha, const float *a, const float *b, float beta, float *c)
@@ -28,8 +32,11 @@ cdef enum:
     QUIET_WORK = 65536          # work below which letting go of the GIL costs more than it gives
     LONE_VECTOR = 8192          # work up to which BLAS libraries use one thread anyway
     LONE_MATRIX = 131072
-    CUT = 96                    # a multiple of the 4 to 24 rows that micro-kernels take at a time
-    MIN_WORK = 2 << 20
+    STEP = 32                   # cuts fall on multiples of it, as micro-kernels take 4 to 32 rows at a time
+    SHORTEST = 128              # rows or columns of a piece: shorter ones make BLAS pack the other operand too often
+    MIN_WORK = 2 << 20          # multiplications of a piece
+
+processors = sysconf(_SC_NPROCESSORS_CONF)
 
 
 cdef void begin_product(Product *p, int tid) noexcept:
@@ -156,21 +163,23 @@ cdef struct Cut:
     char *b
     char *c
     bint rows
+    int64_t pieces
 
 
-cdef int _run_cut(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
-    """Rows or columns of one item, counted in steps of CUT; the last step takes the rest."""
+cdef int64_t _piece_count(const Product *p, double work) noexcept nogil:
+    """Into how many calls an item is cut. Nothing that changes between two runs may come in here."""
+    cdef int64_t pieces = min(processors, max(p.s.m, p.s.n) // SHORTEST)
+    return max(min(pieces, <int64_t>(work / MIN_WORK)), 1)
+
+
+cdef int _run_pieces(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
+    """Some pieces of one item, each by a call of its own; the last takes what is no whole step."""
     cdef Cut *cut = <Cut *>ctx
-    cdef const Product *p = cut.p
-    cdef int64_t all_of = p.s.m if cut.rows else p.s.n, steps = max(all_of // CUT, 1), step, first, last
-    # a product of matrices may be done in one go; BLAS treats the elements of a vector by their distance to the end
-    cdef int64_t together = hi - lo if p.how == GEMM or p.how == INTEGER else 1
+    cdef int64_t all_of = cut.p.s.m if cut.rows else cut.p.s.n, steps = all_of // STEP, piece, first, last
     cdef int before = mark_region(1)
-    step = lo
-    while step < hi:
-        first = step * CUT
-        step += together
-        last = all_of if step == steps else step * CUT
+    for piece in range(lo, hi):
+        first = piece * steps // cut.pieces * STEP
+        last = all_of if piece + 1 == cut.pieces else (piece + 1) * steps // cut.pieces * STEP
         _run_range(cut, first, last)
     mark_region(before)
     return 0
@@ -183,6 +192,12 @@ cdef void _run_range(Cut *cut, int64_t first, int64_t last) noexcept nogil:
         _one(p, cut.a + first * p.s.a_row * size, cut.b, cut.c + first * p.s.c_row * size, last - first, p.s.n)
     else:
         _one(p, cut.a, cut.b + first * p.s.b_col * size, cut.c + first * p.s.c_col * size, p.s.m, last - first)
+
+
+cdef int64_t _lone_work(const Product *p) noexcept nogil:
+    """Work up to which a call needs no word about threads."""
+    cdef int64_t lone = LONE_MATRIX if p.how == GEMM and min(p.s.m, p.s.n) > 1 else LONE_VECTOR    # a thin matrix is a vector
+    return lone if p.tid <= TGX_F64 else lone // 4                                    # a complex multiplication is four
 
 
 cdef int _item(const Product *p, int64_t index) noexcept nogil:
@@ -199,12 +214,12 @@ cdef int _item(const Product *p, int64_t index) noexcept nogil:
         cut.b += at * p.b_step[d]
         cut.c += at * p.c_step[d]
     work = <double>p.s.m * <double>p.s.n * <double>p.s.k
-    if p.how == TINY or work <= LONE_VECTOR or (p.how == GEMM and work <= LONE_MATRIX):
+    if p.how == TINY or work <= _lone_work(p):
         _one(p, cut.a, cut.b, cut.c, p.s.m, p.s.n)
         return 0
     cut.rows = p.s.m >= p.s.n
-    work = <double>p.s.k * <double>min(p.s.m, p.s.n) * CUT
-    return parallel_for(_run_cut, &cut, max(max(p.s.m, p.s.n) // CUT, 1), <ptrdiff_t>(MIN_WORK / work) + 1)
+    cut.pieces = 1 if p.whole else _piece_count(p, work)
+    return parallel_for(_run_pieces, &cut, cut.pieces, 1)
 
 
 cdef int _run_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
@@ -223,13 +238,15 @@ cdef int run_product(Product *p) except -1:
     work = <double>p.s.m * <double>p.s.n * <double>p.s.k
     if p.how > INTEGER:
         ensure_blas()
+    p.whole = False
     if work * p.batches <= QUIET_WORK:
         _run_items(p, 0, p.batches)
         return 0
     with nogil:
-        # few large items: each is cut; many: they are dealt out
-        if work >= 4.0 * MIN_WORK or p.batches < 4:
-            _run_items(p, 0, p.batches)
-        else:
+        # few large items: each is cut; many: they are dealt out whole
+        p.whole = p.batches >= 4 and (work < 4.0 * MIN_WORK or p.batches >= 4 * processors)
+        if p.whole:
             parallel_for(_run_items, p, p.batches, <ptrdiff_t>(MIN_WORK / (work + 1)) + 1)
+        else:
+            _run_items(p, 0, p.batches)
     return 0
