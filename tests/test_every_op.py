@@ -135,6 +135,27 @@ def test_derivatives(op, order):
         sweep.derivatives_check(op, sample, order)
 
 
+@every_op
+def test_derivatives_of_complex_numbers(op):
+    """Also by complex factors such as alpha and beta, which the gradient conjugates."""
+    gap(op, "gradcheck")
+    if "complex128" not in sweep.supported(op):
+        pytest.skip("takes no complex numbers")
+    orders = (1,) if "gradgradcheck" in (op.record.gaps or {}) else (1, 2)
+    for sample in samples(op, "complex128", requires_grad=True):
+        if all(t.numel() < 100 for t in sweep.leaves(sample.args, sample.kwargs, tg.Tensor)):
+            for variant in filter(None, (sample, sweep.complex_factors(op, sample))):
+                for order in orders:
+                    sweep.derivatives_check(op, variant, order)
+
+
+@every_op
+def test_backward_runs_wherever_forward_does(op):
+    for dtype in sweep.KINDS["half"] + sweep.KINDS["complex"]:
+        for sample in sweep.samples(op, dtype, requires_grad=True):
+            sweep.backward_runs(op, sample, f"{op.name} {sample} in {dtype}")
+
+
 # those of the battery for plugins' ops that no test above makes
 CONTRACT = [
     "schema",

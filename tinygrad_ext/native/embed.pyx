@@ -9,7 +9,7 @@ from tinygrad_ext.core.dispatch cimport Op, as_float, as_int, call_op, register_
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.random cimport as_generator, fill_bernoulli
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, empty_like, shape_text
-from tinygrad_ext.core.types cimport TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.softmax cimport require_float
 
 ctypedef fused real:
@@ -114,7 +114,12 @@ cdef object k_embedding_backward(PyObject **a):
     cdef int64_t padding = as_int(a[3]), i
     cdef int64_t *often = NULL
     cdef const int64_t *at = <const int64_t *>indices.data
-    require_float(g, "embedding_dense_backward")
+    cdef int given = g.tid
+    cdef int64_t reals = 2 if g.tid >= TGX_C64 else 1       # a complex number adds up like two real ones
+    if given == TGX_F16 or given == TGX_BF16:
+        g = cast(g, TGX_F32)
+    elif reals == 1:
+        require_float(g, "embedding_dense_backward")
     shape[0], shape[1] = as_int(a[2]), g.sizes[g.rank - 1] if g.rank else 0
     if shape[0] < 0 or g.rank == 0 or g.count != indices.count * shape[1]:
         raise RuntimeError(f"embedding_dense_backward: grad_output of shape {shape_text(g)} does not fit indices "
@@ -128,12 +133,12 @@ cdef object k_embedding_backward(PyObject **a):
             raise MemoryError("embedding_dense_backward: no memory to count rows")
         for i in range(indices.count):
             often[at[i]] += 1
-    if g.tid == TGX_F32:
-        add_rows(<const float *>g.data, at, indices.count, shape[1], padding, often, <float *>out.data)
+    if g.tid == TGX_F32 or g.tid == TGX_C64:
+        add_rows(<const float *>g.data, at, indices.count, shape[1] * reals, padding, often, <float *>out.data)
     else:
-        add_rows(<const double *>g.data, at, indices.count, shape[1], padding, often, <double *>out.data)
+        add_rows(<const double *>g.data, at, indices.count, shape[1] * reals, padding, often, <double *>out.data)
     free(often)
-    return out
+    return cast(out, given)
 
 
 cdef double length(const real *row, int64_t n, double p) noexcept:

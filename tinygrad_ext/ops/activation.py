@@ -57,7 +57,7 @@ op(
 
 op(
     "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-    scalar={"float": "y <= threshold ? 0 : x"},
+    scalar={"float half": "y <= threshold ? 0 : x"},
     grad={"grad_output": "threshold_backward(grad, self, threshold)"},
     variants="function",
     where="_fused",

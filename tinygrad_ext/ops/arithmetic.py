@@ -1,6 +1,6 @@
 """Sums, products, quotients, and the operators over them."""
 
-from tinygrad_ext.ops.fused import conj, fused, zeros
+from tinygrad_ext.ops.fused import conj, fused, scaled, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -12,10 +12,6 @@ _NO_BOOL_NEG = {
     "bool": "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
     "the `~` or `logical_not()` operator instead."
 }
-
-
-def _scaled(grad, alpha):
-    return grad if alpha == 1 else grad * conj(alpha)
 
 
 def _with_alpha(make):
@@ -51,7 +47,7 @@ op(
         "int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"},
         "bool": "x | ((alpha != 0) & y)",
     },
-    grad={"self": "grad", "other": lambda grad, alpha: _scaled(grad, alpha)},
+    grad={"self": "grad", "other": lambda grad, alpha: scaled(grad, alpha)},
     operator="add",
     numbers="self other",
     samples=_with_alpha,
@@ -67,7 +63,7 @@ op(
 op(
     "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     scalar={"int float half complex": {"alpha == 1": "x - y", "else": "x - alpha * y"}},
-    grad={"self": "grad", "other": lambda grad, alpha: -_scaled(grad, alpha)},
+    grad={"self": "grad", "other": lambda grad, alpha: -scaled(grad, alpha)},
     operator="sub",
     numbers="self other",
     aliases="subtract",
@@ -81,7 +77,7 @@ op(
 op(
     "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     scalar={"int float half complex": {"alpha == 1": "y - x", "else": "y - alpha * x"}},
-    grad={"self": lambda grad, alpha: -_scaled(grad, alpha), "other": "grad"},
+    grad={"self": lambda grad, alpha: -scaled(grad, alpha), "other": "grad"},
     numbers="other",
     variants="function",
     refuses=_NO_BOOL_SUB,
@@ -355,8 +351,8 @@ op(
     scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
     grad={
         "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * _scaled(tensor2, value),
-        "tensor2": lambda grad, tensor1, value: grad * _scaled(tensor1, value),
+        "tensor1": lambda grad, tensor2, value: grad * scaled(tensor2, value),
+        "tensor2": lambda grad, tensor1, value: grad * scaled(tensor1, value),
     },
     reference=lambda x, y, z, value=1: x + value * y * z,
     errors=[(lambda: _tensor([1]).addcmul(_tensor([1]), _tensor([1]), value=0.5), RuntimeError, "value must not be")],

@@ -21,9 +21,14 @@ fused = _Fused()
 
 def conj(value):
     """The conjugate of a complex tensor or number; anything else as it is."""
-    if isinstance(value, (int, float)):
-        return value
-    return value.conj() if isinstance(value, complex) or value.dtype.is_complex else value
+    if isinstance(value, (int, float, complex)):
+        return value.conjugate()
+    return value.conj() if value.dtype.is_complex else value
+
+
+def scaled(grad, factor):
+    """The gradient of x in factor * x, for a number; without a copy for the factor 1."""
+    return grad if factor == 1 else grad * conj(factor)
 
 
 def zeros(grad):

@@ -1,6 +1,6 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta, same
@@ -183,7 +183,7 @@ op(
     reference=_reference_scatter,
     grad={
         "self": lambda grad, dim, index, value, reduce: (
-            grad if reduce == "add" else grad.scatter(dim, index, value, reduce="multiply")
+            grad if reduce == "add" else grad.scatter(dim, index, conj(value), reduce="multiply")
         )
     },
     gaps={"torch": "PyTorch has no derivative for it"},
@@ -231,19 +231,19 @@ def _part(src, index):
 
 def _counts(grad, dim, index, include_self):
     """How many elements went into each mean."""
-    start = grad.new_ones(grad.shape) if include_self else grad.new_zeros(grad.shape)
-    return start.scatter_add(dim, index, grad.new_ones(index.shape)).clamp(min=1)
+    start = index.new_ones(grad.shape) if include_self else index.new_zeros(grad.shape)
+    return start.scatter_add(dim, index, index.new_ones(index.shape)).clamp(min=1)
 
 
 def _spread_extreme(grad, self, dim, index, src, include_self, result):
     """An extreme value shares its gradient evenly among the elements that have it."""
-    from_src = (_part(src, index) == result.gather(dim, index)).to(grad.dtype)
-    from_self = (self == result).to(grad.dtype)
+    from_src = (_part(src, index) == result.gather(dim, index)).to(index.dtype)  # counted exactly, where half cannot
+    from_self = (self == result).to(index.dtype)
     if not include_self:
         from_self = from_self.scatter(dim, index, 0)
     share = grad / from_self.scatter_add(dim, index, from_src).clamp(min=1)
     if not include_self:
-        from_self = (self == result).to(grad.dtype)
+        from_self = (self == result).to(index.dtype)
     return from_self * share, from_src * share.gather(dim, index)
 
 
@@ -253,13 +253,14 @@ def _spread_product(grad, self, dim, index, src, include_self):
     base = self if include_self else self.scatter(dim, index, 1)
     zero_self, zero_src = base == 0, used == 0
     zeros = zero_self.to(index.dtype).scatter_add(dim, index, zero_src.to(index.dtype))
-    others = base.masked_fill(zero_self, 1).scatter_reduce(dim, index, used.masked_fill(zero_src, 1), "prod")
-    weighted, here = grad * others, zeros.gather(dim, index)
+    base, used = base.masked_fill(zero_self, 1), used.masked_fill(zero_src, 1)
+    weighted = grad * conj(base.scatter(dim, index, used, reduce="multiply"))
+    here = zeros.gather(dim, index)
     keep_self = (zeros == zero_self.to(zeros.dtype)).to(grad.dtype)
     keep_src = (here == zero_src.to(here.dtype)).to(grad.dtype)
     return (
-        weighted * keep_self / base.masked_fill(zero_self, 1),
-        weighted.gather(dim, index) * keep_src / used.masked_fill(zero_src, 1),
+        weighted * keep_self / conj(base),
+        weighted.gather(dim, index) * keep_src / conj(used),
     )
 
 

@@ -1,5 +1,6 @@
 """One index vector along one dimension."""
 
+from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta, same, wrapped
@@ -84,7 +85,7 @@ op(
     shape=same,
     grad={
         "self": "grad",
-        "source": lambda grad, dim, index, source_shape, alpha: _times(grad.index_select(dim, index), alpha).reshape(
+        "source": lambda grad, dim, index, source_shape, alpha: scaled(grad.index_select(dim, index), alpha).reshape(
             source_shape
         ),
     },
@@ -156,10 +157,6 @@ op(
     doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
     "end.",
 )
-
-
-def _times(grad, alpha):
-    return grad if alpha == 1 else grad * alpha
 
 
 def _put_back(grad, shape, index):

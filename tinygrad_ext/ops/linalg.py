@@ -1,5 +1,6 @@
 """Products of vectors and matrices."""
 
+from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -72,11 +73,6 @@ def _linear_bias(grad, bias_shape):
     if grad.dim() == 2 and bias_shape == grad.shape[1:]:
         return grad.sum(0)
     return grad.sum_to_size(bias_shape)
-
-
-def _times(grad, factor):
-    """grad * factor, without a copy for the factor 1."""
-    return grad if factor == 1 else grad * factor
 
 
 # ---- samples -------------------------------------------------------------------------------------------------------
@@ -270,9 +266,9 @@ op(
     variants="function method inplace out",
     shape="kernel",
     grad={
-        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-        "mat1": lambda grad, mat2, alpha: _times(grad.mm(_adjoint(mat2)), alpha),
-        "mat2": lambda grad, mat1, alpha: _times(_adjoint(mat1).mm(grad), alpha),
+        "self": lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape),
+        "mat1": lambda grad, mat2, alpha: scaled(grad.mm(_adjoint(mat2)), alpha),
+        "mat2": lambda grad, mat1, alpha: scaled(_adjoint(mat1).mm(grad), alpha),
     },
     samples=_added(
         ((2, 4), (2, 3), (3, 4)),
@@ -301,9 +297,9 @@ op(
     variants="function method inplace out",
     shape="kernel",
     grad={
-        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-        "mat": lambda grad, vec, alpha: _times(grad, alpha).unsqueeze(-1) * _conj(vec),
-        "vec": lambda grad, mat, alpha: _times(_adjoint(mat).mv(grad), alpha),
+        "self": lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape),
+        "mat": lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec),
+        "vec": lambda grad, mat, alpha: scaled(_adjoint(mat).mv(grad), alpha),
     },
     samples=_added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),
     reference=_added_reference,
@@ -319,9 +315,9 @@ op(
     variants="function method inplace out",
     shape="kernel",
     grad={
-        "self": lambda grad, self_shape, beta: _times(grad, beta).sum_to_size(self_shape),
-        "batch1": lambda grad, batch2, alpha: _times(grad.bmm(_adjoint(batch2)), alpha),
-        "batch2": lambda grad, batch1, alpha: _times(_adjoint(batch1).bmm(grad), alpha),
+        "self": lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape),
+        "batch1": lambda grad, batch2, alpha: scaled(grad.bmm(_adjoint(batch2)), alpha),
+        "batch2": lambda grad, batch1, alpha: scaled(_adjoint(batch1).bmm(grad), alpha),
     },
     samples=_added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
     reference=_added_reference,
@@ -380,14 +376,14 @@ def _addr(self, vec1, vec2, beta, alpha):
     product = _outer(vec1, vec2)
     if product.dtype.name == "bool":  # factors count as true or false
         beta, alpha = bool(beta), bool(alpha)
-    product = _times(product, alpha)
+    product = product if alpha == 1 else product * alpha
     shape = tuple(product.shape)
     if self.dim() > 2 or any(s not in (1, n) for s, n in zip(reversed(self.shape), reversed(shape))):
         raise RuntimeError(
             f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
             f"{list(self.shape)} to the product's shape {list(shape)}"
         )
-    return product + _times(self, beta) if beta else product
+    return product + (self if beta == 1 else self * beta) if beta else product
 
 
 def _trace(self):

@@ -320,6 +320,40 @@ def _to_meta(t):
     return tg.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
 
 
+def backward_runs(op, sample, what):
+    """Backward does not refuse what forward has computed; False when forward refuses or no result has a history."""
+    inputs = [t for t in leaves(sample.args, sample.kwargs, tg.Tensor) if t.requires_grad]
+    try:
+        result = call(op, sample.args, sample.kwargs)
+    except (RuntimeError, TypeError, ValueError, IndexError):  # NotImplementedError is a RuntimeError
+        return False
+    results = [r for r in compare.flatten(result) if isinstance(r, tg.Tensor) and r.requires_grad]
+    if not results or not inputs:
+        return False
+    try:
+        tg.autograd.grad(results, inputs, [tg.ones_like(r) for r in results], allow_unused=True)
+    except RuntimeError as refusal:
+        raise AssertionError(f"{what}: forward computes it, backward refuses: {refusal}") from refusal
+    return True
+
+
+def complex_factors(op, sample):
+    """The sample with complex numbers for the op's arguments of type Scalar; None when it has none or refuses them."""
+    places = {a.name: i for i, a in enumerate(a for a in op.schema.args if not a.kwarg_only)}
+    names = [a.name for a in op.schema.args if a.type == "Scalar" and not a.is_list]
+    args, kwargs = list(sample.args), dict(sample.kwargs)
+    for name, value in zip(names, (1.5 - 0.5j, 0.75 + 2j)):
+        if places.get(name, len(args)) < len(args):
+            args[places[name]] = value
+        else:
+            kwargs[name] = value
+    try:
+        call(op, args, kwargs)
+    except (RuntimeError, TypeError):
+        return None
+    return sampling.Sample(*args, **kwargs) if names else None
+
+
 def derivatives_check(op, sample, order):
     """gradcheck (order 1) or gradgradcheck (order 2) on the sample's floating tensors; False when there is none."""
     inputs = [t for t in leaves(sample.args, sample.kwargs, tg.Tensor) if t.requires_grad]
