@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tinygrad_ext.cli.probe import probe
 from tinygrad_ext.cli.show import dump, facts
+from tinygrad_ext.plugins import child
 
 DISABLED = "disabled"
 
@@ -97,6 +98,9 @@ def _ended(plugin, result, timeout):
     if end == "hang":
         cause = f"it did not come to an end in {timeout:g} seconds, {when}"
         way_out = f"raise --timeout if it is only slow; else tell its author, or {disable}"
+    elif end == "flood":
+        cause = f"it printed more than {child.LIMIT >> 20} MB, {when}, and was ended for that"
+        way_out = f"tell its author, or {disable}"
     elif end == "crash":
         name = signal.Signals(-status).name if -status in list(signal.Signals) else f"signal {-status}"
         cause = f"it crashed the process ({name}) {when}"

@@ -1,4 +1,4 @@
-"""Loads one plugin in a process of its own: `probe` starts it and tells how it ended, `child` is what runs there.
+"""Loads one plugin in a process of its own: `probe` starts it and tells how it ended, `load` is what runs there.
 
 A segmentation fault, os._exit or an endless loop ends only that process. faulthandler writes where it stood, also
 while a C function holds the interpreter, because its watchdog is a thread without Python.
@@ -6,76 +6,67 @@ while a C function holds the interpreter, because its watchdog is a thread witho
 
 import faulthandler
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from tinygrad_ext.plugins import child
+
+SHOWN = 10_000  # characters of what was printed that are reported
 GRACE = 15.0  # seconds beyond the time limit for Python and tinygrad_ext to start
 BEGIN, END = "tinygrad_ext: load begins", "tinygrad_ext: load ends"  # in stderr, around the plugin's import times
 # the parent's sys.path before anything is imported: a file json.py of the current folder must not run
-_START = "import sys; sys.path[:] = sys.argv[2:]; from tinygrad_ext.cli.probe import child; child(sys.argv[1])"
+_START = "import sys; sys.path[:] = sys.argv[2:]; from tinygrad_ext.cli.probe import load; load(sys.argv[1])"
 
 
 def probe(plugin, timeout):
     """Load a plugin elsewhere. Returns a dict:
 
-    end: "loaded", "failed" (it raised), "crash", "hang" or "exit" (it ended the process); report: what `child` wrote,
-    or None; status: the process's; fault: faulthandler's text; output: what was printed; imports: [(module, ms)].
+    end: "loaded", "failed" (it raised), "crash", "hang", "flood" (it printed without end) or "exit" (it ended the
+    process); report: what `load` wrote, or None; status: of plugins.child.run; fault: faulthandler's text; output: what
+    was printed; imports: [(module, ms)].
     """
     with tempfile.TemporaryDirectory() as folder:
-        files = {name: str(Path(folder, name)) for name in ("report", "fault", "output")}
+        files = {name: str(Path(folder, name)) for name in ("report", "fault")}
         order = {**files, "plugin": identity(plugin), "timeout": timeout}
-        status = _run([json.dumps(order), *sys.path], files["output"], timeout)
-        texts = {name: Path(f).read_text(errors="replace") if os.path.exists(f) else "" for name, f in files.items()}
-    output, imports = _split(texts["output"])
-    report = json.loads(texts["report"]) if texts["report"] else None
-    if status is None or texts["fault"].startswith("Timeout ("):
-        end = "hang"
-    elif status < 0:
-        end = "crash"
-    elif report is None or (status and not report["failure"]):
-        end = "exit"
-    else:
-        end = "failed" if report["failure"] else "loaded"
+        program = [sys.executable, "-X", "importtime", "-c", _START, json.dumps(order), *sys.path]
+        status, printed = child.run(program, seconds=timeout + GRACE)
+        report, fault = child.read_text(files["report"]), child.cut(child.read_text(files["fault"]), SHOWN)
+    output, imports = _split(printed)
+    report = _report(report)
     return {
-        "end": end,
+        "end": _how_it_ended(status, fault, report),
         "report": report,
         "status": status,
-        "fault": texts["fault"],
-        "output": output,
+        "fault": fault,
+        "output": child.cut(output, SHOWN),
         "imports": imports,
     }
+
+
+def _report(text):
+    try:
+        return json.loads(text) if text else None
+    except ValueError:  # a plugin may write there, too
+        return None
+
+
+def _how_it_ended(status, fault, report):
+    if status == child.FLOOD:
+        return "flood"
+    if status == child.TIMEOUT or fault.startswith("Timeout ("):
+        return "hang"
+    if status < 0:
+        return "crash"
+    if report is None or (status and not report["failure"]):
+        return "exit"
+    return "failed" if report["failure"] else "loaded"
 
 
 def identity(plugin):
     """What tells a plugin from all others, in every process."""
     return [plugin.name, plugin.value, plugin.owner.distribution, plugin.location]
-
-
-def _run(arguments, output, timeout):
-    """The exit status, or None when the process had to be killed; its own children go with it."""
-    with open(output, "w") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-X", "importtime", "-c", _START, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        return process.wait(timeout + GRACE)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
 
 
 def _split(text):
@@ -89,7 +80,7 @@ def _split(text):
 # ---- in the other process ------------------------------------------------------------------------------------------
 
 
-def child(order):
+def load(order):
     """Load the plugin and write down what became of it."""
     order = json.loads(order)
     fault = open(order["fault"], "w")  # noqa: SIM115  open until the process ends, where a crash is written down too

@@ -7,7 +7,10 @@ import traceback
 import warnings
 
 from . import table
+from .child import cut
 from .model import Failure, Incompatible, PluginWarning
+
+LONGEST = 2_000  # characters of the text of a plugin's exception that are passed on
 
 # modules that plugins hold; others' loads leave them alone
 _claimed = {}  # id of a plugin -> set of names
@@ -47,7 +50,7 @@ def failure_of(plugin, error, seconds):
         plugin.stage,
         _words(error),
         _last_line(plugin, error),
-        "".join(traceback.format_exception(type(error), error, error.__traceback__)),
+        cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), 10 * LONGEST),
         seconds * 1e3,
     )
 
@@ -90,7 +93,7 @@ def _words(error):
 
 def _text(error):
     try:
-        return str(error) or "no text"
+        return cut(str(error), LONGEST) or "no text"
     except Exception:  # a plugin's own exception may fail to print itself
         return "an exception that cannot be printed"
 

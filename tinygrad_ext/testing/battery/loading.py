@@ -2,9 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
+import tempfile
 
+from tinygrad_ext.plugins import child
 from tinygrad_ext.testing.battery.check import check
 from tinygrad_ext.testing.battery.result import NotApplicable
 
@@ -46,7 +47,8 @@ for key in before:
             changed[key] = ", ".join(names)
     elif before[key] != after[key]:
         changed[key] = "" if key == "random state" else f"{before[key]} -> {after[key]}"
-print("\\n" + json.dumps({"seconds": seconds, "changed": changed}), file=sys.__stdout__)
+with open(sys.argv[2], "w") as f:
+    json.dump({"seconds": seconds, "changed": changed}, f)
 """
 
 
@@ -65,20 +67,19 @@ class PluginSubject:
 
 
 def probe(name, *options):
-    """(what the probe found, what else was printed, standard error) of a fresh interpreter that loads a plugin."""
+    """(what the probe found, what was printed) of a fresh interpreter that loads a plugin."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TINYGRAD_EXT_STRICT_PLUGINS": "1"}
-    done = subprocess.run(
-        [sys.executable, *options, "-c", PROBE, name],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise AssertionError(f"a fresh interpreter cannot load it:\n{done.stderr[-1500:]}")
-    *said, found = done.stdout.strip().splitlines()
-    return json.loads(found), "\n".join(said).strip(), done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report")
+        program = [sys.executable, *options, "-c", PROBE, name, report]
+        status, printed = child.run(program, seconds=PATIENCE, env=env)
+        found = child.read_text(report)
+    if status in (child.TIMEOUT, child.FLOOD):
+        limit = f"{PATIENCE:g} seconds" if status == child.TIMEOUT else f"{child.LIMIT >> 20} MB of output"
+        raise AssertionError(f"a fresh interpreter that loads it was ended after {limit}:\n{printed[-1500:]}")
+    if status != 0 or not found:
+        raise AssertionError(f"a fresh interpreter cannot load it:\n{printed[-1500:]}")
+    return json.loads(found), printed
 
 
 @check(PLUGIN_CHECKS, "import_cost", each="subject")
@@ -98,7 +99,7 @@ def _seconds(name):
 
 def _dearest(name, count=5):
     rows = []
-    for line in probe(name, "-X", "importtime")[2].splitlines():
+    for line in probe(name, "-X", "importtime")[1].splitlines():
         own, _, rest = line.removeprefix("import time:").partition("|")
         if own.strip().isdigit():
             rows.append((int(own), rest.rpartition("|")[2].strip()))
@@ -108,11 +109,11 @@ def _dearest(name, count=5):
 @check(PLUGIN_CHECKS, "host_untouched", each="subject")
 def host_untouched(subject):
     """Loading it changes no setting of the host, patches nothing and prints nothing."""
-    found, said, errors = probe(subject.name)
+    found, said = probe(subject.name)
     changed = "; ".join(f"{what} {how}".strip() for what, how in found["changed"].items())
     if changed:
         raise AssertionError(f"loading it changes: {changed}")
-    printed = " ".join(f"{said} {errors}".split())
+    printed = " ".join(said.split())
     if printed:
         raise AssertionError(f"loading it prints: {printed[:300]}")
 
