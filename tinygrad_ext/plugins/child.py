@@ -24,10 +24,11 @@ def run(arguments, *, seconds, limit=LIMIT, env=None):
     """(status, output) of a program; its whole family is gone afterwards.
 
     Args:
-        arguments: program and arguments. seconds: how long it may take. limit: bytes that it may print. env: as of Popen.
+        arguments: program and arguments. seconds: how long it may take. limit: bytes that it may print.
+        env: as of subprocess.Popen.
 
-    status is the exit status, negative for a signal, or TIMEOUT or FLOOD where it was ended for that. output is what was
-    printed, to both streams, in their order.
+    status is the exit status, negative for a signal, or TIMEOUT or FLOOD where it was ended for that. output is what
+    was printed, to both streams, in their order.
     """
     import subprocess
 
