@@ -159,7 +159,7 @@ def op_names():
 # what may stand before a string that equals an op's name
 _SLOT = re.compile(r"(?:slot\(|_slots\[|_readers\[)\s*$")
 _FOREIGN = re.compile(r"(?:has|get)attr\(\w+, $")
-_MESSAGE = re.compile(r"(?:checked_numel|as_tensor_arg|_bad|_need_\w+)\([^\n]*$")
+_MESSAGE = re.compile(r"(?:checked_numel|reach|read_numbers|as_tensor_arg|_bad|_need_\w+)\([^\n]*$")
 # words that are something else besides an op
 _OTHER = {"cpu": "a device", "to": "an argument of random_", "bool_": "NumPy's name of a dtype"}
 

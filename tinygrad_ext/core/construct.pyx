@@ -8,6 +8,7 @@ from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
 from tinygrad_ext.core.dispatch cimport as_int, state
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, dtype as DType, dtype_of
+from tinygrad_ext.core.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.storage cimport borrow_storage
 from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.types cimport (
@@ -277,7 +278,7 @@ cdef Tensor from_buffer(object data, bint copy):
     cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
     cdef Tensor t
     cdef int i, tid
-    cdef int64_t high = 0
+    cdef int64_t nbytes
     cdef bint readonly = False
     cdef str code
     if not PyObject_CheckBuffer(data):
@@ -298,6 +299,9 @@ cdef Tensor from_buffer(object data, bint copy):
     if len(code) > 1 and code[0] in "@=<":
         code = code[1:]
     tid = _tid_of_code(code, owner.view.itemsize)
+    if owner.view.itemsize != ITEMSIZE[tid]:
+        raise TypeError(f"can't convert a buffer of type '{code}' whose elements have {owner.view.itemsize} bytes: "
+                        f"{dtype_of(tid)} has {ITEMSIZE[tid]}")
     t = blank(owner.view.ndim)
     for i in range(t.rank):
         t.sizes[i] = owner.view.shape[i]
@@ -314,13 +318,15 @@ cdef Tensor from_buffer(object data, bint copy):
                              "currently supported. (You can probably work around this by making a copy of your array "
                              "with "
                              "array.copy().)")
-        high += (t.sizes[i] - 1) * t.strides[i]
+        if t.strides[i] < 0:
+            t.strides[i] = 1            # of one element or none, so never stepped by
     if <size_t>owner.view.buf % owner.view.itemsize:
         import numpy
         return from_buffer(numpy.array(data), False)
     t.tid = tid
+    nbytes = reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_numpy")
     finish(t)
-    t.storage = borrow_storage(<char *>owner.view.buf, (high + 1) * ITEMSIZE[tid] if t.count else 0, owner, readonly)
+    t.storage = borrow_storage(<char *>owner.view.buf, nbytes, owner, readonly)
     t.data = <char *>owner.view.buf
     if readonly:
         t.bits |= READONLY
@@ -342,7 +348,7 @@ def from_numpy(array):
 
 
 def over_bytes(buffer, dt, int64_t offset, int64_t count):
-    """One-dimensional tensor of `count` elements, `offset` bytes into a contiguous buffer that is large enough."""
+    """One-dimensional tensor of `count` elements, `offset` bytes into a contiguous buffer."""
     cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
     cdef Tensor t = blank(1)
     cdef bint readonly = False
@@ -352,12 +358,14 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
         PyObject_GetBuffer(buffer, &owner.view, PyBUF_SIMPLE)
         readonly = True
     t.tid = (<DType?>dt).id
+    t.sizes[0], t.strides[0] = count, 1
+    reach(&offset, NULL, 1, 0, 1, owner.view.len, "frombuffer")         # the buffer lent, not the one asked before
+    reach(t.sizes, t.strides, 1, 0, ITEMSIZE[t.tid], owner.view.len - offset, "frombuffer")
     t.data = <char *>owner.view.buf + offset
     if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
         raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} "
                          f"bytes: copy that "
                          "part of the buffer first")
-    t.sizes[0], t.strides[0] = count, 1
     finish(t)
     t.storage = borrow_storage(t.data, count * ITEMSIZE[t.tid], owner, readonly)
     if readonly:

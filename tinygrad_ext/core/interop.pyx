@@ -11,12 +11,12 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, dtype_of
-from tinygrad_ext.core.storage cimport Storage, borrow_storage
+from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id
+from tinygrad_ext.core.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
+from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.subclass cimport bare
 from tinygrad_ext.core.tensor cimport (
-    READONLY, Parameter, Tensor, alias, blank, empty, bump, checked_numel, exact, finish,
-    needs_grad, set_geometry,
+    READONLY, Parameter, Tensor, alias, blank, bump, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_C64, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
@@ -173,31 +173,34 @@ cdef Tensor _over(DLTensor *d, object owner, bint readonly):
     """A tensor over the memory that d describes, after every number in it was checked."""
     cdef Tensor t
     cdef int i, tid
-    cdef int64_t n = 1, last = 0
+    cdef int64_t nbytes
     if d.device.device_type != DL_CPU:
         raise BufferError(f"from_dlpack: the data is on a device of type {d.device.device_type}; only the cpu (type "
                           f"1) can be read. "
                           "Move it to the cpu in the library it comes from.")
     if not 0 <= d.ndim <= TGX_MAX_DIMS or (d.ndim and d.shape == NULL):
         raise BufferError(f"from_dlpack: {d.ndim} dimensions are not possible; from 0 to {TGX_MAX_DIMS} are")
+    if d.byte_offset > <uint64_t>LARGEST_MEMORY:
+        raise BufferError(f"from_dlpack: the elements cannot begin {d.byte_offset} bytes into the memory: none is that "
+                          "large")
     tid = _dtype_of(&d.dtype)
-    checked_numel(d.shape, d.ndim, "from_dlpack")
     t = blank(d.ndim)
     t.tid = tid
-    for i in range(d.ndim - 1, -1, -1):
+    for i in range(d.ndim):
         t.sizes[i] = d.shape[i]
-        t.strides[i] = d.strides[i] if d.strides != NULL else n
-        n *= max(d.shape[i], 1)
-        if t.strides[i] < 0 and t.sizes[i] > 1:
-            raise RuntimeError(f"from_dlpack: tensors with negative strides are not supported, got stride "
-                               f"{t.strides[i]} in dimension "
-                               f"{i}: copy the array first")
-        last += (t.sizes[i] - 1) * t.strides[i] if t.sizes[i] else 0
+        t.strides[i] = d.strides[i] if d.strides != NULL else 1
+        if t.strides[i] < 0 and t.sizes[i] <= 1:
+            t.strides[i] = 1            # never stepped by, and some lenders leave anything there
+    if d.strides == NULL:
+        nbytes = reach(t.sizes, NULL, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_dlpack")
+        fill_row_strides(t)
+    else:
+        nbytes = reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_dlpack")
     finish(t)
     t.data = <char *>d.data + d.byte_offset if d.data != NULL else NULL
     if t.count and t.data == NULL:
         raise BufferError("from_dlpack: the capsule describes elements but holds no memory")
-    t.storage = borrow_storage(t.data, (last + 1) * ITEMSIZE[tid] if t.count else 0, owner, readonly)
+    t.storage = borrow_storage(t.data, nbytes, owner, readonly)
     if readonly:
         t.bits |= READONLY
     # kernels read whole elements: what lies askew is copied once, byte by byte, by the copy loop of its size
@@ -239,26 +242,22 @@ def storage_of(Tensor t not None):
 def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor):
     """A leaf over a storage (on meta when that is None). RuntimeError when the window does not lie inside it."""
     cdef Tensor t = bare(cls)
-    cdef Tensor plain = blank(len(shape))
-    cdef Storage s
-    cdef int i
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int64_t[TGX_MAX_DIMS] strides
+    cdef int rank = read_numbers(shape, sizes, "tensor", "shape")
+    cdef Storage s = storage
+    cdef Tensor plain
+    if read_numbers(stride, strides, "tensor", "stride") != rank:
+        raise RuntimeError(f"a tensor cannot have shape {tuple(shape)} and strides {tuple(stride)}: as many of each")
+    plain = blank(rank)
     plain.tid = dtype_id(dt)
-    if len(stride) != len(shape) or offset < 0:
-        raise RuntimeError(f"a tensor cannot have shape {tuple(shape)}, strides {tuple(stride)} and offset {offset}")
-    for i in range(plain.rank):
-        plain.sizes[i], plain.strides[i] = shape[i], stride[i]
-        if plain.strides[i] < 0:
-            raise RuntimeError(f"tensors with negative strides are not supported, got {tuple(stride)}")
-    checked_numel(plain.sizes, plain.rank, "tensor")
+    memcpy(plain.sizes, sizes, rank * sizeof(int64_t))
+    memcpy(plain.strides, strides, rank * sizeof(int64_t))
+    reach(sizes, strides, rank, offset, ITEMSIZE[plain.tid], ANY_ROOM if s is None else s.nbytes, "tensor")
     finish(plain)
-    if storage is None:
+    if s is None:
         plain.place = 1
     else:
-        s = storage
-        if max(offset, _reach(plain, offset)) > <int64_t>(s.nbytes // ITEMSIZE[plain.tid]):
-            raise RuntimeError(f"sizes {tuple(shape)}, strides {tuple(stride)} and offset {offset} are out of bounds "
-                               f"for storage of "
-                               f"size {s.nbytes} bytes")
         plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
         if s.readonly:
             plain.bits |= READONLY
@@ -266,12 +265,6 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
     if requires_grad:
         t.requires_grad = True
     return t
-
-
-cdef int64_t _reach(Tensor t, int64_t offset) except -1:
-    """One past the last element that t's window touches, counted from the start of its storage."""
-    last = offset + sum([(t.sizes[i] - 1) * t.strides[i] for i in range(t.rank)]) + 1 if t.count else offset
-    return last if last < 0x7fffffffffffffff else 0x7fffffffffffffff
 
 
 def is_readonly(Tensor t not None):
@@ -288,28 +281,40 @@ def share_memory_from(Tensor t not None, Tensor source not None):
 def resize(Tensor t not None, shape):
     """Change t's shape in place: row-major, over its own storage where that is large enough, else over a copy."""
     cdef int64_t[TGX_MAX_DIMS] sizes
-    cdef int i, n = len(shape)
-    cdef int64_t count, room
-    cdef Tensor fresh
-    if n > TGX_MAX_DIMS:
-        raise RuntimeError(f"resize_: tensor has too many (>{TGX_MAX_DIMS}) dims: {n}")
-    for i in range(n):
-        sizes[i] = shape[i]
-    count = checked_numel(sizes, n, "resize_")
-    room = 0 if t.storage is None else <int64_t>(t.storage.nbytes // ITEMSIZE[t.tid]) - t.storage_offset()
-    if t.storage is not None and count > room:
+    cdef int rank = read_numbers(shape, sizes, "resize_", "size")
+    cdef int64_t start = t.storage_offset(), room = 0
+    cdef int64_t nbytes = reach(sizes, NULL, rank, 0, ITEMSIZE[t.tid], ANY_ROOM, "resize_")
+    cdef Tensor fresh = blank(rank)
+    fresh.tid, fresh.place = t.tid, t.place
+    memcpy(fresh.sizes, sizes, rank * sizeof(int64_t))
+    fill_row_strides(fresh)
+    finish(fresh)
+    if t.storage is None:
+        fresh.storage, fresh.data = None, NULL
+    else:
+        room = max(0, <int64_t>t.storage.nbytes - start * ITEMSIZE[t.tid])
+        fresh.storage, fresh.data = t.storage, t.data
+        fresh.bits |= t.bits & READONLY
+    if t.storage is not None and nbytes > room:
         if t.storage.owner is not None:
             raise RuntimeError("resize_: Trying to resize storage that is not resizable: its memory was lent by "
                                "another library. "
                                "clone() the tensor first.")
-        fresh = empty(&count, 1, t.tid)
-        memcpy(fresh.data, t.data, min(room, count) * ITEMSIZE[t.tid])
-        fresh = window(fresh.storage, dtype_of(t.tid), shape, row_strides(shape), 0)
-    else:
-        fresh = window(t.storage, dtype_of(t.tid), shape, row_strides(shape), t.storage_offset())
+        fresh.storage = new_storage(nbytes)
+        fresh.data = fresh.storage.data
+        memcpy(fresh.data, t.data, room)
     set_geometry(t, fresh)
     bump(t)
     return t
+
+
+cdef void fill_row_strides(Tensor t) noexcept:
+    """Strides of a row-major tensor; that they fit was judged before."""
+    cdef int i
+    cdef int64_t step = 1
+    for i in range(t.rank - 1, -1, -1):
+        t.strides[i] = step
+        step *= max(t.sizes[i], 1)
 
 
 def row_strides(shape):

@@ -5,12 +5,14 @@ Neither the `__new__` nor the `__init__` of the subclass runs: both may want arg
 """
 from cpython.object cimport PyObject, PyTypeObject
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport device as Device, dtype_id
+from tinygrad_ext.core.dtype cimport ITEMSIZE, device as Device, dtype_id
 from tinygrad_ext.core.dtype import get_default_dtype
+from tinygrad_ext.core.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.tensor cimport (
-    REQUIRES_GRAD, Tensor, alias, blank, checked_numel, finish, needs_grad, set_geometry,
+    REQUIRES_GRAD, Tensor, alias, blank, finish, needs_grad, set_geometry,
 )
+from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
 
 cdef extern from "Python.h":
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
@@ -104,21 +106,24 @@ def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_f
         size, strides: of the tensor, in elements; row-major strides by default.
         device: where the wrapped data is. Only for the caller's information: the instance itself is on meta.
     """
-    cdef Tensor plain = blank(len(size))
-    cdef int i
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int64_t[TGX_MAX_DIMS] steps
+    cdef int i, rank = read_numbers(size, sizes, "_make_wrapper_subclass", "size")
+    cdef Tensor plain = blank(rank)
     if device is not None:
         Device(device)
     plain.tid = dtype_id(get_default_dtype() if dtype is None else dtype)
     plain.place = 1
-    for i in range(plain.rank - 1, -1, -1):
-        plain.sizes[i] = size[i]
-        plain.strides[i] = max(plain.sizes[i + 1], 1) * plain.strides[i + 1] if i + 1 < plain.rank else 1
     if strides is not None:
-        if len(strides) != plain.rank:
-            raise RuntimeError(f"_make_wrapper_subclass(): {plain.rank} sizes need as many strides, got {len(strides)}")
-        for i in range(plain.rank):
-            plain.strides[i] = strides[i]
-    checked_numel(plain.sizes, plain.rank, "_make_wrapper_subclass")
+        if read_numbers(strides, steps, "_make_wrapper_subclass", "strides") != rank:
+            raise RuntimeError(f"_make_wrapper_subclass(): {rank} sizes need as many strides, got {len(strides)}")
+        reach(sizes, steps, rank, 0, ITEMSIZE[plain.tid], ANY_ROOM, "_make_wrapper_subclass")
+    else:
+        reach(sizes, NULL, rank, 0, ITEMSIZE[plain.tid], ANY_ROOM, "_make_wrapper_subclass")
+        for i in range(rank - 1, -1, -1):
+            steps[i] = max(sizes[i + 1], 1) * steps[i + 1] if i + 1 < rank else 1
+    for i in range(rank):
+        plain.sizes[i], plain.strides[i] = sizes[i], steps[i]
     finish(plain)
     made = as_class(plain, cls)
     return made.requires_grad_() if requires_grad else made

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype_of, make_size
+from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.storage cimport new_storage
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,

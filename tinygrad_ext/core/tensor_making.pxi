@@ -23,17 +23,21 @@ cdef int _reserve(Tensor t, int ndim) except -1:
     return 0
 
 
+cdef extern from "geometry.h" nogil:
+    bint tgx_times(int64_t a, int64_t b, int64_t *out)
+
+
 cdef int finish(Tensor t) except -1:
     cdef int64_t n = 1
-    cdef bint contiguous = True
+    cdef bint contiguous = True, wrapped = False
     cdef int i
     for i in range(t.rank - 1, -1, -1):
         if t.sizes[i] != 1:
             if t.strides[i] != n:
                 contiguous = False
-            n *= t.sizes[i]
-    t.count = n
-    if contiguous or n == 0:
+            wrapped |= tgx_times(n, t.sizes[i], &n)
+    t.count = counted(t.sizes, t.rank, "a view") if wrapped else n
+    if contiguous or t.count == 0:
         t.bits |= CONTIGUOUS
     else:
         t.bits &= ~CONTIGUOUS
@@ -42,30 +46,7 @@ cdef int finish(Tensor t) except -1:
 
 cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1:
     """Product of sizes; RuntimeError for negative sizes and for a product beyond 63 bits."""
-    cdef int64_t n = 1, product = 1
-    cdef int i
-    cdef bint overflow = False
-    for i in range(ndim):
-        if shape[i] < 0:
-            raise RuntimeError(f"{what}: trying to create tensor with negative dimension {shape[i]}: "
-                               f"{[shape[k] for k in range(ndim)]}")
-        overflow |= mul_overflow(n, shape[i], &product)
-        n = product
-    if overflow and not any([shape[k] == 0 for k in range(ndim)]):
-        raise RuntimeError(f"{what}: storage size calculation overflowed with sizes={[shape[k] for k in range(ndim)]}")
-    return 0 if overflow else n
-
-
-cdef extern from *:
-    """
-    static inline int tgx_mul_overflow(int64_t a, int64_t b, int64_t *out) {
-        long long r;
-        int bad = __builtin_mul_overflow((long long)a, (long long)b, &r);
-        *out = r;
-        return bad;
-    }
-    """
-    bint mul_overflow "tgx_mul_overflow"(int64_t a, int64_t b, int64_t *out) nogil
+    return counted(shape, ndim, what)
 
 
 cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
@@ -80,9 +61,9 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
         t.strides[i] = n
         if shape[i] > 1:
             if n > (1 << 30) or shape[i] > (1 << 30):
-                checked_numel(shape, ndim, "empty")
+                reach(shape, NULL, ndim, 0, ITEMSIZE[dtype], ANY_ROOM, "empty")
             n *= shape[i]
-        elif shape[i] <= 0:
+        elif shape[i] < 0:
             checked_numel(shape, ndim, "empty")
     for i in range(ndim):
         if shape[i] == 0:
@@ -92,8 +73,6 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
     t.place = device
     t.bits = CONTIGUOUS
     if device == 0:
-        if n > (<int64_t>1 << 59):
-            raise RuntimeError(f"empty: storage size calculation overflowed with sizes={shape_text(t)}")
         t.storage = new_storage(n * ITEMSIZE[dtype])
         t.data = t.storage.data
     return t
@@ -101,19 +80,17 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
 
 cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim, int dtype, int device):
     """Fresh memory with the given strides (non-negative, possibly with gaps)."""
+    cdef int64_t nbytes = reach(shape, strides, ndim, 0, ITEMSIZE[dtype], ANY_ROOM, "empty_strided")
     cdef Tensor t = blank(ndim)
-    cdef int64_t last = 0
     cdef int i
-    checked_numel(shape, ndim, "empty_strided")
     for i in range(ndim):
         t.sizes[i] = shape[i]
         t.strides[i] = strides[i]
-        last += (shape[i] - 1) * strides[i]
     t.tid = dtype
     t.place = device
     finish(t)
     if device == 0:
-        t.storage = new_storage((last + 1 if t.count else 0) * ITEMSIZE[dtype])
+        t.storage = new_storage(nbytes)
         t.data = t.storage.data
     return t
 

@@ -7,6 +7,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
+from tinygrad_ext.core cimport geometry
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport TGX_F16, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.window cimport clamped, diagonal, part, windows, without, wrap_index
@@ -17,9 +18,6 @@ cdef extern from "putback.h" nogil:
                        const int64_t *sizes, int ndim)
     void tgx_window_count(int64_t *counts, const int64_t *strides, const int64_t *sizes, int ndim)
     int tgx_window_share(int dtype, char *data, const int64_t *counts, int64_t n)
-
-cdef extern from "window.h" nogil:
-    bint tgx_window_outside(const int64_t *sizes, const int64_t *strides, int n, int64_t offset, int64_t room)
 
 
 cdef Tensor zeros_of(PyObject *sizes, Tensor grad):
@@ -134,16 +132,6 @@ cdef int share(Tensor memory, int64_t start, const int64_t *sizes, const int64_t
     return 0
 
 
-cdef int check_window(const int64_t *sizes, const int64_t *strides, int ndim, int64_t offset) except -1:
-    cdef int i
-    for i in range(ndim):
-        if sizes[i] < 0 or strides[i] < 0:
-            raise RuntimeError("_rewindow(): sizes and strides must not be negative")
-    if offset < 0 or tgx_window_outside(sizes, strides, ndim, offset, <int64_t>1 << 56):
-        raise RuntimeError(f"_rewindow(): a window from offset {offset} on is out of bounds for any storage")
-    return 0
-
-
 cdef object k_rewindow(PyObject **a):
     """_rewindow(self, stride, offset, into_size, into_stride, into_offset, by_source)"""
     cdef Tensor t = <Tensor><object>a[0], memory
@@ -156,8 +144,8 @@ cdef object k_rewindow(PyObject **a):
         raise RuntimeError("_rewindow(): sizes and strides differ in number")
     if t.tid < TGX_F16:
         raise NotImplementedError(f'"as_strided_backward" not implemented for \'{dtype_title(t.tid)}\'')
-    check_window(t.sizes, strides, n1, from_)
-    check_window(sizes2, strides2, n2, to)
+    geometry.reach(t.sizes, strides, n1, from_, ITEMSIZE[t.tid], geometry.LARGEST_MEMORY, "_rewindow")
+    geometry.reach(sizes2, strides2, n2, to, ITEMSIZE[t.tid], geometry.LARGEST_MEMORY, "_rewindow")
     low = min(from_, to)
     n = max(from_ - low + extent(t.sizes, strides, n1), to - low + extent(sizes2, strides2, n2))
     memory = empty(&n, 1, t.tid)

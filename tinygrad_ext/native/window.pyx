@@ -8,7 +8,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
-from tinygrad_ext.core.tensor cimport Tensor, checked_numel, shape_text, view, wrap_dim_c
+from tinygrad_ext.core.geometry cimport ANY_ROOM, reach
+from tinygrad_ext.core.tensor cimport Tensor, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
 
 
@@ -241,45 +242,23 @@ cdef object k_unfold(PyObject **a):
 
 # ---- any window ----------------------------------------------------------------------------------------------------
 
-cdef extern from "window.h" nogil:
-    bint tgx_window_outside(const int64_t *sizes, const int64_t *strides, int n, int64_t offset, int64_t room)
-
-
 cdef object k_as_strided(PyObject **a):
     """as_strided(self, size, stride, storage_offset)"""
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t sizes[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int64_t start = t.storage_offset(), offset = start
+    cdef int64_t room = ANY_ROOM if t.storage is None else <int64_t>t.storage.nbytes
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and "
                            f"{len(<object>a[2])} strides")
-    for i in range(ndim):
-        if sizes[i] < 0:
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and "
-                               f"strides={list(<object>a[2])}: "
-                               "as_strided() takes sizes that are not negative")
-    checked_numel(sizes, ndim, "as_strided")
     if a[3] != <PyObject *>None:
         offset = as_int(a[3])
     for i in range(ndim):
-        if strides[i] < 0:
-            raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: "
-                               f"{list(<object>a[2])}")
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    if tgx_window_outside(sizes, strides, ndim, offset, <int64_t>1 << 60):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(<object>a[1])} and "
-                           f"strides={list(<object>a[2])}")
-    if t.storage is not None and tgx_window_outside(sizes, strides, ndim, offset, t.storage.nbytes // ITEMSIZE[t.tid]):
-        raise RuntimeError(f"setStorage: sizes {list(<object>a[1])}, strides {list(<object>a[2])}, storage offset "
-                           f"{offset} are out of "
-                           f"bounds for storage of size {t.storage.nbytes} bytes. as_strided() stays inside the "
-                           f"tensor's storage.")
-    for i in range(ndim):
         if sizes[i] == 0:
-            offset = start              # no element, so nothing may point outside
+            offset, room = min(offset, start), ANY_ROOM         # no element, so nothing points outside
+    reach(sizes, strides, ndim, offset, ITEMSIZE[t.tid], room, "as_strided")
     return view(t, sizes, strides, ndim, offset - start)
 
 
