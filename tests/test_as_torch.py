@@ -188,7 +188,7 @@ def pytester_run(tmp_path):
 def _python(*arguments, **options):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     return subprocess.run(
-        [sys.executable, *arguments], env=env, capture_output=True, text=True, check=False, timeout=120, **options
+        [sys.executable, *arguments], env=env, capture_output=True, text=True, check=False, timeout=600, **options
     )
 
 

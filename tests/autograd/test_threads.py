@@ -83,38 +83,52 @@ def test_threads_accumulate_into_one_leaf():
 
 
 CTRL_C = """
-    import os, signal, threading, time
+    import ctypes, os, signal
     import tinygrad_ext as tg
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
+    reached = []
     x = tg.ones(64, requires_grad=True)
-    {prepare}
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         {work}
+        reached.append("the end")
     except KeyboardInterrupt:
         print("interrupted")
+    print(len(reached))
     x.grad = None
     (x * 2).sum().backward()
     print(x.grad[0].item())
 """
+# The signal comes from a hook without a line of Python, so that no other than the engine looks for it before the leaf,
+# whose hook has none either.
+WHILE_BACKWARD_RUNS = """
+        interrupt = ctypes.pythonapi.PyErr_SetInterrupt
+        interrupt.argtypes, interrupt.restype = [ctypes.py_object], None  # it takes a gradient and leaves it alone
+        x.register_hook(reached.append)
+        y = x * 2
+        for _ in range(10_000):
+            y = y + 1
+        y.register_hook(interrupt)
+        y.sum().backward()
+"""
+# Threads of the pool and of the BLAS run: the system may give the signal to any thread that does not block it.
+WHILE_OPS_RUN = """
+        a = tg.ones(300, 300)
+        for step in range(100):
+            a.exp().mm(a)
+            if step == 50:
+                os.kill(os.getpid(), signal.SIGINT)
+"""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "prepare, work",
-    [
-        ("y = x\n    for _ in range(3_000_000): y = y + x", "y.sum().backward()"),
-        ("a = tg.ones(3_000_000)", "\n            [a.exp() for _ in range(100_000)]"),
-    ],
-    ids=["backward", "a long run of ops"],
-)
-def test_ctrl_c_interrupts_and_the_process_goes_on(prepare, work):
-    code = textwrap.dedent(CTRL_C.replace("{prepare}", prepare).replace("{work}", work))
+@pytest.mark.parametrize("work", [WHILE_BACKWARD_RUNS, WHILE_OPS_RUN], ids=["backward", "a run of ops"])
+def test_ctrl_c_interrupts_and_the_process_goes_on(work):
+    code = textwrap.dedent(CTRL_C.replace("{work}", work.strip()))
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["interrupted", "2.0"], done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["interrupted", "0", "2.0"], done.stdout + done.stderr

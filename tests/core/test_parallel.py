@@ -50,7 +50,7 @@ def keep_num_threads():
 
 def run_python(code, **env):
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
@@ -60,7 +60,7 @@ def run_in_fork(function):
     """Exit code of a forked child that runs `function`; a hang ends by alarm."""
     child = os.fork()
     if not child:
-        signal.alarm(20)
+        signal.alarm(600)
         code = 1
         try:
             function()
@@ -165,7 +165,12 @@ import threading
 import test_parallel as t
 t.parallel.set_num_threads(4)
 nothing = t.RANGE_FN(lambda *_: 0)
-threading.Thread(target=lambda: [t._parallel_for(nothing, None, 4, 1) for _ in iter(int, 1)], daemon=True).start()
+
+def work():
+    while True:
+        t._parallel_for(nothing, None, 4, 1)
+
+threading.Thread(target=work, daemon=True).start()
 assert len(t.chunks(100)) in (1, 4)
 print("end")
 """

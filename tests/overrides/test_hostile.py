@@ -41,7 +41,7 @@ def alone(code):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-1500:]}"
     return done.stdout.strip()

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,11 @@ from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.testing import battery, check_op
 from tinygrad_ext.testing.battery.check import run_check
 from tinygrad_ext.testing.battery.subject import OpSubject
+from tinygrad_ext.testing.battery.values import THREADS
 
 counter = itertools.count()
 scratch = tg.zeros(64)
+all_wrote = threading.Barrier(THREADS)
 hoard = []
 
 
@@ -47,7 +49,8 @@ def through_scratch(self):
     """All threads share one buffer."""
     part = scratch[: self.numel()]
     part.copy_(self.detach().reshape(-1))
-    time.sleep(1e-4)
+    if threading.current_thread() is not threading.main_thread():
+        all_wrote.wait()
     return part.clone().reshape(self.shape)
 
 

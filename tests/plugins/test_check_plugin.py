@@ -194,16 +194,16 @@ def test_a_slow_import_fails_and_names_the_dearest_modules(site, monkeypatch):
         "tgx-demo",
         files={
             "tgx_demo/__init__.py": "",
-            "tgx_demo/heavy.py": "import time\ntime.sleep(0.3)\n",
+            "tgx_demo/heavy.py": "sum(range(10**7))\n",
             "tgx_demo/plugin.py": "import tgx_demo.heavy\n" + PLUGIN,
         },
         entry_points="[tinygrad_ext.plugins]\ndemo = tgx_demo.plugin\n",
     )
-    monkeypatch.setattr(loading, "BUDGET", 0.25)
+    monkeypatch.setattr(loading, "BUDGET", 0.0)
     monkeypatch.setattr(loading, "RUNS", 1)
     result = whole("import_cost")
     assert result.status == "failed"
-    assert "at most 0.25 s are allowed" in result.message
+    assert "at most 0.0 s are allowed" in result.message
     assert result.message.splitlines()[1].endswith(" ms  tgx_demo.heavy")
 
 

@@ -10,9 +10,9 @@ from tinygrad_ext.testing.battery.check import check
 from tinygrad_ext.testing.battery.result import NotApplicable
 
 PLUGIN_CHECKS = {}
-BUDGET = 1.0  # seconds, all that the plugin imports included
-PATIENCE = 60.0
-RUNS = 3  # the quickest counts: another program may be busy
+BUDGET = 1.0  # seconds of the processor, so that other programs do not count; all that the plugin imports included
+PATIENCE = 600.0
+RUNS = 3  # the quickest counts
 
 PROBE = """
 import sys, json, time, warnings
@@ -34,9 +34,9 @@ def host():
 
 plugins.list()
 before = host()
-start = time.perf_counter()
+start = time.process_time()
 plugins.load(sys.argv[1])
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 after = host()
 changed = {}
 for key in before:
@@ -84,7 +84,7 @@ def probe(name, *options):
 
 @check(PLUGIN_CHECKS, "import_cost", each="subject")
 def import_cost(subject):
-    """Loading it takes at most a second, with everything that it imports."""
+    """Loading it takes at most a second of the processor, with everything that it imports."""
     seconds = min(_seconds(subject.name) for _ in range(RUNS))
     if seconds > BUDGET:
         raise AssertionError(
