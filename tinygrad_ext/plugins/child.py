@@ -1,6 +1,6 @@
 """Runs code that nobody vouches for in a process of its own: it has so much time, may print so much, and ends whole.
 
-Between this process and the other stands a supervisor, which is this file run as a script. It makes itself the parent of
+Between this process and the other stands a supervisor, this file run as a script. It makes itself the parent of
 whatever its descendants leave behind (PR_SET_CHILD_SUBREAPER of Linux), so that one which calls setsid, forks twice or
 ignores signals is found by walking the table of processes, stopped and killed. Reaping in this process instead would
 mix up its own children with those. Without /proc only the process group is ended.

@@ -110,9 +110,9 @@ def _single_tensors(sample):
 
 def _plain_values(sample, any_values):
     """Floating tensors of short numbers; where any will do, of ones or whole numbers."""
-    ways = [lambda t: t.mul(100).round().div(100)]
+    ways = [lambda t: t.double().mul(100).round().div(100).to(t.dtype)]  # half numbers cannot be rounded
     if any_values:
-        ways[:0] = [tg.ones_like, tg.round]
+        ways[:0] = [tg.ones_like, lambda t: t.double().round().to(t.dtype)]
     for plain in ways:
         changed = []
 
