@@ -20,6 +20,8 @@ class Result:
         message: what is wrong, or why the check was skipped; a remark where it passed.
         case: the smallest failing case as the text of a call that can be pasted, "" where there is none.
         dtype: the dtype of that case. cases: how many cases were run. seconds: how long that took.
+        follows: the check whose failure is the reason why this one failed; it counts as skipped.
+        consequences: names of the checks that this failure made fail.
         error: the exception of a failed check; not part of the JSON.
     """
 
@@ -32,6 +34,8 @@ class Result:
     dtype: str = ""
     cases: int = 0
     seconds: float = 0.0
+    follows: str = ""
+    consequences: list = field(default_factory=list)
     error: BaseException | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self):
@@ -46,6 +50,8 @@ class Result:
             lines += ["  " + line for line in self.message.strip().splitlines()]
         if self.case:
             lines.append(f"  smallest case: {self.case}")
+        if self.consequences:
+            lines.append(f"  for this reason alone these fail too: {', '.join(self.consequences)}")
         return "\n".join(lines)
 
 
@@ -114,9 +120,11 @@ class Report:
             words = [f"{passed:3} passed"]
             if any(r.check == "samples" and r.status == PASSED and r.message for r in results):
                 words.append("samples made up")
+            following = " ".join(r.check for r in results if r.follows)
             for status in (FAILED, SKIPPED):
-                names = " ".join(r.check for r in results if r.status == status)
+                names = " ".join(r.check for r in results if r.status == status and not r.follows)
                 words += [f"{status}: {names}"] if names else []
+            words += [f"following from that: {following}"] if following else []
             yield f"  {subject:{width}}  {'; '.join(words)}"
 
     def __repr__(self):

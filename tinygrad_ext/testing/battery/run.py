@@ -1,6 +1,7 @@
 """Runs the checks on an op, a module, or all that a plugin brings."""
 
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, run_check
+from tinygrad_ext.testing.battery.fold import fold
 from tinygrad_ext.testing.battery.handlers import HANDLER_CHECKS, HandlerSubject
 from tinygrad_ext.testing.battery.loading import PLUGIN_CHECKS, PluginSubject
 from tinygrad_ext.testing.battery.modules import ModuleSubject
@@ -107,4 +108,10 @@ def checks_of(subject, only=()):
 
 
 def _report(name, owner, subjects, only):
-    return Report(name, owner, [run_check(c, s) for s in subjects for c in checks_of(s, only)])
+    return Report(name, owner, [result for s in subjects for result in _run(s, checks_of(s, only))])
+
+
+def _run(subject, checks):
+    results = [run_check(c, subject) for c in checks]
+    fold(subject, checks, results)
+    return results
