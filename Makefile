@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreters build lint format bench stubs docs wheel smoke sanitize sanitize-short golden clean
+.PHONY: demo test test-interpreters build lint format bench stubs docs wheel smoke sanitize sanitize-short fuzz fuzz-sanitized golden clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
 PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/pyproject.toml))
@@ -60,6 +60,13 @@ sanitize:
 
 sanitize-short:
 	$(PYTHON) tools/sanitize.py --short
+
+# Random input of every kind, in worker processes; ARGS as tools/fuzz/README.md tells, such as "--seconds 60 --only ops".
+fuzz: build
+	$(BIN)/python -m tools.fuzz $(ARGS)
+
+fuzz-sanitized: $(VENV)/.build
+	$(PYTHON) tools/sanitize.py --run -m tools.fuzz --folder $(CURDIR)/build/fuzz-sanitized $(ARGS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -50,6 +50,8 @@ if SANITIZE:
         "-fsanitize=address,undefined",
         "-fno-omit-frame-pointer",
         "-fno-sanitize=float-divide-by-zero,float-cast-overflow,alignment",
+        "-DTGX_EXACT=1",  # blocks of exactly the bytes asked for, never cached: see core/storage.pyx
+        "-DCYTHON_USE_FREELISTS=0",  # a tensor, node or storage that is used after it went must be seen
     ]
     LDFLAGS = ["-fsanitize=address,undefined"]
 DIRECTIVES = {
@@ -117,9 +119,6 @@ class IncrementalBuild(build_ext):
         plain = self.compiler._compile
 
         def compile_if_newer(obj, src, ext, cc_args, extra_postargs, pp_opts):
-            if SANITIZE and src.endswith(("_avx2_gen.c", "_avx512_gen.c")):
-                # the same source as the base build, which is checked; instrumenting it thrice takes minutes
-                extra_postargs = [a for a in extra_postargs if not a.startswith("-fsanitize")]
             newest = max(os.path.getmtime(f) for f in [ROOT / "setup.py", src, *included(src)])
             if not os.path.exists(obj) or os.path.getmtime(obj) < newest:
                 plain(obj, src, ext, cc_args, extra_postargs, pp_opts)

@@ -7,6 +7,9 @@ touches the same pages in each step. Everything here runs under the GIL, which i
 The cache keeps at most three quarters of the peak use, and with what is in use a quarter more than the peak
 (64 MiB at least). Beyond that, the sizes not freed for the longest time go back to the system: the block freed
 last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them.
+
+In sanitizer builds a block is as long as the request and goes back at once: a byte behind a tensor, and a block
+read after it was released, would else be memory of our own, which no sanitizer can tell from the right one.
 """
 cimport cython
 from libc.stdlib cimport free
@@ -33,14 +36,21 @@ cdef size_t SMALLEST_CACHE = 64 << 20
 cdef extern from *:
     """
     static inline int tgx_log2(size_t n) { return 63 - __builtin_clzll((unsigned long long)n); }
+    #ifndef TGX_EXACT
+    #define TGX_EXACT 0
+    #endif
     """
     int tgx_log2(size_t n) nogil
+    bint EXACT "TGX_EXACT"
 
 
 cdef inline int _class_of(size_t nbytes, size_t *rounded) noexcept:
     """Class number of a request, and the size of that class's blocks."""
     cdef int p
     cdef size_t step
+    if EXACT:
+        rounded[0] = nbytes if nbytes else 1
+        return 0
     if nbytes <= 1024:
         rounded[0] = (nbytes + 63) & ~<size_t>63
         if rounded[0] == 0:
@@ -99,6 +109,9 @@ cdef void _release(char *data, size_t block) noexcept:
     cdef size_t rounded, limit
     cdef int c
     _in_use -= block
+    if EXACT:
+        free(data)
+        return
     if _cached_bytes + block > SMALLEST_CACHE:
         limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
         if limit < SMALLEST_CACHE:

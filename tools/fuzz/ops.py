@@ -1,0 +1,211 @@
+"""Every op of the table in every form: as a function, a method, in place, into out=; private ones too."""
+
+import contextlib
+import functools
+
+import tinygrad_ext as tg
+from tinygrad_ext import registry
+from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.testing import sweep
+
+from . import arguments, nonsense, text, values
+from .case import Case, Fault, refused
+from .operands import Watched, tensors, touch
+
+AS_PYTORCH = {"aten::embedding.functional": AssertionError}  # what it raises there for a wrong padding_idx
+WRITES_ON_REQUEST = {"inplace", "max_norm"}  # arguments by which a function of nn writes to an operand
+BLOCK = 400  # cases that a worker takes at a time
+TABLE = [op for op in registry.ops.values() if op.record.owner == BUILTIN]
+
+
+class Call(Case):
+    """One call of one op."""
+
+    def __init__(self, rng, table=TABLE):
+        self.op = op = rng.choice(table)
+        named = arguments.draw(rng, op)
+        _share(rng, named)
+        self.form = rng.choice([f for f in _forms(op) for _ in range(1 if f == "function" else 2)])
+        self.args, self.kwargs = _split(rng, op.schema, named)
+        self.target = _spelling(op, self.form)
+        self.small = nonsense.is_small([*self.args, *self.kwargs.values()])
+        self.wants_right_out = False
+        if self.form == "out":
+            self.kwargs["out"] = self._outs(rng)
+        self.backward = rng.random() < 0.4
+        self.inspects_meta = self.form == "function" and rng.random() < 0.5
+
+    def _outs(self, rng):
+        """Targets: inputs, windows on inputs, tensors of the right or of any shape, nonsense."""
+        inputs = tensors([*self.args, *self.kwargs.values()])
+        count = len(self.op.schema.returns)
+        made = [_out(rng, inputs) for _ in range(count)]
+        if rng.random() < 0.35:
+            self.wants_right_out = True
+        if count > 1:
+            return tuple(made) if rng.random() < 0.9 else rng.choice((made, made[:1], made[0], (made[0],) * count))
+        return made[0] if rng.random() < 0.97 else nonsense.other(rng)
+
+    def text(self):
+        return text.call(self.target, self.args, self.kwargs)
+
+    def run(self):
+        calls = 1
+        if self.wants_right_out:
+            calls += self._fit_outs()
+        written = self._written()
+        watched = Watched([*self.args, *self.kwargs.values()], written)
+        result = self._call(self.args, self.kwargs)
+        watched.check()
+        touch([self.args, self.kwargs])
+        if result is None:
+            return calls
+        touch(result)
+        if self.inspects_meta:
+            calls += self._beside_meta(result)
+        if self.backward:
+            self._differentiate(result)
+            watched.check()
+        return calls
+
+    def _call(self, args, kwargs, quiet=False):
+        """The result, None for a refusal."""
+        tg.manual_seed(1)
+        try:
+            return _found(self.target)(*args, **kwargs)
+        except Exception as error:
+            if not quiet and not isinstance(error, AS_PYTORCH.get(self.op.name, ())):
+                refused(error, self.small)
+            return None
+
+    def _fit_outs(self):
+        """Give some targets the shape and dtype of the result, in the layout that they have."""
+        copies = {k: v for k, v in self.kwargs.items() if k != "out"}
+        found = self._call(*_copied(self.args, copies), quiet=True)
+        wanted = [t for t in tensors(found) if t.numel() <= 1 << 16]
+        outs = tensors(self.kwargs["out"])
+        if len(wanted) == len(outs):
+            fresh = [w.detach().clone(memory_format=tg.contiguous_format) for w in wanted]
+            fresh = [f.mT.contiguous().mT if f.dim() > 1 and i % 2 else f for i, f in enumerate(fresh)]
+            self.kwargs["out"] = fresh[0] if isinstance(self.kwargs["out"], tg.Tensor) else tuple(fresh)
+        return 1
+
+    def _written(self):
+        found = [self.kwargs.get("out")]
+        if self.form == "inplace":
+            found.append(self.args[0] if self.args else self.kwargs.get("self", self.kwargs.get("input")))
+        with contextlib.suppress(KeyError, TypeError):
+            found += sweep.written(self.op, self.args, self.kwargs)
+        if {a.name for a in self.op.schema.args} & WRITES_ON_REQUEST:
+            found += [self.args, self.kwargs]
+        return found
+
+    def _beside_meta(self, result):
+        """Meta operands give the same shapes and dtypes."""
+        given = tensors([self.args, self.kwargs])
+        if not given or result is None or any(t.is_meta for t in given) or sweep.tagged(self.op, "data_dependent"):
+            return 0
+        swap = lambda v: values.on_meta(v) if isinstance(v, tg.Tensor) else v
+        args, kwargs = _mapped(self.args, swap), {k: _mapped(v, swap) for k, v in self.kwargs.items()}
+        real = tensors(result)
+        if not real:
+            return 0
+        try:
+            fake = tensors(_found(self.target)(*args, **kwargs))
+        except Exception as error:
+            if isinstance(error, NotImplementedError) or "they have no data" in str(error):
+                return 1  # what comes out depends on the values
+            raise Fault(f"meta operands are refused, real ones are not: {type(error).__name__}: {error}") from error
+        facts = [[(tuple(t.shape), t.dtype) for t in found] for found in (real, fake)]
+        if facts[0] != facts[1]:
+            raise Fault(f"meta gives {facts[1]}, real {facts[0]}")
+        return 1
+
+    def _differentiate(self, result):
+        roots = [t for t in tensors(result) if t.requires_grad and not t.is_meta and t.numel() <= 1 << 16]
+        leaves = [t for t in tensors([self.args, self.kwargs]) if t.requires_grad]
+        if not roots or not leaves:
+            return
+        try:
+            ones = [tg.ones_like(r) for r in roots]
+            found = tg.autograd.grad(roots, leaves, ones, allow_unused=True, create_graph=False)
+        except Exception as error:
+            refused(error, self.small)
+            return
+        for leaf, g in zip(leaves, found):
+            if g is not None and (g.shape != leaf.shape or g.dtype != leaf.dtype):
+                raise Fault(f"gradient {tuple(g.shape)} {g.dtype} of an input {tuple(leaf.shape)} {leaf.dtype}")
+        touch(list(found))
+
+
+def _share(rng, named):
+    """Let some operands be windows on the memory of others."""
+    names = [k for k, v in named.items() if isinstance(v, tg.Tensor)]
+    if len(names) > 1 and rng.random() < 0.15:
+        one, two = rng.sample(names, 2)
+        named[two] = values.relative(rng, named[one])
+
+
+def _out(rng, inputs):
+    chance = rng.random()
+    if inputs and chance < 0.5:
+        return values.relative(rng, rng.choice(inputs))
+    if chance < 0.55:
+        return nonsense.other(rng)
+    return values.dressed(rng, values.laid_out(rng, values.tensor(rng)))
+
+
+def _forms(op):
+    """Words of: function method inplace out; the private ones have the first alone."""
+    kinds = registry.variants(op.record)
+    forms = ["function"] if {"function", "method"} & set(kinds) or not kinds else []
+    return forms + [f for f in ("method", "inplace", "out") if f in kinds and _spelling(op, f)]
+
+
+def _spelling(op, form):
+    name, overload = op.schema.name, op.schema.overload or "default"
+    if form == "method":
+        return f"tg.Tensor.{name}" if hasattr(tg.Tensor, name) else None
+    if form == "out":
+        found = [p for p in registry.places(op.record) if p + name in registry.functions]
+        return f"tg.{found[0]}{name}" if found else None
+    return f"tg.ops.aten.{name}{'_' * (form == 'inplace')}.{overload}"
+
+
+def _found(spelling):
+    """What a spelling names; not by eval, since an overload may be called `from`."""
+    return functools.reduce(getattr, spelling.split(".")[1:], tg)
+
+
+def _split(rng, schema, named):
+    """(args, kwargs) of a call, with some arguments by keyword, and now and then one too many."""
+    args, kwargs = [], {}
+    for a in schema.args:
+        if a.name not in named:
+            continue
+        in_order = not a.kwarg_only and not kwargs and len(args) == schema.args.index(a)
+        if in_order and (rng.random() < 0.9 or a.type == "Tensor"):
+            args.append(named[a.name])
+        else:
+            kwargs[a.name] = named[a.name]
+    kwargs.update({k: v for k, v in named.items() if k not in {a.name for a in schema.args}})
+    if rng.random() < 0.01:
+        kwargs["surplus"] = 1
+    return args, kwargs
+
+
+def _mapped(value, change):
+    """A value with something done to its leaves; lists and tuples keep their kind."""
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(v, change) for v in value)
+    return change(value)
+
+
+def _copied(args, kwargs):
+    copy = lambda v: v.detach().clone() if isinstance(v, tg.Tensor) else v
+    return _mapped(list(args), copy), {k: _mapped(v, copy) for k, v in kwargs.items()}
+
+
+def case(rng):
+    """A random call."""
+    return Call(rng)
