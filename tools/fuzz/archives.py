@@ -1,37 +1,35 @@
 """Files with one thing wrong in their structure: numbers near 2**62, lengths, offsets, overlaps, nesting, cuts.
 
-Both formats are built from parts here, and a part is changed where it means something: flipped bytes alone seldom get
-past the first check. What a file gives is read and written in every element, and may not be larger than the file.
+Good files of both formats are made from random objects and then changed where a change means something, by the
+generator that the tests of the readers have; files of those tests are changed further. What a file gives is read and
+written in every element, and may not be larger than the file.
 """
 
-import contextlib
+import functools
 import io
 import json
-import struct
 import time
-import zipfile
-
-from tinygrad_ext.core.storage import storage_facts
 
 import tinygrad_ext as tg
+from tests.helpers import hostile_archives as hostile
 from tinygrad_ext.core import interop as core
+from tinygrad_ext.core.storage import storage_facts
 
-from . import pickles
 from .case import Case, Fault, refused
 from .operands import tensors, touch
 
 BLOCK = 200
 SLOW = 10.0  # seconds of processor for one file
-NUMBERS = (0, 1, 2, 3, 4, 8, 16, 64, -1, -2, 255, 2**31, 2**32, 2**53, 2**60, 2**61, 2**62, 2**63 - 1, -(2**63), 2**63,
-           2**64, 10**40, 1.5, 1e400, -0.0, None, True, "1", "", [], {}, [1], "\ud800", "F32", "BOOL", "float64",
-           "complex64")  # fmt: skip
+LARGEST = 200_000  # bytes of the tests' files that are changed further
+KINDS = {"Float": 4, "Double": 8, "Long": 8, "Char": 1, "Bool": 1, "Half": 2, "ComplexFloat": 8, "BFloat16": 2}
 
 
 class Archive(Case):
-    """The bytes of a file; subclasses make them."""
+    """The bytes of a file, loaded."""
 
     def __init__(self, rng):
-        self.data = _cut(rng, self.made(rng))
+        data = rng.choice((_saved, _saved, _pytorch, _pytorch, _refused))(rng)
+        self.data = data if rng.random() < 0.05 else next(hostile.mutations(data, rng, 1))
         self.options = rng.choice(({}, {}, {"map_location": "meta"}, {"map_location": "cpu"}))
 
     def text(self):
@@ -56,67 +54,19 @@ class Archive(Case):
         with tg.no_grad():
             for t in tensors(found):
                 if t.numel() <= 1 << 20 and not t.is_meta:
-                    _written(t)
+                    _write(t)
         return 1
 
 
-def _written(t):
+def _write(t):
     try:
         t.detach().zero_()
     except RuntimeError as error:  # a window whose elements share memory, or memory that is read-only
         refused(error)
 
 
-class Safetensors(Archive):
-    """What `save` writes, with values of its header or table exchanged."""
-
-    def made(self, rng):
-        file = io.BytesIO()
-        tg.save(_state(rng), file)
-        data = file.getvalue()
-        length = int.from_bytes(data[:8], "little")
-        header, body = _sorted(json.loads(data[8 : 8 + length])), data[8 + length :]
-        if rng.random() < 0.2:
-            header.pop("__metadata__", None)
-        for _ in range(rng.choice((1, 1, 1, 2, 3, 0))):
-            with contextlib.suppress(TypeError, IndexError, KeyError, ValueError):  # the change before left no place
-                _changed_header(rng, header)
-        text = json.dumps(header).encode("utf-8", "surrogatepass")
-        if rng.random() < 0.05:
-            text = rng.choice((text + b" " * 1000, text[:-1], text * 2, b"[" * 5000, b"{}", b"", b'{"a":' * 3000))
-        size = rng.choice(NUMBERS[:20]) if rng.random() < 0.05 else len(text)
-        return struct.pack("<Q", size % 2**64) + text + body
-
-
-class PyTorch(Archive):
-    """A zip with a pickle as torch.save writes it, built from opcodes."""
-
-    def made(self, rng):
-        program, sizes = pickles.state(rng)
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            kind = zipfile.ZIP_DEFLATED if rng.random() < 0.02 else zipfile.ZIP_STORED
-            archive.writestr("archive/data.pkl", program, compress_type=kind)
-            for key, size in sizes.items():
-                archive.writestr(f"archive/data/{key}", rng.randbytes(size), compress_type=kind)
-            for name in rng.sample(
-                ("version", "byteorder", "constants.pkl", "data/0", "x/y", ".data/serialization_id"), 1
-            ):
-                if rng.random() < 0.3:
-                    archive.writestr(f"archive/{name}", rng.choice((b"little", b"big", b"3", b"")))
-        data = bytearray(file.getvalue())
-        for _ in range(rng.choice((0, 0, 0, 1, 2))):
-            _changed_directory(rng, data)
-        return bytes(data)
-
-
-def _sorted(tree):
-    """Keys in one order: safetensors writes them in another each time, and a case has to be the same again."""
-    return {k: _sorted(tree[k]) for k in sorted(tree)} if isinstance(tree, dict) else tree
-
-
-def _state(rng):
-    """A small object with tensors of several dtypes, some of which share memory."""
+def _saved(rng):
+    """What `save` writes of a small object with tensors of several dtypes, some of which share memory."""
     base = tg.arange(rng.choice((0, 1, 6, 24)), dtype=rng.choice((tg.float32, tg.float64, tg.int8, tg.int64)))
     base = base.reshape(2, -1) if base.numel() > 1 else base
     state = {"a": base, "b": base.t() if base.dim() == 2 else base, "c": [base[:1], (tg.ones(3), 1.5, None)]}
@@ -126,89 +76,50 @@ def _state(rng):
         state["z"] = tg.ones(3, dtype=tg.complex64)
     if rng.random() < 0.2:
         state["m"] = tg.empty(3, device="meta")
-    return state
+    file = io.BytesIO()
+    tg.save(state, file)
+    data = file.getvalue()
+    length = int.from_bytes(data[:8], "little")
+    header = _sorted(json.loads(data[8 : 8 + length]))
+    if rng.random() < 0.2:
+        header.pop("__metadata__")
+    return hostile.safetensors(header, data[8 + length :])
 
 
-def _changed_header(rng, header):
-    """One value exchanged, removed or doubled: of the header itself, or of one of the JSON texts in its metadata."""
-    meta = header.get("__metadata__", {})
-    inner = rng.choice([k for k in meta if k != "format"]) if meta and rng.random() < 0.75 else None
-    tree = json.loads(meta[inner]) if inner else header
-    paths = [p for p in _paths(tree) if p]
-    if paths:
-        path = rng.choice(paths)
-        place = tree
-        for key in path[:-1]:
-            place = place[key]
-        kind = rng.random()
-        if kind < 0.7:
-            place[path[-1]] = _near(rng, place[path[-1]])
-        elif kind < 0.8:
-            del place[path[-1]]
-        elif kind < 0.9 and isinstance(place, list):
-            place.insert(rng.randrange(len(place) + 1), rng.choice(NUMBERS))
-        else:
-            place[path[-1]] = _nested(rng, place[path[-1]])
-    if inner:
-        meta[inner] = json.dumps(tree)
+def _sorted(tree):
+    """Keys in one order: safetensors writes them in another each time, and a case has to be the same again."""
+    return {k: _sorted(tree[k]) for k in sorted(tree)} if isinstance(tree, dict) else tree
 
 
-def _paths(tree, path=()):
-    yield path
-    if isinstance(tree, dict):
-        for k in tree:
-            yield from _paths(tree[k], (*path, k))
-    elif isinstance(tree, list):
-        for i, v in enumerate(tree):
-            yield from _paths(v, (*path, i))
+def _pytorch(rng):
+    """A dict of tensors as torch.save writes it."""
+    rebuild, hooks = hostile.Name("torch._utils", "_rebuild_tensor_v2"), hostile.Name("collections", "OrderedDict")
+    entries, state = {}, {}
+    for key in map(str, range(rng.choice((1, 1, 2, 3)))):
+        kind, size = rng.choice(list(KINDS)), rng.choice((0, 16, 64, 96))
+        count = size // KINDS[kind]
+        shape = rng.choice(((count,), (2, count // 2), (), (0, count), (1, 1, count)))
+        part = hostile.Reference(("storage", hostile.Name("torch", f"{kind}Storage"), key, "cpu", count))
+        made = hostile.Call(rebuild, part, 0, shape, tuple(core.row_strides(shape)), False, hostile.Call(hooks))
+        if rng.random() < 0.2:
+            made = hostile.Call(
+                hostile.Name("torch._utils", "_rebuild_parameter"), made, rng.random() < 0.5, hostile.Call(hooks)
+            )
+        state[f"t{key}"], entries[f"archive/data/{key}"] = made, rng.randbytes(size)
+    state["rest"] = rng.choice((None, 3, 2**70, "x", (1, (2, [3])), {"a": 1.5}, hostile.Call(hooks)))
+    return hostile.zipped({"archive/data.pkl": hostile.pickled(state), "archive/version": b"3\n", **entries})
 
 
-def _near(rng, value):
-    """Another value, for an integer perhaps one that wraps to it."""
-    if type(value) is int and rng.random() < 0.3:
-        return value + rng.choice((1, -1, 2**62, 2**63, 2**64, -(2**64), 2**61))
-    if isinstance(value, list) and rng.random() < 0.5:
-        return [rng.choice(NUMBERS[:21]) for _ in range(rng.choice((len(value), len(value), len(value) + 1, 70)))]
-    return rng.choice(NUMBERS)
+def _refused(rng):
+    """One of the files that the tests of the readers want refused."""
+    return rng.choice(_hostile())
 
 
-def _nested(rng, value):
-    kind = rng.choice(("tuple", "list", "dict"))
-    for _ in range(rng.choice((3, 40, 150))):
-        value = {"tuple": [value]} if kind == "tuple" else [value] if kind == "list" else {"dict": [[1, value]]}
-    return value
-
-
-def _changed_directory(rng, data):
-    """A field of a zip's directory or of a local header: lengths, offsets, so that entries overlap or lie outside."""
-    kind = rng.choice((b"PK\x01\x02", b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"))
-    places, at = [], data.find(kind)
-    while at >= 0:
-        places.append(at)
-        at = data.find(kind, at + 4)
-    if places:
-        offsets = {
-            b"PK\x01\x02": (10, 20, 24, 28, 30, 42),
-            b"PK\x03\x04": (8, 18, 22, 26, 28),
-            b"PK\x05\x06": (8, 10, 12, 16),
-        }
-        at = rng.choice(places) + rng.choice(offsets[kind])
-        data[at : at + 4] = struct.pack(
-            "<I", rng.choice((0, 1, 30, 64, 100, 2**16, 2**31, 2**32 - 1, rng.randrange(400)))
-        )
-
-
-def _cut(rng, data):
-    """Now and then with the end missing, a byte changed or something behind it."""
-    chance = rng.random()
-    if chance < 0.06:
-        return data[: rng.randrange(len(data) + 1)]
-    if chance < 0.10 and data:
-        at = rng.randrange(len(data))
-        return data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-    return data + b"\0" * 100 if chance < 0.12 else data
+@functools.cache
+def _hostile():
+    return [data for _, data in hostile.archives() if len(data) <= LARGEST]
 
 
 def case(rng):
-    """A file of either format."""
-    return rng.choice((Safetensors, PyTorch))(rng)
+    """A random file."""
+    return Archive(rng)

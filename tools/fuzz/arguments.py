@@ -9,7 +9,7 @@ from tinygrad_ext.testing import layouts, sweep
 from . import nonsense, values
 
 
-@functools.lru_cache(maxsize=4000)
+@functools.lru_cache(maxsize=8000)
 def _samples(op, dtype):
     try:
         return sweep.samples(op, dtype)

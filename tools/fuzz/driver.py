@@ -18,7 +18,7 @@ from .worker import attempt, text
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds that a case may take; sanitizers and a loaded machine are slow
-LIVES = 60  # blocks a worker does before another takes its place, so that nothing piles up
+LIVES = 200  # blocks a worker does before another takes its place, so that nothing piles up
 
 
 class Worker:

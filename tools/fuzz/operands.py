@@ -70,5 +70,5 @@ def touch(value):
             raise Fault(f"elements {low} to {high} of {t.dtype} in a storage of {length} bytes")
         if t.storage_offset() < 0 or any(n < 0 for n in t.shape):
             raise Fault(f"a result of shape {tuple(t.shape)} at offset {t.storage_offset()}")
-        if t.numel() <= TOUCHED:
+        if 0 < t.numel() <= TOUCHED:
             t.detach().clone(memory_format=tg.contiguous_format)
