@@ -250,6 +250,37 @@ def test_deepcopy_takes_grad_and_attributes_and_respects_the_memo():
     assert x.note == [1] and x.note is not t.note
 
 
+def _copies(T):
+    """What a deepcopy keeps, for either library."""
+    parameter = T.nn.Parameter
+    base = T.arange(12.0).reshape(3, 4)
+    p, t = parameter(base.t()), T.ones(2, requires_grad=True)
+    p.grad, p.tag, t.grad, t.tag = T.ones(4, 3), "x", T.ones(2), "x"
+    row, own = parameter(base[0], requires_grad=False), type("Own", (parameter,), {})(T.ones(2))
+    own.tag = "x"
+    model = T.nn.Linear(2, 2)
+    model(T.ones(1, 2)).sum().backward()
+    q, again, alias, row, own, t, model = copy.deepcopy([p, p, p.detach(), row, own, t, model])
+    return [
+        (type(q).__name__, q.grad, hasattr(q, "tag"), q.stride(), q.requires_grad, q.tolist()),
+        (again is q, alias.data_ptr() == q.data_ptr()),
+        (row.storage_offset(), row.untyped_storage().nbytes(), row.requires_grad),
+        (type(own).__name__, hasattr(own, "tag")),
+        (t.grad.tolist(), t.tag, t.requires_grad),
+        model.weight.grad,
+    ]
+
+
+def test_deepcopy_of_a_parameter_copies_its_numbers_alone():
+    found = _copies(tg)
+    assert found[0] == ("Parameter", None, False, (1, 4), True, tg.arange(12.0).reshape(3, 4).t().tolist())
+    assert found[1:] == [(True, False), (0, 16, False), ("Own", False), ([1, 1], "x", True), None]
+
+
+def test_deepcopy_keeps_what_pytorch_keeps():
+    assert _copies(tg) == _copies(pytest.importorskip("torch"))
+
+
 def test_deepcopy_of_a_computed_tensor_is_refused():
     with pytest.raises(RuntimeError, match=r"created explicitly by the user \(graph leaves\)"):
         copy.deepcopy(tg.ones(1, requires_grad=True) * 2)

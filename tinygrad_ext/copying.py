@@ -42,9 +42,15 @@ def rebuild_tensor(cls, marked, window, state):
 
 
 def deepcopy_tensor(t, memo):
-    """A leaf of its own, with its grad and attributes; memory shared within one deepcopy stays so."""
+    """A leaf of its own, with its grad and attributes; memory shared within one deepcopy stays so.
+
+    Of a Parameter the numbers alone are copied, and into memory of its own.
+    """
     if id(t) in memo:
         return memo[id(t)]
+    if isinstance(t, Parameter) and not hasattr(type(t), "_parameter_of"):
+        memo[id(t)] = made = type(t)(t.data.clone(), t.requires_grad)
+        return made
     if not t.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
