@@ -173,6 +173,11 @@ def storage_of_bytes(const unsigned char[::1] data not None):
     return s
 
 
+def empty_storage(size_t nbytes):
+    """A storage whose bytes are not set."""
+    return new_storage(nbytes)
+
+
 def storage_facts(Storage s not None):
     """Address and bytes of a storage."""
     return <size_t>s.data, s.nbytes

@@ -1,29 +1,58 @@
-"""Nested plain values and tensors as JSON, and back.
+"""Nested plain values, tensors and arrays as JSON, and back.
 
 None, booleans, strings, integers and finite floats stand for themselves, a list for a list. Everything else is an
 object of one entry, its key the kind: {"tuple": [...]}, {"dict": [[key, value], ...]}, {"tensor": number of a row}.
 """
 
+import json
 import math
+import sys
 from collections import OrderedDict
 
+from tinygrad_ext.archive.budget import MOST_OBJECTS
 from tinygrad_ext.core.dtype import Size, by_name, device, dtype
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 DEEPEST = 300  # levels of nesting; the JSON reader recurses
 
 
+def read_json(text, budget):
+    """The value of a JSON text. What it may hold is charged before it is read: that is done in C, in one go."""
+    budget.spend(text.count(",") + text.count("[") + text.count("{"))
+    return json.loads(text, parse_int=_integer, object_pairs_hook=_unique)
+
+
+def _unique(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(f"a name twice among {sorted(name for name, _ in pairs)[:10]}")
+    return found
+
+
+def _integer(digits):
+    if len(digits) > 4300:  # as Python's own limit, which the oldest versions lack
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return int(digits)
+
+
 class Encoder:
-    """Turns an object into JSON values; the tensors met are collected, each once, in `tensors` as (path, tensor)."""
+    """Turns an object into JSON values; tensors (each once) and arrays are collected as (path, tensor)."""
 
     def __init__(self):
-        self.tensors = []
+        self.tensors, self.arrays = [], []
+        self._count = 0
         self._rows = {}
         self._open = set()
 
     def encode(self, obj, path=()):
         """The JSON value of obj. TypeError, ValueError for what cannot be saved, with its place."""
         kind = type(obj)
+        self._count += 1
+        if self._count > MOST_OBJECTS:
+            raise ValueError(
+                f"save: the object holds more than {MOST_OBJECTS:,} values, counting what is shared each time that it "
+                "is met; numbers in such a quantity belong in tensors"
+            )
         if obj is None or kind in (bool, int, str):
             return obj
         if kind is float:
@@ -34,11 +63,14 @@ class Encoder:
             return {"tensor": self._row(obj, path)}
         if kind in (list, tuple, dict, OrderedDict):
             return self._container(obj, kind, path)
-        if kind.__module__ == "numpy" and hasattr(obj, "item") and getattr(obj, "ndim", 1) == 0:
+        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and getattr(obj, "ndim", 1) == 0:
             return self.encode(obj.item(), path)
+        if "numpy" in sys.modules and kind is sys.modules["numpy"].ndarray:
+            self.arrays.append((path, obj))
+            return {"ndarray": len(self.arrays) - 1}
         raise TypeError(
             f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
-            f"Tensors, numbers, str, "
+            f"Tensors, arrays, numbers, str, "
             "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
             "state_dict() and not the object."
         )
@@ -88,10 +120,10 @@ def _place(path):
 
 
 class Decoder:
-    """Turns JSON values back; `tensors` are those of the table. ValueError for what no Encoder wrote."""
+    """Turns JSON values back; `tensors` and `arrays` are those of the tables. ValueError for what no Encoder wrote."""
 
-    def __init__(self, tensors):
-        self.tensors = tensors
+    def __init__(self, tensors, arrays):
+        self.tensors, self.arrays = tensors, arrays
 
     def decode(self, value):
         """The object of a JSON value."""
@@ -114,6 +146,11 @@ class Decoder:
         if not isinstance(row, int) or not 0 <= row < len(self.tensors):
             raise ValueError(f"there is no tensor {row!r}")
         return self.tensors[row]
+
+    def _ndarray(self, row):
+        if not isinstance(row, int) or not 0 <= row < len(self.arrays):
+            raise ValueError(f"there is no array {row!r}")
+        return self.arrays[row]
 
     def _tuple(self, items):
         return tuple(self.decode(v) for v in items)
@@ -140,4 +177,4 @@ class Decoder:
         return complex(float(parts[0]), float(parts[1]))
 
 
-_KINDS = ("tensor", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")
+_KINDS = ("tensor", "ndarray", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")

@@ -2,15 +2,17 @@
 
 Such a file is a zip with a pickle, `data.pkl`, and the bytes of each storage. The pickle may name only what stands in
 `_NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD
-would let it write into the classes and functions it names. The opcodes that make instances or import are taken out. A
-compressed entry is refused too, since torch.save writes none and a small one may hold gigabytes.
+would let it write into the classes and functions it names. Only the opcodes in `_OPCODES` are known, those of
+pickle's own writer. Each is charged to the budget, and so is what one opcode makes Python do a thousandfold: hashing
+a key that is built of shared tuples, copying a long text.
 """
 
 import io
 import pickle
-import zipfile
 from collections import OrderedDict
 
+from tinygrad_ext.archive.moving import settled
+from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core.dtype import Size, by_name, device
@@ -73,6 +75,11 @@ def _from_type(rebuild, kind, args, state):
     return Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
 
 
+def _ordered_dict():
+    """An empty one; its items come one by one, and are charged."""
+    return OrderedDict()
+
+
 def _text_bytes(text, encoding):
     """What older pickles write for bytes."""
     if encoding != "latin1":
@@ -81,7 +88,7 @@ def _text_bytes(text, encoding):
 
 
 _NAMES = {
-    ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "OrderedDict"): _ordered_dict,
     ("_codecs", "encode"): _text_bytes,
     ("torch", "Size"): Size,
     ("torch", "device"): device,
@@ -103,26 +110,36 @@ _NAMES = {
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-_CALLS = (OrderedDict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_MAKERS = (
-    pickle.NEWOBJ,
-    pickle.NEWOBJ_EX,
-    pickle.INST,
-    pickle.OBJ,
-    pickle.EXT1,
-    pickle.EXT2,
-    pickle.EXT4,
-    pickle.REDUCE,
-    pickle.BUILD,
-)
+_CALLS = (_ordered_dict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
+_OPCODES = """
+    PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
+    SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
+    EMPTY_LIST APPEND APPENDS EMPTY_DICT EMPTY_SET GLOBAL STACK_GLOBAL BINPERSID BINPUT LONG_BINPUT MEMOIZE BINGET
+    LONG_BINGET
+"""
+
+
+class _Charged:
+    """The table of opcodes, each look at it charged."""
+
+    def __init__(self, table, budget):
+        self._table, self._budget = table, budget
+
+    def __getitem__(self, code):
+        self._budget.spend(1)
+        fn = self._table.get(code)
+        if fn is None:
+            raise pickle.UnpicklingError(f"it has the opcode {code:#x}, which torch.save does not write")
+        return fn
 
 
 class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
-    dispatch = {code: fn for code, fn in pickle._Unpickler.dispatch.items() if bytes([code]) not in _MAKERS}
+    own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
-    def __init__(self, archive, folder):
-        super().__init__(io.BytesIO(_entry(archive, f"{folder}/data.pkl")))
-        self._archive, self._folder, self._storages = archive, folder, {}
+    def __init__(self, entries, folder, budget):
+        super().__init__(io.BytesIO(entries.bytes(f"{folder}/data.pkl")))
+        self._entries, self._folder, self._storages, self._budget = entries, folder, {}, budget
+        self.dispatch = _Charged(self.own, budget)
 
     def find_class(self, module, name):
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
@@ -139,24 +156,61 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
         args = self.stack.pop()
         if not any(self.stack[-1] is fn for fn in _CALLS):
             raise pickle.UnpicklingError(f"it calls {self.stack[-1]!r}")
+        self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
         self.stack[-1] = self.stack[-1](*args)
 
     def _set_attributes(self):
         state = self.stack.pop()
         if type(self.stack[-1]) is not OrderedDict or type(state) is not dict:
             raise pickle.UnpicklingError(f"it sets attributes of a {type(self.stack[-1]).__name__}")
+        if not all(type(key) is str for key in state):
+            raise pickle.UnpicklingError("it sets attributes whose names are no text")
+        self._budget.spend(len(state))
         vars(self.stack[-1]).update(state)
 
-    dispatch[pickle.REDUCE[0]] = _call
-    dispatch[pickle.BUILD[0]] = _set_attributes
+    def _set_item(self):
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set_pairs([key, value])
+
+    def _set_items(self):
+        self._set_pairs(self.pop_mark())
+
+    def _set_pairs(self, items):
+        target = self.stack[-1]
+        if type(target) not in (dict, OrderedDict):
+            raise pickle.UnpicklingError(f"it sets items of a {type(target).__name__}")
+        for key, value in zip(items[::2], items[1::2]):
+            self._budget.spend_key(key)
+            target[key] = value
+
+    def _add_items(self):
+        items = self.pop_mark()
+        for item in items:
+            self._budget.spend_key(item)
+        self.stack[-1].update(items)
+
+    def _frozen_set(self):
+        items = self.pop_mark()
+        for item in items:
+            self._budget.spend_key(item)
+        self.append(frozenset(items))
+
+    own[pickle.REDUCE[0]] = _call
+    own[pickle.BUILD[0]] = _set_attributes
+    own[pickle.SETITEM[0]] = _set_item
+    own[pickle.SETITEMS[0]] = _set_items
+    own[pickle.ADDITEMS[0]] = _add_items
+    own[pickle.FROZENSET[0]] = _frozen_set
 
     def persistent_load(self, reference):
         """The storage that a reference in the pickle means."""
         word, kind, key, _, count = reference
         if word != "storage" or not isinstance(kind, _StorageType):
             raise pickle.UnpicklingError(f"it refers to {word!r}, and only storages are known")
+        if type(key) is not str or type(count) is not int or count < 0:
+            raise pickle.UnpicklingError(f"it refers to a storage {key!r} of {count!r} elements")
         if key not in self._storages:
-            self._storages[key] = _storage.storage_of_bytes(_entry(self._archive, f"{self._folder}/data/{key}"))
+            self._storages[key] = self._entries.storage(f"{self._folder}/data/{key}")
         part = _Part(self._storages[key], kind.dtype)
         have = _storage.storage_facts(part.storage)[1]
         if have < count * (kind.dtype.itemsize if kind.dtype else 1):
@@ -164,30 +218,22 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
         return part
 
 
-def _entry(archive, name):
-    """Bytes of one entry."""
-    info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED:
-        raise zipfile.BadZipFile(f"its entry {name} is compressed, which torch.save never does")
-    return archive.read(info)
-
-
-def read(data, name):
-    """The object in the bytes of a PyTorch file. RuntimeError when it is damaged, or holds more than tensors."""
+def read(source, name, place, budget):
+    """The object in a PyTorch file. RuntimeError when it is damaged, or holds more than tensors."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _read(archive)
+        return settled(_read(Entries(source, budget), budget), place)
     except Exception as e:  # a damaged pickle fails in any opcode and in any way
         raise RuntimeError(f"load: {name} cannot be read as a PyTorch file: {e}") from None
 
 
-def _read(archive):
-    folders = [n[: -len("/data.pkl")] for n in archive.namelist() if n.count("/") == 1 and n.endswith("/data.pkl")]
+def _read(entries, budget):
+    names = entries.names()
+    folders = [n[: -len("/data.pkl")] for n in names if n.count("/") == 1 and n.endswith("/data.pkl")]
     if len(folders) != 1:
         raise ValueError("it has no data.pkl, so it is a zip of another kind")
     folder = folders[0]
-    if f"{folder}/constants.pkl" in archive.namelist():
+    if f"{folder}/constants.pkl" in names:
         raise ValueError("it is a TorchScript archive; save its state_dict() with torch.save")
-    if f"{folder}/byteorder" in archive.namelist() and _entry(archive, f"{folder}/byteorder") != b"little":
+    if f"{folder}/byteorder" in names and entries.bytes(f"{folder}/byteorder") != b"little":
         raise ValueError("its numbers are big-endian")
-    return _Unpickler(archive, folder).load()
+    return _Unpickler(entries, folder, budget).load()

@@ -1,0 +1,1 @@
+"""Files that hold tensors: written, replaced, judged and read."""

@@ -1,0 +1,66 @@
+"""The object that a file held, its tensors on another device.
+
+A pickle may hold one list a thousand times, in itself, or a million lists in each other. So nothing here recurses, and
+each container is visited once, whatever the number of ways to it.
+"""
+
+from tinygrad_ext.core.tensor import Parameter, Tensor
+
+DEEPEST = 1000  # levels; what prints or copies the object afterwards recurses
+
+
+def settled(obj, place):
+    """obj with its tensors on a device (where they are, for None).
+
+    Dicts and lists are changed in place, tuples made anew where they must. ValueError for an object that contains
+    itself or is nested too deep.
+    """
+    done, depth, waiting = {}, {}, [(obj, False)]
+    while waiting:
+        value, ready = waiting.pop()
+        if ready:
+            parts = list(_parts(value))
+            done[id(value)] = _rebuilt(value, done)
+            depth[id(value)] = 1 + max((depth.get(id(p), 0) for p in parts), default=0)
+            if depth[id(value)] > DEEPEST:
+                raise ValueError(f"it is nested more than {DEEPEST:,} levels deep")
+        elif id(value) in done:
+            if done[id(value)] is _OPEN:
+                raise ValueError("it contains itself")
+        elif isinstance(value, Tensor):
+            done[id(value)] = value if place is None else _moved(value, place)
+        elif isinstance(value, (dict, list, tuple)):
+            done[id(value)] = _OPEN
+            waiting.append((value, True))
+            waiting.extend((p, False) for p in _parts(value) if isinstance(p, (Tensor, dict, list, tuple)))
+    return done.get(id(obj), obj)
+
+
+_OPEN = object()
+
+
+def _parts(value):
+    return value.values() if isinstance(value, dict) else value
+
+
+def _rebuilt(value, done):
+    """A container of the parts in `done`; numbers and text stand for themselves."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            new = done.get(id(part), part)
+            if new is not part:
+                value[key] = new
+    elif isinstance(value, list):
+        value[:] = [done.get(id(part), part) for part in value]
+    elif any(done.get(id(part), part) is not part for part in value):
+        return type(value)(done.get(id(part), part) for part in value)
+    return value
+
+
+def _moved(t, place):
+    if t.device == place:
+        return t
+    made = t.detach().to(place)
+    if isinstance(t, Parameter):
+        return Parameter(made, t.requires_grad)
+    return made.requires_grad_(t.requires_grad)

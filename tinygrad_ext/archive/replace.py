@@ -1,0 +1,128 @@
+"""Replaces a file whole or not at all, whenever the process dies.
+
+The new file has no name while it is written (O_TMPFILE), so a killed process leaves nothing behind. It gets the
+target's name at once where that is free. Else it is named beside the target for the moment before the rename; whoever
+is killed in that moment, or on a system without unnamed files, leaves `<name>.<16 digits>.part`. A writer holds a lock
+on its file until it is done, so the next save of that name can tell what is left over and removes it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+
+
+def replace_file(path, write):
+    """Call write(file) with an unbuffered file that takes the place of `path` when it returns, written to disk.
+
+    A file that was there keeps its mode (and owner, where that is permitted); a new one gets the umask's.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    place = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        old = _old(name, place)
+        fd, part = _open(name, place, old)
+        try:
+            with open(fd, "wb", buffering=0) as file:
+                if old is not None:
+                    _resemble(fd, old)
+                write(file)
+                os.fsync(fd)
+                if part is None and not (old is None and _link(fd, name, place)):
+                    part = _part(name)
+                    if not _link(fd, part, place):
+                        raise FileExistsError(f"save: {part} appeared beside {path}")
+                if part is not None:
+                    os.replace(part, name, src_dir_fd=place, dst_dir_fd=place)
+                    part = None
+        finally:
+            if part is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=place)
+        _remove_left_over(name, place)
+        _sync(place)
+    finally:
+        os.close(place)
+
+
+def _old(name, place):
+    try:
+        return os.stat(name, dir_fd=place)
+    except FileNotFoundError:
+        return None
+
+
+def _part(name):
+    return f"{name}.{secrets.token_hex(8)}.part"
+
+
+def _open(name, place, old):
+    """(descriptor, name) of a fresh file that this process has locked; the name is None where it needs none."""
+    try:
+        if os.path.isdir("/proc/self/fd"):
+            fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666 if old is None else 0o600, dir_fd=place)
+            _lock(fd)
+            return fd, None
+    except (AttributeError, OSError) as e:  # no such flag; a file system, or a system, that cannot
+        if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
+            raise
+    while True:
+        part = _part(name)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        fd = os.open(part, flags, 0o666 if old is None else 0o600, dir_fd=place)
+        _lock(fd)
+        if os.fstat(fd).st_nlink:  # else another process took it for left over, before it was locked
+            return fd, part
+        os.close(fd)
+
+
+def _lock(fd):
+    with contextlib.suppress(OSError):  # a file system without locks: what is left over there stays
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _link(fd, name, place):
+    """Give an unnamed file a name; False where the name is taken."""
+    try:
+        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=place)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _resemble(fd, old):
+    """Mode and owner of the file that is replaced; its group's rights are for its group alone."""
+    mode, new = stat.S_IMODE(old.st_mode), os.fstat(fd)
+    try:
+        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+            os.fchown(fd, old.st_uid, old.st_gid)
+    except PermissionError:
+        if new.st_gid != old.st_gid:
+            mode = mode & ~0o070 | (mode & 0o007) << 3
+    os.fchmod(fd, mode)
+
+
+def _remove_left_over(name, place):
+    """Remove the files beside `name` whose writers died."""
+    pattern = re.compile(re.escape(name) + r"\.[0-9a-f]{16}\.part")
+    for other in filter(pattern.fullmatch, os.listdir(place)):
+        with contextlib.suppress(OSError):
+            fd = os.open(other, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+            try:
+                if stat.S_ISREG(os.fstat(fd).st_mode):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(other, dir_fd=place)
+            finally:
+                os.close(fd)
+
+
+def _sync(place):
+    """Write the folder to disk, so that the new name survives a power cut."""
+    try:
+        os.fsync(place)
+    except OSError as e:
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no folders
+            raise
