@@ -20,11 +20,13 @@ def environment(tmp_path):
 
 # builds a package with a compiler and runs pytest in it: 5 and 10 seconds, and nothing less would show that it works
 @pytest.mark.slow
+@pytest.mark.parametrize("override", [False, True])
 @pytest.mark.parametrize("kind", ["pure", "cython"])
-def test_a_new_package_is_built_installed_tested_checked_and_removed(environment, tmp_path, kind):
+def test_a_new_package_is_built_installed_tested_checked_and_removed(environment, tmp_path, kind, override):
+    more = ("--with", "override") if override else ()
     before = environment.cli("plugins", "list")
     files = set(environment.site.rglob("*"))
-    made = environment.cli("plugins", "new", "ripple", "--kind", kind, "--directory", str(tmp_path / "new"))
+    made = environment.cli("plugins", "new", "ripple", "--kind", kind, *more, "--directory", str(tmp_path / "new"))
     package = tmp_path / "new" / "tgx-ripple"
     assert made["directory"] == str(package)
     assert sorted(f.relative_to(package).as_posix() for f in package.rglob("*") if f.is_file()) == made["files"]
@@ -37,6 +39,8 @@ def test_a_new_package_is_built_installed_tested_checked_and_removed(environment
     assert report["ok"] and "ripple::smooth_abs" in report["plugins"][0]["ops"]
     checked = environment.cli("plugins", "check", "ripple")
     assert checked["ok"] and {r["subject"] for r in checked["results"]} > {"ripple::smooth_abs", "ripple::SmoothAbs"}
+    handled = [r["status"] for r in checked["results"] if (r["subject"], r["check"]) == ("fractions", "declines")]
+    assert handled == ["passed"] * override
     environment.pip("uninstall", "--yes", "tgx-ripple")
     assert environment.cli("plugins", "list") == before
     assert {f for f in environment.site.rglob("*") if "__pycache__" not in f.parts} == files
@@ -100,5 +104,21 @@ def test_the_templates_are_in_wheel_and_sdist():
     finally:
         os.chdir(here)
     templates = {f.relative_to(ROOT).as_posix() for f in TEMPLATES.rglob("*.in")}
-    assert len(templates) == 14 and templates <= set(files)
+    assert len(templates) == 19 and templates <= set(files)
     assert "graft tinygrad_ext" in (ROOT / "MANIFEST.in").read_text()
+
+
+@pytest.mark.parametrize("kind", ["pure", "cython"])
+def test_an_override_comes_with_its_entry_point_hook_and_tests(capsys, tmp_path, kind):
+    made = {}
+    for folder, more in (("plain", ()), ("more", ("--with", "override", "--with", "override"))):
+        assert main(["plugins", "new", "ripple", "--kind", kind, *more, "--directory", str(tmp_path / folder)]) == 0
+        root = tmp_path / folder / "tgx-ripple"
+        made[folder] = {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*") if f.is_file()}
+    plain, more = made["plain"], made["more"]
+    assert set(more) - set(plain) == {"src/tgx_ripple/overrides.py", "tests/test_overrides.py"}
+    assert {f for f in plain if more[f] != plain[f]} == {"pyproject.toml", "src/tgx_ripple/plugin.py", "README.md"}
+    assert all(more[f].startswith(plain[f]) for f in plain)
+    assert more["pyproject.toml"].count("[project.entry-points.") == 2
+    assert more["src/tgx_ripple/plugin.py"].count("@hookimpl") == 3
+    assert not [text for text in more.values() if "PLUGIN_" in text]

@@ -1,5 +1,6 @@
 """The commands put together, and what their exceptions mean for the exit status."""
 
+import os
 import sys
 import warnings
 
@@ -7,6 +8,9 @@ import click
 
 import tinygrad_ext
 from tinygrad_ext.cli import ops, plugins, type_stubs
+from tinygrad_ext.cli.show import dump
+
+CLOSED_PIPE = 141  # what shells tell of a program that SIGPIPE ended
 
 HELP = """Ops, plugins and type stubs of tinygrad_ext.
 
@@ -16,7 +20,22 @@ Exit status: 0 done; 1 done, and something is wrong (a plugin is broken, a check
 """
 
 
-@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+class App(click.Group):
+    """The group of all commands."""
+
+    def invoke(self, ctx):
+        """Run a command. When the reader of its output goes away, `| head`, it ends as other tools do."""
+        try:
+            status = super().invoke(ctx)
+            sys.stdout.flush()
+            return status
+        except BrokenPipeError:
+            with open(os.devnull, "w") as nowhere:  # what is left goes there when Python ends
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+            raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
+@click.group(cls=App, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tinygrad_ext.__version__)
 def app():
     """All commands."""
@@ -39,10 +58,14 @@ def run(arguments=None):
 def _run(arguments):
     from tinygrad_ext.plugins import PluginError
 
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         return app.main(arguments, prog_name="tinygrad-ext", standalone_mode=False) or 0
     except click.ClickException as error:
-        error.show()
+        if as_json:
+            dump({"error": error.format_message()})
+        else:
+            error.show()
         return 2
     except click.Abort:
         print("interrupted", file=sys.stderr)
@@ -50,8 +73,8 @@ def _run(arguments):
     except (LookupError, PluginError) as error:  # a name that means nothing
         if isinstance(error, (KeyError, IndexError)):  # a fault of ours
             raise
-        print(error.args[0], file=sys.stderr)
+        if as_json:
+            dump({"error": error.args[0]})
+        else:
+            print(error.args[0], file=sys.stderr)
         return 2
-    except BrokenPipeError:  # `| head` went away
-        sys.stderr.close()
-        return 0

@@ -1,15 +1,14 @@
 """`plugins doctor`: what is wrong with the installed plugins, where, and what to do about it."""
 
 import importlib.util
-import linecache
 import platform
 import re
 import signal
 from pathlib import Path
 
 from tinygrad_ext.cli.probe import probe
-from tinygrad_ext.cli.show import dump, facts
-from tinygrad_ext.plugins import child
+from tinygrad_ext.cli.show import dump, facts, note
+from tinygrad_ext.plugins import child, fence
 
 DISABLED = "disabled"
 
@@ -25,9 +24,10 @@ def run(names, *, timeout, as_json):
     if as_json:
         dump({"versions": versions(), "plugins": reports, "ok": not wrong})
     else:
+        told = {}
         for r in reports:
-            _print(r)
-        print(", ".join(f"{what} {version}" for what, version in versions().items()))
+            _print(r, told)
+        note(", ".join(f"{what} {version}" for what, version in versions().items()))
         print(f"plugins examined: {len(reports)}; with problems: {len(wrong)}")
     return int(bool(wrong))
 
@@ -116,8 +116,7 @@ def _line(plugin, fault):
     folders = _folders(plugin)
     for file, line in re.findall(r'^  File "(.+)", line (\d+)', fault, re.M):
         if any(Path(file).resolve().is_relative_to(folder) for folder in folders):
-            text = linecache.getline(file, int(line)).strip()
-            return f"{file}:{line}" + (f": {text}" if text else "")
+            return fence.place(file, int(line))
     return ""
 
 
@@ -206,7 +205,8 @@ def _compare(reports):
             r["problems"].append(_problem("conflict", f"{name} is registered by {others} too", way_out=way_out))
 
 
-def _print(r):
+def _print(r, told):
+    """Print a report. told: causes that were printed -> whose; two plugins in conflict have the same."""
     rows = [
         ("reason", r.get("reason", "")),
         ("from", r["location"]),
@@ -219,7 +219,9 @@ def _print(r):
         times = f"{r['own_milliseconds']:g} ms its own, {r['milliseconds']:g} ms in all"
         rows.append(("import", times + (f" (slowest of others: {slowest})" if slowest else "")))
     for p in r["problems"]:
-        rows += [("problem", f"{p['kind']}: {p['cause']}"), ("line", p["line"]), ("way out", p["way_out"])]
+        first = told.setdefault(p["cause"], r["distribution"])
+        cause = p["cause"] if first == r["distribution"] else f"the one told of {first}"
+        rows += [("problem", f"{p['kind']}: {cause}"), ("line", p["line"]), ("way out", p["way_out"])]
     if r["problems"] and r.get("output"):
         rows.append(("printed", r["output"].splitlines()[-1]))
     facts(f"plugin '{r['name']}' of {r['distribution']} {r['version']}: {r['state']}", rows)

@@ -12,11 +12,11 @@ from tinygrad_ext.cli.show import dump, facts
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def run(name, *, kind, directory, as_json):
+def run(name, *, kind, directory, as_json, parts=()):
     """Write the package and say how to go on."""
     check_name(name)
     target = Path(directory) / distribution(name)
-    files = write(name, kind, target)
+    files = write(name, kind, target, parts)
     if as_json:
         return dump({"name": name, "distribution": distribution(name), "directory": str(target), "files": files})
     facts(f"{target}", [("wrote", f) for f in files])
@@ -55,8 +55,11 @@ def check_name(name):
             )
 
 
-def write(name, kind, target):
-    """Write the files below the folder `target`, which must not exist. Returns their paths, relative to it."""
+def write(name, kind, target, parts=()):
+    """Write the files below the folder `target`, which must not exist. Returns their paths, relative to it.
+
+    The templates of a part come last; what they have for a file that is there is its end.
+    """
     try:
         target.mkdir(parents=True)
     except OSError as error:  # never into what is there
@@ -64,14 +67,15 @@ def write(name, kind, target):
         raise click.BadParameter(f"the folder {target} cannot be made: {why}") from None
     words = {"PLUGIN_NAME": name, "PLUGIN_DIST": distribution(name), "PLUGIN_YEAR": str(datetime.date.today().year)}
     written = []
-    for folder in (TEMPLATES / "common", TEMPLATES / kind):
+    for folder in (TEMPLATES / part for part in ("common", kind, *dict.fromkeys(parts))):
         for template in sorted(folder.rglob("*.in")):
             path = _filled(template.relative_to(folder).as_posix(), words).removesuffix(".in").replace("dot-", ".")
             file = target / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
+            with file.open("a", encoding="utf-8") as f:
+                f.write(_filled(template.read_text(encoding="utf-8"), words))
             written.append(path)
-    return sorted(written)
+    return sorted(set(written))
 
 
 def _filled(text, words):

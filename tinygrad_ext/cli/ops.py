@@ -2,7 +2,7 @@
 
 import click
 
-from tinygrad_ext.cli.show import as_json, dump, facts, table
+from tinygrad_ext.cli.show import as_json, dump, facts, note, table
 
 KINDS = ("pointwise", "kernel", "python", "composite")
 NAME = "NAME is exp, add.Tensor, aten::add.Tensor, nn.functional.gelu, ..."
@@ -24,17 +24,16 @@ def list_ops(kind, as_json):
     found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
     if as_json:
         return dump([describe.facts(o) for o in found])
+    libraries = [describe.calls_library(o) for o in found]
     rows = [
-        (o.name, o.kernel_kind, describe.calls_library(o) or "", describe.family(o), describe.owner(o)) for o in found
+        (o.name, ", ".join(filter(None, (o.kernel_kind, library))), describe.family(o), describe.owner(o))
+        for o, library in zip(found, libraries)
     ]
-    table(("op", "kernel", "calls", "family", "owner"), rows)
-    counts = {kind: sum(r[1] == kind for r in rows) for kind in KINDS}
-    library = sum(bool(r[2]) for r in rows)
-    print(
-        f"\n{len(rows)} ops: "
-        + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
-        + f"; {library} call NumPy or SciPy"
-    )
+    table(("op", "kernel", "family", "owner"), rows)
+    counts = {kind: sum(o.kernel_kind == kind for o in found) for kind in KINDS}
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+    print()
+    note(f"{len(rows)} ops: {kinds}; {sum(map(bool, libraries))} call NumPy or SciPy")
 
 
 @ops.command(epilog=NAME)
@@ -75,4 +74,4 @@ def show(name, as_json):
         ]
         facts(op.name, rows + [("gap", f"{check}: {reason}") for check, reason in f["gaps"].items()])
     for line in dict.fromkeys(line for op in found for line in stubs.op_lines(op)):
-        print("  " + line)
+        print("  " + line)  # code: whole lines

@@ -4,7 +4,7 @@ import warnings
 
 import click
 
-from tinygrad_ext.cli.show import as_json, dump, facts, table
+from tinygrad_ext.cli.show import as_json, dump, facts, note, table
 
 BROKEN = ("failed", "incompatible", "conflict", "shadowed")
 load_first = click.option("--load", is_flag=True, help="Load first what is enabled: runs the plugins' code.")
@@ -24,6 +24,7 @@ def list_plugins(load, as_json):
     Exit status 1 when --load meets one that is broken.
     """
     from tinygrad_ext.plugins import list as list_all
+    from tinygrad_ext.plugins.model import phrase
 
     if load:
         load_quietly()
@@ -33,8 +34,15 @@ def list_plugins(load, as_json):
     elif not found:
         print("No plugins are installed. `tinygrad-ext plugins new NAME` writes one.")
     else:
-        rows = [(i.name, i.distribution, i.version, i.state, _provides(i), i.reason) for i in found]
-        table(("name", "distribution", "version", "state", "provides", "reason"), rows)
+        rows = [(i.name, i.distribution, i.version, i.state, _provides(i)) for i in found]
+        table(("name", "distribution", "version", "state", "provides"), rows)
+        reasons = {}
+        for i in found:
+            reasons.setdefault((i.name, i.state, i.reason), []).append(i.distribution)
+        for (name, state, reason), owners in reasons.items():
+            if reason:
+                print()
+                note(f"{name} ({', '.join(owners)}) is {phrase(state)}: {reason}")
     return int(load and any(i.state in BROKEN for i in found))
 
 
@@ -105,16 +113,23 @@ def check(name, only, op, as_json):
 @plugins.command()
 @click.argument("name")
 @click.option("--kind", type=click.Choice(("pure", "cython")), required=True, help="Python, or compiled kernels too.")
+@click.option(
+    "--with",
+    "parts",
+    type=click.Choice(("override",)),
+    multiple=True,
+    help="override: a handler for values of types that are not yours.",
+)
 @click.option("--directory", default=".", help="Folder to make the package's folder in.  [default: .]")
 @as_json
-def new(name, kind, directory, as_json):
+def new(name, kind, parts, directory, as_json):
     """Write a complete package tgx-NAME to begin with.
 
-    It has an op, a module, tests and metadata. Nothing that exists is overwritten.
+    It has an op, a module, tests and metadata, and what --with names. Nothing that exists is overwritten.
     """
     from tinygrad_ext.cli.new import run
 
-    return run(name, kind=kind, directory=directory, as_json=as_json)
+    return run(name, kind=kind, parts=parts, directory=directory, as_json=as_json)
 
 
 def load_quietly(name=None):

@@ -29,11 +29,13 @@ def stubs(output, as_json):
     """
     from tinygrad_ext import plugins
     from tinygrad_ext.cli.plugins import BROKEN, load_quietly
+    from tinygrad_ext.plugins.model import phrase
 
     load_quietly()
     folder = Path(output) / PACKAGE
     written = write(folder)
-    broken = [f"{i.distribution} {i.version} is {i.state}: {i.reason}" for i in plugins.list() if i.state in BROKEN]
+    out = [i for i in plugins.list() if i.state in BROKEN]
+    broken = [f"{i.distribution} {i.version} is {phrase(i.state)}: {i.reason}" for i in out]
     if as_json:
         dump({"folder": str(folder), "files": written, "missing": broken})
     else:

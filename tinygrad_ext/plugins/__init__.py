@@ -13,7 +13,7 @@ from tinygrad_ext import overrides
 
 from . import loader, settings, table
 from .info import info_of, owner_of
-from .model import ACTIVE, FAILED, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning
+from .model import ACTIVE, FAILED, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning, phrase
 from .unknown import unknown_attribute, why_no_module, why_no_namespace, why_no_op, why_not_handled
 
 __all__ = [
@@ -64,7 +64,7 @@ def load(name):
 def _load_or_raise(plugin):
     not_allowed = table.why_not(plugin)
     if plugin.failure is None and not_allowed:
-        raise PluginError(f"{plugin.title} is {not_allowed[0]}: {not_allowed[1]}")
+        raise PluginError(f"{plugin.title} is {phrase(not_allowed[0])}: {not_allowed[1]}")
     if plugin.failure is not None:
         raise PluginError(f"{plugin.title} is {plugin.state}: {plugin.failure}")
     try:

@@ -10,6 +10,7 @@ from . import table
 from .child import cut
 from .model import Failure, Incompatible, PluginWarning
 
+STATEMENT = 12  # lines of a statement that are shown
 LONGEST = 2_000  # characters of the text of a plugin's exception that are passed on
 
 # modules that plugins hold; others' loads leave them alone
@@ -117,9 +118,26 @@ def _last_line(plugin, error):
     """'file:line: text' of the last frame in the plugin's own code, "" when there is none."""
     for module, file, line in reversed(_frames(error)):
         if plugin.owns(module) or module == "<syntax>":
-            text = linecache.getline(file, line).strip()
-            return f"{file}:{line}" + (f": {text}" if text else "")
+            return place(file, line)
     return ""
+
+
+def place(file, line):
+    """'file:line: text', the text being the statement that begins there, on one line."""
+    text, found = "", linecache.getline(file, line).strip()
+    for number in range(line + 1, line + STATEMENT):
+        text += found
+        if not found or _is_whole(text):
+            break
+        text += "" if text.endswith(("(", "[", "{")) else " "
+        found = linecache.getline(file, number).strip()
+        text = text.rstrip() if found.startswith((")", "]", "}")) else text
+    return f"{file}:{line}" + (f": {cut(text.strip(), LONGEST)}" if text.strip() else "")
+
+
+def _is_whole(text):
+    """Whether no bracket is left open; those in strings count too, which does no harm to a message."""
+    return all(text.count(a) <= text.count(b) for a, b in ("()", "[]", "{}")) and not text.endswith("\\")
 
 
 def culprits(plugin, error):

@@ -11,6 +11,11 @@ FOUND, LOADING, ACTIVE, FAILED = "found", "loading", "active", "failed"
 DISABLED, INCOMPATIBLE, CONFLICT, SHADOWED = "disabled", "incompatible", "conflict", "shadowed"
 
 
+def phrase(state):
+    """A state as it stands after "is"."""
+    return "in conflict" if state == CONFLICT else state
+
+
 class PluginWarning(UserWarning):
     """A plugin was left out, or a setting about plugins means nothing; the rest goes on."""
 

@@ -125,13 +125,11 @@ def _rivals(plugin):
 
 
 def _conflict(plugin, rivals):
-    claims = " and ".join(
-        f"{p.owner} in {p.location or 'this program'} ({p.entry_points[0]})"
-        for p in sorted([plugin, *rivals], key=lambda p: p.owner)
-    )
+    both = sorted([plugin, *rivals], key=lambda p: p.owner)
+    claims = " and ".join(f"{p.owner} in {p.location or 'this program'} ({p.entry_points[0]})" for p in both)
     return (
         f"several distributions declare a plugin '{plugin.name}': {claims}. None of them is loaded. Ways out: disable "
-        f"all but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={plugin.owner.distribution}; uninstall all but one; or ask "
+        f"all but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={both[-1].owner.distribution}; uninstall all but one; or ask "
         f"an author to rename the entry point, '{plugin.name}.<more>' adds to the same namespace"
     )
 

@@ -5,7 +5,7 @@ import difflib
 from tinygrad_ext import registry
 
 from . import loader, table
-from .model import ACTIVE, CONFLICT, DISABLED, LOADING
+from .model import ACTIVE, DISABLED, LOADING, phrase
 
 
 def why_no_namespace(name, what="op"):
@@ -82,4 +82,4 @@ def _state(plugin, what):
         )
     state, reason = table.why_not(plugin) or (plugin.state, "")
     way_out = f". To use it: plugins.enable('{plugin.name}')" if state == DISABLED else ""
-    return f"{title} is installed and {'in ' if state == CONFLICT else ''}{state}: {reason}{way_out}"
+    return f"{title} is installed and {phrase(state)}: {reason}{way_out}"
