@@ -27,7 +27,8 @@ LAYERS = [
     "core",
     "ops native op_builder op_namespace scope registry registrar registrar_checks module_registrar override_registrar "
     "overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "random linalg special fft serialization archive config cuda _overrides",
+    "random linalg special fft serialization archive config cuda amp backends switches "
+    "sizes older_calls numpy_calls _overrides",
     "autograd",
     "graph",
     "nn optim jit func utils testing describe stubs cli as_torch __main__",

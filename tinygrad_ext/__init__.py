@@ -62,6 +62,8 @@ __version__ = "0.1.0"
 _LAZY = (
     "nn",
     "optim",
+    "amp",
+    "backends",
     "cuda",
     "utils",
     "testing",
@@ -93,6 +95,19 @@ _LAZY_NAMES = {
     "memory_stats": "config",
     "reset_peak_memory_stats": "config",
     "empty_cache": "config",
+    "autocast": "amp",
+    "broadcast_shapes": "sizes",
+    **dict.fromkeys(
+        (
+            "are_deterministic_algorithms_enabled",
+            "compile",
+            "get_float32_matmul_precision",
+            "is_deterministic_algorithms_warn_only_enabled",
+            "set_float32_matmul_precision",
+            "use_deterministic_algorithms",
+        ),
+        "switches",
+    ),
     **dict.fromkeys(
         (
             "BoolTensor",

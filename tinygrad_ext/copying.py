@@ -108,6 +108,8 @@ def _init_parameter(self, data, requires_grad):
             f"Parameter(): argument 'data' must be Tensor, not {class_name(data)}"
             f"{how_to_convert(data) or ': make one with tensor(data)'}"
         )
+    if not isinstance(requires_grad, bool):
+        raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
         raise RuntimeError(
             f"Only Tensors of floating point and complex dtype can require gradients, got "

@@ -5,7 +5,7 @@ import operator
 from tinygrad_ext.core import construct
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core.dtype import device as _device
-from tinygrad_ext.core.overridable import overridable
+from tinygrad_ext.core.overridable import converting
 from tinygrad_ext.core.tensor import Tensor
 
 from_numpy = construct.from_numpy
@@ -153,7 +153,7 @@ def _capsule(lend, copy):
 # ---- from anything -------------------------------------------------------------------------------------------------
 
 
-@overridable
+@converting
 def as_tensor(data, dtype=None, device=None):
     """data as a tensor, sharing memory where that is possible: with arrays and tensors of that dtype."""
     t = _shared(data)
@@ -162,7 +162,7 @@ def as_tensor(data, dtype=None, device=None):
     return t if dtype is None and device is None else t.to(device=device, dtype=dtype)
 
 
-@overridable
+@converting
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """obj as a tensor.
 

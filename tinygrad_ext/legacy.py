@@ -103,6 +103,7 @@ def _new(self, *args, **kwargs):
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     """A copy of data in self's dtype and on its device, unless others are named."""
+    construct.warn_of_copy(data, "t.new_tensor(t)")
     t = construct.make_tensor(data, dtype or self.dtype, device or self.device).detach()
     return t.requires_grad_() if requires_grad else t
 

@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from tinygrad_ext import op_namespace
+from tinygrad_ext import older_calls, op_namespace
 from tinygrad_ext.core import callables, overridable
 from tinygrad_ext.core.callables import OpMethod
 from tinygrad_ext.core.tensor import Tensor
@@ -37,14 +37,23 @@ def places(record):
 
 
 def namespace(name):
-    """`ops.<name>`. What a plugin declares is loaded."""
+    """`ops.<name>`. What a plugin declares is loaded; that nobody declares it is told when an op is asked for."""
+    if name not in namespaces:
+        from tinygrad_ext import plugins
+
+        plugins.load_namespace(name)
+    return namespaces.get(name) or op_namespace.Namespace(name, _attribute_of_none)
+
+
+def _attribute_of_none(name, op):
+    """`ops.<name>.<op>` where nothing was registered in the namespace when it was asked for; it may have been since."""
     if name not in namespaces:
         from tinygrad_ext import plugins
 
         plugins.load_namespace(name)
         if name not in namespaces:
             raise AttributeError(plugins.why_no_namespace(name))
-    return namespaces[name]
+    return getattr(namespaces[name], op)
 
 
 def attribute(namespace, name):
@@ -130,5 +139,6 @@ callables.set_readers(
     function_by_path=function_by_path,
     overload_of=op_namespace.overload_of,
     why_not_handled=why_not_handled,
+    understand=older_calls.understand,
 )
 overridable.set_readers(function_by_path=function_by_path)

@@ -77,6 +77,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     is large, beside its objects.
     """
     place = _device(map_location) if isinstance(map_location, (str, _device)) else None
+    if place is not None and place.type not in ("cpu", "meta"):
+        raise RuntimeError(
+            f"load(): Attempting to deserialize object on {place}, which is not here: map_location='cpu'"
+        )
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("load(): f must be a file path in order to use the mmap argument")

@@ -260,7 +260,7 @@ def _edited(**changes):
         {"object": "["},
         {"object": '{"__class__": 1}'},
         {"object": '{"dict": [[[1], 2]]}'},
-        {"object": '{"device": "cuda"}'},
+        {"object": '{"device": "nowhere"}'},
         {"object": '{"dtype": "int3"}'},
         {"object": "[" * 100_000 + "]" * 100_000},
         {"object": '{"tuple": 3}'},

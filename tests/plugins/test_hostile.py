@@ -32,7 +32,7 @@ def fails(site, tables, text, *fragments, others=("fine",)):
     site.plugin("demo", text=text)
     with pytest.warns(PluginWarning) as caught:
         with pytest.raises(AttributeError) as refused:
-            ops.demo
+            ops.demo.double
     assert len(caught) == 1
     message = str(caught[0].message)
     for fragment in ("plugin 'demo' of tgx-demo 1.0", "demo = tgx_demo.plugin", "Way out: ", *fragments):
@@ -45,7 +45,7 @@ def fails(site, tables, text, *fragments, others=("fine",)):
     (failure,) = plugins.failed()
     assert "Traceback" in failure.traceback and failure.milliseconds >= 0
     with pytest.raises(AttributeError, match="installed and"):  # again: no second warning, no second attempt
-        ops.demo
+        ops.demo.double
     return failure, message
 
 
@@ -255,7 +255,7 @@ def test_two_distributions_of_one_plugin_name_are_both_left_out(site, monkeypatc
         "tgx-rival", "2.0", files={"tgx_rival.py": ""}, entry_points="[tinygrad_ext.plugins]\ndemo = tgx_rival\n"
     )
     with pytest.raises(AttributeError) as caught:
-        ops.demo
+        ops.demo.double
     for wanted in (
         "installed and in conflict",
         "tgx-demo 1.0 in",
@@ -270,12 +270,12 @@ def test_two_distributions_of_one_plugin_name_are_both_left_out(site, monkeypatc
 
 
 def test_a_plugin_that_imports_a_failing_one_names_both_causes(site, tables):
-    site.plugin("demo", text=HEAD + "from tinygrad_ext import ops\nops.broken\n")
+    site.plugin("demo", text=HEAD + "from tinygrad_ext import ops\nops.broken.double\n")
     site.plugin("broken", text='raise ValueError("broken inside")\n', version="0.3")
     before = tables()
     with pytest.warns(PluginWarning) as caught:
         with pytest.raises(AttributeError):
-            ops.demo
+            ops.demo.double
     first, second = (str(w.message) for w in caught)
     assert "plugin 'broken' of tgx-broken 0.3" in first
     assert "plugin 'demo' of tgx-demo 1.0" in second
@@ -297,12 +297,12 @@ def test_a_plugin_that_imports_the_module_of_a_failing_one_names_it(site, tables
 
 
 def test_plugins_that_need_each_other_are_told_of_the_circle(site, tables):
-    site.plugin("left", text="from tinygrad_ext import ops\nops.right\n")
-    site.plugin("right", text="from tinygrad_ext import ops\nops.left\n")
+    site.plugin("left", text="from tinygrad_ext import ops\nops.right.double\n")
+    site.plugin("right", text="from tinygrad_ext import ops\nops.left.double\n")
     before = tables()
     with pytest.warns(PluginWarning) as caught:
         with pytest.raises(AttributeError):
-            ops.left
+            ops.left.double
     assert "a circle of imports" in str(caught[0].message)
     assert [f.plugin for f in plugins.failed()] == ["left", "right"]
     assert tables() == before
@@ -321,7 +321,7 @@ def test_a_shared_dependency_stays_and_the_rest_leaves(site, tables):
         entry_points="[tinygrad_ext.plugins]\ndemo = tgx_demo.plugin\n",
     )
     with pytest.warns(PluginWarning, match="ZeroDivisionError"), pytest.raises(AttributeError):
-        ops.demo
+        ops.demo.double
     assert {m for m in sys.modules if m.startswith(("tgx_", "shared_dependency"))} == {"shared_dependency"}
 
 
@@ -330,7 +330,7 @@ def test_modules_that_the_program_had_imported_stay(site):
     import tgx_demo
 
     with pytest.warns(PluginWarning), pytest.raises(AttributeError):
-        ops.demo
+        ops.demo.double
     assert sys.modules["tgx_demo"] is tgx_demo
     assert "tgx_demo.plugin" not in sys.modules
     assert not hasattr(tgx_demo, "plugin")
@@ -347,7 +347,7 @@ def test_a_failing_plugin_does_not_take_the_modules_of_a_good_one_in_its_package
         entry_points="[tinygrad_ext.plugins]\ngood = tgx_suite.good\nbad = tgx_suite.bad\n",
     )
     with pytest.warns(PluginWarning, match="plugin 'bad'"), pytest.raises(AttributeError):
-        ops.bad
+        ops.bad.double
     assert {m for m in sys.modules if m.startswith("tgx_")} == {"tgx_suite", "tgx_suite.good"}
     assert ops.good.a(tg.ones(1)).item() == 1
 
@@ -355,7 +355,7 @@ def test_a_failing_plugin_does_not_take_the_modules_of_a_good_one_in_its_package
 def test_a_plugin_that_names_a_part_of_the_package_cannot_take_it_away(site):
     site.install("tgx-demo", entry_points="[tinygrad_ext.plugins]\ndemo = tinygrad_ext.nosuch\n")
     with pytest.warns(PluginWarning, match="No module named 'tinygrad_ext.nosuch'"), pytest.raises(AttributeError):
-        ops.demo
+        ops.demo.double
     assert sys.modules["tinygrad_ext.nn"] is nn
 
 
@@ -364,7 +364,7 @@ def test_strict_raises_what_the_plugin_raised(site, tables, monkeypatch):
     site.plugin(text=HEAD + hook(REGISTERS[0], "raise LookupError('mine')"))
     monkeypatch.setenv("TINYGRAD_EXT_STRICT_PLUGINS", "1")
     with pytest.raises(LookupError, match="mine"):
-        ops.demo
+        ops.demo.double
     assert tables() == before
 
 
@@ -387,9 +387,9 @@ def test_a_class_is_no_plugin_and_an_attribute_may_be_missing(site):
         entry_points="[tinygrad_ext.plugins]\na = tgx_demo:P\nb = tgx_demo:Q\n",
     )
     with pytest.warns(PluginWarning, match="and <class 'tgx_demo.P'> is a class"), pytest.raises(AttributeError):
-        ops.a
+        ops.a.double
     with pytest.warns(PluginWarning, match="module 'tgx_demo' has no attribute 'Q'"), pytest.raises(AttributeError):
-        ops.b
+        ops.b.double
 
 
 def test_files_that_are_gone_are_told(site):
@@ -397,17 +397,17 @@ def test_files_that_are_gone_are_told(site):
     told = "its files are gone: pip install --force-reinstall tgx-gone.*misspells the module"
     with pytest.warns(PluginWarning, match=told):
         with pytest.raises(AttributeError):
-            ops.gone
+            ops.gone.double
 
 
 def test_a_warning_turned_into_an_error_leaves_the_tables_in_order(site, tables):
     before = tables()
     site.plugin(text=HEAD + hook(REGISTERS[0], "1 / 0"))
     with pytest.raises(PluginWarning):  # the test run makes errors of warnings
-        ops.demo
+        ops.demo.double
     assert tables() == before
     with pytest.raises(AttributeError, match="installed and failed"):
-        ops.demo
+        ops.demo.double
 
 
 @pytest.mark.parametrize("module", ["tgx_dmeo", "tgx_dmeo.plugin", "tgx_demo.plguin"])
@@ -416,4 +416,4 @@ def test_a_misspelt_entry_point_is_told_from_a_missing_requirement(site, module)
     site.install("tgx-demo", files=files, entry_points=f"[tinygrad_ext.plugins]\ndemo = {module}\n")
     told = rf"Way out: the entry point leads to '{module}', and tgx-demo has no such module: .*pyproject.toml"
     with pytest.warns(PluginWarning, match=told), pytest.raises(AttributeError):
-        _ = tg.ops.demo
+        _ = tg.ops.demo.double

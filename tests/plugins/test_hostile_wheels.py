@@ -88,7 +88,7 @@ for name in sys.argv[2:]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            getattr(ops, name)
+            getattr(ops, name).double
             answer = "it loaded"
         except AttributeError as error:
             answer = str(error)

@@ -135,6 +135,7 @@ def grad(
     grad_outputs=None,
     retain_graph=None,
     create_graph=False,
+    only_inputs=True,
     allow_unused=None,
     is_grads_batched=False,
     materialize_grads=False,
@@ -147,9 +148,17 @@ def grad(
         retain_graph, create_graph: as for `backward`.
         allow_unused: give None for an input that the outputs do not depend on, instead of raising.
         materialize_grads: give zeros there.
+        only_inputs: deprecated, and ignored; to accumulate gradients for other leaves there is ``backward``.
 
     Raises RuntimeError as `backward` does, and for unused inputs; NotImplementedError for is_grads_batched.
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). Gradients of other leaves are "
+            "accumulated by torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
         raise NotImplementedError(
             "grad(): is_grads_batched=True needs vmap, which this release does not have; "

@@ -118,9 +118,9 @@ class set_grad_enabled(_Mode):
     __slots__ = ("mode",)
 
     def __init__(self, mode):
-        if not isinstance(mode, (bool, int)):
-            raise TypeError(f"set_grad_enabled(): argument 'mode' must be bool, not {type(mode).__name__}")
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+        self.mode = mode
         self._saved = [get_modes()]
         self._switch(*get_modes())
 

@@ -20,7 +20,7 @@ from tinygrad_ext.core.dispatch cimport (
 )
 from tinygrad_ext.core.dtype cimport device, dtype
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert
-from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded
+from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, is_registered
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
 
@@ -35,7 +35,8 @@ cdef enum:
     F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
 
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
-                          "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections"}
+                          "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections",
+                          "dims": "axes"}
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------
@@ -189,12 +190,17 @@ cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bi
                 if _accepts_one(s.kind, s.flags, <object>given[i]):
                     return _bind_varargs(op, given, n, kwnames, method, b, <int>i)
             return False
-        if got == 2:
+        if got == 2 and _counts(op, s, given[i]):
             b.overloaded = True
         b.args[i] = given[i]
     for i in range(n, op.nargs):
         b.args[i] = NULL
     return _bind_keywords(op, given, n, kwnames, method, b)
+
+
+cdef bint _counts(Op op, ArgSpec *s, PyObject *p) except -1:
+    """Whether a value with an override makes the call ask it: the data of tensor() is converted, unless a handler is for it."""
+    return op.ntensors > 0 or s.kind != A_ANY or is_registered(<object>p)
 
 
 cdef inline bint _packs(ArgSpec *s) noexcept:
@@ -242,7 +248,7 @@ cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwname
             if at < 0:
                 return False
             if at == op.nargs:
-                if not _accepts_out(op, given[n + i], b):
+                if method or not _accepts_out(op, given[n + i], b):
                     return False
                 continue
             if b.args[at] != NULL:
@@ -250,7 +256,7 @@ cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwname
             got = _accepts(&op.args[at], given[n + i])
             if got == 0:
                 return False
-            if got == 2:
+            if got == 2 and _counts(op, &op.args[at], given[n + i]):
                 b.overloaded = True
             b.args[at] = given[n + i]
     for i in range(n, op.nargs):

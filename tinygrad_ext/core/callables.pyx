@@ -160,6 +160,11 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             result = _through_slots(f, args, n, kwnames, True)
             if result is not NotImplemented:
                 return result
+    positional = [<object>args[i] for i in range(n)]
+    keywords = {} if kwnames == NULL else dict(zip(<object>kwnames, [<object>args[n + i] for i in range(nkw)]))
+    meant = _readers["understand"](f, positional, keywords)
+    if meant is not None:
+        return meant()
     error = explain_failure(f.ops, args, n, kwnames, f.method)
     if state().flags & NO_FOREIGN:
         state().flags &= ~<uint32_t>NO_FOREIGN

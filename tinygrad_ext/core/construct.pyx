@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
 from tinygrad_ext.core.dispatch cimport as_int, state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, dtype as DType, dtype_of
+from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, device_id, dtype as DType, dtype_of
 from tinygrad_ext.core.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.storage cimport borrow_storage
 from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
@@ -195,7 +195,8 @@ cdef Tensor tensor_of(object data, int dtype, int device):
                 return tensor_of(t, dtype, device)
             t = clone(t)
             return _from_outside(t if dtype < 0 else cast(t, dtype))
-        if hasattr(data, "__array__") and not _is_sequence(data):
+        # a table is a sequence of its columns' names; what it holds is the array
+        if hasattr(data, "__array__") and (not _is_sequence(data) or getattr(data, "ndim", 1) > 1):
             return tensor_of(data.__array__(), dtype, device)
     rank = _shape_of(data, shape)
     if dtype < 0:
@@ -377,9 +378,17 @@ def over_bytes(buffer, dt, int64_t offset, int64_t count):
     return t
 
 
+cpdef int warn_of_copy(object data, str call) except -1:
+    """What is copied by tensor() and new_tensor() loses its history."""
+    if isinstance(data, Tensor):
+        import warnings
+        warnings.warn("To copy construct from a tensor, it is recommended to use t.detach().clone() or "
+                      f"t.detach().clone().requires_grad_(True), rather than {call}.", UserWarning, stacklevel=1)
+    return 0
+
+
 def make_tensor(data, dt, dev):
-    """tensor(): copy of data with an optional dtype and device."""
-    from tinygrad_ext.core.dtype import device as _device
+    """as_tensor(): copy of data with an optional dtype and device."""
     if dt is not None and not isinstance(dt, DType):
         raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
-    return tensor_of(data, -1 if dt is None else (<DType>dt).id, 0 if dev is None else _device(dev).id)
+    return tensor_of(data, -1 if dt is None else (<DType>dt).id, 0 if dev is None else device_id(dev))

@@ -194,8 +194,16 @@ def get_default_dtype():
 # ---- devices -------------------------------------------------------------------------------------------------------
 
 _DEVICE_NAMES = ("cpu", "meta")
-_KNOWN_ELSEWHERE = ("cuda", "mps", "xpu", "hip", "xla", "ipu", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve",
-                    "fpga", "maia", "lazy", "mtia", "hpu", "privateuseone")
+_ELSEWHERE = ("cuda", "mps", "xpu", "hip", "xla", "ipu", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve",
+              "fpga", "maia", "lazy", "mtia", "hpu", "privateuseone")
+
+
+cdef tuple _parted(str text):
+    """"cuda:1" as ("cuda", 1)."""
+    type, _, number = text.partition(":")
+    if not (number.isascii() and number.isdigit()) or (len(number) > 1 and number[0] == "0"):
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    return type, int(number)
 
 
 cdef dict _contexts = {}        # what `with device(...)` does: filled by a layer above
@@ -207,25 +215,30 @@ def set_device_context(enter, leave):
 
 
 cdef class device:
-    """Where a tensor lives: ``device("cpu")`` holds data, ``device("meta")`` holds shape and dtype only."""
+    """Where a tensor lives: ``device("cpu")`` holds data, ``device("meta")`` holds shape and dtype only.
 
-    def __init__(self, type="cpu", index=None):
-        if isinstance(type, device):
+    The devices of other machines, ``device("cuda:1")``, are objects too: what asks for memory on one raises.
+    """
+
+    def __init__(self, type, index=None):
+        if isinstance(type, device) and index is None:
             type, index = (<device>type).type, (<device>type).index
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+        if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
+            raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
         if ":" in type:
-            type, _, number = type.partition(":")
-            if not number.isdigit():
-                raise RuntimeError(f"Invalid device string: '{type}:{number}'")
-            index = int(number)
-        if type in _KNOWN_ELSEWHERE:
-            raise RuntimeError(f"device '{type}' is not available: this build of tinygrad_ext knows cpu and meta "
-                               "(further devices come from plugins). Use device='cpu'.")
-        if type not in _DEVICE_NAMES:
-            raise RuntimeError(f"Expected one of cpu, meta device type at start of device string: {type}")
+            if index is not None:
+                raise RuntimeError("device(): type (string) must not include an index because index was passed explicitly: "
+                                   f"{type}")
+            type, index = _parted(type)
+        if index is not None and index < 0:
+            raise RuntimeError(f"device(): Device index must not be negative, got {index}")
+        if type not in _DEVICE_NAMES and type not in _ELSEWHERE:
+            raise RuntimeError(f"Expected one of {', '.join(_DEVICE_NAMES + _ELSEWHERE)} device type at start of device string: "
+                               f"{type}")
         self.type, self.index = type, index
-        self.id = _DEVICE_NAMES.index(type)
+        self.id = _DEVICE_NAMES.index(type) if type in _DEVICE_NAMES else -1
 
     def __repr__(self):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
@@ -257,11 +270,20 @@ cdef device _meta = device("meta")
 
 
 cdef int device_id(object d) except -1:
-    if type(d) is device:
-        return (<device>d).id
+    """The number of a device that memory is asked for on; those of other machines have none."""
     if isinstance(d, str):
-        return device(d).id
-    raise TypeError(f"device must be str or device, not {type(d).__name__}")
+        d = device(d)
+    if type(d) is not device:
+        raise TypeError(f"device must be str or device, not {type(d).__name__}")
+    if (<device>d).id < 0:
+        _refuse_elsewhere((<device>d).type)
+    return (<device>d).id
+
+
+cdef int _refuse_elsewhere(str type) except -1:
+    kind = AssertionError if type in ("cuda", "xpu", "mtia") else NotImplementedError
+    raise kind(f"tinygrad_ext is not compiled with {type.upper()} enabled: this build holds tensors on cpu and meta. Use "
+               f"device='cpu'; tinygrad_ext.cuda.is_available() tells which machine a program runs on.")
 
 
 cdef object device_of(int id):

@@ -6,7 +6,9 @@ Parameter, and look the method up in a table that `bind` fills.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.callables cimport OpMethod, binary, call_packet
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport Parameter, Tensor, exact
+from tinygrad_ext.core.types cimport TGX_I64
 
 cdef extern from *:
     """
@@ -137,7 +139,15 @@ cdef object ipower(object a, object b, object modulus): return _two_inplace(12, 
 cdef object neg(object a): return _one(13, a)
 cdef object pos(object a): return _one(14, a)
 cdef object abs_(object a): return _one(15, a)
-cdef object invert(object a): return _one(16, a)
+
+cdef object invert(object a):
+    try:
+        return _one(16, a)
+    except NotImplementedError:
+        if isinstance(a, Tensor) and (<Tensor>a).tid > TGX_I64:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
+                            f"{dtype_of((<Tensor>a).tid)}") from None
+        raise
 
 
 cdef object compare(object a, object b, int which):

@@ -2,6 +2,7 @@ cdef class Overridable:
     cdef void *vectorcall
     cdef object inner
     cdef bint of_class              # the function of a classmethod
+    cdef public bint converts       # makes a tensor of data, whose `__torch_function__` is not asked
     cdef readonly str __name__
     cdef dict __dict__
     cdef object __weakref__

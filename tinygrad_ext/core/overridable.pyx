@@ -7,7 +7,8 @@ attribute. A plain call costs the test of its arguments' types more than the fun
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_SKIP_ONE, state, tgx_state
 from tinygrad_ext.core.elsewhere import own_types
-from tinygrad_ext.core.overloaded cimport must_ask, overloaded
+from tinygrad_ext.core.mode_stack cimport modes_on
+from tinygrad_ext.core.overloaded cimport is_registered, must_ask, overloaded
 from tinygrad_ext.core.overrides cimport ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
 from tinygrad_ext.core.unasked import keep_open
@@ -44,6 +45,18 @@ cdef inline bint _plain(PyObject **args, Py_ssize_t n) noexcept:
     return state().flags == 0
 
 
+cdef list _asked_of(Overridable f, PyObject **args, Py_ssize_t n):
+    """Who is asked about a function that converts data: registered handlers, and the tensor whose method it is."""
+    return [o for o in overloaded(args, n) if is_registered(o) or (type(f) is OverridableMethod and o is <object>args[0])]
+
+
+cdef bint _must_ask_of(Overridable f, PyObject **args, Py_ssize_t n) except -1:
+    cdef tgx_state *st = state()
+    if not must_ask(args, n):
+        return False
+    return modes_on(st) or st.flags & TGX_SKIP_ONE or len(_asked_of(f, args, n)) > 0
+
+
 # ---- functions and methods -----------------------------------------------------------------------------------------
 
 cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
@@ -53,7 +66,7 @@ cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames
     if st.flags & TGX_SKIP_ONE:
         st.flags &= ~<unsigned int>TGX_SKIP_ONE
         return NotImplemented
-    found = overloaded(args, n + nkw)
+    found = _asked_of(f, args, n + nkw) if f.converts else overloaded(args, n + nkw)
     positional = tuple([<object>args[i] for i in range(first, n)])
     keywords = {<object>PyTuple_GET_ITEM(kwnames, i): <object>args[n + i] for i in range(nkw)}
     return ask(PyMethod_New(f, <object>args[0]) if first else f, None, found, positional, keywords)
@@ -63,7 +76,7 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     cdef Overridable f = <Overridable>callable
     cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
     cdef Py_ssize_t nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
-    if not _plain(args, n + nkw) and must_ask(args, n + nkw):
+    if not _plain(args, n + nkw) and (_must_ask_of(f, args, n + nkw) if f.converts else must_ask(args, n + nkw)):
         result = _ask(f, args, n, kwnames)
         if result is not NotImplemented:
             return result
@@ -120,6 +133,16 @@ def overridable(function):
         return x + x
     """
     return Overridable(function)
+
+
+def converting(function):
+    """Decorator of a function that makes a tensor of data: modes see it, and types with a handler that was registered.
+
+    What `__torch_function__` the data has is not asked, since nothing is done with it as a tensor.
+    """
+    made = Overridable(function)
+    made.converts = True
+    return made
 
 
 def overridable_classmethod(function):

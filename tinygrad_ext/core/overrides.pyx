@@ -4,6 +4,8 @@
 Types are asked from left to right, subclasses before their superclasses, each once; the first answer that is not
 NotImplemented counts, and a TypeError names all who declined. Which arguments count is told by `overloaded`.
 """
+from weakref import WeakSet
+
 from cpython.object cimport PyObject, PyTypeObject
 from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, TGX_SLOT_OVERRIDE, state, tgx_state, uint32_t
 from tinygrad_ext.core.mode_stack cimport ModeStack, modes_on
@@ -25,6 +27,7 @@ cdef enum:
 cdef PyObject *_default = NULL          # the `__torch_function__` that subclasses of Tensor inherit
 cdef object _path_of                    # names a function in messages
 cdef object _common_type = None         # types -> the type in which siblings meet, or None
+cdef object _plain_methods = WeakSet()  # types whose `__torch_function__` is bound to a value: told about
 cdef object _watch = None               # overrides.watch while somebody watches who is asked
 
 
@@ -84,7 +87,21 @@ cdef object _ask_type(object o, object func, tuple types, tuple args, dict kwarg
         if handler is None:
             return NotImplemented       # taken away by the one asked before
         return _call_handler("registered handler", type(o), handler, func, types, args, kwargs)
-    return _call_handler("type", type(o), o.__torch_function__, func, types, args, kwargs)
+    handler = o.__torch_function__
+    if getattr(handler, "__self__", None) is o:
+        _warn_of_plain_method(type(o))
+    return _call_handler("type", type(o), handler, func, types, args, kwargs)
+
+
+cdef int _warn_of_plain_method(object t) except -1:
+    """Say it once a type: the handler answers for all values of the type, and the one it is bound to is arbitrary."""
+    if t in _plain_methods:
+        return 0
+    _plain_methods.add(t)
+    import warnings
+    warnings.warn("Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+                  f"define it as a classmethod: {t.__module__}.{t.__qualname__}", UserWarning, stacklevel=1)
+    return 0
 
 
 cdef object _call_handler(str kind, object who, object handler, object func, tuple types, tuple args, dict kwargs):

@@ -76,6 +76,9 @@ cdef int raise_loop_error(int code, Op op) except -1:
 
 
 cdef object _no_loop(Op op, int dtype):
+    if is_complex(dtype):
+        raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': compute with .real and .imag, '
+                                  "or with .abs() and .angle()")
     better = ".long()" if op.loops[<int>TGX_F32] == NULL else ".float()"
     raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': convert the argument first, '
                               f"for example with {better}")
@@ -115,7 +118,7 @@ cdef int _check_scalar(Op op, str name, object o, int dtype) except -1:
 
 
 cdef int _refuse(Op op, PyObject **args, int dtype) except -1:
-    """RuntimeError for operands of a kind that the record names in `refuses`."""
+    """The error for operands of a kind that the record names in `refuses`."""
     cdef int i, first = -1
     if "int" in op.refuses and is_integral(dtype):
         raise RuntimeError(op.refuses["int"])
@@ -161,6 +164,14 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
         aux[i] = as_scalar(o)
         if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
+    if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:
+        _check_limits(op, <object>args[op.scalars[0]], <object>args[op.scalars[1]])
+    return 0
+
+
+cdef int _check_limits(Op op, object low, object high) except -1:
+    if low > high:
+        raise ValueError(f"{op.refuses['crossed']}: got {low} and {high}")
     return 0
 
 

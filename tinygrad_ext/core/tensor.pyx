@@ -170,7 +170,9 @@ cdef class Tensor:
         return needs_grad(self)
 
     @requires_grad.setter
-    def requires_grad(self, bint value):
+    def requires_grad(self, value):
+        if not isinstance(value, bool):
+            raise RuntimeError(f"requires_grad must be a bool, not {type(value).__name__}")
         if self.grad_fn is not None:
             if value:
                 return
@@ -184,8 +186,11 @@ cdef class Tensor:
         else:
             self.bits &= ~REQUIRES_GRAD
 
-    def requires_grad_(self, bint requires_grad=True):
+    def requires_grad_(self, requires_grad=True):
         """Change whether gradients are recorded for this leaf; returns it."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                            f"{type(requires_grad).__name__}")
         self.requires_grad = requires_grad
         return self
 
@@ -280,19 +285,18 @@ cdef class Tensor:
         return bool(self._only_element("Boolean value of Tensor"))
 
     def __int__(self):
-        return int(self._only_element())
+        return int(_real(self, "int64_t"))
 
     def __float__(self):
-        return float(self._only_element())
+        return float(_real(self, "double"))
 
     def __complex__(self):
-        return complex(self._only_element())
+        return complex(_number(self))
 
     def __index__(self):
-        cdef object v = self._only_element()
-        if self.tid > TGX_I64:
+        if self.tid > TGX_I64 or self.count != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(v)
+        return int(self._only_element())
 
     def _only_element(self, what=None):
         if self.count != 1:
@@ -303,6 +307,24 @@ cdef class Tensor:
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
         return read_scalar(self.data, self.tid)
+
+
+cdef object _number(Tensor t):
+    """What float(), int() and complex() convert; array libraries rely on the ValueError."""
+    if t.count != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars: this one has shape "
+                         f"{shape_text(t)}. Take an element first, or use tolist().")
+    return t._only_element()
+
+
+cdef object _real(Tensor t, str c_type):
+    cdef object v = _number(t)
+    if not isinstance(v, complex):
+        return v
+    if v.imag != 0:
+        raise RuntimeError(f"value cannot be converted to type {c_type} without overflow: {v} has an imaginary part. Take "
+                           ".real or .abs() first.")
+    return v.real
 
 
 cdef int _refuse_value(str text, object value) except -1:

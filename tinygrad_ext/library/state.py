@@ -131,19 +131,21 @@ class State:
             where = device(keywords[at] if at in keywords else args[names.index(at)] or "cpu")
             fn = self.get(FAKE) if where.type == "meta" else None
             fn = fn if fn is not None else self.kernel_for(where.type)
-            return (fn if fn is not None else self._refuse_device)(*args, **keywords)
+            if fn is None:
+                self._refuse_device(where=where.type)
+            return fn(*args, **keywords)
 
         names = [a.name for a in self.op.schema.args]
         return choose
 
-    def _refuse_device(self, *args, **keywords):
+    def _refuse_device(self, *args, where="cpu", **keywords):
         have = sorted(
             k for k in self.functions if k not in (ANY, COMPOSITE, FAKE, AUTOGRAD, VMAP) and k not in self.disabled
         )
         raise NotImplementedError(
-            f"{self.op.name}: there is no kernel for the device 'cpu'; "
+            f"{self.op.name}: there is no kernel for the device '{where}'; "
             f"{'there are kernels for ' + ', '.join(have) if have else 'the op has been declared only'}. "
-            f"Register one with library.register_kernel('{self.op.name}', 'cpu')"
+            f"Register one with library.register_kernel('{self.op.name}', '{where}')"
         )
 
     def _refuse_no_tensor(self, *args, **keywords):

@@ -5,7 +5,7 @@ The options dtype, layout, device, pin_memory, requires_grad stand in every fact
 `options` reads them.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.construct cimport read_shape, tensor_of
+from tinygrad_ext.core.construct cimport read_shape, tensor_of, warn_of_copy
 from tinygrad_ext.core.copy cimport broadcasts, clone, copy_into, fill, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport default_id, device_id, dtype_id, dtype_of
@@ -261,6 +261,7 @@ cdef object k_tensor(PyObject **a):
     cdef int device = device_id(<object>a[2]) if a[2] != <PyObject *>None else 0
     cdef Options o
     o.requires_grad = <object>a[3] is True
+    warn_of_copy(<object>a[0], "tensor(t)")
     return finished(tensor_of(<object>a[0], dtype, device), &o)
 
 

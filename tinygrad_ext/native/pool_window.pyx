@@ -99,6 +99,18 @@ cdef int read_out_sizes(Window *w, bint ceil_mode, Tensor x, str op) except -1:
     return 0
 
 
+cdef object _output_size(object value, int place, str op, bint listed):
+    """One size, or None in a list; TypeError for what is no int."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if value is None and listed:
+        return None
+    if isinstance(value, (bool, str)) or not hasattr(value, "__index__"):
+        found = f"found element of type {type(value).__name__} at pos {place}" if listed else f"not {type(value).__name__}"
+        raise TypeError(f"{op}(): argument 'output_size' (position 2) must be int or tuple of ints, {found}")
+    return value.__index__()
+
+
 cdef int read_adaptive(Window *w, Tensor x, PyObject *size, int dims, str op) except -1:
     """Output sizes; None keeps the input's."""
     cdef int i
@@ -106,6 +118,9 @@ cdef int read_adaptive(Window *w, Tensor x, PyObject *size, int dims, str op) ex
     w.dims = dims
     w.dilation[0] = w.dilation[1] = 1
     if x.rank < dims + 1 or x.rank > dims + 2:
+        if x.rank <= dims and isinstance(given, (tuple, list)) and dims > 1:
+            raise ValueError(f"Input dimension should be at least {dims + 1}, got {x.rank}: {op}() takes an input of shape "
+                             f"(N, C, ...) or (C, ...), this one is {shape_text(x)}")
         raise RuntimeError(f"Expected {dims + 1} to {dims + 2} dimensions, but got {x.rank}-dimensional tensor for argument #1 'self' "
                            f"(while checking arguments for {op})")
     w.size[0] = x.sizes[x.rank - 2] if dims == 2 else 1
@@ -116,7 +131,7 @@ cdef int read_adaptive(Window *w, Tensor x, PyObject *size, int dims, str op) ex
         raise RuntimeError(f"{op}: output_size must be {dims}: one number, or {dims} numbers, got {len(given)}")
     w.out[0] = 1
     for i in range(dims):
-        value = given[i]
+        value = _output_size(given[i], i, op, isinstance(<object>size, (tuple, list)))
         if value is not None and value > 1 << 31:
             raise RuntimeError(f"{op}: output_size={value} is out of range: it must be below 2**31")
         w.out[2 - dims + i] = w.size[2 - dims + i] if value is None else value

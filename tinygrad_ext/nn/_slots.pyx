@@ -55,6 +55,9 @@ cdef extern from *:
     static void tgx_set_call(PyObject *cls) { ((PyTypeObject *)cls)->tp_call = tgx_call; }
     static void tgx_set_getattro(PyObject *cls) { ((PyTypeObject *)cls)->tp_getattro = PyObject_GenericGetAttr; }
 
+    /* of a metaclass's classes too, for which Cython's own declaration refuses */
+    static void tgx_modified(PyObject *cls) { PyType_Modified((PyTypeObject *)cls); }
+
     static void tgx_setup(PyObject *global_live) {
         Py_INCREF(global_live);
         tgx_global_live = global_live;
@@ -66,7 +69,7 @@ cdef extern from *:
     void tgx_set_call(object)
     void tgx_set_getattro(object)
     void tgx_setup(object)
-    void PyType_Modified(type)
+    void tgx_modified(object)
 
 
 from .hooks import _global_live
@@ -74,10 +77,10 @@ from .hooks import _global_live
 tgx_setup(_global_live)
 
 
-def speed_up(type cls, type base):
+def speed_up(cls, base):
     """Give ``cls`` the C slots for those of the methods that it has from ``base``, which is Module."""
     if cls.__call__ is base.__call__:
         tgx_set_call(cls)
     if cls.__getattr__ is base.__getattr__ and cls.__getattribute__ is object.__getattribute__:
         tgx_set_getattro(cls)
-    PyType_Modified(cls)
+    tgx_modified(cls)

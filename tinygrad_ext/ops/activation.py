@@ -110,7 +110,10 @@ op(
     promote="cast",
     failure="cannot do hardtanh on an unsigned type with negative limits: convert it first, for example with .int()",
     grad={"self": "hardtanh_backward(grad, self, min_val, max_val)"},
-    refuses={"bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()"},
+    refuses={
+        "bool": "Bool inputs not supported for hardtanh: convert them first, for example with .float()",
+        "crossed": "hardtanh: min_val cannot be greater than max_val",
+    },
     variants="function inplace function_",
     where="nn.functional",
     samples=_limits,

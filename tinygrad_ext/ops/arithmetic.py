@@ -43,6 +43,7 @@ def _tensor(values, **options):
 
 op(
     "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    older="self alpha other",
     scalar={
         "int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"},
         "bool": "x | ((alpha != 0) & y)",
@@ -62,6 +63,7 @@ op(
 
 op(
     "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    older="self alpha other",
     scalar={"int float half complex": {"alpha == 1": "x - y", "else": "x - alpha * y"}},
     grad={"self": "grad", "other": lambda grad, alpha: -scaled(grad, alpha)},
     operator="sub",
@@ -348,6 +350,7 @@ op(
 
 op(
     "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    older="self value tensor1 tensor2",
     scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
     grad={
         "self": "grad",
@@ -361,6 +364,7 @@ op(
 
 op(
     "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    older="self value tensor1 tensor2",
     scalar={"float": {"value == 1": "x + y / z", "else": "x + value * y / z"}},
     domain=((-4, 4), (-4, 4), (0.5, 4)),
     grad={

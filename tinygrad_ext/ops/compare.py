@@ -102,7 +102,11 @@ op(
 
 op(
     "aten::isinf(Tensor self) -> Tensor",
-    scalar={"bool int": "0", "float": "fabs(x) == INFINITY"},
+    scalar={
+        "bool int": "0",
+        "float half": "fabs(x) == INFINITY",
+        "complex": "fabs(creal(x)) == INFINITY || fabs(cimag(x)) == INFINITY",
+    },
     returns="bool",
     variants="function method",
     reference="numpy.isinf",
@@ -111,7 +115,11 @@ op(
 
 op(
     "aten::isfinite(Tensor self) -> Tensor",
-    scalar={"bool int": "1", "float": "fabs(x) < INFINITY"},
+    scalar={
+        "bool int": "1",
+        "float half": "fabs(x) < INFINITY",
+        "complex": "fabs(creal(x)) < INFINITY && fabs(cimag(x)) < INFINITY",
+    },
     returns="bool",
     variants="function method",
     reference="numpy.isfinite",

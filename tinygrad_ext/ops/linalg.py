@@ -260,6 +260,7 @@ op(
 
 op(
     "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older="beta self alpha mat1 mat2 | beta self mat1 mat2",
     kernel="addmm",
     takes_out=True,
     types=NUMBERS,
@@ -291,6 +292,7 @@ op(
 
 op(
     "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older="beta self alpha mat vec | beta self mat vec",
     kernel="addmv",
     takes_out=True,
     types=NUMBERS,
@@ -309,6 +311,7 @@ op(
 
 op(
     "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older="beta self alpha batch1 batch2 | beta self batch1 batch2",
     kernel="baddbmm",
     takes_out=True,
     types=NUMBERS,
@@ -429,6 +432,7 @@ op(
 
 op(
     "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older="beta self alpha vec1 vec2 | beta self vec1 vec2",
     compose=_addr,
     types=NUMBERS,
     variants="function method inplace out",

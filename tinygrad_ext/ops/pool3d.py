@@ -42,14 +42,23 @@ def _errors(name):
 
 def _out_sizes(name, shape, output_size):
     """Three sizes from a number or three of them; None keeps the input's."""
+    listed = isinstance(output_size, (tuple, list))
+    if len(shape) <= 3 and listed:
+        raise ValueError(
+            f"Input dimension should be at least 4, got {len(shape)}: {name}() takes (N, C, D, H, W) or "
+            f"(C, D, H, W), this one is {list(shape)}"
+        )
     if len(shape) not in (4, 5):
         raise RuntimeError(
             f"{name}(): Expected 4D or 5D tensor, but got: {list(shape)}. The input is (C, D, H, W) or (N, C, D, H, W)."
         )
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 3
+    given = output_size if listed else (output_size,) * 3
     if len(given) != 3:
         raise RuntimeError(f"{name}: output_size must be 3: one number, or 3 numbers, got {len(given)}")
-    return [_size(name, i, kept if size is None else size) for i, (size, kept) in enumerate(zip(given, shape[-3:]))]
+    return [
+        _size(name, i, kept if size is None and listed else size)
+        for i, (size, kept) in enumerate(zip(given, shape[-3:]))
+    ]
 
 
 def _size(name, place, size):

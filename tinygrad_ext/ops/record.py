@@ -14,7 +14,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     returns     dtype of the output when it is not the computing dtype: "bool"; "real" (of complex numbers)
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
     refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,
-                "mixed" dtypes, "inputs" that should be bool
+                "mixed" dtypes, "inputs" that should be bool, "crossed" limits (a ValueError: the first of two scalar
+                arguments is greater than the second)
     failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
@@ -35,6 +36,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests
     samples     function of a Maker that yields Sample(...), see ops/samples.py
     errors      list of (call, exception, fragment) that must raise
+    older       "beta self alpha mat1 mat2": an order of positional arguments that is deprecated and still understood;
+                several are parted by "|"
     domain      interval for random inputs, one or one for each tensor argument
     gaps        {check: reason} for what is missing; the checks are reference, layout, threads, dtypes, odd shapes,
                 inplace, out, shape, gradcheck, gradgradcheck, torch
@@ -87,6 +90,7 @@ _FIELDS = (
     "view",
     "takes_out",
     "tags",
+    "older",
 )
 
 

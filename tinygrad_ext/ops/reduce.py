@@ -346,6 +346,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         compose=(lambda self, other: self.maximum(other))
         if _name == "max"
         else (lambda self, other: self.minimum(other)),
+        variants="function method out",
         samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2), make(2))],
         reference=f"numpy.{_name}imum",
         doc=f"The {_word} of two elements each, with broadcasting.",

@@ -17,6 +17,9 @@ _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
 
 
+_TABLES = ("_pre_hooks", "_post_hooks", "_state_dict_hooks", "_load_hooks", "_columns")
+
+
 class _Required:
     """Stands as the default of an option that every group must give."""
 
@@ -85,8 +88,11 @@ class Optimizer:
         TypeError: one tensor, a set, or something that is no tensor.
         ValueError: nothing to optimize, a tensor that is no leaf, one that stands in two groups.
 
-    A subclass defines ``step``; the hooks are put around it when the class is made.
+    A subclass defines ``step``; the hooks are put around it when the class is made. One that wraps another optimizer
+    may leave ``super().__init__()`` out and set ``param_groups``, ``state`` and ``defaults`` itself.
     """
+
+    _opt_called = False
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -118,6 +124,15 @@ class Optimizer:
         self._load_hooks = {"pre": OrderedDict(), "post": OrderedDict()}
         self._opt_called = False
         self._columns = {}
+
+    def __getattr__(self, name):
+        """The tables of hooks in an instance that never called __init__: made when first asked for."""
+        if name not in _TABLES:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        called = self._opt_called
+        self._init_hooks()
+        self._opt_called = called
+        return self.__dict__[name]
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

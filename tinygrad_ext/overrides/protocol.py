@@ -111,7 +111,9 @@ def _cover(name, found):
     if isinstance(found, _ATTRIBUTES):
         return OverridableProperty(found, name)
     if isinstance(found, _METHODS):
-        return OverridableMethod(found, name, module="tinygrad_ext")
+        method = OverridableMethod(found, name, module="tinygrad_ext")
+        method.converts = name == "new_tensor"  # what becomes of its data, the data is not asked
+        return method
     return None
 
 

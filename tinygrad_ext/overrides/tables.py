@@ -27,7 +27,13 @@ _NOT_OVERRIDABLE = {
     for reason, names in {
         "sets or reads a state of the process": "set_default_dtype get_default_dtype set_num_threads get_num_threads "
         "manual_seed initial_seed seed get_rng_state set_rng_state set_printoptions get_printoptions show_config "
-        "memory_stats reset_peak_memory_stats empty_cache",
+        "memory_stats reset_peak_memory_stats empty_cache use_deterministic_algorithms "
+        "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled "
+        "set_float32_matmul_precision get_float32_matmul_precision",
+        "takes a module or a function": "compile",
+        "takes sizes": "broadcast_shapes",
+        "converts data, whose `__torch_function__` is not asked; modes and registered handlers see the call": "tensor "
+        "as_tensor asarray",
         "sets or reads where factories make tensors": "set_default_device get_default_device",
         "sets or reads a mode of autograd": "is_grad_enabled is_inference_mode_enabled is_anomaly_enabled "
         "is_anomaly_check_nan_enabled",
@@ -108,11 +114,11 @@ def takes_tensors(fn):
 
 def reason_not_overridable(namespace, name, value):
     """Why no type is asked when this is called, or None when one is."""
-    if isinstance(value, OpFunction):
+    if isinstance(value, OpFunction) and value is not registry.functions["tensor"]:
         return None if takes_tensors(value) else _NO_TENSOR
     if isinstance(value, type):
         return _CLASS
-    if asks(value):
+    if asks(value) and (namespace is Tensor or not getattr(value, "converts", False)):
         return None
     if namespace is Tensor:
         return protocol.NOT_OVERRIDABLE.get(name) or (_OBJECT if name in vars(object) else "")

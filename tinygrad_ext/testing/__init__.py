@@ -3,6 +3,8 @@
 For authors: `check_plugin`, `check_op` and `check_module` run the conformance battery and give a report, `plugin_tests`
 makes pytest tests of it, and `library.opcheck` is PyTorch's spelling of it for one call. See docs/check_plugins.md.
 
+`assert_close` compares tensors, numbers and containers of them, as PyTorch's does.
+
 layouts.py makes the same values in other memory layouts, compare.py compares results, sweep.py runs one op's
 samples through one check. tests/test_every_op.py multiplies them out, and battery/ stands on the same functions.
 """
@@ -14,6 +16,7 @@ from tinygrad_ext.errors import refuse_unknown
 _LAZY = {
     **dict.fromkeys(("check_module", "check_op", "check_plugin"), "battery"),
     "plugin_tests": "conformance",
+    "assert_close": "close",
 }
 __all__ = list(_LAZY)
 _refuse = refuse_unknown(__name__)

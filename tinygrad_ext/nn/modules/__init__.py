@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    batchnorm,
     container,
     conv,
     dropout,
@@ -9,9 +10,12 @@ from . import (
     flatten,
     linear,
     loss,
+    module,
     norm,
+    normalization,
     parameter_containers,
     pooling,
+    sparse,
 )
 from .activation import *
 from .container import *
@@ -21,6 +25,7 @@ from .embedding import *
 from .flatten import *
 from .linear import *
 from .loss import *
+from .module import Module
 from .norm import *
 from .parameter_containers import *
 from .pooling import *

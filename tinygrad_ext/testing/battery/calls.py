@@ -13,15 +13,16 @@ from tinygrad_ext.testing.battery.check import OP_CHECKS, check
 from tinygrad_ext.testing.battery.result import NotApplicable
 
 
-class Duck:
-    """Stands for a tensor and is none."""
+def _duck(seen, answer):
+    """A type that stands for a tensor and is none."""
 
-    def __init__(self, seen, answer):
-        self.seen, self.answer = seen, answer
+    class Duck:
+        @staticmethod
+        def __torch_function__(func, types, args=(), kwargs=None):
+            seen.append(func)
+            return answer
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.seen.append(func)
-        return self.answer
+    return Duck
 
 
 class Mode(overrides.TorchFunctionMode):
@@ -52,7 +53,8 @@ def override(subject, sample, dtype):
     if not Case(sample, dtype).tensors:
         raise NotApplicable("it takes no tensor")
     fn, seen, answer = _function(subject.op), [], object()
-    got = _called(fn, mapped(sample, lambda t: Duck(seen, answer)))
+    duck = _duck(seen, answer)
+    got = _called(fn, mapped(sample, lambda t: duck()))
     _once(subject, fn, seen, "of a duck type")
     if got is not answer:
         raise AssertionError(f"the answer of __torch_function__ is lost: got {got!r}")

@@ -1,0 +1,6 @@
+"""OpenMP: not used by this build."""
+
+
+def is_available():
+    """False."""
+    return False

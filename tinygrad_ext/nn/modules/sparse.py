@@ -1,0 +1,5 @@
+"""PyTorch's place of Embedding."""
+
+from .embedding import Embedding
+
+__all__ = ["Embedding"]

@@ -1,0 +1,65 @@
+"""Calls that no schema fits and that are understood all the same; other calls pay nothing for them.
+
+These are the deprecated orders of arguments that a record lists in its field `older`, `add(x, 2, y)` for
+`add(x, y, alpha=2)`, and NumPy's calls of methods (numpy_calls.py).
+"""
+
+import warnings
+
+from tinygrad_ext import numpy_calls
+from tinygrad_ext.core.callables import OpFunction, OpMethod
+from tinygrad_ext.core.tensor import Tensor
+
+_warned = set()  # the first deprecated call of a process is told, as PyTorch does
+
+
+def understand(f, args, kwargs):
+    """A function of no arguments that carries out a call of f that no schema fits; None for a call that is wrong."""
+    if type(f) not in (OpFunction, OpMethod):  # `ops.aten.add` takes what its schemas say
+        return None
+    if type(f) is OpMethod and "out" in kwargs:
+        return numpy_calls.answer(f, args, kwargs)
+    for op in f.candidates:
+        for order in (op.record.older or "").split("|"):
+            found = _named(op, order.split(), args, kwargs, isinstance(f, OpMethod))
+            if found is not None:
+                _warn(op, order.split())
+                positional, keywords = found
+                return lambda: f(*positional, **keywords)
+    return None
+
+
+def _named(op, names, args, kwargs, method):
+    """The arguments by the schema's names, if they are all there, once and of the right kind."""
+    if not names or len(args) > len(names):
+        return None
+    if method:
+        names = ["self", *(n for n in names if n != "self")]
+    given = dict(zip(names, args))
+    for name, value in kwargs.items():
+        name = "self" if name == "input" else name
+        if name in given or name not in (*names, "out"):
+            return None
+        given[name] = value
+    if not given.keys() >= set(names) or not all(_fits(a, given[a.name]) for a in op.schema.args if a.name in given):
+        return None
+    return [given.pop(a.name) for a in op.schema.args if not a.kwarg_only], given
+
+
+def _fits(arg, value):
+    """Numbers and tensors may not change places: add(x, y, z) is a mistake."""
+    if not arg.kwarg_only:
+        return isinstance(value, Tensor)
+    return isinstance(value, (int, float, complex)) or (isinstance(value, Tensor) and value.dim() == 0)
+
+
+def _warn(op, names):
+    if _warned:
+        return
+    _warned.add(op.name)
+    name = op.schema.name
+    order = ", ".join(names)
+    now = ", ".join(f"{a.name}={a.name}" if a.kwarg_only else a.name for a in op.schema.args)
+    warnings.warn(
+        f"This overload of {name} is deprecated: {name}({order}). Write {name}({now}).", UserWarning, stacklevel=3
+    )

@@ -1,0 +1,78 @@
+"""Switches of the whole program that scripts set: results are deterministic and of full precision with all of them."""
+
+import warnings
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "compile",
+    "get_float32_matmul_precision",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+]
+
+_state = {"deterministic": False, "warn_only": False, "precision": "highest", "told": False}
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Remember the wish. Nothing else changes: the same program gives the same bits here in any case."""
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
+            )
+    _state.update(deterministic=mode, warn_only=warn_only)
+
+
+def are_deterministic_algorithms_enabled():
+    """What `use_deterministic_algorithms` was told last; False at the start."""
+    return _state["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """Whether `use_deterministic_algorithms` was told to warn only; False at the start."""
+    return _state["warn_only"]
+
+
+def set_float32_matmul_precision(precision):
+    """Remember "highest", "high" or "medium". Products of float32 are computed in float32 with all three."""
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(
+            f"set_float32_matmul_precision(): {precision!r} is not one of 'highest', 'high', 'medium'", stacklevel=2
+        )
+        return
+    _state["precision"] = precision
+
+
+def get_float32_matmul_precision():
+    """What `set_float32_matmul_precision` was told last; "highest" at the start."""
+    return _state["precision"]
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="inductor",
+    mode=None,
+    options=None,
+    disable=False,
+):
+    """Return the model or function as it is: this release runs everything op by op. The first call says so.
+
+    Without a model it is a decorator.
+
+        >>> import tinygrad_ext as tg
+        >>> @tg.compile(disable=True)
+        ... def double(x):
+        ...     return x + x
+        >>> double(tg.ones(2)).tolist()
+        [2.0, 2.0]
+    """
+    if not disable and not _state["told"]:
+        _state["told"] = True
+        warnings.warn(
+            "compile() returns its argument: this release runs everything op by op", UserWarning, stacklevel=2
+        )
+    return (lambda function: function) if model is None else model
