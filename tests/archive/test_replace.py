@@ -64,6 +64,16 @@ def test_the_rights_of_a_group_go_to_no_other_group(tmp_path, monkeypatch):
     assert _mode(path) == 0o644
 
 
+def test_where_an_unnamed_file_gets_no_name_a_named_one_is_written(tmp_path, monkeypatch):
+    def forbidden(*_, **__):
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(os, "link", forbidden)
+    for value in (1, 2):
+        tg.save(value, tmp_path / "x")
+        assert tg.load(tmp_path / "x") == value and os.listdir(tmp_path) == ["x"]
+
+
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "x").write_bytes(b"old")
     (tmp_path / "link").symlink_to("x")

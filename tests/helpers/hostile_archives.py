@@ -55,6 +55,13 @@ def safetensors_archives():
         "too short": [["x"]],
     }.items():
         yield f"row {name}", tensors(rows)
+    rows = json.dumps([["x", "<f4", [6], False]] * 3)
+    yield "the same bytes as three arrays", tensors([], {"ndarray": 0}, arrays=rows)
+    for shape in ([7], [-6], [2**62, 2**62], [2**64 + 6], [1] * 65 + [6], [6.0], ["6"]):
+        yield (
+            f"an array of shape {shape}"[:60],
+            tensors([], {"ndarray": 0}, arrays=json.dumps([["x", "<f4", shape, False]])),
+        )
     yield "order near 2**62", tensors([["x", "float32", [6], [1], 0, False, False]], strides={"x": [2**62]})
     yield "order of zero", tensors([["x", "float32", [6], [1], 0, False, False]], strides={"x": [0]})
     for name, header in {

@@ -232,8 +232,11 @@ def arrays(table, entries, source):
         return []
     import numpy
 
-    out = []
+    out, read = [], set()
     for name, word, shape, columns in table:
+        if name in read:
+            raise ValueError(f"two arrays of the bytes '{name}'")  # each would be a copy
+        read.add(name)
         if not isinstance(word, str) or not _ARRAY_DTYPES.fullmatch(word):
             raise ValueError(f"an array of {word!r}")
         dtype, entry = numpy.dtype(word), entries[name]

@@ -18,34 +18,46 @@ import stat
 def replace_file(path, write):
     """Call write(file) with an unbuffered file that takes the place of `path` when it returns, written to disk.
 
-    A file that was there keeps its mode (and owner, where that is permitted); a new one gets the umask's.
+    A file that was there keeps its mode (and owner, where that is permitted); a new one gets the umask's. Where the
+    system cannot name a file that had no name, which shows at the end, write() is called once more.
     """
     folder, name = os.path.split(os.path.realpath(path))
     place = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        old = _old(name, place)
-        fd, part = _open(name, place, old)
         try:
-            with open(fd, "wb", buffering=0) as file:
-                if old is not None:
-                    _resemble(fd, old)
-                write(file)
-                os.fsync(fd)
-                if part is None and not (old is None and _link(fd, name, place)):
-                    part = _part(name)
-                    if not _link(fd, part, place):
-                        raise FileExistsError(f"save: {part} appeared beside {path}")
-                if part is not None:
-                    os.replace(part, name, src_dir_fd=place, dst_dir_fd=place)
-                    part = None
-        finally:
-            if part is not None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=place)
+            _replace(name, place, write, _open_unnamed)
+        except _CannotName:
+            _replace(name, place, write, _open_named)
         _remove_left_over(name, place)
         _sync(place)
     finally:
         os.close(place)
+
+
+class _CannotName(Exception):
+    """This system has no files without a name, or cannot give them one."""
+
+
+def _replace(name, place, write, open_file):
+    old = _old(name, place)
+    fd, part = open_file(name, place, 0o666 if old is None else 0o600)
+    try:
+        with open(fd, "wb", buffering=0) as file:
+            if old is not None:
+                _resemble(fd, old)
+            write(file)
+            os.fsync(fd)
+            if part is None and not (old is None and _link(fd, name, place)):
+                part = _part(name)
+                if not _link(fd, part, place):
+                    raise FileExistsError(f"save: {part} appeared beside the file")
+            if part is not None:
+                os.replace(part, name, src_dir_fd=place, dst_dir_fd=place)
+                part = None
+    finally:
+        if part is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=place)
 
 
 def _old(name, place):
@@ -59,20 +71,25 @@ def _part(name):
     return f"{name}.{secrets.token_hex(8)}.part"
 
 
-def _open(name, place, old):
-    """(descriptor, name) of a fresh file that this process has locked; the name is None where it needs none."""
+def _open_unnamed(name, place, mode):
+    """(descriptor, None) of a fresh file without a name."""
     try:
-        if os.path.isdir("/proc/self/fd"):
-            fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666 if old is None else 0o600, dir_fd=place)
-            _lock(fd)
-            return fd, None
-    except (AttributeError, OSError) as e:  # no such flag; a file system, or a system, that cannot
-        if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
-            raise
+        fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=place)
+    except AttributeError:
+        raise _CannotName from None
+    except OSError as e:
+        if e.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
+            raise _CannotName from None
+        raise
+    _lock(fd)
+    return fd, None
+
+
+def _open_named(name, place, mode):
+    """(descriptor, name) of a fresh file beside the target, that this process has locked."""
     while True:
         part = _part(name)
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-        fd = os.open(part, flags, 0o666 if old is None else 0o600, dir_fd=place)
+        fd = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=place)
         _lock(fd)
         if os.fstat(fd).st_nlink:  # else another process took it for left over, before it was locked
             return fd, part
@@ -90,6 +107,8 @@ def _link(fd, name, place):
         os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=place)
     except FileExistsError:
         return False
+    except OSError:
+        raise _CannotName from None
     return True
 
 
