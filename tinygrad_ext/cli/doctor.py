@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tinygrad_ext.cli.probe import probe
 from tinygrad_ext.cli.show import dump, facts, note
-from tinygrad_ext.plugins import child, fence
+from tinygrad_ext.plugins import child, fence, undeclared
 
 DISABLED = "disabled"
 
@@ -20,6 +20,7 @@ def run(names, *, timeout, as_json):
     chosen = [p for name in names for p in table.select(name)] if names else table.everything()
     reports = [examine(p, timeout, named=bool(names)) for p in dict.fromkeys(chosen)]
     _compare(reports)
+    reports += [] if names else [_of_undeclared(u) for u in undeclared.find() if u.sure]
     wrong = [r for r in reports if r["problems"]]
     if as_json:
         dump({"versions": versions(), "plugins": reports, "ok": not wrong})
@@ -77,6 +78,18 @@ def examine(plugin, timeout, named=False):
         report |= _times(plugin, result)
     report["output"] = result["output"]
     return report
+
+
+def _of_undeclared(u):
+    return {
+        "name": u.distribution,
+        "distribution": u.distribution,
+        "version": u.version,
+        "location": "",
+        "entry_points": (),
+        "state": "undeclared",
+        "problems": [_problem("entry point", u.text)],
+    }
 
 
 def _problem(kind, cause, line="", way_out="", traceback=""):

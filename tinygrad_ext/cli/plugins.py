@@ -24,6 +24,7 @@ def list_plugins(load, as_json):
     Exit status 1 when --load meets one that is broken.
     """
     from tinygrad_ext.plugins import list as list_all
+    from tinygrad_ext.plugins import undeclared
     from tinygrad_ext.plugins.model import phrase
 
     if load:
@@ -43,6 +44,10 @@ def list_plugins(load, as_json):
             if reason:
                 print()
                 note(f"{name} ({', '.join(owners)}) is {phrase(state)}: {reason}")
+    for u in undeclared.find() if not as_json else ():
+        if u.sure:
+            print()
+            note(f"not listed: {u.text}")
     return int(load and any(i.state in BROKEN for i in found))
 
 

@@ -4,7 +4,7 @@ import difflib
 import threading
 import warnings
 
-from . import settings
+from . import settings, undeclared
 from .model import ACTIVE, CONFLICT, DISABLED, FOUND, LOADING, PluginError, PluginWarning
 
 _lock = threading.RLock()
@@ -43,6 +43,7 @@ def rescan():
     global _scanned
     from .scan import scan
 
+    undeclared.forget()
     with _lock:
         tried = {(p.owner, p.value, p.location): p for p in _scanned or () if p.state != FOUND}
         loaded = {(p.owner.distribution, p.value): p for p in tried.values() if p.state in (ACTIVE, LOADING)}
@@ -145,6 +146,7 @@ def select(name):
             hint = f"Near: {', '.join(near)}." if near else f"There are {', '.join(known)}."
         else:
             hint = "None is installed: pip install its package; one of your own by pip install -e . in its folder."
+        hint = " ".join([u.text + "." for u in undeclared.find(name)] or [hint])
         raise PluginError(f"no plugin is called '{name}', and no distribution that declares one. {hint}")
     return found
 

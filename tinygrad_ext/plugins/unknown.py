@@ -4,7 +4,7 @@ import difflib
 
 from tinygrad_ext import registry
 
-from . import loader, table
+from . import loader, table, undeclared
 from .model import ACTIVE, DISABLED, LOADING, phrase
 
 
@@ -18,9 +18,11 @@ def why_no_namespace(name, what="op"):
     known = sorted({*present, *(n for p in table.everything() for n in p.namespaces)})
     near = difflib.get_close_matches(name, known, 1)
     hint = f"Did you mean '{near[0]}'{_by(near[0])}? " if near else ""
+    meant = undeclared.find(name)
+    way_out = meant[0].text if meant else "If a package provides it, pip install that package"
     return (
         f"{of} has no namespace '{name}'. {hint}Known are {', '.join(known) or 'none'}; no installed distribution "
-        f"declares '{name}'. If a package provides it, pip install that package"
+        f"declares '{name}'. {way_out}"
     )
 
 
