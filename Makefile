@@ -3,27 +3,42 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is needed stands in pyproject.toml: $(call install,a group or an extra)
+install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools/requirements.py $(1))
 
-.PHONY: demo test test-interpreters build lint format bench stubs docs wheel smoke sanitize sanitize-short fuzz fuzz-sanitized golden clean
+.PHONY: demo test full test-interpreters test-families test-loaded build lint format bench stubs docs wheel smoke sanitize \
+	sanitize-short fuzz fuzz-sanitized golden compare clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
 PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/pyproject.toml))
 PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py*)
 
 demo: build $(VENV)/.demo $(VENV)/.plugins
-	$(BIN)/python -m demo
+	@$(BIN)/python -m demo
 
 # The packages' tests load plugins, so they run in a process of their own.
 test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest plugins
 	$(BIN)/python -m pytest
 
+# What takes too long for .ci/run, or needs a quiet machine.
+full: compare lint test-families test-loaded test-interpreters sanitize fuzz-sanitized
+	@echo "all of it has passed"
+
+# The tests under each family of OpenBLAS kernels that the processor runs.
+test-families: build $(VENV)/.test $(VENV)/.plugins
+	$(BIN)/python -m tools.conditions families
+
+# The tests with eight busy processes beside them.
+test-loaded: build $(VENV)/.test $(VENV)/.plugins
+	$(BIN)/python -m tools.conditions loaded
+
 # The core tests on every other interpreter of the machine (3.10 to 3.14), each in an environment of its own.
 test-interpreters:
 	$(PYTHON) tools/interpreters.py
 
 build: $(VENV)/.build
-	$(BIN)/python setup.py --quiet build_ext --inplace
+	@echo "building tinygrad_ext; the first time takes some minutes" && $(BIN)/python setup.py --quiet build_ext --inplace
 
 lint: $(VENV)/.lint build
 	$(BIN)/ruff check .
@@ -69,43 +84,28 @@ fuzz-sanitized: $(VENV)/.build
 	$(PYTHON) tools/sanitize.py --run -m tools.fuzz --folder $(CURDIR)/build/fuzz-sanitized $(ARGS)
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
-	echo "$(CURDIR)" > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/tinygrad_ext_source.pth
+	@echo "making $(VENV)" && $(PYTHON) -m venv $(VENV)
+	@echo "$(CURDIR)" > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/tinygrad_ext_source.pth
 
-$(VENV)/.build: $(VENV)/bin/python
-	$(PIP) "setuptools>=77" "cython>=3.1,<4" "numpy>=1.23" "pluggy>=1.5" "safetensors>=0.4"
-	touch $@
+$(VENV)/.build: $(VENV)/bin/python pyproject.toml
+	$(call install,build)
+	@touch $@
 
 # What they need beyond tinygrad_ext comes with .test and .demo.
 $(VENV)/.plugins: $(VENV)/.build $(PLUGIN_FILES)
-	rm -rf plugins/*/build
-	$(PIP) --no-build-isolation --no-deps $(PLUGINS)
-	touch $@
+	@rm -rf plugins/*/build
+	@for plugin in $(PLUGINS); do \
+		echo "installing into $(VENV): $$plugin" && $(PIP) --no-build-isolation --no-deps $$plugin || exit 1; done
+	@touch $@
 
-$(VENV)/.test: $(VENV)/.build
-	$(PIP) "pytest>=8" "hypothesis>=6.100" "scipy>=1.10" "mypy>=1.11" "scikit-learn>=1.3" "matplotlib>=3.7" "click>=8.1" "rich>=13" "packaging>=22"
-	touch $@
+# PyTorch, to compare with: .compare. The tests and benchmarks that need it are skipped without it.
+$(VENV)/.test $(VENV)/.demo $(VENV)/.bench $(VENV)/.wheel: $(VENV)/.%: $(VENV)/.build
+	$(call install,$*)
+	@touch $@
 
-$(VENV)/.demo: $(VENV)/.build
-	$(PIP) "scikit-learn>=1.3" "matplotlib>=3.7" "scipy>=1.10" "click>=8.1" "rich>=13" "packaging>=22"
-	touch $@
-
-$(VENV)/.lint: $(VENV)/.test
-	$(PIP) "ruff>=0.6" "cython-lint>=0.16"
-	touch $@
-
-$(VENV)/.bench: $(VENV)/.build
-	$(PIP) "rich>=13"
-	touch $@
-
-# PyTorch, to compare with; the tests and benchmarks that need it are skipped without it.
-$(VENV)/.compare: $(VENV)/.test
-	$(PIP) torch==2.13.0 expecttest
-	touch $@
-
-$(VENV)/.wheel: $(VENV)/.build
-	$(PIP) build auditwheel
-	touch $@
+$(VENV)/.lint $(VENV)/.compare: $(VENV)/.%: $(VENV)/.test
+	$(call install,$*)
+	@touch $@
 
 compare: $(VENV)/.compare
 

@@ -8,6 +8,8 @@ import functools
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -17,12 +19,14 @@ ROOT = Path(__file__).parent
 PACKAGE = ROOT / "tinygrad_ext"
 sys.path.insert(0, str(ROOT / "tools"))
 
+from progress import CythonProgress, Progress, processors  # noqa: E402  of tools/
+
 # ---- switches ------------------------------------------------------------------------------------------------------
 DEBUG = os.environ.get("TINYGRAD_EXT_DEBUG") == "1"
 SANITIZE = os.environ.get("TINYGRAD_EXT_SANITIZE") == "1"
 COVERAGE = os.environ.get("TINYGRAD_EXT_COVERAGE") == "1"
 ANNOTATE = os.environ.get("TINYGRAD_EXT_ANNOTATE") == "1"
-JOBS = int(os.environ.get("TINYGRAD_EXT_JOBS", os.cpu_count() or 1))
+JOBS = int(os.environ.get("TINYGRAD_EXT_JOBS") or processors())
 
 # No -ffast-math and no -march=native: results are the same on every machine of one instruction set, and a wheel
 # runs everywhere. No contraction: vector body and scalar tail of a loop must round alike.
@@ -112,19 +116,44 @@ def extensions():
 
 
 class IncrementalBuild(build_ext):
-    """Compiles only the C files that changed, so that touching one kernel rebuilds one object."""
+    """Compiles only the C files that changed, all of them side by side, then links.
+
+    setuptools compiles the files of a module one after the other, and the largest modules have dozens. So it is asked
+    twice: once for a list of what it would compile, and once more, when the objects are there, to link.
+    """
 
     def build_extensions(self):
-        self.parallel = JOBS
-        plain = self.compiler._compile
-
-        def compile_if_newer(obj, src, ext, cc_args, extra_postargs, pp_opts):
-            newest = max(os.path.getmtime(f) for f in [ROOT / "setup.py", src, *included(src)])
-            if not os.path.exists(obj) or os.path.getmtime(obj) < newest:
-                plain(obj, src, ext, cc_args, extra_postargs, pp_opts)
-
-        self.compiler._compile = compile_if_newer
+        compiler, jobs = self.compiler, {}
+        compile_one, link = compiler._compile, compiler.link_shared_object
+        compiler._compile = lambda obj, *rest: jobs.setdefault(obj, rest)
+        compiler.link_shared_object = lambda *args, **kwargs: None
         super().build_extensions()
+        stale = [(obj, *rest) for obj, rest in jobs.items() if is_stale(obj, rest[0])]
+        compile_all(compile_one, stale)
+        compiler._compile, compiler.link_shared_object = lambda *args: None, link
+        self.parallel = JOBS
+        super().build_extensions()
+
+
+def is_stale(obj, src):
+    newest = max(os.path.getmtime(f) for f in [ROOT / "setup.py", src, *included(src)])
+    return not os.path.exists(obj) or os.path.getmtime(obj) < newest
+
+
+def compile_all(compile_one, tasks):
+    """Run the compiler for every task, the largest sources first, on JOBS processors."""
+    progress = Progress(f"compiling C files, {JOBS} at a time", len(tasks))
+
+    def one(task):
+        compile_one(*task)
+        progress.step(task[1])
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        try:
+            list(pool.map(one, sorted(tasks, key=lambda task: -os.path.getsize(task[1]))))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # one error is enough
+            raise
 
 
 @functools.cache
@@ -152,14 +181,14 @@ def main():
     from generate_loops import generate
 
     generate(PACKAGE)
-    modules = cythonize(
-        list(extensions()),
-        compiler_directives=DIRECTIVES,
-        annotate=ANNOTATE,
-        nthreads=JOBS,
-        build_dir="build/cython",
-        quiet=True,
-    )
+    with redirect_stdout(CythonProgress(JOBS)):
+        modules = cythonize(
+            list(extensions()),
+            compiler_directives=DIRECTIVES,
+            annotate=ANNOTATE,
+            nthreads=JOBS,
+            build_dir="build/cython",
+        )
     setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
 
 

@@ -69,8 +69,13 @@ def reload_elsewhere():
     subprocess.run([sys.executable, "-m", "demo.reload", str(OUTPUT)], check=True)
 
 
+def console_for(out):
+    """Lines are as long as they are unless `out` is a terminal: in a file, rich would wrap them at 80 columns."""
+    return Console(file=out, soft_wrap=not out.isatty())
+
+
 def main():
-    console = Console()
+    console = console_for(sys.stdout)
     packages.show(console)
     reached = run(console)
     reload_elsewhere()

@@ -36,7 +36,7 @@ assert all(tg.equal(again[k], v) for k, v in model.state_dict().items())
 # the command line is there, and says what it needs before it can be used
 script = Path(sys.executable).parent / "tinygrad-ext"
 told = subprocess.run([str(script), "plugins", "list"], capture_output=True, text=True, check=False)
-assert told.returncode == 2 and "pip install 'tinygrad_ext[cli]'" in told.stderr, told
+assert told.returncode == 2 and "pip install click rich packaging" in told.stderr, told
 assert len(list((Path(tg.__file__).parent / "cli" / "templates").rglob("*.in"))) >= 14
 print(
     f"smoke test passed: tinygrad_ext {tg.__version__} on Python {sys.version.split()[0]}, "

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from requirements import requirements
+
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = [f"3.{minor}" for minor in range(10, 15)]
 TESTS = ["tests/core", "tests/autograd", "tests/test_tensor.py", "tests/ops/test_view.py"]
@@ -45,7 +47,7 @@ def run(v, path):
     if not python.exists():
         subprocess.run([path, "-m", "venv", str(env)], check=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "pytest", "hypothesis", "scipy"], check=True)
+    subprocess.run([*pip, *requirements("core-test")], check=True)
     subprocess.run([*pip, "--upgrade", "--force-reinstall", str(ROOT)], check=True)
     tests = [str(ROOT / t) for t in TESTS if (ROOT / t).exists()]
     # from another folder, so that the installed package is tested and not the source tree

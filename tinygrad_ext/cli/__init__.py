@@ -15,7 +15,7 @@ def main(arguments=None):
     missing = [name for name in NEEDS if not _found(name)]
     if missing:
         needed = " and ".join(missing)
-        print(f"tinygrad-ext needs {needed}: python -m pip install 'tinygrad_ext[cli]'", file=sys.stderr)
+        print(f"tinygrad-ext needs {needed}: python -m pip install {' '.join(NEEDS)}", file=sys.stderr)
         return 2
     from tinygrad_ext.cli.app import run
 
