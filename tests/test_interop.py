@@ -143,6 +143,18 @@ def test_numpy_scalars_are_numbers_and_keep_the_gradient(op):
     assert op(np.float64(3), t).tolist() == op(3.0, t).tolist()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [np.datetime64(1, "s"), np.timedelta64(1, "s"), np.str_("ab"), np.bytes_(b"ab"), np.void(b"abc")],
+    ids=lambda v: v.dtype.name,
+)
+def test_numpy_scalars_that_are_no_numbers_are_refused_as_operands(value):
+    x = tg.ones(3)
+    for use in (lambda: x + value, lambda: tg.add(x, value), lambda: tg.full((2,), value), lambda: x.clamp(value)):
+        with pytest.raises(TypeError):
+            use()
+
+
 def test_numpy_functions_of_tensors_give_tensors():
     t = tg.tensor([0.0, 1.0])
     assert isinstance(np.sin(t), tg.Tensor) and np.sin(t).dtype == tg.float32

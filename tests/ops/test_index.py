@@ -285,3 +285,9 @@ def test_the_index_is_an_operand_of_the_override_protocol():
 
     assert arange(3)[Duck()] is tg.Tensor.__getitem__
     assert arange(3, 4)[0, Duck()] is tg.Tensor.__getitem__
+
+
+@pytest.mark.parametrize("indices", [(), (None,), (None, None)])
+def test_an_index_of_no_tensor_has_one_shape_on_every_device(indices):
+    x = arange(2, 3)
+    assert tg.ops.aten.index.Tensor(x.to("meta"), indices).shape == tg.ops.aten.index.Tensor(x, indices).shape

@@ -56,8 +56,11 @@ cdef inline bint _is_number(object o):
         return True
     if isinstance(o, Tensor):
         return (<Tensor>o).rank == 0 and not needs_grad(<Tensor>o)
-    # NumPy's scalars answer __float__ or __complex__ and have a dtype, but no length
-    return hasattr(o, "dtype") and (hasattr(o, "__float__") or hasattr(o, "__complex__")) and getattr(o, "ndim", 1) == 0
+    # NumPy's scalars answer __float__ or __complex__ and have a dtype, but no length; texts and dates among them do too
+    return (
+        hasattr(o, "dtype") and (hasattr(o, "__float__") or hasattr(o, "__complex__")) and getattr(o, "ndim", 1) == 0
+        and getattr(o.dtype, "kind", "") not in ("U", "S", "O", "M", "m") and type(o).__name__ != "void"
+    )
 
 
 cdef int _accepts_one(int kind, int flags, object o) except -1:

@@ -153,6 +153,8 @@ def _picked_shape(self, indices):
             "aten::index: how many elements a mask picks depends on its values, and meta tensors have none"
         )
     dims = [d for d, i in enumerate(indices) if i is not None]
+    if not dims:
+        return meta(self.shape, self.dtype)
     rest = [s for d, s in enumerate(self.shape) if d not in dims]
     at = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
     return meta([*rest[:at], *broadcast_sizes(*[i.shape for i in tensors]), *rest[at:]], self.dtype)

@@ -74,10 +74,10 @@ def is_small(values):
     for v in _flat(values):
         if isinstance(v, complex):
             v = abs(v)
-        if not abs(v) < 1e5 or (isinstance(v, float) and 0 < abs(v) < 1e-3):
+        if not abs(v) < 1e3 or (isinstance(v, float) and 0 < abs(v) < 1e-3):
             return False
         total *= max(abs(v), 1)
-    return total < 1e5
+    return total < 1e4
 
 
 def _flat(values):
