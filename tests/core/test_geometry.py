@@ -91,6 +91,19 @@ def test_a_tensor_is_not_resized_to_what_no_memory_holds(sizes):
             make()
 
 
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64", "complex128"])
+def test_no_shape_is_made_whose_bytes_wrap_around(dtype):
+    dtype = getattr(tg, dtype)
+    for bits in range(26, 64):
+        for shape in ((2**bits, 2 ** (64 - bits)), (2**30, 2**bits, 2**2), (2, 2 ** min(bits, 62), 2**33)):
+            for make in (
+                lambda s=shape: tg.empty(s, dtype=dtype),
+                lambda s=shape: tg.zeros(1, dtype=dtype).new_empty(s),
+            ):
+                with pytest.raises((*REFUSALS, MemoryError)):
+                    make()
+
+
 def test_a_view_beside_its_memory_is_resized_into_memory_of_its_own():
     beside = tg.zeros(1).as_strided((1,), (5,))[1:]
     assert beside.storage_offset() == 5

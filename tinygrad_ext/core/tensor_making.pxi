@@ -60,7 +60,7 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
         t.sizes[i] = shape[i]
         t.strides[i] = n
         if shape[i] > 1:
-            if n > (1 << 30) or shape[i] > (1 << 30):
+            if n > (1 << 27) or shape[i] > (1 << 27):        # below, n stays under 2**54
                 reach(shape, NULL, ndim, 0, ITEMSIZE[dtype], ANY_ROOM, "empty")
             n *= shape[i]
         elif shape[i] < 0:
