@@ -165,7 +165,7 @@ def test_the_fixture_ends_with_the_test(pytester_run):
     done = pytester_run(
         "def test_on(as_torch):\n"
         "    import torch\n"
-        "    assert torch is as_torch and torch.__name__ == 'tinygrad_ext'\n"
+        "    assert torch is as_torch and torch.__name__ == 'torch'\n"
         "def test_off():\n"
         "    from tinygrad_ext import as_torch\n"
         "    assert not as_torch.installed()\n"
@@ -209,7 +209,7 @@ def test_a_script_has_its_arguments_its_folder_and_a_main_of_its_own(tmp_path):
         "sys.exit(7)\n"
     )
     done = run(str(script), "--flag", "-m")
-    assert done.stdout == "tinygrad_ext 2.0 ['--flag', '-m']\n" and done.returncode == 7, done.stderr
+    assert done.stdout == "torch 2.0 ['--flag', '-m']\n" and done.returncode == 7, done.stderr
 
 
 def test_a_module_a_string_and_standard_input(tmp_path):
@@ -220,9 +220,9 @@ def test_a_module_a_string_and_standard_input(tmp_path):
     assert run("-m", "package", "x", cwd=tmp_path).stdout == "package ['x']\n"
     assert "list" in run("-m", "torch", "ops", "--help").stdout
     line = "import sys, torch; print(torch.__name__, sys.argv)"
-    assert run("-c", line, "x").stdout == "tinygrad_ext ['-c', 'x']\n"
-    assert run("-", "x", input=line).stdout == "tinygrad_ext ['-', 'x']\n"
-    assert run(input=line).stdout == "tinygrad_ext ['']\n"
+    assert run("-c", line, "x").stdout == "torch ['-c', 'x']\n"
+    assert run("-", "x", input=line).stdout == "torch ['-', 'x']\n"
+    assert run(input=line).stdout == "torch ['']\n"
 
 
 def test_an_interactive_session_goes_on_with_the_names_of_the_program():
@@ -264,3 +264,16 @@ def test_a_module_that_does_not_exist():
 def test_help():
     done = run("--help")
     assert done.returncode == 0 and "usage: python -m tinygrad_ext.as_torch" in done.stdout
+
+
+def test_the_package_and_its_types_are_called_torch(as_torch):
+    import pickle
+
+    import torch
+
+    assert torch.__name__ == "torch" and torch is tinygrad_ext
+    types = (torch.Tensor, torch.nn.Parameter, torch.device, torch.dtype, torch.Size, torch.Generator)
+    assert {t.__module__.partition(".")[0] for t in types} == {"torch"}
+    t = pickle.loads(pickle.dumps(torch.ones(2)))
+    assert type(t) is torch.Tensor and t.tolist() == [1, 1]
+    assert torch.overrides.ignored_functions()[torch.save] == "reads or writes a file"

@@ -28,14 +28,15 @@ def publish(package, folder):
         if "." not in path:
             names[path] = fn
     _fill_slots(folder)
-    _name_types()
+    name_types("tinygrad_ext")
 
 
-def _name_types():
+def name_types(package):
+    """Name the package that users import the compiled types from: under `as_torch` that is torch."""
     for t in (Tensor, dtype.dtype, dtype.device, random.Generator):
-        callables.name_type(t, f"tinygrad_ext.{t.__name__}")
-    dtype.Size.__module__ = "tinygrad_ext"  # a Python class
-    callables.name_type(tensor.Parameter, "tinygrad_ext.nn.parameter.Parameter")
+        callables.name_type(t, f"{package}.{t.__name__}")
+    dtype.Size.__module__ = package  # a Python class
+    callables.name_type(tensor.Parameter, f"{package}.nn.parameter.Parameter")
 
 
 def _repr(t):

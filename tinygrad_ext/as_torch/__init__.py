@@ -8,7 +8,8 @@ other submodule: there is one of each thing, whichever name it is imported by.
 import sys
 
 import tinygrad_ext
-from tinygrad_ext.as_torch.finder import NAME, AliasFinder, MissingFinder, drop, loaded, mirror
+from tinygrad_ext import _assemble
+from tinygrad_ext.as_torch.finder import NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
 from tinygrad_ext.as_torch.version import Version
 
 __all__ = ["installed", "install", "uninstall"]
@@ -62,6 +63,7 @@ def install(*, replace=False):
     sys.meta_path.insert(0, _finders[0])
     sys.meta_path.append(_finders[1])
     tinygrad_ext.__version__ = Version(f"{TORCH_VERSION}+tinygrad_ext.{_own_version}")
+    _name(NAME)
     mirror()
 
 
@@ -75,6 +77,13 @@ def uninstall():
             sys.meta_path.remove(finder)
     _finders = ()
     drop(NAME)
+    _name(OURS)
     tinygrad_ext.__version__ = _own_version
     sys.modules.update(_set_aside)
     _set_aside.clear()
+
+
+def _name(package):
+    """What the package and its types say they are called: libraries ask for `Tensor.__module__`."""
+    tinygrad_ext.__name__ = package
+    _assemble.name_types(package)

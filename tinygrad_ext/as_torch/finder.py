@@ -84,19 +84,22 @@ class MissingFinder:
     def find_spec(self, name, path=None, target=None):
         """None for other packages; ModuleNotFoundError for a submodule that we lack."""
         alias = _renamed(name, OURS, NAME) or _renamed(name, NAME, NAME)
-        if alias is None or _is_question():
+        is_question, from_import = _asked_by()
+        if alias is None or is_question:
             return None
-        # `from torch import x` asks for tinygrad_ext.x, and the import system drops an error about just that name.
-        # One about torch.x reaches the user.
-        raise ModuleNotFoundError(_message(alias, name != alias), name=alias)
+        # `from torch import x` asks for torch.x too, and the import system drops an error about just that name. One
+        # about the other name reaches the user.
+        named = _renamed(alias, NAME, OURS) if from_import and name == alias else alias
+        raise ModuleNotFoundError(_message(alias, from_import), name=named)
 
 
-def _is_question():
-    """Whether importlib.util.find_spec is asking, which wants None for a module that is not there."""
-    frame = sys._getframe(2)
+def _asked_by():
+    """(importlib.util.find_spec is asking, which wants None for a module that is not there; `from x import y` is)."""
+    frame, from_import = sys._getframe(2), False
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib._bootstrap"):
+        from_import = from_import or frame.f_code.co_name == "_handle_fromlist"
         frame = frame.f_back
-    return frame is not None and frame.f_code is importlib.util.find_spec.__code__
+    return frame is not None and frame.f_code is importlib.util.find_spec.__code__, from_import
 
 
 def _message(alias, from_import):

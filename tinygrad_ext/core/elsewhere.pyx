@@ -37,6 +37,8 @@ cdef bint is_ours(object func) except -1:
         return False
     for owner in (func, getattr(func, "__objclass__", None), getattr(func, "__self__", None),
                   getattr(getattr(func, "__self__", None), "__objclass__", None)):
+        if owner is Tensor:             # which is called torch.Tensor under the alias
+            return False
         home = getattr(owner, "__module__", None) or ""
         if isinstance(home, str) and home.partition(".")[0] == "torch":
             name = getattr(func, "__qualname__", None) or getattr(func, "__name__", repr(func))

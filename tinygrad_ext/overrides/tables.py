@@ -137,6 +137,8 @@ def asks(value):
 def _path(namespace, name):
     if namespace is Tensor:
         return f"{_PACKAGE}.Tensor.{name}"
+    if namespace is sys.modules[_PACKAGE]:  # called torch under the alias
+        return f"{_PACKAGE}.{name}"
     place = getattr(namespace, "__name__", None) or next(
         f"{_PACKAGE}.ops.{key}" for key, value in registry.namespaces.items() if value is namespace
     )
