@@ -207,6 +207,14 @@ def test_a_slow_import_fails_and_names_the_dearest_modules(site, monkeypatch):
     assert result.message.splitlines()[1].endswith(" ms  tgx_demo.heavy")
 
 
+def test_what_lies_in_the_current_folder_is_not_loaded_instead(site, tmp_path, monkeypatch):
+    site.plugin(text=GOOD)
+    (tmp_path / "elsewhere" / "tinygrad_ext").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "tinygrad_ext" / "__init__.py").write_text("raise ImportError('not built')\n")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert whole("host_untouched").status == "passed"
+
+
 def whole(check):
     return run_check(PLUGIN_CHECKS[check], loading.PluginSubject(plugins.info("demo")))
 

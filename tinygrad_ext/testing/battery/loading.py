@@ -14,8 +14,11 @@ BUDGET = 1.0  # seconds of the processor, so that other programs do not count; a
 PATIENCE = 600.0
 RUNS = 3  # the quickest counts
 
+# `python -c` looks into the current folder first, where a checkout of this package may lie that is not built
 PROBE = """
-import sys, json, time, warnings
+import sys
+sys.path[:] = filter(None, sys.path)
+import json, time, warnings
 import tinygrad_ext as tg, tinygrad_ext.nn, tinygrad_ext.plugins as plugins
 from tinygrad_ext import registry
 
