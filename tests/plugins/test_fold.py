@@ -44,6 +44,32 @@ def test_an_undeclared_write_is_one_failure_that_names_what_follows(register_tem
     assert report.exit_status == 1
 
 
+def test_gradients_that_read_what_was_written_follow_too(register_temporarily):
+    def squared(self):
+        self *= self
+        return self + 1
+
+    def rule(grad, self, **_):
+        return grad * 2 * self
+
+    report = checked(register_temporarily, squared, grad={"self": rule}, reference=lambda x: x * x + 1, shape="kernel")
+    assert failed(report) == ["mutation"], str(report)
+    assert {"autograd", "derivative", "second_derivative"} <= set(report.of("failed")[0].consequences)
+
+
+def test_an_op_of_custom_op_is_folded_and_is_as_before_afterwards(isolated_plugins):
+    @tg.library.custom_op("fold::g", mutates_args=())
+    def g(x: tg.Tensor) -> tg.Tensor:
+        return writes(x)
+
+    try:
+        report = check_op(tg.ops.fold.g, only=["mutation", "repeat", "dtypes"])
+        assert failed(report) == ["mutation"] and report.of("failed")[0].consequences
+        assert failed(check_op(tg.ops.fold.g, only=["repeat"])) == ["repeat"]
+    finally:
+        tg.library.undefine("fold::g")
+
+
 @pytest.mark.parametrize(
     ("check", "more"),
     [
