@@ -44,14 +44,20 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
         it.plane = tgx_copy_plane(ITEMSIZE[dst.tid])
     iter_add(&it, dst.data, dst.sizes, dst.strides, dst.rank, ITEMSIZE[dst.tid])
     iter_add(&it, src.data, src.sizes, src.strides, src.rank, ITEMSIZE[src.tid])
-    return _run(&it, loop)
+    return _run(&it, loop, dst, src)
 
 
-cdef int _run(tgx_iter *it, tgx_loop loop) except -1:
+cdef inline int _run(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except -1:
     if it.numel > GRAIN:
-        with nogil:
-            iter_run(it, loop, NULL)
-    else:
+        return _run_large(it, loop, dst, src)
+    iter_run(it, loop, NULL)
+    return 0
+
+
+cdef int _run_large(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except -1:
+    """Without the GIL; another thread may give the tensors other memory meanwhile."""
+    _held = dst.storage, src.storage
+    with nogil:
         iter_run(it, loop, NULL)
     return 0
 
@@ -124,7 +130,7 @@ cdef int fill(Tensor t, object value) except -1:
     iter_begin(&it, t.sizes, t.rank)
     iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])
     iter_add(&it, buffer, &one, &stride, 1, ITEMSIZE[t.tid])
-    return _run(&it, loop)
+    return _run(&it, loop, t, t)
 
 
 cdef int zero(Tensor t) except -1:

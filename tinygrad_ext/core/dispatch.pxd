@@ -126,6 +126,9 @@ cdef class Op:
 cdef tgx_state *state() noexcept nogil
 cdef object call_op(Op op, PyObject **args)                              # autograd and kernel, no slots
 cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
+ctypedef object (*forward_fn)(Op op, PyObject **args, PyObject *out)
+ctypedef object (*held_fn)(forward_fn run, Op op, PyObject **args, PyObject *out, bint apart)
+cdef int set_held(held_fn fn) except -1
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
 cdef bint any_meta(Op op, PyObject **args) noexcept

@@ -24,6 +24,7 @@ cdef extern from "Python.h":
 
 cdef record_fn _record = NULL
 cdef pointwise_fn _pointwise = NULL
+cdef held_fn _run_held = NULL
 cdef custom_fn _call_custom = NULL
 cdef custom_fn _run_custom = NULL
 cdef dict _kernels = {}
@@ -44,6 +45,13 @@ cdef int set_pointwise(pointwise_fn fn) except -1:
     """The function that runs every pointwise op."""
     global _pointwise
     _pointwise = fn
+    return 0
+
+
+cdef int set_held(held_fn fn) except -1:
+    """The function that runs a kernel on aliases of its tensors, see core/held.pyx."""
+    global _run_held
+    _run_held = fn
     return 0
 
 
@@ -310,20 +318,30 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
     """The kernel alone."""
     if op.kind == POINTWISE:
         return _pointwise(op, args, out)
+    cdef int traits
     if op.kind == KERNEL:
+        traits = 0 if op.is_view else _traits(op, args)
         if not op.knows_meta:
-            if any_meta(op, args):
+            if traits & META:
                 if out != NULL and (<Tensor>out).place == 0:
                     _refuse_place(op, "meta", "cpu")
                 return _meta_result(op, args)
             if out != NULL and (<Tensor>out).place and op.ntensors:
                 _refuse_place(op, "cpu", "meta")
+        if traits == LARGE:
+            return _run_held(_run_kernel, op, args, out, False)
         if op.out_kernel:
             args[op.nargs] = out if out != NULL else <PyObject *>None
         return op.kernel(args)
     if op.custom is not None:
         return _run_custom(op, args)
     return run_python(op, args)
+
+
+cdef object _run_kernel(Op op, PyObject **args, PyObject *out):
+    if op.out_kernel:
+        args[op.nargs] = out if out != NULL else <PyObject *>None
+    return op.kernel(args)
 
 
 cdef object run_python(Op op, PyObject **args):
@@ -364,6 +382,37 @@ cdef bint any_meta(Op op, PyObject **args) noexcept:
     return False
 
 
+cdef enum:                  # what is among the tensors of a call
+    META = 1
+    LARGE = 2
+    HOLD_FROM = 1024        # elements from which a tensor is LARGE: kernels on less keep the GIL
+
+
+cdef inline int _traits_of(Tensor t) noexcept:
+    return META if t.place else LARGE if t.count >= HOLD_FROM else 0
+
+
+cdef int _traits(Op op, PyObject **args) noexcept:
+    cdef int i, found = 0
+    cdef PyObject *o
+    for i in range(op.ntensors):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor):
+            found |= _traits_of(<Tensor>o)
+        elif o != <PyObject *>None:
+            found |= _traits_of_list(<object>o)
+    return found
+
+
+cdef int _traits_of_list(object o) noexcept:
+    cdef int found = 0
+    if isinstance(o, (list, tuple)):
+        for t in o:
+            if isinstance(t, Tensor):
+                found |= _traits_of(<Tensor>t)
+    return found
+
+
 cdef int _refuse_place(Op op, str expected, str got) except -1:
     raise RuntimeError(f"{op.title}(): Expected out tensor to have device {expected}, but got {got} instead")
 
@@ -398,7 +447,10 @@ cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
         if n > room:
             raise RuntimeError(f"expected at most {room} numbers, got {n}")
         for i in range(n):
-            into[i] = as_int(<PyObject *>v[i])
+            item = v[i]
+            into[i] = as_int(<PyObject *>item)
+            if type(item) is not int and len(v) != n:       # its __index__ ran foreign code
+                raise RuntimeError("a list of numbers changed its length while it was read")
         return n
     n = want if want > 0 else 1
     for i in range(n):

@@ -9,6 +9,7 @@ from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport (
     COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, call_op, forward, mark_derived, record_op, state,
 )
+from tinygrad_ext.core.held cimport run_held
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
@@ -28,7 +29,10 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
         return set_view(op, args, out)
     elif op.kind == KERNEL and op.out_kernel:
         check_writable(out, op.title)
-        forward(op, args, <PyObject *>out)
+        if inplace:
+            forward(op, args, <PyObject *>out)
+        else:
+            run_held(forward, op, args, <PyObject *>out, True)
     else:
         result = forward(op, args, NULL)
         _check_place(op, out, result)

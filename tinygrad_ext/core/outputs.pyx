@@ -2,7 +2,7 @@
 """What an op writes to: the broadcast shape, and `out=` tensors made fit for it."""
 from tinygrad_ext.core.dtype cimport is_complex, is_integral
 from tinygrad_ext.core.tensor cimport READONLY, Tensor, dtype_title, empty, may_overlap, set_geometry, shape_text
-from tinygrad_ext.core.types cimport TGX_BOOL
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS
 
 
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
@@ -38,6 +38,7 @@ cdef int refuse_cast(int src, int dst) except -1:
 
 cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) except -1:
     """Give an `out=` tensor the result's shape, and refuse dtypes that cannot take it."""
+    cdef int64_t[TGX_MAX_DIMS] wanted       # a copy: the warning runs code that may change whatever `shape` points into
     cdef int i
     cdef bint same = out.rank == ndim
     refuse_cast(dtype, out.tid)
@@ -47,12 +48,14 @@ cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) exce
     if same:
         return 0
     check_readonly(out, "out=")
+    for i in range(ndim):
+        wanted[i] = shape[i]
     if out.count:
         import warnings
         warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
-                      f"not match the required output shape {[shape[i] for i in range(ndim)]}. Pass an empty tensor "
+                      f"not match the required output shape {[wanted[i] for i in range(ndim)]}. Pass an empty tensor "
                       "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
-    set_geometry(out, empty(shape, ndim, out.tid, out.place))
+    set_geometry(out, empty(wanted, ndim, out.tid, out.place))
     return 0
 
 

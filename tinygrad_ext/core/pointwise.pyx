@@ -9,8 +9,9 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
-from tinygrad_ext.core.dispatch cimport A_SCALAR, Op, as_scalar, set_pointwise
+from tinygrad_ext.core.dispatch cimport A_SCALAR, MAX_ARGS, Op, as_scalar, set_pointwise
 from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, device_of, dtype_of, is_complex, is_integral
+from tinygrad_ext.core.held cimport hold, run_held
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
 from tinygrad_ext.core.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
@@ -275,6 +276,17 @@ cdef bint _one_window(Op op, PyObject **args, Tensor result, const ptrdiff_t *st
 
 
 cdef object _general(Op op, PyObject **args, PyObject *out):
+    """Whatever is not for the short way; with large operands the GIL is let go, see run_held."""
+    cdef int i
+    cdef PyObject *o
+    for i in range(op.ntensors):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor) and (<Tensor>o).count > GRAIN:
+            return run_held(_mixture, op, args, out, False)
+    return _mixture(op, args, out)
+
+
+cdef object _mixture(Op op, PyObject **args, PyObject *out):
     """Any mixture of tensors, dtypes, layouts and numbers."""
     cdef Promotion p
     cdef int64_t[64] shape
@@ -338,14 +350,21 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
     cdef bint direct = out.tid == out_dtype
     cdef object o
     cdef bint inplace = args[0] == <PyObject *>out
+    cdef PyObject *held[MAX_ARGS + 1]
+    cdef list given, kept
     if inplace:
         if op.fixed_out == -2 and is_complex(dtype):
             raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
         if ndim != out.rank or _differs(out, shape):
             raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
                                f"{[shape[i] for i in range(ndim)]}")
-    else:
+    elif ndim != out.rank or _differs(out, shape):
+        given, kept = [], []
+        hold(op, args, held, given, kept)       # out may be an input, and the warning runs code
+        args = held
         prepare_out(out, shape, ndim, out_dtype)
+    else:
+        refuse_cast(out_dtype, out.tid)
     check_writable(out, op.title)
     if out.place != 0:
         return out
@@ -386,6 +405,8 @@ cdef int _walk(Op op, PyObject **args, Tensor result, int dtype, const tgx_scala
     cdef object o
     cdef Tensor t
     cdef list kept = None
+    if result.count > GRAIN:        # the GIL will be let go: another thread may give a tensor other memory
+        kept = [result.storage]
     iter_begin(&it, result.sizes, result.rank)
     iter_add(&it, result.data, result.sizes, result.strides, result.rank, ITEMSIZE[result.tid])
     for i in range(op.ntensors):
@@ -398,6 +419,8 @@ cdef int _walk(Op op, PyObject **args, Tensor result, int dtype, const tgx_scala
                 if kept is None:
                     kept = []
                 kept.append(t)
+            elif kept is not None:
+                kept.append(t.storage)
             iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[want])
         else:
             s = as_scalar(o)

@@ -8,7 +8,7 @@ from libc.math cimport pow, sqrt
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, INFERENCE, READONLY, Tensor, bump, exact
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, INFERENCE, READONLY, Tensor, alias, bump, exact
 from tinygrad_ext.core.types cimport TGX_F32, TGX_F64
 
 cdef extern from *:
@@ -81,6 +81,18 @@ cdef int wrote(object o) except -1:
     return 0
 
 
+cdef list held(list tensors):
+    """The large ones as aliases: while the GIL is let go, another thread may give a tensor other memory or another shape."""
+    if tensors is None:
+        return None
+    return [alias(<Tensor>t) if exact(t) and (<Tensor>t).count > GRAIN else t for t in tensors]
+
+
+cdef list gradients(list params):
+    """The gradients, None for whatever is no tensor."""
+    return held([(<Tensor>p).grad_ if isinstance(p, Tensor) else None for p in params])
+
+
 def sgd_step(list params not None, list bufs, double lr, double momentum, double dampening, double weight_decay,
              bint nesterov, bint maximize):
     """Update of one group by stochastic gradient descent; see optim/_fused.py for the contract."""
@@ -89,19 +101,20 @@ def sgd_step(list params not None, list bufs, double lr, double momentum, double
     cdef tgx_sgd_job job
     if bufs is not None and len(bufs) != n:
         return False
+    grads, params, bufs = gradients(params), held(params), held(bufs)
     for row in range(n):
         if not plain(params[row]):
             return False
         param = <Tensor>params[row]
-        if param.grad_ is not None and not (fits(param.grad_, param) and (bufs is None or fits(bufs[row], param))):
+        if grads[row] is not None and not (fits(grads[row], param) and (bufs is None or fits(bufs[row], param))):
             return False
     job.lr, job.momentum, job.dampening, job.weight_decay = lr, momentum, dampening, weight_decay
     job.nesterov, job.maximize, job.buf = nesterov, maximize, NULL
     for row in range(n):
         param = <Tensor>params[row]
-        if param.grad_ is None:
+        if grads[row] is None:
             continue
-        job.param, job.grad = param.data, (<Tensor>param.grad_).data
+        job.param, job.grad = param.data, (<Tensor>grads[row]).data
         if bufs is not None:
             job.buf = (<Tensor>bufs[row]).data
         run(tgx_optim_loops.sgd[param.tid == TGX_F64], &job, param)
@@ -128,12 +141,14 @@ def adam_step(list params not None, list exp_avgs not None, list exp_avg_sqs not
     if len(exp_avgs) != n or len(exp_avg_sqs) != n or len(steps) != n or (amsgrad and (
             max_exp_avg_sqs is None or len(max_exp_avg_sqs) != n)):
         return False
+    grads, params, steps = gradients(params), held(params), held(steps)
+    exp_avgs, exp_avg_sqs, max_exp_avg_sqs = held(exp_avgs), held(exp_avg_sqs), held(max_exp_avg_sqs)
     for row in range(n):
         if not plain(params[row]):
             return False
         param = <Tensor>params[row]
-        if param.grad_ is not None and not (
-                fits(param.grad_, param) and fits(exp_avgs[row], param) and fits(exp_avg_sqs[row], param)
+        if grads[row] is not None and not (
+                fits(grads[row], param) and fits(exp_avgs[row], param) and fits(exp_avg_sqs[row], param)
                 and counts(steps[row]) and (not amsgrad or fits(max_exp_avg_sqs[row], param))):
             return False
     job.beta1, job.beta2, job.eps, job.maximize, job.largest = beta1, beta2, eps, maximize, NULL
@@ -141,7 +156,7 @@ def adam_step(list params not None, list exp_avgs not None, list exp_avg_sqs not
     job.keep = 1 - lr * weight_decay if decoupled else 1
     for row in range(n):
         param = <Tensor>params[row]
-        if param.grad_ is None:
+        if grads[row] is None:
             continue
         step = <float *>(<Tensor>steps[row]).data
         step[0] += 1
@@ -150,7 +165,7 @@ def adam_step(list params not None, list exp_avgs not None, list exp_avg_sqs not
             known = t
             job.step_size = lr / (1 - pow(beta1, t))
             job.root = sqrt(1 - pow(beta2, t))
-        job.param, job.grad = param.data, (<Tensor>param.grad_).data
+        job.param, job.grad = param.data, (<Tensor>grads[row]).data
         job.mean, job.square = (<Tensor>exp_avgs[row]).data, (<Tensor>exp_avg_sqs[row]).data
         if amsgrad:
             job.largest = (<Tensor>max_exp_avg_sqs[row]).data
