@@ -30,7 +30,7 @@ cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) 
 # integers from low to last, both included; last_integer is the last of `random_(low, None)`
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1
 cdef int fill_full(Generator g, int dtype, void *out, int64_t n) except -1      # random_() without bounds
-cdef int64_t last_integer(int dtype) noexcept
+cdef int64_t last_integer(int dtype) except -1
 
 cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1
 # p: n probabilities of p_dtype, float32 or float64 (convert the half types to float32)

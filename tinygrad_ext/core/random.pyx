@@ -204,15 +204,17 @@ cdef double _greatest(int dtype) noexcept:
 
 
 # Greatest value of an integer dtype; for floats the end of the run of integers without gaps. In dtype order.
-cdef int64_t[10] _LAST = [1, 255, 127, 32767, 2147483647, 9223372036854775807, 2048, 256, 16777216, 9007199254740992]
+cdef int64_t[12] _LAST = [1, 255, 127, 32767, 2147483647, 9223372036854775807, 2048, 256, 16777216, 9007199254740992, 0, 0]
 
 
-cdef int64_t last_integer(int dtype) noexcept:
+cdef int64_t last_integer(int dtype) except -1:
+    """The greatest integer that random_ draws; NotImplementedError for complex dtypes, which have no such value."""
+    _need_real(dtype, "random_")
     return _LAST[dtype]
 
 
 cdef int _check_integer(int dtype, str argument, int64_t value) except -1:
-    cdef int64_t last = _LAST[dtype]
+    cdef int64_t last = last_integer(dtype)
     cdef int64_t first = 0 if dtype == TGX_BOOL or dtype == TGX_U8 else -last - (0 if is_float(dtype) else 1)
     if first <= value <= last:
         return 0

@@ -16,7 +16,7 @@ typedef struct {
 tgx_loop tgx_check_index(void);
 /* data: out, table, index. Checks as it goes. */
 tgx_loop tgx_gather_loop(int width);
-/* data: index, table, source; indices are checked before. NULL where the dtype has no such reduction. */
+/* data: index, table, source. Stops with TGX_INDEX at an index that is outside. NULL where the dtype has no such reduction. */
 tgx_loop tgx_scatter_loop(int kind, int dtype);
 /* data: sums, counts (int64): sums become means, rounded down for integers. */
 tgx_loop tgx_mean_loop(int dtype);

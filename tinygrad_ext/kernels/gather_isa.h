@@ -1,5 +1,6 @@
 /* The loops of gather and scatter, see gather.h. */
 #include "gather.h"
+#include "once.h"
 
 typedef struct { uint64_t lo, hi; } wide;
 
@@ -18,22 +19,23 @@ static int check_index(ARGS) {
     return bad ? TGX_INDEX : 0;
 }
 
-/* Checked in short runs, so that the indices are still in the first cache when they are used. */
-enum { RUN = 1024 };
-
+/* In short runs of indices of our own, see once.h. */
 #define GATHER(NAME, T) static int NAME(ARGS) { \
-    const ptrdiff_t stride = aux[1].i; \
-    for (ptrdiff_t lo = 0; lo < n; lo += RUN) { \
-        const ptrdiff_t hi = n - lo < RUN ? n : lo + RUN; \
-        char *run[1] = {data[2] + lo * s[2]}; \
-        if (check_index(run, s + 2, hi - lo, aux)) return TGX_INDEX; \
-        if (s[0] == sizeof(T) && s[2] == 8) { \
-            T *o = (T *)data[0]; const int64_t *index = (const int64_t *)data[2]; const char *table = data[1]; \
-            if (s[1] == 0 && stride == sizeof(T)) for (ptrdiff_t i = lo; i < hi; i++) o[i] = ((const T *)table)[index[i]]; \
-            else for (ptrdiff_t i = lo; i < hi; i++) o[i] = *(const T *)(table + i * s[1] + index[i] * stride); \
+    const ptrdiff_t stride = aux[1].i, eight = sizeof(int64_t); \
+    int64_t index[TGX_RUN]; \
+    for (ptrdiff_t lo = 0; lo < n; lo += TGX_RUN) { \
+        const ptrdiff_t m = n - lo < TGX_RUN ? n - lo : TGX_RUN; \
+        char *run[1] = {(char *)index}, *out = data[0] + lo * s[0]; \
+        const char *table = data[1] + lo * s[1]; \
+        tgx_take_run(index, data[2] + lo * s[2], s[2], m); \
+        if (check_index(run, &eight, m, aux)) return TGX_INDEX; \
+        if (s[0] == sizeof(T)) { \
+            T *o = (T *)out; \
+            if (s[1] == 0 && stride == sizeof(T)) for (ptrdiff_t i = 0; i < m; i++) o[i] = ((const T *)table)[index[i]]; \
+            else for (ptrdiff_t i = 0; i < m; i++) o[i] = *(const T *)(table + i * s[1] + index[i] * stride); \
         } else \
-            for (ptrdiff_t i = lo; i < hi; i++) \
-                *(T *)(data[0] + i * s[0]) = *(const T *)(data[1] + i * s[1] + INDEX(2) * stride); \
+            for (ptrdiff_t i = 0; i < m; i++) \
+                *(T *)(out + i * s[0]) = *(const T *)(table + i * s[1] + index[i] * stride); \
     } \
     return 0; }
 GATHER(gather1, uint8_t)
@@ -42,18 +44,23 @@ GATHER(gather4, uint32_t)
 GATHER(gather8, uint64_t)
 GATHER(gather16, wide)
 
-/* a is what stands in the table, b what comes from the source */
+/* a is what stands in the table, b what comes from the source. Each index is checked as it is used. */
 #define SCATTER(NAME, T, VALUE) static int NAME(ARGS) { \
     const ptrdiff_t stride = aux[1].i; \
+    const uint64_t size = (uint64_t)aux[0].i; \
     if (s[0] == 8 && s[1] == 0 && s[2] == sizeof(T) && stride == sizeof(T)) { \
         const int64_t *index = (const int64_t *)data[0]; T *table = (T *)data[1]; const T *from = (const T *)data[2]; \
         for (ptrdiff_t i = 0; i < n; i++) { \
-            T *at = table + index[i]; \
+            const int64_t k = tgx_once(index + i); \
+            if ((uint64_t)k >= size) return TGX_INDEX; \
+            T *at = table + k; \
             const T a = *at, b = from[i]; \
             (void)a; *at = VALUE; } \
         return 0; } \
     for (ptrdiff_t i = 0; i < n; i++) { \
-        T *at = (T *)(data[1] + i * s[1] + INDEX(0) * stride); \
+        const int64_t k = tgx_once((const int64_t *)(data[0] + i * s[0])); \
+        if ((uint64_t)k >= size) return TGX_INDEX; \
+        T *at = (T *)(data[1] + i * s[1] + k * stride); \
         const T a = *at, b = *(const T *)(data[2] + i * s[2]); \
         (void)a; *at = VALUE; } \
     return 0; }

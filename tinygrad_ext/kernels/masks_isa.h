@@ -55,10 +55,11 @@ static int64_t row(const char *p, int dtype, int64_t n, int64_t room, int64_t *o
 static const int SIZE[TGX_NTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
 
 static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count, int64_t *out) {
-    int64_t at[TGX_MAX_DIMS] = {0}, c = 0, n;
+    int64_t at[TGX_MAX_DIMS] = {0}, c = 0, n, rows = 1;
     if (ndim == 0 || count == 0) return;
     n = sizes[ndim - 1];
-    while (c < count) {
+    for (int d = 0; d < ndim - 1; d++) rows *= sizes[d];
+    while (c < count && rows--) {
         int64_t found = row(p, dtype, n, count - c, out + (ndim - 1) * count + c);
         for (int d = 0; d < ndim - 1; d++)
             for (int64_t k = c; k < c + found; k++) out[d * count + k] = at[d];
@@ -69,18 +70,29 @@ static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int
             at[d] = 0;
         }
     }
+    for (int d = 0; d < ndim; d++)
+        for (int64_t k = c; k < count; k++) out[d * count + k] = 0;
 }
 
 #define BY_WIDTH(USE) switch (width) { \
     case 1: USE(uint8_t) break; case 2: USE(uint16_t) break; case 4: USE(uint32_t) break; case 8: USE(uint64_t) break; \
     default: USE(wide) }
 
-#define COMPRESS(T) for (int64_t i = 0, c = 0; c < count; i++) { ((T *)out)[c] = ((const T *)x)[i]; c += mask[i] != 0; }
-#define EXPAND(T) for (int64_t i = 0, c = 0; i < n; i++) if (mask[i]) ((T *)x)[i] = ((const T *)src)[c++];
+#define COMPRESS(T) \
+    for (; i < n && c < count; i++) { ((T *)out)[c] = ((const T *)x)[i]; c += mask[i] != 0; }
+#define EXPAND(T) \
+    for (; i < n; i++) if (mask[i]) { if (c == have) return; ((T *)x)[i] = ((const T *)src)[c++]; }
 
-static void compress(char *out, const char *x, const uint8_t *mask, int64_t count, int width) { BY_WIDTH(COMPRESS) }
+static void compress(char *out, const char *x, const uint8_t *mask, int64_t n, int64_t count, int width) {
+    int64_t i = 0, c = 0;
+    BY_WIDTH(COMPRESS)
+    memset(out + c * width, 0, (count - c) * width);
+}
 
-static void expand(char *x, const char *src, const uint8_t *mask, int64_t n, int width) { BY_WIDTH(EXPAND) }
+static void expand(char *x, const char *src, const uint8_t *mask, int64_t n, int64_t have, int width) {
+    int64_t i = 0, c = 0;
+    BY_WIDTH(EXPAND)
+}
 
 /* data: out, x, mask, value (stride 0) */
 #define FILL(NAME, T) static int NAME(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \

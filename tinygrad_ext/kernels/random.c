@@ -119,7 +119,7 @@ int tgx_random_load(tgx_stream *s, const void *bytes)
 
 /* ---- storing blocks ---- */
 
-static const int64_t ITEM_SIZE[] = {[TGX_BOOL] = 1, [TGX_U8] = 1, [TGX_I8] = 1, [TGX_I16] = 2, [TGX_I32] = 4,
+static const int64_t ITEM_SIZE[TGX_NTYPES] = {[TGX_BOOL] = 1, [TGX_U8] = 1, [TGX_I8] = 1, [TGX_I16] = 2, [TGX_I32] = 4,
                                     [TGX_I64] = 8, [TGX_F16] = 2, [TGX_BF16] = 2, [TGX_F32] = 4, [TGX_F64] = 8};
 
 #define STORE(T, convert) for (int64_t i = 0; i < n; i++) ((T *)out)[i] = convert(values[i])
@@ -322,7 +322,7 @@ void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t 
 /* Integers up to the greatest value, floats up to the greatest below which every integer exists. */
 void tgx_random_full(tgx_stream *s, int type, void *out, int64_t n)
 {
-    static const uint64_t RANGE[] = {
+    static const uint64_t RANGE[TGX_NTYPES] = {
         [TGX_BOOL] = 2, [TGX_U8] = 1 << 8, [TGX_I8] = 1 << 7, [TGX_I16] = 1 << 15, [TGX_I32] = 1u << 31,
         [TGX_I64] = 1ull << 63, [TGX_F16] = (1 << 11) + 1, [TGX_BF16] = (1 << 8) + 1, [TGX_F32] = (1 << 24) + 1,
         [TGX_F64] = (1ull << 53) + 1};

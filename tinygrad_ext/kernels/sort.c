@@ -79,7 +79,7 @@ ROW(f64, uint64_t, u128, 64, 128)
 size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TGX_I64 || dtype == TGX_F64 ? 16 : 8); }
 
 void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) {
-    static void (*const ROWS[])(const char *, int64_t, int64_t, int, char *, int64_t *, void *) = {
+    static void (*const ROWS[TGX_NTYPES])(const char *, int64_t, int64_t, int, char *, int64_t *, void *) = {
         row_b8, row_u8, row_i8, row_i16, row_i32, row_i64, row_f16, row_bf16, row_f32, row_f64};
     ROWS[dtype](row, n, k, descending, values, indices, room);
 }

@@ -53,6 +53,8 @@ cdef enum:
     QUIET_WORK = 1 << 15        # ... for letting go of the GIL
     FEW_OUTPUTS = 2             # outputs of a group below which vectors run along positions
 
+cdef double MOST_ROOM = 1 << 45     # bytes
+
 
 # ---- jobs ----------------------------------------------------------------------------------------------------------
 
@@ -137,6 +139,21 @@ cdef int _apply_items(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
     return 0
 
 
+cdef int _plan(tgx_conv *p, int64_t size, int64_t images) except -1:
+    """tgx_conv_plan, once its numbers are known to fit: a dilation may be 2**31, and a block's buffer spans the taps."""
+    cdef int64_t reach = 0
+    cdef ptrdiff_t v, w
+    for v in range(p.taps_y):
+        for w in (0, p.taps_y - 1):
+            reach = max(reach, p.at_y[v] - p.at_y[w])
+    if (<double>min(reach + 1, p.step_y) * <double>(p.rows + reach // p.step_y) * <double>p.taps_x * <double>p.cols
+            * <double>p.channels * <double>size) > MOST_ROOM:
+        raise MemoryError(f"convolution: taps that are {reach} rows apart need a buffer beyond any memory; use a smaller dilation "
+                          "or kernel")
+    tgx_conv_plan(p, size, images)
+    return 0
+
+
 cdef int _run_apply(Job *j, char *weight, int64_t step_o, int64_t step_c, const ptrdiff_t *tap) except -1:
     """Plan, pack the weights of every group, and go through the images."""
     cdef tgx_conv *p = &j.p
@@ -144,7 +161,7 @@ cdef int _run_apply(Job *j, char *weight, int64_t step_o, int64_t step_c, const 
     cdef Storage packed, room
     if p.rows <= 0 or p.cols <= 0 or j.g.n == 0:
         return 0
-    tgx_conv_plan(p, j.size, (j.g.n + num_threads() - 1) // num_threads())
+    _plan(p, j.size, (j.g.n + num_threads() - 1) // num_threads())
     j.blocks = (p.rows + p.block - 1) // p.block
     j.packed_group = p.taps_x * p.taps_y * p.channels * p.pad_outputs
     packed = new_storage(j.packed_group * j.g.groups * j.size)
@@ -375,7 +392,7 @@ cdef Tensor conv_weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int ra
     _all_taps(&y, g.kernel[0], -g.pad[0], g.dilation[0])
     _all_taps(&across, g.kernel[1], -g.pad[1], g.dilation[1])
     _use_taps(&j.p, &y, &across, offset, tap, g.kernel[1])
-    tgx_conv_plan(&j.p, j.size, g.n)
+    _plan(&j.p, j.size, g.n)
     work = g.channels * y.count * across.count * j.p.pad_outputs * j.size
     sums = new_storage(work)
     memset(sums.data, 0, work)

@@ -14,8 +14,8 @@ cdef int read_pair(PyObject *arg, int dims, str name, int64_t *into) except -1:
         raise RuntimeError(f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
                            f"dimensions, but got {name}={[given[i] for i in range(n)]}")
     for i in range(n):
-        if given[i] > 1 << 31:
-            raise RuntimeError(f"{name}={given[i]} is out of range: it must be below 2**31")
+        if not -(1 << 31) <= given[i] <= 1 << 31:
+            raise RuntimeError(f"{name}={given[i]} is out of range: it must lie between -2**31 and 2**31")
     into[1] = given[n - 1]
     into[0] = given[0] if dims == 2 else (0 if name == "padding" else 1)
     return 0

@@ -75,7 +75,8 @@ cdef object k_conv_window(PyObject **a):
     read_operands(&g, x, w, a[2], a[4], a[5])
     _expect_float(x)
     check_sizes(&g, x, w, None)
-    as_ints(a[6], image, TGX_MAX_DIMS, g.dims)
+    if as_ints(a[6], image, TGX_MAX_DIMS, g.dims) != g.dims:
+        raise RuntimeError(f"_conv_window(): size must have {g.dims} numbers, one for each dimension of the planes")
     _given_out(&g, a[3], image)
     return conv_forward(x, w, None, &g)
 
@@ -106,7 +107,7 @@ cdef object k_conv_weight_grad(PyObject **a):
     cdef int rank = as_ints(a[2], sizes, TGX_MAX_DIMS, 1)
     cdef Geometry g
     g.dims = rank - 2
-    if rank < 3 or rank > 4 or x.rank < rank - 1 or x.rank > rank or x.tid != grad.tid:
+    if rank < 3 or rank > 4 or x.rank < rank - 1 or x.rank > rank or grad.rank < g.dims or x.tid != grad.tid:
         raise RuntimeError(f"input of size {shape_text(x)} and {dtype_title(x.tid)} does not fit a weight of {rank} dimensions and "
                            f"grad of {dtype_title(grad.tid)}")
     _expect_float(grad)

@@ -98,8 +98,11 @@ cdef int _check_bounds(Tensor index, int dim, int64_t size) except -1:
     aux.i = size
     iter_begin(&it, index.sizes, index.rank)
     iter_add(&it, index.data, index.sizes, index.strides, index.rank, 8)
-    with nogil:
+    if it.numel <= GRAIN:
         code = iter_run_serial(&it, tgx_check_index(), &aux)
+    else:
+        with nogil:
+            code = iter_run_serial(&it, tgx_check_index(), &aux)
     if code:
         raise _outside(index, dim, size)
     return 0
@@ -175,7 +178,7 @@ cdef int scatter_into(Tensor table, int dim, Tensor index, Tensor source, int ki
     """Write source (of the index's rank, or one element for all) into table; all have at least one dimension."""
     cdef Walk w
     cdef int64_t[TGX_MAX_DIMS] still
-    cdef int i
+    cdef int i, code
     w.loop = tgx_scatter_loop(kind, table.tid)
     if w.loop == NULL:
         raise NotImplementedError(f'"{title}" not implemented for \'{dtype_title(table.tid)}\': convert self and src '
@@ -196,12 +199,20 @@ cdef int scatter_into(Tensor table, int dim, Tensor index, Tensor source, int ki
     w.source_strides = source.strides if source.rank == index.rank else still
     w.table, w.index, w.source = table.data, index.data, source.data
     w.aux[0].i, w.aux[1].i = table.sizes[dim], table.strides[dim] * w.width
-    with nogil:
-        if w.cut < 0:
-            _part(&w, 0, 1)
-        else:
-            parallel_for(_part, &w, w.shape[w.cut], 1 + GRAIN * w.shape[w.cut] // index.count)
+    if index.count <= GRAIN:
+        code = _part(&w, 0, 1 if w.cut < 0 else w.shape[w.cut])
+    else:
+        with nogil:
+            code = _all_parts(&w, index.count)
+    if code:        # the indices were right a moment ago: another thread writes to them
+        raise _outside(index, dim, table.sizes[dim])
     return 0
+
+
+cdef int _all_parts(Walk *w, int64_t count) noexcept nogil:
+    if w.cut < 0:
+        return _part(w, 0, 1)
+    return parallel_for(_part, w, w.shape[w.cut], 1 + GRAIN * w.shape[w.cut] // count)
 
 
 cdef Tensor _source(object src, Tensor self, str title):
@@ -262,16 +273,16 @@ cdef object k_scatter_add(PyObject **a):
 
 cdef object k_gather_backward(PyObject **a):
     """_gather_backward(grad, size, dim, index): zeros of a size with grad added where gather read it."""
-    cdef Tensor grad = <Tensor><object>a[0], out
+    cdef Tensor grad = <Tensor><object>a[0], index, out
     cdef int64_t[TGX_MAX_DIMS] shape
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1), dim = wrap_dim_c(as_int(a[2]), ndim)
     out = empty(shape, ndim, grad.tid)
     zero(out)
     if grad.count == 0:
         return out
-    scatter_into(_at_least_1d(out), dim, _checked_index(<Tensor><object>a[3], ndim, "gather", "input"),
-                 _at_least_1d(grad),
-                 TGX_SCATTER_ADD, "gather")
+    index, grad = _checked_index(<Tensor><object>a[3], ndim, "gather", "input"), _at_least_1d(grad)
+    _check_source(_at_least_1d(out), index, grad, dim)
+    scatter_into(_at_least_1d(out), dim, index, grad, TGX_SCATTER_ADD, "gather")
     return out
 
 
@@ -313,6 +324,9 @@ cdef int _divide(Tensor out, int dim, Tensor index, bint include_self) except -1
     iter_begin(&it, out.sizes, out.rank)
     iter_add(&it, out.data, out.sizes, out.strides, out.rank, ITEMSIZE[out.tid])
     iter_add(&it, counts.data, counts.sizes, counts.strides, counts.rank, 8)
+    if it.numel <= GRAIN:
+        iter_run(&it, loop, NULL)
+        return 0
     with nogil:
         iter_run(&it, loop, NULL)
     return 0

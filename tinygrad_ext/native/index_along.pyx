@@ -48,7 +48,7 @@ cdef object k_index_select(PyObject **a):
 
 cdef object k_index_select_backward(PyObject **a):
     """_index_select_backward(grad, size, dim, index): zeros with grad added where it was read."""
-    cdef Tensor grad = <Tensor><object>a[0], index = _at_least_1d(<Tensor><object>a[3]), out
+    cdef Tensor grad = <Tensor><object>a[0], index = _checked(<Tensor><object>a[3], "_index_select_backward"), out
     cdef int64_t[TGX_MAX_DIMS] shape
     cdef Target t
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)

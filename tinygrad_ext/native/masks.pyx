@@ -2,7 +2,7 @@
 """Masks: nonzero, masked_select, masked_fill, masked_scatter."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
-from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
+from tinygrad_ext.core.dispatch cimport as_ints, as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape
@@ -18,8 +18,8 @@ cdef extern from "masks.h" nogil:
         int64_t (*count_true)(const char *p, int dtype, int64_t n) noexcept nogil
         void (*true_coordinates)(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count,
                                  int64_t *out) noexcept nogil
-        void (*compress)(char *out, const char *x, const uint8_t *mask, int64_t count, int width) noexcept nogil
-        void (*expand)(char *x, const char *src, const uint8_t *mask, int64_t n, int width) noexcept nogil
+        void (*compress)(char *out, const char *x, const uint8_t *mask, int64_t n, int64_t count, int width) noexcept nogil
+        void (*expand)(char *x, const char *src, const uint8_t *mask, int64_t n, int64_t have, int width) noexcept nogil
         tgx_loop *fill
     const tgx_mask_table *tgx_mask_loops()
 
@@ -28,6 +28,8 @@ cdef const tgx_mask_table *_loops = tgx_mask_loops()
 
 cdef int64_t _count(Tensor mask) noexcept:
     cdef int64_t n
+    if mask.count <= GRAIN:
+        return _loops.count_true(mask.data, mask.tid, mask.count)
     with nogil:
         n = _loops.count_true(mask.data, mask.tid, mask.count)
     return n
@@ -38,6 +40,9 @@ cdef Tensor coordinates(Tensor mask):
     cdef int64_t[2] shape
     shape[0], shape[1] = m.rank, _count(m)
     out = empty(shape, 2, TGX_I64)
+    if m.count <= GRAIN:
+        _loops.true_coordinates(m.data, m.tid, m.sizes, m.rank, shape[1], <int64_t *>out.data)
+        return out
     with nogil:
         _loops.true_coordinates(m.data, m.tid, m.sizes, m.rank, shape[1], <int64_t *>out.data)
     return out
@@ -62,8 +67,11 @@ cdef Tensor selected(Tensor t, Tensor mask):
     cdef Tensor x = contiguous(t), m = contiguous(mask), out
     cdef int64_t n = _count(m)
     out = empty(&n, 1, x.tid)
+    if m.count <= GRAIN:
+        _loops.compress(out.data, x.data, <const uint8_t *>m.data, m.count, n, ITEMSIZE[x.tid])
+        return out
     with nogil:
-        _loops.compress(out.data, x.data, <const uint8_t *>m.data, n, ITEMSIZE[x.tid])
+        _loops.compress(out.data, x.data, <const uint8_t *>m.data, m.count, n, ITEMSIZE[x.tid])
     return out
 
 
@@ -105,13 +113,15 @@ cdef object k_masked_select(PyObject **a):
 
 
 cdef object k_masked_select_backward(PyObject **a):
-    """_masked_select_backward(grad, self, mask): zeros with grad's elements under the mask, in the common shape."""
+    """_masked_select_backward(grad, size, mask): zeros with grad's elements under the mask, in the common shape."""
     cdef Tensor grad = contiguous(<Tensor><object>a[0]), mask = <Tensor><object>a[2]
     cdef int64_t[TGX_MAX_DIMS] shape
-    cdef int i, ndim = len(<object>a[1])
-    for i in range(ndim):
-        shape[i] = (<object>a[1])[i]
-    broadcast_shape(mask, shape, &ndim)
+    cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
+    if mask.tid != TGX_BOOL:
+        raise RuntimeError(f"_masked_select_backward: expected BoolTensor for mask, got {dtype_title(mask.tid)}")
+    if broadcast_shape(mask, shape, &ndim):
+        raise RuntimeError(f"_masked_select_backward: mask of shape {shape_text(mask)} and size "
+                           f"{[shape[i] for i in range(ndim)]} do not broadcast")
     return _scattered(_zeros(shape, ndim, grad), repeated(mask, shape, ndim), grad)
 
 
@@ -126,8 +136,11 @@ cdef Tensor _scattered(Tensor out, Tensor mask, Tensor source):
     if _count(mask) > source.count:
         raise RuntimeError(f"masked_scatter: Number of elements of source < number of ones in mask: {source.count} < "
                            f"{_count(mask)}")
+    if out.count <= GRAIN:
+        _loops.expand(out.data, source.data, <const uint8_t *>mask.data, out.count, source.count, ITEMSIZE[out.tid])
+        return out
     with nogil:
-        _loops.expand(out.data, source.data, <const uint8_t *>mask.data, out.count, ITEMSIZE[out.tid])
+        _loops.expand(out.data, source.data, <const uint8_t *>mask.data, out.count, source.count, ITEMSIZE[out.tid])
     return out
 
 

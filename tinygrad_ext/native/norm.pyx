@@ -342,6 +342,8 @@ cdef object k_batch_norm_backward(PyObject **a):
     cdef double k, r
     cdef double *sums
     want_x, want_w, want_b = <object>a[7]
+    if x.rank < 2:
+        raise RuntimeError(f"_batch_norm_backward: self needs at least 2 dimensions (N, C, ...), got shape {shape_text(x)}")
     w, mean, invstd = parameter(<object>a[2], x.tid), parameter(<object>a[3], x.tid), parameter(<object>a[4], x.tid)
     if g.count != x.count:
         raise RuntimeError(f"_batch_norm_backward: grad_output has shape {shape_text(g)}, self {shape_text(x)}; both "

@@ -335,6 +335,8 @@ cdef Tensor _places(PyObject **a, Tensor values, const int64_t *sizes, int rank,
     cdef Tensor wide = out if scatter else values, narrow = values if scatter else out
     cdef Job j
     _expect_dtype(values, "max_pool_backward", True)
+    if at.place != values.place:
+        raise RuntimeError("Expected all tensors to be on the same device, but the indices and the values are on cpu and on meta")
     if at.tid != TGX_I64 or shape_text(at) != shape_text(narrow) or wide.rank != narrow.rank or rank < dims or (
             _count_planes(wide, dims) != _count_planes(narrow, dims)):
         raise RuntimeError(f"indices of shape {shape_text(at)} and dtype {dtype_title(at.tid)} do not fit planes of {shape_text(wide)}")

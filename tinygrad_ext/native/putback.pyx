@@ -8,6 +8,7 @@ from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core cimport geometry
+from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport TGX_F16, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.window cimport clamped, diagonal, part, windows, without, wrap_index
@@ -27,10 +28,16 @@ cdef Tensor zeros_of(PyObject *sizes, Tensor grad):
     return out
 
 
+cdef int dim_of(PyObject *dim, Tensor out, str op) except -1:
+    if out.rank == 0:
+        raise IndexError(f"{op}(): input_sizes must have at least one dimension, got []")
+    return wrap_dim_c(as_int(dim), out.rank)
+
+
 cdef object k_select_backward(PyObject **a):
     """_select_backward(grad_output, input_sizes, dim, index)"""
     cdef Tensor grad = <Tensor><object>a[0], out = zeros_of(a[1], grad)
-    cdef int dim = wrap_dim_c(as_int(a[2]), out.rank)
+    cdef int dim = dim_of(a[2], out, "_select_backward")
     copy_into(without(out, dim, wrap_index(as_int(a[3]), out.sizes[dim], out, dim)), grad)
     return out
 
@@ -38,9 +45,13 @@ cdef object k_select_backward(PyObject **a):
 cdef object k_slice_backward(PyObject **a):
     """_slice_backward(grad_output, input_sizes, dim, start, step)"""
     cdef Tensor grad = <Tensor><object>a[0], out = zeros_of(a[1], grad)
-    cdef int dim = wrap_dim_c(as_int(a[2]), out.rank)
-    cdef int64_t n = grad.sizes[dim], step = as_int(a[4]), start = clamped(a[3], out.sizes[dim], 0)
-    if step <= 0 or n and (n - 1) > (out.sizes[dim] - 1 - start) // step:
+    cdef int dim = dim_of(a[2], out, "_slice_backward")
+    cdef int64_t n, step = as_int(a[4]), start = clamped(a[3], out.sizes[dim], 0)
+    if grad.rank != out.rank:
+        raise RuntimeError(f"_slice_backward(): grad_output of shape {shape_text(grad)} is no slice of {shape_text(out)}")
+    n = grad.sizes[dim]
+    # C division: a start behind the last element would pass as 0 // step
+    if step <= 0 or n and (start >= out.sizes[dim] or n - 1 > (out.sizes[dim] - 1 - start) // step):
         raise RuntimeError(f"_slice_backward(): {n} elements from {start} on in steps of {step} do not fit in "
                            f"{shape_text(out)}")
     copy_into(part(out, dim, start, n, step), grad)
@@ -66,8 +77,11 @@ cdef int add_into(Tensor window, Tensor grad) except -1:
             raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit windows of shape "
                                f"{shape_text(window)}")
         to[i], step[i] = window.strides[i] * ITEMSIZE[window.tid], grad.strides[i] * ITEMSIZE[grad.tid]
-    with nogil:
+    if grad.count <= GRAIN:
         code = tgx_window_add(grad.tid, window.data, to, grad.data, step, window.sizes, window.rank)
+    else:
+        with nogil:
+            code = tgx_window_add(grad.tid, window.data, to, grad.data, step, window.sizes, window.rank)
     if code:
         raise NotImplementedError(f'"as_strided_backward" not implemented for \'{dtype_title(grad.tid)}\'')
     return 0
