@@ -26,7 +26,7 @@ typedef struct {
     void (*run)(const tgx_picks *p, int move, int64_t lo, int64_t hi);
 } tgx_picks_table;
 
-/* offset[k] += index[k] * stride. Position of the first index outside the bounds, or -1. */
+/* offset[k] += index[k] * stride. Position k of the first index outside the bounds, which offset[k] then holds, or -1. */
 int64_t tgx_index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags);
 /* Merge inner dimensions that lie behind each other on both sides. */
 void tgx_picks_plan(tgx_picks *p);

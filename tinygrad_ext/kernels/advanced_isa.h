@@ -1,25 +1,24 @@
 /* Offsets and moves, see advanced.h. */
 #include "advanced.h"
+#include "once.h"
 
 static int64_t index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags) {
     const int64_t low = flags & TGX_NEGATIVE ? -size : 0;
-    int bad = 0;
-    if (flags & TGX_FIRST) {
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t i = index[k];
-            bad |= (i < low) | (i >= size);
-            offset[k] = (i + (i < 0 ? size : 0)) * stride;
-        }
-    } else {
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t i = index[k];
-            bad |= (i < low) | (i >= size);
-            offset[k] += (i + (i < 0 ? size : 0)) * stride;
-        }
+    int64_t own[TGX_RUN];
+    for (int64_t lo = 0; lo < n; lo += TGX_RUN) {
+        const int64_t m = n - lo < TGX_RUN ? n - lo : TGX_RUN;
+        int64_t *to = offset + lo;
+        int bad = 0;
+        tgx_take_run(own, (const char *)(index + lo), sizeof *index, m);
+        for (int64_t k = 0; k < m; k++) bad |= (own[k] < low) | (own[k] >= size);
+        for (int64_t k = 0; bad && k < m; k++)
+            if (own[k] < low || own[k] >= size) {
+                to[k] = own[k];
+                return lo + k;
+            }
+        if (flags & TGX_FIRST) for (int64_t k = 0; k < m; k++) to[k] = (own[k] + (own[k] < 0 ? size : 0)) * stride;
+        else for (int64_t k = 0; k < m; k++) to[k] += (own[k] + (own[k] < 0 ? size : 0)) * stride;
     }
-    if (!bad) return -1;
-    for (int64_t k = 0; k < n; k++)
-        if (index[k] < low || index[k] >= size) return k;
     return -1;
 }
 

@@ -20,11 +20,13 @@ static T NAME(T *x, int64_t n, int64_t k) { \
 static int64_t NAME##_row(const T *x, int64_t n, int skip_nan, T *room) { \
     int64_t count = 0; \
     for (int64_t i = 0; i < n; i++) { \
-        if (x[i] == x[i]) room[count++] = x[i]; \
+        const T v = x[i]; \
+        if (v == v) room[count++] = v; \
         else if (!skip_nan) return i; } \
     if (!count) return 0; \
     T value = NAME(room, count, (count - 1) / 2); \
-    for (int64_t i = 0;; i++) if (x[i] == value) return i; }
+    for (int64_t i = 0; i < n; i++) if (x[i] == value) return i; \
+    return 0; }     /* another thread has overwritten it */
 
 SELECT(select_u8, uint8_t) SELECT(select_i8, int8_t) SELECT(select_i16, int16_t) SELECT(select_i32, int32_t)
 SELECT(select_i64, int64_t) SELECT(select_f32, float) SELECT(select_f64, double)

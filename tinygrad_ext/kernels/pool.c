@@ -1,5 +1,6 @@
 /* Loops of pooling. See pool.h. */
 #include "isa.h"
+#include "once.h"
 #include "pool.h"
 #include "types.h"
 
@@ -76,15 +77,17 @@ void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, con
     static int scatter_##name(ptrdiff_t n, ptrdiff_t m, const T *src, const int64_t *at, T *out) {                  \
         memset(out, 0, n * sizeof(T));                                                                              \
         for (ptrdiff_t i = 0; i < m; i++) {                                                                         \
-            if (at[i] < 0 || at[i] >= n) return TGX_INDEX;                                                          \
-            out[at[i]] += src[i];                                                                                   \
+            const int64_t k = tgx_once(at + i);                                                                     \
+            if (k < 0 || k >= n) return TGX_INDEX;                                                                  \
+            out[k] += src[i];                                                                                       \
         }                                                                                                           \
         return 0;                                                                                                   \
     }                                                                                                               \
     static int gather_##name(ptrdiff_t n, ptrdiff_t m, const T *src, const int64_t *at, T *out) {                   \
         for (ptrdiff_t i = 0; i < m; i++) {                                                                         \
-            if (at[i] < 0 || at[i] >= n) return TGX_INDEX;                                                          \
-            out[i] = src[at[i]];                                                                                    \
+            const int64_t k = tgx_once(at + i);                                                                     \
+            if (k < 0 || k >= n) return TGX_INDEX;                                                                  \
+            out[i] = src[k];                                                                                        \
         }                                                                                                           \
         return 0;                                                                                                   \
     }

@@ -69,7 +69,8 @@ static void take_best(scored *row, int64_t categories, int64_t *out, int64_t sam
         T draw;                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                        \
             tgx_random_exponential(s, TYPE, &draw, 1, 1.0);                                                      \
-            row[i] = (scored){(T)(w[i] / draw), i};                                                              \
+            const T score = w[i] / draw; /* NaN, which no sort can place, if a thread writes to w */             \
+            row[i] = (scored){score == score ? score : (T)0, i};                                                 \
         }                                                                                                        \
         take_best(row, n, out, k);                                                                               \
     }                                                                                                            \

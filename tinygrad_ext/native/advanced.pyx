@@ -69,7 +69,7 @@ cdef int _add_offsets(int64_t *into, Tensor table, int dim, Tensor index, int fl
         with nogil:
             bad = tgx_index_offsets(into, <int64_t *>index.data, index.count, size, stride, flags)
     if bad >= 0:
-        raise _outside(outside, (<int64_t *>index.data)[bad], dim, size, title)
+        raise _outside(outside, into[bad], dim, size, title)
     return 0
 
 
@@ -192,6 +192,9 @@ cdef int write_from(Target *t, Tensor values, int move) except -1:
     if units == 0 or values.count == 0:
         return 0
     _lay_dense(&t.p, values)
+    if units <= GRAIN and values.count <= GRAIN:
+        tgx_picks_run(&t.p, move, 0, units)
+        return 0
     with nogil:
         tgx_picks_run(&t.p, move, 0, units)
     return 0

@@ -12,6 +12,9 @@ from tinygrad_ext.core.types cimport TGX_F32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int
 from tinygrad_ext.native.loss cimport MEAN, NONE, number, reduction_of
 from tinygrad_ext.native.softmax cimport require_float, row_lse, scaled_softmax
 
+cdef extern from "once.h" nogil:
+    int64_t tgx_once(const int64_t *p)
+
 ctypedef fused real:
     float
     double
@@ -80,12 +83,19 @@ cdef int layout(Classes *c, const int64_t *sizes, int rank, Tensor target) excep
 
 
 cdef int check_targets(Classes *c) except -1:
-    cdef int64_t i
+    cdef int64_t i, t
     for i in range(c.outer * c.inner):
-        if c.target[i] != c.ignore and not 0 <= c.target[i] < c.classes:
-            raise IndexError(f"Target {c.target[i]} is out of bounds. Targets are class numbers from 0 to "
+        t = tgx_once(c.target + i)
+        if t != c.ignore and not 0 <= t < c.classes:
+            raise IndexError(f"Target {t} is out of bounds. Targets are class numbers from 0 to "
                              f"{c.classes - 1}, or ignore_index, which is {c.ignore}")
     return 0
+
+
+cdef inline int64_t target_at(const Classes *c, int64_t i) noexcept nogil:
+    """The class of target i, or -1 for one that does not count: ignored, or overwritten since it was checked."""
+    cdef int64_t t = tgx_once(c.target + i)
+    return t if t != c.ignore and 0 <= t < c.classes else -1
 
 
 cdef tuple opened(Classes *c, const int64_t *sizes, int rank, int dtype, PyObject *target, PyObject *weight,
@@ -105,10 +115,11 @@ cdef double total_weight(Classes *c, real *_type) noexcept:
     """Weight of the targets that count."""
     cdef const real *w = <const real *>c.weight
     cdef double total = 0
-    cdef int64_t i
+    cdef int64_t i, t
     for i in range(c.outer * c.inner):
-        if c.target[i] != c.ignore:
-            total += w[c.target[i]] if w != NULL else 1
+        t = target_at(c, i)
+        if t >= 0:
+            total += w[t] if w != NULL else 1
     return total
 
 
@@ -123,9 +134,9 @@ cdef object picked(Classes *c, Tensor x, const real *lse, int how, Tensor target
     cdef real v
     for o in range(c.outer):
         for k in range(c.inner):
-            t = c.target[i]
+            t = target_at(c, i)
             v = 0
-            if t != c.ignore:
+            if t >= 0:
                 v = -from_[(o * c.classes + t) * c.inner + k]
                 if lse != NULL:
                     v += lse[i]
@@ -147,27 +158,29 @@ cdef int scales(Classes *c, Tensor g, int how, real *to) except -1:
     cdef const real *w = <const real *>c.weight
     cdef const real *from_ = <const real *>g.data
     cdef real k = 0
-    cdef int64_t i
+    cdef int64_t i, t
     if how != NONE:
         k = from_[0] / <real>total_weight(c, <real *>NULL) if how == MEAN else from_[0]
     for i in range(c.outer * c.inner):
-        if c.target[i] == c.ignore:
+        t = target_at(c, i)
+        if t < 0:
             to[i] = 0
             continue
         to[i] = from_[i] if how == NONE else k
         if w != NULL:
-            to[i] *= w[c.target[i]]
+            to[i] *= w[t]
     return 0
 
 
 cdef int subtract(Classes *c, Tensor out, const real *scale) noexcept:
     """out[target] -= scale."""
     cdef real *to = <real *>out.data
-    cdef int64_t o, k, i = 0
+    cdef int64_t o, k, t, i = 0
     for o in range(c.outer):
         for k in range(c.inner):
-            if c.target[i] != c.ignore:
-                to[(o * c.classes + c.target[i]) * c.inner + k] -= scale[i]
+            t = target_at(c, i)
+            if t >= 0:
+                to[(o * c.classes + t) * c.inner + k] -= scale[i]
             i += 1
     return 0
 

@@ -2,7 +2,6 @@
 """Kernels that look up rows, count classes, and draw dropout's factors."""
 from cpython.object cimport PyObject
 from libc.math cimport fabs, pow
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport Op, as_float, as_int, call_op, register_kernel
@@ -11,6 +10,9 @@ from tinygrad_ext.core.random cimport as_generator, fill_bernoulli
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, empty_like, shape_text
 from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.softmax cimport require_float
+
+cdef extern from "once.h" nogil:
+    int64_t tgx_once(const int64_t *p)
 
 ctypedef fused real:
     float
@@ -31,26 +33,23 @@ cdef Tensor open_indices(Tensor t):
     return contiguous(cast(t, TGX_I64))
 
 
-cdef int check_rows(Tensor indices, int64_t rows) except -1:
-    cdef const int64_t *at = <const int64_t *>indices.data
-    cdef int64_t i
-    for i in range(indices.count):
-        if not 0 <= at[i] < rows:
-            raise IndexError(f"index out of range in self: embedding has rows 0 to {rows - 1}, but indices hold "
-                             f"{at[i]}")
-    return 0
+cdef inline int64_t row_at(const int64_t *at, int64_t i, int64_t rows) except -1:
+    """The row that index i names, read once: another thread may be writing to the indices."""
+    cdef int64_t row = tgx_once(at + i)
+    if not 0 <= row < rows:
+        raise IndexError(f"index out of range in self: embedding has rows 0 to {rows - 1}, but indices hold {row}")
+    return row
 
 
 cdef Tensor rows_of(Tensor weight, Tensor indices):
     """weight[indices], with the shape of indices plus the row."""
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef const int64_t *at
-    cdef int64_t i, row
+    cdef int64_t i, row, from_
     cdef Tensor out
     if weight.rank != 2:
         raise RuntimeError(f"'weight' must be 2-D: (rows, size of a row), but has shape {shape_text(weight)}")
     indices = open_indices(indices)
-    check_rows(indices, weight.sizes[0])
     weight = contiguous(weight)
     for i in range(indices.rank):
         shape[i] = indices.sizes[i]
@@ -60,9 +59,9 @@ cdef Tensor rows_of(Tensor weight, Tensor indices):
     out = empty(shape, indices.rank + 1, weight.tid)
     at = <const int64_t *>indices.data
     row = weight.sizes[1] * ITEMSIZE[weight.tid]
-    if row:
-        for i in range(indices.count):
-            memcpy(out.data + i * row, weight.data + at[i] * row, row)
+    for i in range(indices.count):
+        from_ = row_at(at, i, weight.sizes[0])
+        memcpy(out.data + i * row, weight.data + from_ * row, row)
     return out
 
 
@@ -89,27 +88,29 @@ cdef object k_embedding_functional(PyObject **a):
     return call_op(_embedding, args)
 
 
-cdef void add_rows(const real *g, const int64_t *at, int64_t n, int64_t width, int64_t padding, const int64_t *often,
-                   real *out) noexcept:
-    cdef int64_t i, k
+cdef int add_rows(const real *g, const int64_t *at, int64_t n, int64_t width, int64_t padding, const int64_t *often,
+                  real *out, int64_t rows) except -1:
+    cdef int64_t i, k, row
     cdef real scale
     cdef real *to
     for i in range(n):
-        if at[i] == padding:
+        row = row_at(at, i, rows)
+        if row == padding:
             continue
-        to = out + at[i] * width
+        to = out + row * width
         if often != NULL:
-            scale = <real>1 / often[at[i]]
+            scale = <real>1 / often[row]
             for k in range(width):
                 to[k] += g[i * width + k] * scale
         else:
             for k in range(width):
                 to[k] += g[i * width + k]
+    return 0
 
 
 cdef object k_embedding_backward(PyObject **a):
     """embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)."""
-    cdef Tensor g = contiguous(<Tensor><object>a[0]), indices = open_indices(<Tensor><object>a[1]), out
+    cdef Tensor g = contiguous(<Tensor><object>a[0]), indices = open_indices(<Tensor><object>a[1]), out, counts
     cdef int64_t shape[2]
     cdef int64_t padding = as_int(a[3]), i
     cdef int64_t *often = NULL
@@ -124,20 +125,18 @@ cdef object k_embedding_backward(PyObject **a):
     if shape[0] < 0 or g.rank == 0 or g.count != indices.count * shape[1]:
         raise RuntimeError(f"embedding_dense_backward: grad_output of shape {shape_text(g)} does not fit indices "
                            f"{shape_text(indices)}")
-    check_rows(indices, shape[0])
     out = empty(shape, 2, g.tid)
     zero(out)
     if <object>a[4] is True:
-        often = <int64_t *>calloc(shape[0] + 1, sizeof(int64_t))
-        if often == NULL:
-            raise MemoryError("embedding_dense_backward: no memory to count rows")
+        counts = empty(shape, 1, TGX_I64)
+        zero(counts)
+        often = <int64_t *>counts.data
         for i in range(indices.count):
-            often[at[i]] += 1
+            often[row_at(at, i, shape[0])] += 1
     if g.tid == TGX_F32 or g.tid == TGX_C64:
-        add_rows(<const float *>g.data, at, indices.count, shape[1] * reals, padding, often, <float *>out.data)
+        add_rows(<const float *>g.data, at, indices.count, shape[1] * reals, padding, often, <float *>out.data, shape[0])
     else:
-        add_rows(<const double *>g.data, at, indices.count, shape[1] * reals, padding, often, <double *>out.data)
-    free(often)
+        add_rows(<const double *>g.data, at, indices.count, shape[1] * reals, padding, often, <double *>out.data, shape[0])
     return cast(out, given)
 
 
@@ -158,16 +157,19 @@ cdef double length(const real *row, int64_t n, double p) noexcept:
     return total if p == 1 or p == float("inf") else pow(total, 1 / p)
 
 
-cdef void shorten(real *data, const int64_t *at, int64_t n, int64_t width, double most, double p) noexcept:
+cdef int shorten(real *data, const int64_t *at, int64_t n, int64_t rows, int64_t width, double most, double p) except -1:
     cdef int64_t i, k
     cdef double norm
     cdef real scale
+    cdef real *row
     for i in range(n):
-        norm = length(data + at[i] * width, width, p)
+        row = data + row_at(at, i, rows) * width
+        norm = length(row, width, p)
         if norm > most:
             scale = <real>(most / (norm + 1e-7))
             for k in range(width):
-                data[at[i] * width + k] *= scale
+                row[k] *= scale
+    return 0
 
 
 cdef object k_embedding_renorm(PyObject **a):
@@ -177,13 +179,12 @@ cdef object k_embedding_renorm(PyObject **a):
     require_float(self, "_embedding_renorm")
     if self.rank != 2:
         raise RuntimeError(f"'self' must be 2-D: (rows, size of a row), but has shape {shape_text(self)}")
-    check_rows(indices, self.sizes[0])
     t = empty(self.sizes, 2, self.tid)
     copy_into(t, self)
     if t.tid == TGX_F32:
-        shorten(<float *>t.data, <const int64_t *>indices.data, indices.count, t.sizes[1], most, p)
+        shorten(<float *>t.data, <const int64_t *>indices.data, indices.count, t.sizes[0], t.sizes[1], most, p)
     else:
-        shorten(<double *>t.data, <const int64_t *>indices.data, indices.count, t.sizes[1], most, p)
+        shorten(<double *>t.data, <const int64_t *>indices.data, indices.count, t.sizes[0], t.sizes[1], most, p)
     return t
 
 
@@ -193,7 +194,7 @@ cdef object k_one_hot(PyObject **a):
     """one_hot(self, num_classes)."""
     cdef Tensor self = <Tensor><object>a[0], out
     cdef int64_t shape[TGX_MAX_DIMS]
-    cdef int64_t classes = as_int(a[1]), i, most = -1
+    cdef int64_t classes = as_int(a[1]), i, k, most = -1
     cdef const int64_t *at
     if self.tid != TGX_I64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor. Got "
@@ -201,9 +202,10 @@ cdef object k_one_hot(PyObject **a):
     self = contiguous(self)
     at = <const int64_t *>self.data
     for i in range(self.count):
-        if at[i] < 0:
-            raise RuntimeError(f"Class values must be non-negative. Got {at[i]}")
-        most = max(most, at[i])
+        k = tgx_once(at + i)
+        if k < 0:
+            raise RuntimeError(f"Class values must be non-negative. Got {k}")
+        most = max(most, k)
     if classes == -1:
         if self.count == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor. Give num_classes.")
@@ -221,7 +223,10 @@ cdef object k_one_hot(PyObject **a):
     out = empty(shape, self.rank + 1, TGX_I64)
     zero(out)
     for i in range(self.count):
-        (<int64_t *>out.data)[i * classes + at[i]] = 1
+        k = tgx_once(at + i)
+        if not 0 <= k < classes:        # it was smaller a moment ago: another thread writes to self
+            raise RuntimeError(f"Class values must be smaller than num_classes. Got {k} with num_classes={classes}")
+        (<int64_t *>out.data)[i * classes + k] = 1
     return out
 
 

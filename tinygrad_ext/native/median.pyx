@@ -53,8 +53,11 @@ cdef int _medians(str title, Tensor rows, int64_t n, Tensor values, Tensor indic
     job.x, job.values, job.n, job.dtype, job.itemsize = rows.data, values.data, n, rows.tid, ITEMSIZE[rows.tid]
     job.indices = <int64_t *>indices.data if indices is not None else NULL
     job.skip_nan = skip_nan
-    with nogil:
-        code = parallel_for(_rows, &job, values.count, 1 + 4096 // n)
+    if rows.count <= 4096:
+        code = _rows(&job, 0, values.count)
+    else:
+        with nogil:
+            code = parallel_for(_rows, &job, values.count, 1 + 4096 // n)
     if code:
         raise MemoryError(f"{title}(): no memory for a copy of {n} elements")
     return 0

@@ -184,17 +184,18 @@ cdef object k_repeat_each(PyObject **a):
 
 cdef object k_repeat_counts(PyObject **a):
     """repeat_interleave(repeats, output_size): index i repeats[i] times"""
-    cdef Tensor t = <Tensor><object>a[0], out
+    cdef Tensor given = <Tensor><object>a[0], t, out
     cdef int64_t total = 0, i, k, at = 0, count
-    if t.tid != TGX_I64 and t.tid != TGX_I32:
-        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{dtype_title(t.tid)}\': repeats '
+    if given.tid != TGX_I64 and given.tid != TGX_I32:
+        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{dtype_title(given.tid)}\': repeats '
                                   f'must be int32 or '
                                   'int64')
-    if t.rank != 1:
-        raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {shape_text(t)}")
-    t = contiguous(t)
+    if given.rank != 1:
+        raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {shape_text(given)}")
+    t = empty(given.sizes, 1, TGX_I64)      # a copy: what is counted must be what is written, whoever writes to repeats
+    copy_into(t, given)
     for i in range(t.count):
-        count = (<int64_t *>t.data)[i] if t.tid == TGX_I64 else (<int32_t *>t.data)[i]
+        count = (<int64_t *>t.data)[i]
         if count < 0:
             raise RuntimeError(f"repeats can not be negative: repeat_interleave() got {count} at place {i}")
         if count > (<int64_t>1 << 60) - total:
@@ -203,11 +204,11 @@ cdef object k_repeat_counts(PyObject **a):
     if a[1] != <PyObject *>None and as_int(a[1]) != total:
         raise RuntimeError(f"allocated size does not match required size: output_size is {as_int(a[1])}, the repeats "
                            f"add up to {total}")
-    out = empty(&total, 1, t.tid)
+    out = empty(&total, 1, given.tid)
     for i in range(t.count):
-        count = (<int64_t *>t.data)[i] if t.tid == TGX_I64 else (<int32_t *>t.data)[i]
+        count = (<int64_t *>t.data)[i]
         for k in range(at, at + count):
-            if t.tid == TGX_I64:
+            if out.tid == TGX_I64:
                 (<int64_t *>out.data)[k] = i
             else:
                 (<int32_t *>out.data)[k] = <int32_t>i

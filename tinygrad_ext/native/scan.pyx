@@ -100,6 +100,9 @@ cdef object k_linear_scan(PyObject **a):
         elif i > dim:
             inner *= t.sizes[i]
     out = empty(t.sizes, t.rank, t.tid)
+    if t.count <= GRAIN:
+        tgx_linear_scan(t.data, decay.data, out.data, n, inner, 0, outer, t.tid)
+        return out
     with nogil:
         tgx_linear_scan(t.data, decay.data, out.data, n, inner, 0, outer, t.tid)
     return out

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """searchsorted: where values would go in sorted rows."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport cast, contiguous
+from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, promote
 from tinygrad_ext.core.parallel cimport parallel_for
@@ -61,10 +61,11 @@ cdef int _check_rows(Tensor x, Tensor values) except -1:
     return 0
 
 
-cdef Tensor _order(object sorter, Tensor x):
-    """The sorter, checked: every number in it must lie inside the row."""
-    cdef Tensor t = contiguous(<Tensor>sorter)
+cdef Tensor _order(Tensor sorter, Tensor x):
+    """The sorter, copied and checked: every number in it must lie inside the row, whoever writes to the sorter."""
+    cdef Tensor t = empty(sorter.sizes, sorter.rank, sorter.tid)
     cdef int64_t i, n = x.sizes[x.rank - 1]
+    copy_into(t, sorter)
     if t.tid != TGX_I64:
         raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                            f"{dtype_title(t.tid)}")
@@ -96,7 +97,9 @@ cdef object k_searchsorted(PyObject **a):
     s.n, s.one_row, s.right = x.sizes[x.rank - 1], x.rank == 1, <object>a[2]
     s.dtype, s.width = dtype, ITEMSIZE[dtype]
     s.per_row = values.sizes[values.rank - 1] if values.rank else 1
-    if out.count:
+    if out.count <= 4096:
+        _search(&s, 0, out.count)
+    else:
         with nogil:
             parallel_for(_search, &s, out.count, 4096)
     return out

@@ -78,8 +78,11 @@ cdef tuple _sorted(Tensor self, int dim, int64_t k, bint descending, Tensor valu
     v, i = _room_like(v), _room_like(i)
     r.x, r.values, r.indices = x.data, v.data, <int64_t *>i.data
     count = x.count // r.n
-    with nogil:
-        code = parallel_for(_rows, &r, count, 1 + GRAIN // 8 // r.n)
+    if x.count <= GRAIN // 8:
+        code = _rows(&r, 0, count)
+    else:
+        with nogil:
+            code = parallel_for(_rows, &r, count, 1 + GRAIN // 8 // r.n)
     if code:
         raise MemoryError(f"sort: no memory for {tgx_sort_room(r.dtype, r.n)} bytes of scratch space")
     if v.data != values.data:
