@@ -55,6 +55,7 @@ bench: build $(VENV)/.bench
 
 stubs docs: build
 	$(BIN)/python -m tools.$@
+	$(BIN)/python -m tools.torch_names
 
 golden: build $(VENV)/.compare
 	$(BIN)/python tests/golden/make_ops.py

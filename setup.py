@@ -58,6 +58,9 @@ if SANITIZE:
         "-DCYTHON_USE_FREELISTS=0",  # a tensor, node or storage that is used after it went must be seen
     ]
     LDFLAGS = ["-fsanitize=address,undefined"]
+GENERATED = "build/cython"
+# Included first by every file that Cython writes: exceptions leave them without the library's frames.
+TRACEBACKS = "tracebacks.h"
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -81,6 +84,7 @@ MORE_SOURCES = {
         *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
     ],
     "core/places": ["core/frames.c"],
+    "core/boundary": ["core/tracebacks.c"],
 }
 LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
 
@@ -136,7 +140,10 @@ class IncrementalBuild(build_ext):
 
 
 def is_stale(obj, src):
-    newest = max(os.path.getmtime(f) for f in [ROOT / "setup.py", src, *included(src)])
+    by_hand = [ROOT / "setup.py", src, *included(src)]
+    if Path(src).is_relative_to(GENERATED):
+        by_hand.append(PACKAGE / "core" / TRACEBACKS)
+    newest = max(os.path.getmtime(f) for f in by_hand)
     return not os.path.exists(obj) or os.path.getmtime(obj) < newest
 
 
@@ -145,8 +152,10 @@ def compile_all(compile_one, tasks):
     progress = Progress(f"compiling C files, {JOBS} at a time", len(tasks))
 
     def one(task):
-        compile_one(*task)
-        progress.step(task[1])
+        obj, src, ext, cc_args, postargs, pp_opts = task
+        first = ["-include", TRACEBACKS] if Path(src).is_relative_to(GENERATED) else []
+        compile_one(obj, src, ext, cc_args, [*postargs, *first], pp_opts)
+        progress.step(src)
 
     with ThreadPoolExecutor(JOBS) as pool:
         try:
@@ -187,7 +196,7 @@ def main():
             compiler_directives=DIRECTIVES,
             annotate=ANNOTATE,
             nthreads=JOBS,
-            build_dir="build/cython",
+            build_dir=GENERATED,
         )
     setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
 

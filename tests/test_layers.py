@@ -27,11 +27,11 @@ LAYERS = [
     "core",
     "ops native op_builder op_namespace scope registry registrar registrar_checks module_registrar override_registrar "
     "overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "random linalg special fft serialization archive config cuda amp backends switches "
+    "signatures stubs torch_names random linalg special fft serialization archive config cuda amp backends switches "
     "sizes older_calls numpy_calls _overrides",
     "autograd",
     "graph",
-    "nn optim jit func utils testing describe stubs cli as_torch __main__",
+    "nn optim jit func utils testing describe cli as_torch __main__",
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package's root and what puts it together see everything: they are the door, not a layer.

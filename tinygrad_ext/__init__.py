@@ -19,6 +19,7 @@ from tinygrad_ext.core import (
 from tinygrad_ext.core import (
     tensor as _tensor,
 )
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.core.dtype import (
     Size,
     can_cast,
@@ -128,6 +129,7 @@ _LAZY_NAMES = {
 }
 
 
+@_boundary
 def __getattr__(name):
     if name in _LAZY:
         import importlib

@@ -2,9 +2,10 @@
 
 import importlib
 import importlib.util
+import os
 
 from tinygrad_ext import ops, registrar, registry
-from tinygrad_ext.core import callables, cuts, dtype, methods, node, places, random, tensor
+from tinygrad_ext.core import boundary, callables, cuts, dtype, methods, node, places, random, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
@@ -53,6 +54,8 @@ def _fill_slots(folder):
     tensor.set_slot("grad_fn", methods.grad_fn)
     tensor.set_slot("cut", cuts.note_cut_of)
     places.set_package_folder(folder + "/")
+    boundary.set_own_folder(folder + "/")
+    boundary.set_full_tracebacks(os.environ.get("TINYGRAD_EXT_TRACEBACKS", "") == "full")
     node.set_slot("handle", add_hook)
     graph_slots.fill()
     node.set_slot("backward", backward)
@@ -81,10 +84,12 @@ def _load_for_type(t):
 
 def unknown_name(name, known):
     """The error for an attribute the package does not have; an installed plugin may declare one of that name."""
+    if importlib.util.find_spec("tinygrad_ext." + name) is not None:  # an import asks before it loads the module
+        return AttributeError(f"module 'tinygrad_ext' has no attribute '{name}'")
     from tinygrad_ext.errors import no_attribute
 
     hint = ""
-    if not name.startswith("_") and importlib.util.find_spec("tinygrad_ext." + name) is None:
+    if not name.startswith("_"):
         from tinygrad_ext.plugins import unknown_attribute
 
         hint = unknown_attribute(name)

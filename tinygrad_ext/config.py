@@ -1,10 +1,19 @@
 """What this build runs with, and what its memory holds."""
 
+from tinygrad_ext.core.boundary import boundary, full_tracebacks, set_full_tracebacks
 from tinygrad_ext.core.storage import empty_cache, memory_stats, reset_peak_memory_stats
 
-__all__ = ["empty_cache", "memory_stats", "reset_peak_memory_stats", "show_config"]
+__all__ = [
+    "empty_cache",
+    "full_tracebacks",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_full_tracebacks",
+    "show_config",
+]
 
 
+@boundary
 def show_config():
     """Text that names version, instruction set, BLAS library and kernels, threads, and memory.
 

@@ -2,23 +2,31 @@
 
 import sys
 
+from tinygrad_ext.core.boundary import boundary
+
 PAGE = "docs/differences.md"
 
 
 def no_attribute(module, name, known, more=""):
-    """The AttributeError for a name that a public module lacks: the nearest one, and where differences are listed."""
+    """The AttributeError for a name that a public module lacks: does PyTorch have it, what is near, what to read."""
+    if name.startswith("__"):  # Python's own questions, as `hasattr(module, "__wrapped__")`, load nothing
+        return AttributeError(f"module '{module}' has no attribute '{name}'")
     import difflib
 
-    near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return AttributeError(
-        f"module '{module}' has no attribute '{name}'.{hint}{more} What differs from PyTorch: {PAGE}."
-    )
+    from tinygrad_ext.torch_names import hint
+
+    text = f"module '{module}' has no attribute '{name}'."
+    near = difflib.get_close_matches(name, known, 3, cutoff=0.7)
+    absent = hint(module, name, near)
+    if not absent and near:
+        text += f" Did you mean '{near[0]}'?"
+    return AttributeError(f"{text}{absent}{more} What differs from PyTorch: {PAGE}.")
 
 
 def refuse_unknown(module):
     """The `__getattr__` of a public module, which is asked for names that the module does not have."""
 
+    @boundary
     def __getattr__(name):
         raise no_attribute(module, name, [n for n in dir(sys.modules[module]) if not n.startswith("_")])
 

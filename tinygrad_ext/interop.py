@@ -4,6 +4,7 @@ import operator
 
 from tinygrad_ext.core import construct
 from tinygrad_ext.core import interop as _core
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.dtype import device as _device
 from tinygrad_ext.core.overridable import converting
 from tinygrad_ext.core.tensor import Tensor
@@ -115,6 +116,7 @@ def _dlpack_device(self):
     return (1, 0)
 
 
+@boundary
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor over the memory of another library's array.
 
@@ -208,6 +210,7 @@ def _shared(data):
     return from_numpy(data) if isinstance(data, numpy.ndarray) else None
 
 
+@boundary
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """One-dimensional tensor over the memory of a buffer.
 

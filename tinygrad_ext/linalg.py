@@ -1,11 +1,13 @@
 """Functions of linear algebra, one for each record with where="linalg"."""
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.errors import no_attribute
 from tinygrad_ext.registry import functions
 
 _PLACE = "linalg."
 
 
+@_boundary
 def __getattr__(name):
     found = functions.get(_PLACE + name)
     if found is None:

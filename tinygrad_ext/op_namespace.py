@@ -1,8 +1,10 @@
 """`ops.<namespace>`: the ops of a namespace by name, `ops.vision.roi_align`, and their overloads, `.default`."""
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, OpPacket, enable_vectorcall
 
 
+@boundary
 class Namespace:
     """Ops of one namespace, as attributes. `dir()` lists all of them."""
 
@@ -47,11 +49,11 @@ class OpOverload(OpFunction):
 
     def __init__(self, packet, op):
         inplace = packet.__name__ != op.schema.name and packet.__name__.endswith("_")
-        super().__init__(
-            packet.__name__, [op], module=packet.__module__, doc=packet.__doc__, owner=packet.owner, inplace=inplace
-        )
+        super().__init__(packet.__name__, [op], module=packet.__module__, owner=packet.owner, inplace=inplace)
         self.__qualname__ = f"{packet.__name__}.{self._overloadname}"
         self.overloadpacket = packet
+
+    __doc__ = OpFunction.__doc__  # the instances' property, which this class's docstring would hide
 
     def name(self):
         """The op's identity, "aten::add.Tensor"."""
@@ -87,9 +89,7 @@ enable_vectorcall(OpOverload)
 def packet(name, ops, namespace, *, inplace=False):
     """The callable over the overloads of one op."""
     record = ops[0].record
-    return OpPacket(
-        name, ops, module=f"tinygrad_ext.ops.{namespace}", doc=record.doc, owner=record.owner, inplace=inplace
-    )
+    return OpPacket(name, ops, module=f"tinygrad_ext.ops.{namespace}", owner=record.owner, inplace=inplace)
 
 
 def overload_of(packet, name):

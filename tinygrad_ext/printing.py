@@ -14,6 +14,8 @@ import operator
 import warnings
 from contextlib import contextmanager
 
+from tinygrad_ext.core.boundary import boundary
+
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
@@ -57,6 +59,7 @@ def _number(name, value):
 _CHECKS = {"precision": _count, "threshold": _number, "edgeitems": _count, "linewidth": _number}
 
 
+@boundary
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """Set how tensors are printed, for the whole process.
 
@@ -98,6 +101,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     _options = chosen
 
 
+@boundary
 def get_printoptions():
     """Return the options now in force, as a dict that `set_printoptions` takes back.
 
@@ -108,6 +112,7 @@ def get_printoptions():
     return dict(_options)
 
 
+@boundary
 @contextmanager
 def printoptions(**options):
     """Set options as `set_printoptions` does and put the earlier ones back at the end of the block.

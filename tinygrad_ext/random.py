@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 
+@boundary
 def get_rng_state():
     """State of the default generator, as a uint8 tensor for `set_rng_state`.
 
@@ -29,6 +31,7 @@ def get_rng_state():
     return default_generator.get_state()
 
 
+@boundary
 def set_rng_state(new_state):
     """Let the default generator continue from a state that `get_rng_state` gave.
 
@@ -37,6 +40,7 @@ def set_rng_state(new_state):
     default_generator.set_state(new_state)
 
 
+@boundary
 @contextmanager
 def fork_rng(devices=None, enabled=True, device_type="cpu"):
     """Within the `with`, draw as you like: afterwards the default generator stands where it stood.

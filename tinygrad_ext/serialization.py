@@ -13,6 +13,7 @@ from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.object_tree import Decoder, Encoder, read_json
 from tinygrad_ext.archive.replace import replace_file
 from tinygrad_ext.archive.source import Source
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.dtype import device as _device
 
 __all__ = ["load", "save"]
@@ -23,6 +24,7 @@ FORMAT = "tinygrad_ext 1"
 # ---- save ----------------------------------------------------------------------------------------------------------
 
 
+@boundary
 def save(obj, f):
     """Write tensors, nested in dicts, lists and tuples together with plain values, to a file.
 
@@ -63,6 +65,7 @@ def save(obj, f):
 # ---- load ----------------------------------------------------------------------------------------------------------
 
 
+@boundary
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, max_objects=MOST_OBJECTS, **_):
     """The object that `save` wrote, or a PyTorch checkpoint's, or the tensors of any safetensors file as a dict.
 

@@ -5,11 +5,14 @@ folder the ordinary finder would search, and so load each file a second time und
 reached only by names that nobody found; it raises the error that says what there is.
 """
 
+import difflib
 import importlib
 import importlib.util
 import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
+
+from tinygrad_ext import torch_names
 
 OURS = "tinygrad_ext"
 NAME = "torch"
@@ -105,9 +108,10 @@ def _asked_by():
 def _message(alias, from_import):
     parent, _, name = alias.rpartition(".")
     folders = getattr(sys.modules.get(parent), "__path__", ())
-    there = sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+    there = torch_names.for_users(parent, (m.name for m in pkgutil.iter_modules(folders)))
+    near = difflib.get_close_matches(name, there, 3)
     refused = f"cannot import name '{name}' from '{parent}'" if from_import else f"No module named '{alias}'"
     return (
-        f"{refused}: torch is tinygrad_ext here, which has no {name} there. Modules of {parent}: {', '.join(there)}. "
-        f"What differs from PyTorch stands in {PAGE}."
+        f"{refused}: torch is tinygrad_ext here, which has no {name} there.{torch_names.hint(parent, name, near)} "
+        f"Modules of {parent}: {', '.join(there)}. What differs from PyTorch stands in {PAGE}."
     )

@@ -17,6 +17,7 @@ from tinygrad_ext.autograd.modes import (
     set_multithreading_enabled,
 )
 from tinygrad_ext.autograd.variable import Variable
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 __all__ = [
@@ -44,6 +45,7 @@ _LAZY = ("graph",)
 _refuse = refuse_unknown(__name__)
 
 
+@_boundary
 def __getattr__(name):
     if name in _LAZY:
         import importlib

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 
 from tinygrad_ext.autograd.cut import why_disconnected
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.engine import gradient_edge_of, run_backward
 from tinygrad_ext.core.node import get_slot, place_of
 from tinygrad_ext.core.random import default_generator
@@ -76,6 +77,7 @@ class Explanation:
             file.write(str(self) if os.fspath(path).endswith(".txt") else self.svg())
 
 
+@boundary
 def explain(output, input, grad_output=None):
     """Follow the gradient of `output` back to `input`, step by step.
 

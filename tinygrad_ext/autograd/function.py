@@ -12,6 +12,7 @@ import functools
 import warnings
 
 from tinygrad_ext.core.apply import apply, call_instance
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.delayed import undifferentiable
 from tinygrad_ext.core.function import FunctionNode
 from tinygrad_ext.core.modes import get_modes, set_modes
@@ -142,6 +143,7 @@ class Function(metaclass=FunctionMeta):
 set_base(Function)
 
 
+@boundary
 def once_differentiable(fn):
     """Decorator of a backward that is not differentiable itself: a second derivative raises RuntimeError."""
 

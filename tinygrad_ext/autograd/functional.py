@@ -6,11 +6,13 @@ which it is linear.
 
 from tinygrad_ext.autograd import functional_args as args
 from tinygrad_ext.autograd.modes import enable_grad
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.node import get_slot
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
+@boundary
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """A vector times the Jacobian of `func`: (outputs, products), the products shaped as `inputs`.
 
@@ -39,6 +41,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return args.packed(args.cut(outputs, create_graph), many), args.packed(args.cut(products, create_graph), several)
 
 
+@boundary
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """The Jacobian of `func` times a vector: (outputs, products), the products shaped as the outputs.
 
@@ -64,6 +67,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     return args.packed(args.cut(outputs, create_graph), many), args.packed(args.cut(products, create_graph), many)
 
 
+@boundary
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of `func`: a tensor, a tuple, or a tuple of tuples, for one or several outputs and inputs.
 
@@ -139,6 +143,7 @@ def _rows(i, out, inputs, create_graph, strict):
     ]
 
 
+@boundary
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """The Hessian of a function with a single element: a tensor, or a tuple of tuples for several inputs.
 
@@ -193,6 +198,7 @@ def _slope(func, inputs, v, create_graph, strict, who):
     return several, inputs, v, output, slope
 
 
+@boundary
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """A vector times the Hessian of `func`: (output, products), the products shaped as `inputs`.
 
@@ -209,6 +215,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return args.cut((output,), create_graph)[0], args.packed(args.cut(products, create_graph), several)
 
 
+@boundary
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """The Hessian of `func` times a vector: (output, products), the products shaped as `inputs`.
 

@@ -14,6 +14,7 @@ from tinygrad_ext.autograd.saved import (
     saved_tensors_hooks,
 )
 from tinygrad_ext.autograd.saved_bytes import saved_bytes
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.engine import current_pass, gradient_edge_of
 from tinygrad_ext.core.methods import increment
 from tinygrad_ext.core.node import Node
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@boundary
 def get_gradient_edge(tensor):
     """Where the gradient of `tensor` is computed: `backward` and `grad` take it in the tensor's place.
 
@@ -46,6 +48,7 @@ def get_gradient_edge(tensor):
     return GradientEdge(*edge)
 
 
+@boundary
 def increment_version(tensor):
     """Say that a tensor, or each of several, was written to in a way that the engine could not see.
 
@@ -92,6 +95,7 @@ class _Gathered:
         return not any(self.expected)
 
 
+@boundary
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Call `fn` once in each backward pass that computes gradients of `tensors`. Returns a handle.
 

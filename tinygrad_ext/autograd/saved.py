@@ -4,10 +4,12 @@ import contextlib
 import threading
 import weakref
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.node import get_slot, set_slot
 from tinygrad_ext.core.saved import check_hooks, guard, pop_hooks, push_hooks, refuse_hooks, storage_of
 
 
+@boundary
 class saved_tensors_hooks:
     """Inside the `with`, what ops and Functions save for backward goes through a pair of hooks.
 
@@ -40,6 +42,7 @@ class saved_tensors_hooks:
         pop_hooks()
 
 
+@boundary
 class save_on_cpu(saved_tensors_hooks):
     """Inside the `with`, saved tensors wait on the CPU and go back to their device when they are needed.
 
@@ -65,6 +68,7 @@ def _from_cpu(packed):
     return kept.to(device)
 
 
+@boundary
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
     """Inside the `with`, entering saved_tensors_hooks raises RuntimeError(error_message)."""
@@ -134,6 +138,7 @@ def _before_write(storage):
 set_slot("before_write", _before_write)
 
 
+@boundary
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
     """Inside the `with`, in-place ops may write to saved tensors: these are cloned just before.

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from tinygrad_ext.autograd.engine import GradientEdge
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.engine import gradient_edge_of
 from tinygrad_ext.core.function import FunctionNode
 from tinygrad_ext.core.node import Node, place_of
@@ -35,6 +36,7 @@ class SavedReport(tuple):
         return "\n".join([*lines, f"{self.total:>12,}  bytes"])
 
 
+@boundary
 def saved_bytes(output, *, by_node=False):
     """Bytes that the graph of `output` keeps for its backward pass, each storage counted once.
 

@@ -1,5 +1,6 @@
 """Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest; see README.md."""
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.library.absent import (
     fallthrough_kernel,
     register_autocast,
@@ -24,6 +25,7 @@ from tinygrad_ext.library.tags import Tag
 impl_abstract = register_fake  # its old name
 
 
+@_boundary
 def __getattr__(name):
     if name != "opcheck":
         raise AttributeError(f"module 'tinygrad_ext.library' has no attribute '{name}'")

@@ -4,6 +4,7 @@ import contextlib
 import warnings
 
 from tinygrad_ext import op_namespace, registry, scope
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
 from tinygrad_ext.library import autograd, infer
 from tinygrad_ext.library import state as _state
@@ -15,6 +16,7 @@ definitions = {}  # "ns::name" -> CustomOpDef
 _scopes = {}  # name of an op that this program may undefine -> the scope that holds its registration
 
 
+@boundary
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None, samples=None):
     """Make a function an op: `ops.<ns>.<name>`, which autograd sees as one step.
 
@@ -83,6 +85,7 @@ def define_op(name, text, parent, *, tags, place, doc=None, samples=None):
     return op
 
 
+@boundary
 def undefine(name):
     """Take back an op that custom_op or define registered, so that the name is free again: for a notebook.
 
@@ -137,6 +140,7 @@ def register_kernel(state, device_types, fn, to, override=False):
         state.put(_state.ANY if kind is None else kind, fn, to, override=override)
 
 
+@boundary
 class CustomOpDef(OpFunction):
     """An op made by `custom_op`. Calling it calls the op; its methods add what the op needs."""
 

@@ -2,6 +2,7 @@
 
 import threading
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.tensor import Tensor
 
 _local = threading.local()
@@ -79,6 +80,7 @@ class FakeContext:
     create_unbacked_symint = new_dynamic_size
 
 
+@boundary
 def get_ctx():
     """The context of the running fake kernel. RuntimeError outside of one."""
     op = getattr(_local, "op", None)

@@ -14,6 +14,7 @@ import numbers
 import types
 import typing
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.dtype import device, dtype, layout, memory_format
 from tinygrad_ext.core.random import Generator
 from tinygrad_ext.core.tensor import Tensor
@@ -43,6 +44,7 @@ _KNOWN = (
 )
 
 
+@boundary
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     """Return the schema of a function with type hints, as text.
 

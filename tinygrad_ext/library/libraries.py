@@ -4,6 +4,7 @@ import keyword
 import sys
 
 from tinygrad_ext import scope as _scope
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.library import absent, autograd, definition
 from tinygrad_ext.library import state as _state
 
@@ -22,6 +23,7 @@ _DEVICES = ("CPU", "CUDA", "MPS", "XPU", "XLA", "HPU", "IPU", "PrivateUse1")
 _defined = {}  # namespace -> the Library of kind "DEF"
 
 
+@boundary
 class Library:
     """Registrations that are taken back together.
 
@@ -164,6 +166,7 @@ def _scope_of(lib):
     return lib._scope
 
 
+@boundary
 def define(qualname, schema, *, lib=None, tags=()):
     """Declare an op: define("mylib::sin", "(Tensor x) -> Tensor"). Its kernels come by `impl`.
 
@@ -194,6 +197,7 @@ def _define_by(lib, schema):
     return register
 
 
+@boundary
 def impl(qualname, types, func=None, *, lib=None):
     """Register what computes an op on device types: impl("mylib::sin", "cpu", fn), or without fn a decorator.
 
@@ -218,6 +222,7 @@ def impl(qualname, types, func=None, *, lib=None):
     return register_all if func is None else register_all(func)
 
 
+@boundary
 def register_kernel(op, device_types, func=None, /, *, lib=None):
     """Register what computes an op on a device type, several, or None for all; a decorator without func.
 
@@ -232,6 +237,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return register if func is None else register(func)
 
 
+@boundary
 def register_fake(op, func=None, /, *, lib=None, allow_override=False):
     """Register what gives shape and dtype of an op's results on meta tensors; a decorator without func."""
     found = _state.find(op, "register_fake")
@@ -243,12 +249,14 @@ def register_fake(op, func=None, /, *, lib=None, allow_override=False):
     return register if func is None else register(func)
 
 
+@boundary
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """Register the derivative of an op; see CustomOpDef.register_autograd."""
     found = _state.find(op, "register_autograd")
     autograd.put(_state.state_of(found), backward, setup_context, _scope_of(lib))
 
 
+@boundary
 def register_vmap(op, func=None, /, *, lib=None):
     """Register the batched form of an op, kept for transforms that ask for it; a decorator without func."""
     found = _state.find(op, "register_vmap")

@@ -42,14 +42,32 @@ cdef extern from *:
         if (none && kwargs == NULL && count <= TGX_MANY) {
             stack[1] = self;  /* stack[0] is left for the callee to use */
             for (i = 0; i < count; i++) stack[i + 2] = PyTuple_GET_ITEM(args, i);
-            return PyObject_VectorcallMethod(
+            result = PyObject_VectorcallMethod(
                 tgx_forward_name, stack + 1, (size_t)(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+            if (result == NULL) tgx_leave();
+            return result;
         }
         method = PyObject_GetAttr(self, none ? tgx_forward_name : tgx_slow_name);
         if (method == NULL) return NULL;
         result = PyObject_Call(method, args, kwargs);
         Py_DECREF(method);
+        if (result == NULL) tgx_leave();
         return result;
+    }
+
+    /* The interpreter's own slot, which looks up __init__ by the class; exceptions leave it without our frames. */
+    static initproc tgx_plain_init;
+
+    static int tgx_init(PyObject *self, PyObject *args, PyObject *kwargs) {
+        int bad = tgx_plain_init(self, args, kwargs);
+        if (bad) tgx_leave();
+        return bad;
+    }
+
+    static void tgx_set_init(PyObject *cls, PyObject *base) {
+        PyTypeObject *type = (PyTypeObject *)cls;
+        if (tgx_plain_init == NULL) tgx_plain_init = ((PyTypeObject *)base)->tp_init;
+        if (type->tp_init == tgx_plain_init) type->tp_init = tgx_init;
     }
 
     static void tgx_set_call(PyObject *cls) { ((PyTypeObject *)cls)->tp_call = tgx_call; }
@@ -68,6 +86,7 @@ cdef extern from *:
     """
     void tgx_set_call(object)
     void tgx_set_getattro(object)
+    void tgx_set_init(object, object)
     void tgx_setup(object)
     void tgx_modified(object)
 
@@ -83,4 +102,5 @@ def speed_up(cls, base):
         tgx_set_call(cls)
     if cls.__getattr__ is base.__getattr__ and cls.__getattribute__ is object.__getattribute__:
         tgx_set_getattro(cls)
+    tgx_set_init(cls, base)
     tgx_modified(cls)

@@ -1,11 +1,13 @@
 """Changing the dtype, device and mode of everything in a module."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 from ..utils.grads import clear_grads
 from .parameter import Parameter
 
 
+@boundary
 class Converting:
     """The part of Module that applies a function to each tensor it holds."""
 

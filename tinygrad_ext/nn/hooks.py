@@ -7,6 +7,8 @@ the ``_global_*`` tables below. Global hooks run before a module's own.
 
 import warnings
 
+from tinygrad_ext.core.boundary import boundary
+
 from ..utils.hooks import RemovableHandle
 from .backward_hooks import BackwardHook, register_legacy
 from .registry import HookTable
@@ -43,11 +45,13 @@ def _add(table, hook, *, prepend=False, marks=()):
     return handle
 
 
+@boundary
 def register_module_forward_pre_hook(hook):
     """Call ``hook(module, args)`` before the forward of every module."""
     return _add(_global_forward_pre_hooks, hook)
 
 
+@boundary
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Call ``hook(module, args, output)`` after the forward of every module."""
     marks = []
@@ -58,16 +62,19 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     return _add(_global_forward_hooks, hook, marks=marks)
 
 
+@boundary
 def register_module_full_backward_pre_hook(hook):
     """Call ``hook(module, grad_output)`` before the backward of every module."""
     return _add(_global_backward_pre_hooks, hook)
 
 
+@boundary
 def register_module_full_backward_hook(hook):
     """Call ``hook(module, grad_input, grad_output)`` after the backward of every module."""
     return _add_global_backward(hook, full=True)
 
 
+@boundary
 def register_module_backward_hook(hook):
     """The older form of `register_module_full_backward_hook`; sees only the last op of a module."""
     return _add_global_backward(hook, full=False)
@@ -81,6 +88,7 @@ def _add_global_backward(hook, full):
     return _add(_global_backward_hooks, hook)
 
 
+@boundary
 class Hooking:
     """The part of Module that holds hooks and runs a call that has some."""
 

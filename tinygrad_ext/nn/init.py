@@ -8,6 +8,7 @@ import math
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.overridable import overridable as _overridable
 from tinygrad_ext.errors import refuse_unknown
 
@@ -16,6 +17,7 @@ _LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(f"con
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
+@boundary
 def calculate_gain(nonlinearity, param=None):
     """Return the factor that keeps the variance through a nonlinearity.
 

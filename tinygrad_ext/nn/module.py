@@ -7,6 +7,8 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 ``self.weight`` never comes to `__getattr__`; only an unknown name does.
 """
 
+from tinygrad_ext.core.boundary import boundary
+
 from ..core.tensor import Tensor
 from .convert import Converting
 from .hooks import CALL_TABLES, MARK_TABLES, Hooking, _global_live
@@ -45,6 +47,7 @@ class _Late:
         return module.__dict__[self._name]
 
 
+@boundary
 class Module(Walking, Converting, Saving, Hooking):
     """Base of all layers and models.
 

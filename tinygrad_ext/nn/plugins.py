@@ -1,6 +1,7 @@
 """Modules that plugins bring: `nn.plugins.<namespace>.<Name>`, and `create`, which makes a module by its name."""
 
 from tinygrad_ext import module_registrar, registry
+from tinygrad_ext.core.boundary import boundary
 
 
 class ModuleNamespace:
@@ -44,6 +45,7 @@ def module_class(name):
     return registry.modules[name]
 
 
+@boundary
 def create(name, /, **config):
     """Make the module called "namespace::Name"; built-in ones stand in the namespace nn.
 
@@ -71,6 +73,7 @@ def create(name, /, **config):
         raise TypeError(f"nn.create('{name}') of {registry.module_owners[cls][1]}: {error}") from error
 
 
+@boundary
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(f"module 'tinygrad_ext.nn.plugins' has no attribute '{name}'")

@@ -2,21 +2,26 @@
 
 from collections import OrderedDict
 
+from tinygrad_ext.core.boundary import boundary
+
 from .hooks import _add
 
 _hooks = {"buffer": OrderedDict(), "module": OrderedDict(), "parameter": OrderedDict()}
 
 
+@boundary
 def register_module_buffer_registration_hook(hook):
     """Call ``hook(module, name, buffer)`` when a buffer is registered; a tensor returned replaces it."""
     return _add(_hooks["buffer"], hook)
 
 
+@boundary
 def register_module_module_registration_hook(hook):
     """Call ``hook(module, name, child)`` when a child is registered; a module returned replaces it."""
     return _add(_hooks["module"], hook)
 
 
+@boundary
 def register_module_parameter_registration_hook(hook):
     """Call ``hook(module, name, parameter)`` when a parameter is registered; one returned replaces it."""
     return _add(_hooks["parameter"], hook)

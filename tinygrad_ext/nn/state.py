@@ -10,6 +10,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.module_registrar import owner_of
 from tinygrad_ext.ops.record import BUILTIN
 
@@ -37,6 +38,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ("missing_keys", "unexpec
     __str__ = __repr__
 
 
+@boundary
 class Saving:
     """The part of Module that saves and loads."""
 

@@ -1,6 +1,9 @@
 """Walking a tree of modules and finding a part by its dotted name."""
 
+from tinygrad_ext.core.boundary import boundary
 
+
+@boundary
 class Walking:
     """The part of Module that iterates and looks up."""
 

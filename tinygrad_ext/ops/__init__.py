@@ -6,6 +6,8 @@ For users `ops` holds the namespaces: `ops.aten.add`, `ops.<plugin>.<op>`. The f
 import os
 import sys
 
+from tinygrad_ext.core.boundary import boundary as _boundary
+
 FAMILIES = (
     "arithmetic",
     "compare",
@@ -86,6 +88,7 @@ def is_part(name):
     return name in globals() or os.path.exists(os.path.join(__path__[0], name + ".py"))
 
 
+@_boundary
 def __getattr__(name):
     registry = sys.modules.get("tinygrad_ext.registry")  # the build reads the records without the package
     if name.startswith("_") or registry is None or "aten" not in registry.namespaces or is_part(name):

@@ -1,6 +1,7 @@
 """Adam, and AdamW: the same with a weight decay of its own."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 from . import _fused
 from .checks import check_betas, check_lr, check_not_negative
@@ -9,6 +10,7 @@ from .optimizer import Optimizer, refuse_flags
 COLUMNS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
 
+@boundary
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2014).
 
@@ -114,6 +116,7 @@ class Adam(Optimizer):
                 entries["step"] = tg.tensor(float(entries["step"]), dtype=tg.float32)
 
 
+@boundary
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017); arguments as `Adam`."""
 

@@ -2,6 +2,8 @@
 
 import bisect
 
+from tinygrad_ext.core.boundary import boundary
+
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler, set_lr
 
@@ -23,6 +25,7 @@ class _Composite(LRScheduler):
         super().load_state_dict(state)
 
 
+@boundary
 class SequentialLR(_Composite):
     """Use one schedule after the other; ``milestones`` are the epochs at which the next one starts at its epoch 0.
 
@@ -61,6 +64,7 @@ class SequentialLR(_Composite):
         self._last_lr = scheduler.get_last_lr()
 
 
+@boundary
 class ChainedScheduler(_Composite):
     """Step several schedules together, so that their factors multiply."""
 

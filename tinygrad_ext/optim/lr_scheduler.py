@@ -4,6 +4,8 @@ import bisect
 import math
 from collections import Counter
 
+from tinygrad_ext.core.boundary import boundary
+
 from .composite import ChainedScheduler, SequentialLR
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler
@@ -37,6 +39,7 @@ class _Recursive(LRScheduler):
         return [base * total for base in self.base_lrs]
 
 
+@boundary
 class StepLR(_Recursive):
     """Multiply by ``gamma`` every ``step_size`` epochs."""
 
@@ -52,6 +55,7 @@ class StepLR(_Recursive):
         return self.gamma ** (self.last_epoch // self.step_size)
 
 
+@boundary
 class MultiStepLR(_Recursive):
     """Multiply by ``gamma`` at each of the epochs ``milestones``."""
 
@@ -68,6 +72,7 @@ class MultiStepLR(_Recursive):
         return self.gamma ** bisect.bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
 
+@boundary
 class ExponentialLR(_Recursive):
     """Multiply by ``gamma`` every epoch."""
 
@@ -82,6 +87,7 @@ class ExponentialLR(_Recursive):
         return self.gamma**self.last_epoch
 
 
+@boundary
 class ConstantLR(_Recursive):
     """Multiply by ``factor`` until epoch ``total_iters``."""
 
@@ -101,6 +107,7 @@ class ConstantLR(_Recursive):
         return self.factor if self.last_epoch < self.total_iters else 1.0
 
 
+@boundary
 class LinearLR(_Recursive):
     """Multiply by a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
 
@@ -130,6 +137,7 @@ class LinearLR(_Recursive):
         return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
 
 
+@boundary
 class PolynomialLR(_Recursive):
     """Fall to zero in ``total_iters`` epochs as ``(1 - epoch / total_iters) ** power``."""
 
@@ -148,6 +156,7 @@ class PolynomialLR(_Recursive):
         return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
 
 
+@boundary
 class CosineAnnealingLR(LRScheduler):
     """Fall to ``eta_min`` along half a cosine in ``T_max`` epochs (Loshchilov and Hutter, 2016)."""
 
@@ -202,6 +211,7 @@ class _ByFunction(LRScheduler):
         super().load_state_dict(state)
 
 
+@boundary
 class LambdaLR(_ByFunction):
     """Set the start value times ``lr_lambda(epoch)``."""
 
@@ -209,6 +219,7 @@ class LambdaLR(_ByFunction):
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
 
+@boundary
 class MultiplicativeLR(_ByFunction):
     """Multiply by ``lr_lambda(epoch)``."""
 

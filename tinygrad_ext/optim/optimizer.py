@@ -7,6 +7,7 @@ import warnings
 from collections import OrderedDict
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 from ..utils.grads import clear_grads
 from ..utils.hooks import RemovableHandle
@@ -38,11 +39,13 @@ def _add(table, hook, prepend=False):
     return handle
 
 
+@boundary
 def register_optimizer_step_pre_hook(hook):
     """Call ``hook(optimizer, args, kwargs)`` before ``step`` of every optimizer."""
     return _add(_global_pre_hooks, hook)
 
 
+@boundary
 def register_optimizer_step_post_hook(hook):
     """Call ``hook(optimizer, args, kwargs)`` after ``step`` of every optimizer."""
     return _add(_global_post_hooks, hook)
@@ -77,6 +80,7 @@ def _step_between_hooks(optimizer, step, args, kwargs):
     return result
 
 
+@boundary
 class Optimizer:
     """Holds parameters in groups with options, and a dict of state per parameter.
 

@@ -2,9 +2,12 @@
 
 import math
 
+from tinygrad_ext.core.boundary import boundary
+
 from .optimizer import Optimizer
 
 
+@boundary
 class ReduceLROnPlateau:
     """Multiply the learning rates by ``factor`` when ``step(metric)`` saw no progress for ``patience`` epochs.
 

@@ -8,6 +8,7 @@ gives the value at any epoch from the start value, and is what ``step(epoch)`` u
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 from .optimizer import Optimizer
 
@@ -20,6 +21,7 @@ def set_lr(group, value):
         group["lr"] = value
 
 
+@boundary
 class LRScheduler:
     """Base of the schedules. A subclass defines ``get_lr``, the list of values for ``last_epoch``.
 

@@ -1,12 +1,14 @@
 """Stochastic gradient descent."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 from . import _fused
 from .checks import check_lr, check_not_negative
 from .optimizer import Optimizer, refuse_flags
 
 
+@boundary
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 

@@ -4,6 +4,7 @@ The names are those of `torch.overrides`; `explain`, `check`, `register`, `regis
 are additions.
 """
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.core.overloaded import has_torch_function, has_torch_function_unary, has_torch_function_variadic
 from tinygrad_ext.core.overridable import overridable
 from tinygrad_ext.core.overrides import handle_torch_function
@@ -83,6 +84,7 @@ __all__ = [
 ]
 
 
+@_boundary
 def __getattr__(name):
     if name not in _LAZY:
         raise AttributeError(f"module 'tinygrad_ext.overrides' has no attribute '{name}'; it has {', '.join(__all__)}")

@@ -1,5 +1,6 @@
 """A common type for sibling subclasses of Tensor, each of which refuses a call that has the other in it."""
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.overrides import set_lookups
 from tinygrad_ext.core.tensor import Tensor
 
@@ -34,6 +35,7 @@ class CommonType:
         return f"<common type of {', '.join(t.__qualname__ for t in self.types)}: {self.to.__qualname__}>"
 
 
+@boundary
 def register_common_type(*types, to):
     """Say in which type subclasses of Tensor meet that do not derive from each other.
 

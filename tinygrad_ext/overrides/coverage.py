@@ -3,6 +3,7 @@
 import inspect
 import warnings
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction
 from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.core.random import default_generator
@@ -67,6 +68,7 @@ class Report:
         return f"<report of {str(self).partition(chr(10))[0]}>"
 
 
+@boundary
 def check(cls, factory=None, *, functions=None):
     """Call every overridable function with instances of cls in place of tensors.
 

@@ -5,6 +5,7 @@ import functools
 from tinygrad_ext import interop, registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import mode_stack as _core
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.overrides.modes import TorchFunctionMode
 
 
@@ -19,6 +20,7 @@ def _takes_device(func):
     return any(a.name == "device" for a in args) and not any(a.type == "Tensor" for a in args)
 
 
+@boundary
 class DeviceContext(TorchFunctionMode):
     """Factories called without `device=` make their tensors on this device; what `with device(...)` enters."""
 
@@ -52,6 +54,7 @@ def _leave(device):
     _core.pop_mode(next(m for m in _contexts() if m.device == device))
 
 
+@boundary
 def set_default_device(device):
     """Let factories of this thread make tensors on a device unless told otherwise; None for the cpu again.
 
@@ -65,12 +68,14 @@ def set_default_device(device):
         _core.push_mode(context, outermost=True)
 
 
+@boundary
 def get_default_device():
     """The device on which a factory called without `device=` makes its tensor."""
     inside = _contexts()
     return inside[0].device if inside else _dtype.device("cpu")
 
 
+@boundary
 class default_dtype:
     """`with default_dtype(float64):` Python floats become this dtype in this thread; other threads are not touched.
 

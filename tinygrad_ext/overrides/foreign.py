@@ -9,6 +9,7 @@ plugin loader is asked: an installed plugin may declare the type's module.
 import sys
 import weakref
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import set_readers
 from tinygrad_ext.core.overloaded import set_handler_of
 from tinygrad_ext.core.tensor import Tensor
@@ -51,6 +52,7 @@ class Registration:
         return f"<registration for {_shown(self.target)} by {self.owner}{state}>"
 
 
+@boundary
 def register(target, handler, *, owner=None):
     """Let handler carry out our functions for arguments of a type that one does not own.
 

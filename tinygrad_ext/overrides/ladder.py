@@ -2,6 +2,7 @@
 
 import functools
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, set_handler
 from tinygrad_ext.overrides.protocol import path_of
 from tinygrad_ext.overrides.tables import asks
@@ -34,6 +35,7 @@ class Explanation:
     __repr__ = __str__
 
 
+@boundary
 def explain(fn, *args, **kwargs):
     """Make the call and tell which handlers took part: modes, types, registered handlers, and our own implementation.
 

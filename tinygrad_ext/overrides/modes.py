@@ -3,8 +3,10 @@
 import contextlib
 
 from tinygrad_ext.core import mode_stack as _core
+from tinygrad_ext.core.boundary import boundary
 
 
+@boundary
 class TorchFunctionMode:
     """Sees each public call inside `with mode:`, calls without any tensor among the arguments included.
 
@@ -38,6 +40,7 @@ class TorchFunctionMode:
         return cls(*args, **kwargs)
 
 
+@boundary
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 

@@ -7,6 +7,7 @@ methods of Tensor that are no ops under the protocol.
 import types
 
 from tinygrad_ext.core import overrides, unasked
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.overridable import OverridableMethod, OverridableProperty
 from tinygrad_ext.core.tensor import Tensor
 
@@ -89,6 +90,7 @@ class enable_reentrant_dispatch(_Switch):
         super().__exit__(*exc)
 
 
+@boundary
 def path_of(func):
     """'tinygrad_ext.add', 'tinygrad_ext.Tensor.add', 'tinygrad_ext.Tensor.shape.__get__': how messages name func."""
     owner = getattr(func, "__self__", None)
@@ -99,6 +101,7 @@ def path_of(func):
     return f"{getattr(func, '__module__', None) or 'tinygrad_ext'}.{getattr(func, '__qualname__', repr(func))}"
 
 
+@boundary
 def get_default_nowrap_functions():
     """Getters whose result keeps its class although a subclass was asked: a gradient, the base of a view."""
     return {Tensor._base.__get__, Tensor.grad.__get__}
@@ -117,6 +120,7 @@ def _cover(name, found):
     return None
 
 
+@boundary
 def install():
     """Put Tensor under the protocol."""
     from tinygrad_ext.core import operators, protocols, subclass

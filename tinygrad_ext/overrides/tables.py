@@ -10,6 +10,7 @@ import inspect
 import sys
 
 from tinygrad_ext import registry
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction
 from tinygrad_ext.core.overridable import Overridable, OverridableProperty
 from tinygrad_ext.core.tensor import Tensor
@@ -151,6 +152,7 @@ def _walk():
             yield namespace, name, value
 
 
+@boundary
 def get_overridable_functions():
     """The functions whose calls `__torch_function__` can take over, by namespace.
 
@@ -168,6 +170,7 @@ def get_overridable_functions():
     return {namespace: list(functions) for namespace, functions in found.items()}
 
 
+@boundary
 def ignored_functions():
     """The public callables that cannot be overridden, each with the reason.
 
@@ -183,6 +186,7 @@ def ignored_functions():
     return found
 
 
+@boundary
 def get_ignored_functions():
     """The set of public callables that `__torch_function__` cannot take over; `ignored_functions` says why."""
     return set(ignored_functions())
@@ -191,6 +195,7 @@ def get_ignored_functions():
 # ---- names and signatures ------------------------------------------------------------------------------------------
 
 
+@boundary
 def resolve_name(f):
     """The full name of a public function, method, getter or setter; None for anything else.
 
@@ -218,11 +223,13 @@ def _paths(count):
     return paths
 
 
+@boundary
 def is_tensor_method_or_property(func):
     """Whether func is a method of Tensor, or the getter or setter of one of its attributes."""
     return (resolve_name(func) or "").startswith(f"{_PACKAGE}.Tensor.")
 
 
+@boundary
 def get_testing_overrides():
     """A dummy for every overridable function: a lambda of the same signature that returns -1.
 

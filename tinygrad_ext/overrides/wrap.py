@@ -2,10 +2,12 @@
 
 import functools
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.overloaded import has_torch_function
 from tinygrad_ext.core.overrides import handle_torch_function
 
 
+@boundary
 def wrap_torch_function(dispatcher):
     """Make a function overridable by the arguments that a dispatcher picks; `overridable` asks all of them.
 
@@ -36,6 +38,7 @@ def wrap_torch_function(dispatcher):
     return decorate
 
 
+@boundary
 def is_tensor_like(inp):
     """Whether inp is a Tensor, or an object with a `__torch_function__`."""
     return hasattr(inp, "__torch_function__")

@@ -10,6 +10,7 @@ A plugin is imported when something of its namespace is first used, not before. 
 """
 
 from tinygrad_ext import overrides
+from tinygrad_ext.core.boundary import boundary as _boundary
 
 from . import loader, settings, table
 from .info import info_of, owner_of
@@ -40,21 +41,25 @@ __all__ += ["declared", "load_for_type", "load_namespace"]
 __all__ += ["unknown_attribute", "why_not_handled", "why_no_module", "why_no_namespace", "why_no_op"]
 
 
+@_boundary
 def list():
     """All plugins as PluginInfo, sorted by name; those not used yet are listed without being imported."""
     return sorted((info_of(p) for p in table.everything()), key=lambda i: (i.name, i.distribution))
 
 
+@_boundary
 def info(name):
     """PluginInfo of one plugin, by its name or its distribution's. PluginError when there is none."""
     return info_of(_one(name))
 
 
+@_boundary
 def failed():
     """A Failure for each plugin that raised while it was loaded: cause, line in its code, traceback."""
     return [p.failure for p in table.everything() if p.failure is not None]
 
 
+@_boundary
 def load(name):
     """Load a plugin now. PluginError, caused by the plugin's own exception, when that fails."""
     for plugin in table.select(name):
@@ -75,6 +80,7 @@ def _load_or_raise(plugin):
         raise PluginError(f"{plugin.title} was not loaded: {plugin.failure}") from error
 
 
+@_boundary
 def load_all():
     """Load every enabled plugin; a failing one warns and the rest goes on. Returns the list of PluginInfo."""
     for plugin in table.everything():
@@ -82,23 +88,27 @@ def load_all():
     return list()
 
 
+@_boundary
 def load_namespace(namespace):
     """Load what declares a namespace; the first use of `ops.<namespace>` comes here."""
     for plugin in table.of_namespace(namespace):
         loader.load(plugin)
 
 
+@_boundary
 def load_for_type(cls):
     """Load what declares a prefix of the module of a type, or of one it inherits from."""
     for plugin in table.of_type(cls):
         loader.load(plugin)
 
 
+@_boundary
 def declared():
     """Namespaces that plugins declare, loaded or not."""
     return {n for p in table.everything() for n in p.namespaces}
 
 
+@_boundary
 def disable(name):
     """Undo everything a plugin added, and do not load it again in this process, until `enable`."""
     for plugin in table.select(name):
@@ -106,6 +116,7 @@ def disable(name):
     settings.say(name, False)
 
 
+@_boundary
 def enable(name):
     """Let a plugin be loaded at its next use, whatever environment and configuration say."""
     for plugin in table.select(name):
@@ -115,6 +126,7 @@ def enable(name):
     overrides.foreign.refresh()
 
 
+@_boundary
 def reload(name):
     """Undo a plugin and load it anew from its source, as one does in a notebook after a change."""
     import importlib
@@ -127,6 +139,7 @@ def reload(name):
         _load_or_raise(plugin)
 
 
+@_boundary
 class only:
     """`with plugins.only("vision"):` no other plugin is active inside; afterwards all is as before.
 
@@ -155,6 +168,7 @@ def _unload_disabled():
     overrides.foreign.refresh()
 
 
+@_boundary
 def register(namespace, target, *, distribution=None, version=None):
     """Register a plugin of the running program: no entry point, no installation; for applications and frozen builds.
 
@@ -179,6 +193,7 @@ def register(namespace, target, *, distribution=None, version=None):
     return info_of(plugin)
 
 
+@_boundary
 def unregister(namespace):
     """Undo `register`."""
     plugin = next((p for p in table.registered() if p.name == namespace), None)
@@ -188,6 +203,7 @@ def unregister(namespace):
     table.remove(plugin)
 
 
+@_boundary
 def rescan():
     """Look again for installed plugins, as after a pip install in a notebook. Loaded ones stay as they are."""
     table.rescan()

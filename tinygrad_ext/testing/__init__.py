@@ -11,6 +11,7 @@ samples through one check. tests/test_every_op.py multiplies them out, and batte
 
 import importlib
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 _LAZY = {
@@ -22,6 +23,7 @@ __all__ = list(_LAZY)
 _refuse = refuse_unknown(__name__)
 
 
+@_boundary
 def __getattr__(name):
     if name not in _LAZY:
         return _refuse(name)

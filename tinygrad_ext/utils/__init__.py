@@ -2,11 +2,13 @@
 
 import importlib
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.errors import no_attribute
 
 _LAZY = ("data", "hooks")
 
 
+@_boundary
 def __getattr__(name):
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")

@@ -1,6 +1,9 @@
 """gradcheck: the first derivative."""
 
+from tinygrad_ext.core.boundary import boundary
 
+
+@boundary
 def gradcheck(
     func,
     inputs,

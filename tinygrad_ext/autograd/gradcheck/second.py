@@ -1,8 +1,10 @@
 """gradgradcheck: the second derivative, as the first derivative of a function that returns gradients."""
 
 from tinygrad_ext.autograd.gradcheck.first import refuse
+from tinygrad_ext.core.boundary import boundary
 
 
+@boundary
 def gradgradcheck(
     func,
     inputs,

@@ -3,11 +3,14 @@
 import operator
 from collections.abc import Iterable, Mapping
 
+from tinygrad_ext.core.boundary import boundary
+
 from ..module import Module, described
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
+@boundary
 class _ModuleSequence(Module):
     """List behaviour over children that are named "0", "1", ..."""
 
@@ -67,6 +70,7 @@ class _ModuleSequence(Module):
         return module
 
 
+@boundary
 class Sequential(_ModuleSequence):
     """Call modules one after the other, each with the result of the one before.
 
@@ -134,6 +138,7 @@ class Sequential(_ModuleSequence):
         return count
 
 
+@boundary
 class ModuleList(_ModuleSequence):
     """A list of modules that registers each of them. It has no ``forward``.
 
@@ -183,6 +188,7 @@ def _grouped(texts):
     ]
 
 
+@boundary
 class ModuleDict(Module):
     """A dict from name to module that registers each of them. It has no ``forward``.
 

@@ -4,6 +4,8 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from tinygrad_ext.core.boundary import boundary
+
 from ...core.tensor import Tensor
 from ..module import Module
 from ..parameter import Parameter
@@ -31,6 +33,7 @@ def _lines(named, type_of):
     return "\n".join(lines)
 
 
+@boundary
 class ParameterList(Module):
     """A list of parameters that registers each of them.
 
@@ -88,6 +91,7 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
+@boundary
 class ParameterDict(Module):
     """A dict from name to parameter that registers each of them, in the order of insertion.
 

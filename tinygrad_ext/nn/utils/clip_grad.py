@@ -1,6 +1,7 @@
 """Limiting the size of gradients."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 
 def _with_grad(parameters):
@@ -10,6 +11,7 @@ def _with_grad(parameters):
     return [parameter for parameter in parameters if parameter.grad is not None]
 
 
+@boundary
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Return the norm of all tensors taken together as one vector.
 
@@ -34,6 +36,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
+@boundary
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scale the gradients by ``max_norm / total_norm`` where that is less than one."""
     with tg.no_grad():
@@ -43,6 +46,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
             parameter.grad.mul_(scale)
 
 
+@boundary
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scale the gradients in place so that their common norm is at most ``max_norm``.
 
@@ -56,6 +60,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
         return total
 
 
+@boundary
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Cut every element of the gradients to the range ±``clip_value``, in place."""
     limit = float(clip_value)

@@ -1,13 +1,16 @@
 """All parameters as one vector, and back."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 
+@boundary
 def parameters_to_vector(parameters):
     """Return one vector of all parameters, flattened and joined in order."""
     return tg.cat([parameter.view(-1) for parameter in parameters])
 
 
+@boundary
 def vector_to_parameters(vec, parameters):
     """Let each parameter be its slice of ``vec``, in the order of `parameters_to_vector`.
 

@@ -1,5 +1,6 @@
 """Runs the checks on an op, a module, or all that a plugin brings."""
 
+from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, run_check
 from tinygrad_ext.testing.battery.fold import fold
 from tinygrad_ext.testing.battery.handlers import HANDLER_CHECKS, HandlerSubject
@@ -33,6 +34,7 @@ def ops_of(op):
     raise TypeError(f"expected an op, such as tinygrad_ext.ops.vision.nms or 'vision::nms', got {op!r}")
 
 
+@boundary
 def check_op(op, *, only=()):
     """Run the battery on an op, built-in or not.
 
@@ -51,6 +53,7 @@ def check_op(op, *, only=()):
     return _report(found[0].name, str(found[0].record.owner), map(OpSubject, found), only)
 
 
+@boundary
 def check_module(name, *, only=()):
     """Run the battery on an nn module, by its name "vision::RoIAlign". Returns a Report; LookupError as `check_op`."""
     from tinygrad_ext.nn.plugins import module_class
@@ -63,6 +66,7 @@ def check_module(name, *, only=()):
     return _report(name, str(subject.owner), [subject], only)
 
 
+@boundary
 def check_plugin(name, *, only=(), op=None):
     """Run the battery on all ops, modules and handlers of a plugin, and on the plugin itself.
 

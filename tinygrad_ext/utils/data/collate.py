@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 
+@boundary
 def default_collate(batch):
     """Stack a list of items into one: tensors and arrays get a new first dimension, numbers become a tensor.
 
@@ -61,6 +63,7 @@ def _rebuild(example, values):
         return values
 
 
+@boundary
 def default_convert(data):
     """Turn arrays in ``data`` into tensors, through mappings and sequences; everything else stays."""
     if isinstance(data, (np.ndarray, np.generic)):

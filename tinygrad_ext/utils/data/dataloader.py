@@ -1,5 +1,7 @@
 """DataLoader: batches of a dataset, loaded in the calling process."""
 
+from tinygrad_ext.core.boundary import Steps, boundary
+
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
@@ -15,6 +17,7 @@ class _Endless:
             yield None
 
 
+@boundary
 class DataLoader:
     """Iterate over a dataset in batches.
 
@@ -41,6 +44,9 @@ class DataLoader:
     """
 
     _fixed = False
+
+    def __class_getitem__(cls, item):
+        return cls  # lets `DataLoader[int]` stand in annotations
 
     def __init__(
         self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
@@ -88,8 +94,8 @@ class DataLoader:
         # shuffles that come after it in a seeded script shall be the same.
         draw_seed(self.generator)
         if isinstance(self.dataset, IterableDataset):
-            return self._iterate_over_stream()
-        return self._iterate_over_indices()
+            return Steps(self._iterate_over_stream())
+        return Steps(self._iterate_over_indices())
 
     def _iterate_over_indices(self):
         dataset, collate = self.dataset, self.collate_fn

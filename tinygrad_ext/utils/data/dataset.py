@@ -6,6 +6,7 @@ import math
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 __all__ = [
     "ChainDataset",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 
+@boundary
 class Dataset:
     """Base of datasets with an item per index. A subclass defines ``__getitem__`` and mostly ``__len__``.
 
@@ -35,6 +37,7 @@ class Dataset:
         return ConcatDataset([self, other])
 
 
+@boundary
 class IterableDataset(Dataset):
     """Base of datasets that are only iterated over. A subclass defines ``__iter__``."""
 
@@ -42,6 +45,7 @@ class IterableDataset(Dataset):
         return ChainDataset([self, other])
 
 
+@boundary
 class TensorDataset(Dataset):
     """Rows of several tensors with the same first size; an item is a tuple with one row of each."""
 
@@ -58,6 +62,7 @@ class TensorDataset(Dataset):
         return self.tensors[0].shape[0]
 
 
+@boundary
 class StackDataset(Dataset):
     """Items of several datasets side by side: a tuple, or a dict if they are given by name."""
 
@@ -82,6 +87,7 @@ class StackDataset(Dataset):
         return self._length
 
 
+@boundary
 class ConcatDataset(Dataset):
     """Several datasets one after the other."""
 
@@ -106,6 +112,7 @@ class ConcatDataset(Dataset):
         return self.datasets[place][index - before]
 
 
+@boundary
 class ChainDataset(IterableDataset):
     """Several iterable datasets one after the other."""
 
@@ -120,6 +127,7 @@ class ChainDataset(IterableDataset):
         return sum(len(dataset) for dataset in self.datasets)
 
 
+@boundary
 class Subset(Dataset):
     """The items of ``dataset`` at ``indices``."""
 
@@ -142,6 +150,7 @@ class Subset(Dataset):
         return len(self.indices)
 
 
+@boundary
 def random_split(dataset, lengths, generator=None):
     """Split at random into subsets without overlap.
 

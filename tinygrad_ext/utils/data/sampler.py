@@ -1,6 +1,7 @@
 """The order in which a dataset is visited. The random ones draw as PyTorch's do."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary
 
 __all__ = [
     "BatchSampler",
@@ -22,6 +23,7 @@ def _positive(name, value):
         raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 
 
+@boundary
 class Sampler:
     """Base of samplers: ``__iter__`` gives indices (or lists of them), ``__len__`` how many."""
 
@@ -35,6 +37,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__(self)")
 
 
+@boundary
 class SequentialSampler(Sampler):
     """0, 1, 2, ..."""
 
@@ -48,6 +51,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
+@boundary
 class RandomSampler(Sampler):
     """A new permutation each time.
 
@@ -97,6 +101,7 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
+@boundary
 class SubsetRandomSampler(Sampler):
     """The given indices in a new order each time."""
 
@@ -112,6 +117,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
+@boundary
 class WeightedRandomSampler(Sampler):
     """``num_samples`` indices, each with a probability proportional to its weight."""
 
@@ -135,6 +141,7 @@ class WeightedRandomSampler(Sampler):
         return self.num_samples
 
 
+@boundary
 class BatchSampler(Sampler):
     """Lists of ``batch_size`` indices of another sampler; the last is shorter, or dropped."""
 
