@@ -163,7 +163,7 @@ class OpRegistrar:
 
 def _callable(cls, name, o, inplace, module=""):
     record = o.record
-    return cls(name, [o], module="tinygrad_ext" + module, doc=record.doc, owner=record.owner, inplace=inplace)
+    return cls(name, [o], module="tinygrad_ext" + module, owner=record.owner, inplace=inplace)
 
 
 # operators that overrides see under the operator's name rather than the method's, as in PyTorch
@@ -186,7 +186,7 @@ def _operators(root, o, inplace):
 
 
 def _apart(name, method, inplace):
-    named = OpMethod(name, method.candidates, doc=method.__doc__, owner=method.owner, inplace=inplace)
+    named = OpMethod(name, method.candidates, owner=method.owner, inplace=inplace)
     _named_apart.setdefault(method, []).append(named)
     return named
 

@@ -5,7 +5,6 @@ import sys
 
 from tinygrad_ext import older_calls, op_namespace
 from tinygrad_ext.core import callables, overridable
-from tinygrad_ext.core.callables import OpMethod
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 
@@ -115,27 +114,15 @@ def why_not_handled(types):
     return plugins.why_not_handled(types) if plugins is not None else ""
 
 
-def signature_of(f):
-    """inspect.Signature of a function or method, from its first overload."""
-    import inspect
-    from keyword import iskeyword
-
-    from tinygrad_ext.op_builder import default_of
-
-    o = f.candidates[0]
-    out = []
-    for a in o.schema.args:
-        kind = inspect.Parameter.KEYWORD_ONLY if a.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        name = "input" if a.name == "self" and not isinstance(f, OpMethod) else a.name
-        name += "_" * iskeyword(name)  # random_(from, to): a Python signature cannot spell it
-        out.append(inspect.Parameter(name, kind, default=default_of(a) if a.has_default else inspect.Parameter.empty))
-    if "out" in variants(o.record) and not isinstance(f, OpMethod):
-        out.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
-    return inspect.Signature(out)
+def _later(name):
+    """A function of `signatures`, which is imported when somebody asks for help."""
+    return lambda f: getattr(importlib.import_module("tinygrad_ext.signatures"), name)(f)
 
 
 callables.set_readers(
-    signature_of=signature_of,
+    signature_of=_later("signature_of"),
+    text_signature_of=_later("text_signature_of"),
+    doc_of=_later("doc_of"),
     function_by_path=function_by_path,
     overload_of=op_namespace.overload_of,
     why_not_handled=why_not_handled,

@@ -114,23 +114,43 @@ def _out_type(schema):
     return "Tensor" if len(schema.returns) < 2 else f"tuple[{', '.join(['Tensor'] * len(schema.returns))}]"
 
 
-def _unpacked(op, method, texts):
-    """The same parameters with a last positional int list given as separate ints, where that may be done; or None."""
+def _one_by_one(op, texts):
+    """The parameters of the other way to call an op, with its list given item by item; or None."""
+    if name := unpacked(op):
+        given = f"*{name}: _int"
+    elif name := varargs(op):
+        given = f"*{name}: {_PLAIN[next(a for a in op.schema.args if a.name == name).type]}"
+    else:
+        return None
+    k = next(i for i, text in enumerate(texts) if text.startswith(f"{name}: "))
+    return [*texts[:k], given, *(t for t in texts[k + 1 :] if t != "*")]
+
+
+def unpacked(op):
+    """Name of the last positional list of ints, where it may be given one by one: `zeros(2, 3)`; or None."""
     positional = [a for a in op.schema.args if not a.kwarg_only]
     last = positional[-1] if positional else None
     if last is None or not last.is_list or last.type not in ("int", "SymInt") or last.size or len(positional) > 2:
         return None
-    if len(positional) == 2 and op.schema.args[0].type != "Tensor":
+    return None if len(positional) == 2 and op.schema.args[0].type != "Tensor" else last.name
+
+
+def varargs(op):
+    """Name of the list that is written out in a call, `einsum("ij,jk", x, y)`; or None."""
+    if "varargs" not in (op.record.tags or "").split():
         return None
-    k = len(positional) - 1
-    rest = [t for t in texts[k + 1 :] if t != "*"]
-    return [*texts[:k], f"*{last.name}: _int", *rest]
+    return next(a.name for a in op.schema.args if a.is_list and not a.kwarg_only)
+
+
+def is_inplace(fn):
+    """Whether a function or method is the in-place form of its op."""
+    return fn.__name__.endswith("_") and not fn.candidates[0].schema.name.endswith("_")
 
 
 def _lines(name, op, method, inplace, has_out):
     returns = "Tensor" if inplace else return_type(op.schema)
     texts = _parameters(op, method, inplace, has_out)
-    variants = [texts, _unpacked(op, method, texts)]
+    variants = [texts, _one_by_one(op, texts)]
     return [f"def {name}({', '.join(t)}) -> {returns}: ..." for t in variants if t is not None]
 
 
@@ -161,8 +181,7 @@ def stub(fn, name=None):
 
     name = name or fn.name
     method = isinstance(fn, OpMethod)
-    inplace = fn.name.endswith("_") and not fn.candidates[0].schema.name.endswith("_")
-    lines = []
+    inplace, lines = is_inplace(fn), []
     for op in fn.candidates:
         lines += _lines(name, op, method, inplace, "out" in variants(op.record))
     lines = list(dict.fromkeys(lines))

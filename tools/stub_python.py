@@ -152,13 +152,25 @@ def _parameter(p):
     return f"{name}: {kind} = {shown}"
 
 
+def _attributes(c):
+    """Lines of the parameters, buffers and plain values that an instance of a layer has; all its sizes are 2."""
+    required = [p.name for p in inspect.signature(c).parameters.values() if p.default is p.empty and p.kind.value == 1]
+    made = c(*[(2,) if name == "unflattened_size" else 2 for name in required])
+    kinds = {n: "Parameter" for n in made._parameters}
+    kinds |= {n: "Tensor" for n in made._buffers}
+    plain = {bool: "_bool", int: "_int", float: "_float", str: "_b.str"}
+    own = {n: v for n, v in vars(made).items() if not n.startswith("_") and n not in ("training", *kinds)}
+    kinds |= {n: plain[type(v)] for n, v in own.items() if type(v) in plain and "|" not in NAMES.get(n, "")}
+    return [f"    {n}: {kind}" for n, kind in kinds.items()]
+
+
 def cls(c, known):
     """Lines of a class: its base among `known`, and the public methods that this base does not have."""
     bases = [b.__name__ for b in c.__mro__[1:] if b.__name__ in known][:1]
     if not bases and issubclass(c, Exception):
         bases = [next(b.__name__ for b in c.__mro__[1:] if b.__module__ == "builtins")]
     declared = {k for b in c.__mro__[1:] if b.__name__ in bases for k in b.__mro__}
-    lines = []
+    lines = _attributes(c) if bases == ["Module"] else []
     for name in sorted(dir(c), key=lambda n: (n != "__init__", n)):
         found, definer = inspect.getattr_static(c, name), next((k for k in c.__mro__ if name in vars(k)), type)
         if (name.startswith("_") and name not in DUNDERS) or definer in declared or definer in (object, type):

@@ -145,13 +145,15 @@ def optim_stub():
 def autograd_stub():
     """autograd/__init__.pyi"""
     head = ALL_IMPORTS + f"from tinygrad_ext.autograd.modes import {', '.join(f'{n} as {n}' for n in MODES)}\n"
-    head += "\n" + _part("variable")
+    head += "from tinygrad_ext.autograd.function import Function as Function\n\n" + _part("autograd")
     return head + "\n" + _module_body(importlib.import_module("tinygrad_ext.autograd"), head)
 
 
-def plain_stub(name):
-    """A stub of one more public module."""
-    return lambda: ALL_IMPORTS + "\n" + _module_body(importlib.import_module(name), ALL_IMPORTS)
+def plain_stub(path, part=None):
+    """A stub of one more public module; what needs types stands in a part."""
+    name = "tinygrad_ext." + path.removesuffix("/__init__").replace("/", ".")
+    head = ALL_IMPORTS + ("\n" + _part(part) if part else "")
+    return lambda: head + "\n" + _module_body(importlib.import_module(name), head)
 
 
 def _module_body(module, head):
@@ -193,8 +195,13 @@ PLAIN = (
     "nn/init",
     "nn/utils/__init__",
     "optim/lr_scheduler",
-    "utils/data/__init__",
 )
+WITH_PART = {
+    "autograd/function": "function",
+    "library/__init__": "library",
+    "overrides/__init__": "overrides",
+    "utils/data/__init__": "data",
+}
 FILES = {
     "core/dtype.pyi": dtype_stub,
     "core/random.pyi": random_stub,
@@ -204,7 +211,8 @@ FILES = {
     "__init__.pyi": package_stub,
     "nn/__init__.pyi": nn_stub,
     "optim/__init__.pyi": optim_stub,
-    **{f"{path}.pyi": plain_stub("tinygrad_ext." + path.removesuffix("/__init__").replace("/", ".")) for path in PLAIN},
+    **{f"{path}.pyi": plain_stub(path) for path in PLAIN},
+    **{f"{path}.pyi": plain_stub(path, part) for path, part in WITH_PART.items()},
 }
 
 

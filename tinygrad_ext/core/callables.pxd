@@ -9,6 +9,7 @@ cdef class OpFunction:
     cdef bint method
     cdef bint inplace
     cdef readonly str name
+    cdef object doc                 # a docstring of its own, or None: the records' docs
     cdef public object owner
     cdef public object seen_as      # what handlers get as `func` in its place, or None
     cdef dict __dict__

@@ -246,8 +246,8 @@ cdef class OpFunction:
         self.vectorcall = <void *>_vectorcall
         self.method = isinstance(self, OpMethod)
         self.inplace = inplace
-        self.name, self.owner = name, owner
-        for key, value in (("__name__", name), ("__module__", module), ("__doc__", doc),
+        self.name, self.owner, self.doc = name, owner, doc
+        for key, value in (("__name__", name), ("__module__", module),
                            ("__qualname__", f"Tensor.{name}" if self.method else name)):
             setattr(self, key, value)
         self.set_ops(ops)
@@ -266,6 +266,14 @@ cdef class OpFunction:
     @property
     def __signature__(self):
         return _readers["signature_of"](self)
+
+    @property
+    def __text_signature__(self):
+        return _readers["text_signature_of"](self)
+
+    @property
+    def __doc__(self):
+        return _doc(self)
 
     def __repr__(self):
         if self.method:
@@ -294,6 +302,10 @@ cdef class OpMethod(OpFunction):
     def __objclass__(self):
         return Tensor
 
+    @property
+    def __doc__(self):          # a class has a docstring of its own, which would hide the inherited property
+        return _doc(self)
+
 
 cdef class OpPacket(OpFunction):
     """`ops.aten.add`: all overloads of an op, each of them also an attribute."""
@@ -304,6 +316,14 @@ cdef class OpPacket(OpFunction):
     def overloads(self):
         """Names of the overloads, in the order in which they are tried; "default" for the one without a name."""
         return [o.schema.overload or "default" for o in self.ops]
+
+    @property
+    def __doc__(self):
+        return _doc(self)
+
+
+cdef object _doc(OpFunction f):
+    return f.doc if f.doc is not None else _readers["doc_of"](f)
 
 
 cdef str _of_owner(OpFunction f):
