@@ -339,25 +339,3 @@ def test_an_exception_may_pass_the_library_after_its_traceback_was_taken_away():
     # a refusal inside an except clause of compiled code: its context went through twice
     assert names(lambda: tg.zeros(6).as_strided((2,), (2**63,))) == ["<lambda>"]
     assert names(lambda: tg.Tensor._make_wrapper_subclass(tg.Tensor, (2,), (2**63,))) == ["<lambda>"]
-
-
-def test_an_exception_that_is_kept_keeps_no_frames_of_the_library(full):
-    def blocks():
-        kept = []
-        for _ in range(20):
-            try:
-                a @ b
-            except RuntimeError as error:
-                kept.append(error)
-        return sys.getallocatedblocks(), kept
-
-    def cost():
-        before = sys.getallocatedblocks()
-        after, kept = blocks()
-        return after - before
-
-    cost()
-    shown = cost()
-    config.set_full_tracebacks(False)
-    cost()
-    assert cost() < shown / 2

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.core.dtype import Size
 
 __all__ = ["broadcast_shapes"]
 
 
+@_boundary
 def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to.
 

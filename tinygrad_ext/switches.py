@@ -2,6 +2,8 @@
 
 import warnings
 
+from tinygrad_ext.core.boundary import boundary as _boundary
+
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "compile",
@@ -14,6 +16,7 @@ __all__ = [
 _state = {"deterministic": False, "warn_only": False, "precision": "highest", "told": False}
 
 
+@_boundary
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Remember the wish. Nothing else changes: the same program gives the same bits here in any case."""
     for name, value in (("mode", mode), ("warn_only", warn_only)):
@@ -24,16 +27,19 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     _state.update(deterministic=mode, warn_only=warn_only)
 
 
+@_boundary
 def are_deterministic_algorithms_enabled():
     """What `use_deterministic_algorithms` was told last; False at the start."""
     return _state["deterministic"]
 
 
+@_boundary
 def is_deterministic_algorithms_warn_only_enabled():
     """Whether `use_deterministic_algorithms` was told to warn only; False at the start."""
     return _state["warn_only"]
 
 
+@_boundary
 def set_float32_matmul_precision(precision):
     """Remember "highest", "high" or "medium". Products of float32 are computed in float32 with all three."""
     if precision not in ("highest", "high", "medium"):
@@ -44,11 +50,13 @@ def set_float32_matmul_precision(precision):
     _state["precision"] = precision
 
 
+@_boundary
 def get_float32_matmul_precision():
     """What `set_float32_matmul_precision` was told last; "highest" at the start."""
     return _state["precision"]
 
 
+@_boundary
 def compile(
     model=None,
     *,

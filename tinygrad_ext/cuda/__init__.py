@@ -1,5 +1,6 @@
 """What scripts ask and do about a GPU: there is none here, so what would wait for one or empty it does nothing."""
 
+from tinygrad_ext.core.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 from . import amp
@@ -24,21 +25,25 @@ __all__ = [
 ]
 
 
+@_boundary
 def is_available():
     """False."""
     return False
 
 
+@_boundary
 def is_initialized():
     """False."""
     return False
 
 
+@_boundary
 def is_bf16_supported(including_emulation=True):
     """False."""
     return False
 
 
+@_boundary
 def device_count():
     """0."""
     return 0
@@ -47,36 +52,44 @@ def device_count():
 # ---- what does nothing where there is no device --------------------------------------------------------------------
 
 
+@_boundary
 def manual_seed(seed):
     """Do nothing: there is no device to seed."""
 
 
+@_boundary
 def manual_seed_all(seed):
     """Do nothing: there is no device to seed."""
 
 
+@_boundary
 def empty_cache():
     """Do nothing; the memory of the cpu is given back by `tinygrad_ext.empty_cache`."""
 
 
+@_boundary
 def synchronize(device=None):
     """Do nothing: what was called has been computed when the call returns."""
 
 
+@_boundary
 def reset_peak_memory_stats(device=None):
     """Do nothing."""
 
 
+@_boundary
 def memory_allocated(device=None):
     """0."""
     return 0
 
 
+@_boundary
 def max_memory_allocated(device=None):
     """0."""
     return 0
 
 
+@_boundary
 def memory_reserved(device=None):
     """0."""
     return 0
@@ -85,16 +98,19 @@ def memory_reserved(device=None):
 # ---- what needs a device -------------------------------------------------------------------------------------------
 
 
+@_boundary
 def current_device():
     """Refused with AssertionError: there is no current device."""
     _refuse("current_device")
 
 
+@_boundary
 def get_device_name(device=None):
     """Refused with AssertionError: there is no device to name."""
     _refuse("get_device_name")
 
 
+@_boundary
 def set_device(device):
     """Refused with AssertionError, but for a negative number, which means none."""
     if not (isinstance(device, int) and device < 0):

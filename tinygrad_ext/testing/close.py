@@ -8,6 +8,7 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.boundary import boundary as _boundary
 
 # (rtol, atol) of a dtype; the larger of each counts for two dtypes, and whatever is not named must be equal
 _TOLERANCES = {
@@ -23,6 +24,7 @@ _DTYPE_OF = {int: tg.int64, float: tg.float64, complex: tg.complex128}
 _Rules = namedtuple("_Rules", "subclasses rtol atol equal_nan device dtype layout stride")
 
 
+@_boundary
 def assert_close(
     actual,
     expected,
