@@ -53,7 +53,7 @@ class OpOverload(OpFunction):
         self.__qualname__ = f"{packet.__name__}.{self._overloadname}"
         self.overloadpacket = packet
 
-    __doc__ = OpFunction.__doc__  # the instances' property, which this class's docstring would hide
+    __doc__ = vars(OpFunction)["__doc__"]  # the instances' property, which this class's docstring would hide
 
     def name(self):
         """The op's identity, "aten::add.Tensor"."""

@@ -152,6 +152,8 @@ class CustomOpDef(OpFunction):
         packet = getattr(registry.namespaces[op.schema.namespace], op.schema.name)
         self._opoverload = self.seen_as = op_namespace.overload_of(packet, op.schema.overload or "default")
 
+    __doc__ = vars(OpFunction)["__doc__"]  # the instances' property, which this class's docstring would hide
+
     @property
     def _qualname(self):
         return self._state.op.name
