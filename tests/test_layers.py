@@ -27,7 +27,8 @@ LAYERS = [
     "core",
     "ops native op_builder op_namespace scope registry registrar registrar_checks module_registrar override_registrar "
     "overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "signatures stubs torch_names random linalg special fft serialization archive config cuda amp backends switches "
+    "return_types signatures stubs torch_names "
+    "random linalg special fft serialization archive config cuda amp backends switches "
     "sizes older_calls numpy_calls _overrides",
     "autograd",
     "graph",

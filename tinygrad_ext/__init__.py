@@ -76,6 +76,7 @@ _LAZY = (
     "serialization",
     "linalg",
     "random",
+    "return_types",
     "printing",
     "registry",
     "config",

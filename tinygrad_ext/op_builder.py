@@ -1,13 +1,13 @@
 """Compiles a record into an Op: argument rows, kernel, traits and derivative rules."""
 
 import sys
-from collections import namedtuple
 
 from tinygrad_ext.core import custom, dtype, loops
 from tinygrad_ext.core.dispatch import Op
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
+from tinygrad_ext.return_types import result_type
 
 _KINDS = {
     name: i
@@ -165,7 +165,7 @@ def make_op(record, schema, has_out):
     names = [r.name for r in schema.returns]
     several = None
     if len(names) > 1 and all(names):
-        several = namedtuple(schema.name, names, module="tinygrad_ext.return_types")
+        several = result_type(schema)
     o.set_traits(
         is_view=bool(record.view),
         has_out=has_out,

@@ -331,3 +331,35 @@ def test_no_derivative_for_a_composite():
 def test_numpy_inside_a_kernel_reads_tensors_that_require_grad():
     f = op_of("(Tensor x) -> Tensor", lambda x: tg.from_numpy(np.asarray(x) * 2))
     assert f(double(2)).requires_grad
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda grads: grads,
+        lambda grads: tuple(grads),
+        lambda grads: (grads,),
+        lambda grads: [grads],
+        lambda grads: (tuple(grads),),
+    ],
+)
+def test_the_backward_of_an_op_with_one_list_may_return_the_bare_list(count, returned):
+    @library.custom_op("bare::double", mutates_args=())
+    def double(xs: list[tg.Tensor]) -> list[tg.Tensor]:
+        return [x * 2 for x in xs]
+
+    double.register_autograd(lambda ctx, grads: returned([g * 2 for g in grads]))
+    xs = [tg.ones(2, requires_grad=True) for _ in range(count)]
+    sum(y.sum() * (i + 1) for i, y in enumerate(double(xs))).backward()
+    assert [x.grad.tolist() for x in xs] == [[2.0 * (i + 1)] * 2 for i in range(count)]
+
+
+def test_a_bare_list_of_the_wrong_length_is_refused():
+    @library.custom_op("bare::triple", mutates_args=())
+    def triple(xs: list[tg.Tensor]) -> list[tg.Tensor]:
+        return [x * 3 for x in xs]
+
+    triple.register_autograd(lambda ctx, grads: [grads[0]])
+    with pytest.raises(RuntimeError, match="'xs' is a list of 2 tensors"):
+        sum(y.sum() for y in triple([tg.ones(2, requires_grad=True) for _ in range(2)])).backward()

@@ -182,15 +182,15 @@ cdef int _set_dirty(FunctionNode ctx, tuple args, Tensor t, int i, int n, bint d
     """An input that forward wrote to: it now comes from this node."""
     bump(t)
     note_mutation(t)
+    if not state().no_grad:
+        check_inplace(t, differentiable)
     if not differentiable:
         return 0
     if t.bits & DIFF_VIEW and n > 1:
         raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
                            "more than one Tensor. Clone the input first, or split the Function in two.")
-    check_inplace(t)
     ctx.locate()
-    rebase(t, ctx, _edge_of(ctx, args, t))
-    t.output_nr = i
+    rebase(t, ctx, i, _edge_of(ctx, args, t))
     return 0
 
 

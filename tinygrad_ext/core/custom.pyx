@@ -6,6 +6,7 @@ arguments, which counts as one mutation of each. And its derivative may be a `ba
 the call is a step of the graph like that of an autograd.Function. Its outputs are, in this order, the arguments it
 writes to and what it returns beside them; its inputs are the positional arguments, lists of tensors laid out flat.
 """
+cimport cython
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
     A_TENSOR, COMPOSITE, F_LIST, F_WRITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
@@ -189,7 +190,7 @@ cdef list _written(Custom c, PyObject **args):
 cdef int _check_target(Custom c, Tensor t, bint record, Py_ssize_t nwritten) except -1:
     check_readonly(t, c.op.title)
     if not state().no_grad:
-        check_inplace(t)
+        check_inplace(t, record)
     if record and t.bits & DIFF_VIEW and nwritten + c.nfresh > 1:
         raise RuntimeError(f"{c.op.name}: a tensor to write to is a view, and gradients are recorded; that works only where the op "
                            "writes to and returns nothing else. Pass a clone.")
@@ -210,6 +211,7 @@ cdef object _run_writing(Custom c, PyObject **args, list written, list versions)
 
 # ---- autograd ------------------------------------------------------------------------------------------------------
 
+@cython.trashcan(True)
 cdef class OpNode(FunctionNode):
     """ctx of setup_context and backward, and the node of the call."""
 
@@ -221,6 +223,8 @@ cdef class OpNode(FunctionNode):
         """One gradient for each tensor or other value among the inputs, from what backward returned."""
         cdef list flat = []
         names = self._names()
+        if len(names) == 1 and isinstance(got, (tuple, list)) and self._is_bare(got):
+            got = (got,)
         if isinstance(got, dict):
             unknown = [n for n in got if n not in names]
             if unknown:
@@ -244,6 +248,11 @@ cdef class OpNode(FunctionNode):
             else:
                 flat += g
         return tuple(flat)
+
+    def _is_bare(self, got):
+        """Whether got is the gradients of the op's only argument, a list, rather than a row that holds that list."""
+        return self.input_counts[0] >= 0 and len(got) == self.input_counts[0] and not (
+            len(got) == 1 and (got[0] is None or isinstance(got[0], (tuple, list))))
 
     def _names(self):
         cdef int i
@@ -425,8 +434,7 @@ cdef int _give(OpNode ctx, Tensor t, int nr, int edge) except -1:
                 return 0
     if edge >= 0:
         ctx.locate()
-        rebase(t, ctx, edge)
-        t.output_nr = nr
+        rebase(t, ctx, nr, edge)
     else:
         t.node, t.output_nr = ctx, nr
     return 0

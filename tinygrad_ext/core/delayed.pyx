@@ -4,6 +4,7 @@
 A tensor whose derivative is not known hangs on such a node. Its edges lead where the missing derivative would
 have gone, so the engine comes by exactly when somebody asks for it, in grad() as in backward(), and is told why.
 """
+cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport state
@@ -13,6 +14,7 @@ from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
 from tinygrad_ext.core.types cimport TGX_F16
 
 
+@cython.trashcan(True)
 cdef class DelayedError(Node):
     """Raises RuntimeError when a gradient arrives."""
 

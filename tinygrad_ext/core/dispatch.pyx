@@ -274,7 +274,7 @@ cdef object call_op(Op op, PyObject **args):
         _link_views(op, <object>args[op.tensors[0]], result)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
-    if tgx_thread_state.inference and op.kind != COMPOSITE and not op.writes and <PyObject *>result != args[op.tensors[0]]:
+    if tgx_thread_state.inference and _made_here(op, args, result):
         _mark_inference(result)
     return result
 
@@ -301,8 +301,24 @@ cdef int _link_views(Op op, object base, object result) except -1:
         t.extra = {"made_by": b.extra["made_by"]}
     if tgx_thread_state.no_grad:
         t.bits |= DETACHED_VIEW
+    else:
+        t.bits |= b.bits & DETACHED_VIEW
     t.view_version = version_of(t)
     return 0
+
+
+cdef bint _made_here(Op op, PyObject **args, object result) noexcept:
+    """Whether the call made tensors: not those it was given, and no window on one from outside inference mode."""
+    cdef Tensor first, made
+    if op.kind == COMPOSITE or op.writes or <PyObject *>result == args[op.tensors[0]]:
+        return False
+    if op.ntensors == 0 or not isinstance(<object>args[op.tensors[0]], Tensor):
+        return True
+    first = <Tensor><object>args[op.tensors[0]]
+    if first.bits & INFERENCE:
+        return True
+    made = <Tensor>result if isinstance(result, Tensor) else None
+    return not op.is_view and (made is None or made.storage is None or made.storage is not first.storage)
 
 
 cdef int _mark_inference(object result) except -1:

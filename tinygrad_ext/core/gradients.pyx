@@ -6,7 +6,7 @@ from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_complex, make_size
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, needs_grad, shape_text
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, shape_text
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
 cdef object _add = None
@@ -90,8 +90,13 @@ cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) exce
     cdef Tensor g
     if grads[0] == NULL:
         return 0
+    if v.node is not None:
+        raise RuntimeError("leaf variable has been moved into the graph interior: it was written to in place after the forward, "
+                           "and its .grad would belong to the old value. Write to a clone() of it.")
     g = <Tensor><object>grads[0]
-    if v.grad_ is None:
+    if not v.bits & REQUIRES_GRAD:
+        pass                            # frozen since the forward
+    elif v.grad_ is None:
         # take the gradient itself when this pass alone holds it and its memory
         if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
                 <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):

@@ -16,5 +16,8 @@ cdef class CopySlices(Node):
 cdef Node accumulator(Tensor leaf)
 cdef int gradient_edge(Tensor t, Edge *into) except -1
 cdef object grad_fn_of(Tensor t)
-cdef int rebase(Tensor t, Node n, int at) except -1
-cdef int check_inplace(Tensor t) except -1
+cdef int rebase(Tensor t, Node n, int nr, int at) except -1
+cdef int set_node(Tensor t, Node n, int nr) except -1
+cdef int check_inplace(Tensor t, bint recording) except -1
+cdef int check_inference(Tensor t) except -1
+cdef bint shows_history(Tensor t) noexcept

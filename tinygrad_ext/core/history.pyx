@@ -5,9 +5,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport ITEMSIZE, make_size
-from tinygrad_ext.core.node cimport Edge, Node, next_seq, reserve, set_meta, slot
+from tinygrad_ext.core.node cimport Edge, Hooks, Node, next_seq, reserve, set_meta, slot
 from tinygrad_ext.core.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, needs_grad, version_of,
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, version_of,
 )
 
 
@@ -20,6 +20,7 @@ cdef class AccumulateGrad(Node):
             self.variable.accumulator = NULL
 
 
+@cython.trashcan(True)
 cdef class CopySlices(Node):
     """Backward of an in-place op on a view, seen from the base."""
 
@@ -96,12 +97,12 @@ cdef object grad_fn_of(Tensor t):
     if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
         _check_origin(t, "is a view and its base or another view of its base has been modified inplace")
         base = <Tensor>t.base
-        if t.bits & DETACHED_VIEW and t.node is None and base.node is not None:
+        if t.bits & DETACHED_VIEW and t.node is None and needs_grad(base):
             raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
                                "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
                                "the same mode as the update, or a detach() of it.")
         # (the same bytes viewed in another dtype have no derivative)
-        if t.tid == base.tid and needs_grad(base) and (t.node is not None or base.node is not None):
+        if t.tid == base.tid and needs_grad(base):
             offset = (t.data - base.data) // ITEMSIZE[t.tid]
             was = state().no_grad
             state().no_grad = 0
@@ -110,7 +111,7 @@ cdef object grad_fn_of(Tensor t):
                                            base.storage_offset() + offset)
             finally:
                 state().no_grad = was
-            t.node, t.output_nr = fresh.node, fresh.output_nr
+            set_node(t, <Node>fresh.node, fresh.output_nr)
         t.view_version = version_of(t)
     return t.node
 
@@ -127,33 +128,55 @@ cdef int _check_origin(Tensor t, str problem) except -1:
 
 # ---- in-place ------------------------------------------------------------------------------------------------------
 
-cdef int check_inplace(Tensor t) except -1:
-    """Refuse in-place ops (under grad mode) that would lose a gradient."""
+cdef bint shows_history(Tensor t) noexcept:
+    """Whether t, or what it is a view of, takes part in autograd."""
+    return needs_grad(t) or (t.bits & DIFF_VIEW and t.base is not None and needs_grad(<Tensor>t.base))
+
+
+cdef int check_inference(Tensor t) except -1:
+    """Refuse a write to a tensor of inference mode outside it: it keeps no versions."""
     if t.bits & INFERENCE and not state().inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
                            "get a normal tensor before doing inplace update.")
+    return 0
+
+
+cdef int check_inplace(Tensor t, bint recording) except -1:
+    """Refuse in-place ops (under grad mode) that would lose a gradient. recording: some operand needs one."""
+    check_inference(t)
     _check_origin(t, "is a view and is being modified inplace")
     if t.node is None and t.bits & REQUIRES_GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
                            "Wrap the update in no_grad(), or work on a clone.")
-    if t.bits & DIFF_VIEW and t.base is not None and (needs_grad(t) or needs_grad(<Tensor>t.base)):
-        if (<Tensor>t.base).node is None:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
-                               "Wrap the update in no_grad(), or work on a clone.")
+    if t.bits & DIFF_VIEW and t.base is not None and (recording or shows_history(t)):
         if t.bits & DETACHED_VIEW:
             raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
                                "Make the view in the same mode as the update.")
+        if shows_history(t) and (<Tensor>t.base).node is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                               "Wrap the update in no_grad(), or work on a clone.")
     return 0
 
 
-cdef int rebase(Tensor t, Node n, int at) except -1:
-    """After an in-place op recorded as n, t (and the base it is a view of) come from n, where t has edge `at`."""
+cdef int set_node(Tensor t, Node n, int nr) except -1:
+    """t, whose value has changed, comes from n. Its .grad is that of the new value, where it is retained; hooks stay
+    with the value that they were registered for."""
+    cdef Hooks h
+    if t.bits & RETAINS_GRAD and t.node is not None:
+        h = (<Node>t.node).hooks
+        if h is not None and h.retain is not None and t.output_nr in h.retain:
+            n._retain(nr, h.retain.pop(t.output_nr))
+    t.node, t.output_nr = n, nr
+    return 0
+
+
+cdef int rebase(Tensor t, Node n, int nr, int at) except -1:
+    """After an in-place op recorded as n, t (and the base it is a view of) is output nr of n, where it has edge `at`."""
     cdef CopySlices c
     cdef Tensor base
     cdef int i
     if not (t.bits & DIFF_VIEW and t.base is not None):
-        t.node, t.output_nr = n, 0
-        return 0
+        return set_node(t, n, nr)
     base = <Tensor>t.base
     c = CopySlices.__new__(CopySlices)
     reserve(c, n.nedges if n.nedges else 1, 1, 0)
@@ -174,8 +197,8 @@ cdef int rebase(Tensor t, Node n, int at) except -1:
     if c.place.code != NULL:
         Py_INCREF(<object>c.place.code)
     c.seq = next_seq()
-    base.node, base.output_nr = c, 0
+    set_node(base, c, 0)
     # one less than the version after the bump: the view's own node is made anew when it is asked for
-    t.node, t.output_nr = n, 0
+    set_node(t, n, nr)
     t.view_version = version_of(t) - 1
     return 0

@@ -10,17 +10,19 @@ from tinygrad_ext.core.dispatch cimport (
     COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, call_op, forward, mark_derived, record_op, state,
 )
 from tinygrad_ext.core.held cimport run_held
+from tinygrad_ext.core.history cimport check_inference, check_inplace, shows_history
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (
-    DERIVED, INFERENCE, Tensor, bump, needs_grad, set_geometry, shape_text,
+    DERIVED, DIFF_VIEW, Tensor, bump, set_geometry, shape_text,
 )
 
 
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
+    check_inference(out)
     if out.storage is not None and out.storage.watched & GUARDED:
         slot("before_write")(<size_t><PyObject *>out.storage)
     if op.kind == POINTWISE:
@@ -89,11 +91,11 @@ cdef object call_inplace(Op op, PyObject **args):
     cdef object o = <object>args[0]
     if not isinstance(o, Tensor):
         raise TypeError(f"{op.title}_(): argument 'self' must be Tensor, not {type(o).__name__}")
-    if not state().no_grad and any_needs_grad(op, args):
-        return record_inplace(op, args, o)
-    if (<Tensor>o).bits & INFERENCE and not state().inference and not state().no_grad:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
-                           "get a normal tensor before doing inplace update.")
+    if not state().no_grad:
+        if any_needs_grad(op, args):
+            return record_inplace(op, args, o)
+        if (<Tensor>o).bits & DIFF_VIEW:
+            check_inplace(<Tensor>o, False)
     return forward_into(op, args, <Tensor>o, True)
 
 
@@ -104,8 +106,18 @@ cdef object record_inplace(Op op, PyObject **args, object o):
 
 
 cdef object _out_of_place(Op op, PyObject **args, Tensor t):
-    """A composite, or an op with a backward of its own, computes out of place; copy_ then carries the derivative."""
+    """A composite, or an op with a backward of its own, computes out of place; copy_ then carries the derivative.
+    It is given a copy of t: what it saves must outlast the write."""
+    cdef int i
+    cdef Tensor result
+    before = slot("clone")(t)
+    for i in range(op.nargs):
+        if args[i] == <PyObject *>t:
+            args[i] = <PyObject *>before
     result = call_op(op, args)
+    refuse_cast(result.tid, t.tid)
+    if not _same_shape(result, t):
+        raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(result)}")
     return t.copy_(result)
 
 
@@ -119,6 +131,7 @@ cdef object call_out(Op op, PyObject **args, object out):
         return forward_into(op, args, <Tensor>out, False)
     results = list(forward(op, args, NULL))
     for target, result in zip(out, results):
+        check_inference(<Tensor>target)
         _check_place(op, <Tensor>target, <Tensor>result)
         prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
         check_writable(<Tensor>target, op.title)
@@ -129,8 +142,8 @@ cdef object call_out(Op op, PyObject **args, object out):
 
 cdef bint _wants_grad(object out):
     if isinstance(out, Tensor):
-        return needs_grad(<Tensor>out)
+        return shows_history(<Tensor>out)
     for t in out:
-        if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+        if isinstance(t, Tensor) and shows_history(<Tensor>t):
             return True
     return False

@@ -3,7 +3,7 @@
 import weakref
 
 from tinygrad_ext.core.history cimport grad_fn_of
-from tinygrad_ext.core.node cimport Hooks, Node, slot
+from tinygrad_ext.core.node cimport Hooks, Node, shown, slot
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.tensor cimport (
     DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
@@ -14,7 +14,8 @@ from tinygrad_ext.core.engine import backward_scalar
 
 def grad_fn(Tensor t):
     """The node that made t, made anew for a view whose base was written to."""
-    return grad_fn_of(t)
+    node = grad_fn_of(t)
+    return None if node is None else shown(<Node>node)
 
 
 cdef Hooks _leaf_hooks(Tensor t):

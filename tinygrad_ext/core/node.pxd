@@ -66,4 +66,5 @@ cdef int reserve_outputs(Node n, int count) except -1
 cdef int set_meta(Node n, int nr, Tensor t) except -1
 cdef uint64_t next_seq() noexcept
 cdef object zeros_for(Node n, int nr)
+cdef object shown(Node n)              # n as users see it
 cdef object slot(str name)

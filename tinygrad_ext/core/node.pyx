@@ -35,10 +35,14 @@ cdef extern from *:
         inquiry tp_clear
     CType *TGX_TYPE(object t)
 
+cdef extern from "node_type.h":
+    void tgx_become(object o, object type)
+
 InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
 cdef uint64_t _seq = 0
 cdef dict _slots = {}
+cdef dict _types = {}           # of nodes, by name
 
 
 def set_slot(name, fn):
@@ -236,7 +240,7 @@ cdef class Node:
     @property
     def next_functions(self):
         """((node, input number), ...) of the inputs; (None, 0) where no gradient is wanted."""
-        return tuple([(<object>self.edges[i].node, self.edges[i].nr) if self.edges[i].node != NULL else (None, 0)
+        return tuple([(shown(<Node>self.edges[i].node), self.edges[i].nr) if self.edges[i].node != NULL else (None, 0)
                       for i in range(self.nedges)])
 
     def _has_hooks(self):
@@ -326,6 +330,16 @@ cdef class Node:
         if h.retain is None:
             h.retain = {}
         h.retain[nr] = reference
+
+
+cdef object shown(Node n):
+    """n as users see it: type(n).__name__ is the name of its op's derivative, such as AddBackward0."""
+    if type(n) is Node and n.op is not None:
+        name = n.op.node_type
+        if name not in _types:
+            _types[name] = type(name, (Node,), {"__slots__": (), "__module__": "builtins"})
+        tgx_become(n, _types[name])
+    return n
 
 
 cdef bint _any_subclass(PyObject **params, int n) noexcept:

@@ -8,7 +8,7 @@ from tinygrad_ext.core.dispatch cimport (
     Op, P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, forward, set_record, state,
 )
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
-from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase, set_node
 from tinygrad_ext.core.inplace cimport forward_into
 from tinygrad_ext.core.node cimport Node, next_seq, reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.places cimport here
@@ -141,7 +141,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     cdef uint64_t mask
     cdef object result
     if inplace:
-        check_inplace(<Tensor><object>out)
+        check_inplace(<Tensor><object>out, True)
     if not op.differentiable:
         _note_cut(op, args)
         return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args, NULL)
@@ -171,10 +171,10 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     if inplace:
         set_meta(n, 0, <Tensor>result)
         if op.is_view:                  # t_() and the like move the window, and nothing in memory
-            (<Tensor>result).node, (<Tensor>result).output_nr = n, 0
+            set_node(<Tensor>result, n, 0)
             (<Tensor>result).view_version = version_of(<Tensor>result)
         else:
-            rebase(<Tensor>result, n, 0)
+            rebase(<Tensor>result, n, 0, 0)
     else:
         _set_history(n, op, result)
     return result

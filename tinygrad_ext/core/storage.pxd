@@ -1,3 +1,4 @@
+from cpython.object cimport PyObject
 from tinygrad_ext.core.types cimport int64_t, uint32_t, uint8_t
 
 cdef class Storage:
@@ -12,3 +13,4 @@ cdef class Storage:
 
 cdef Storage new_storage(size_t nbytes)
 cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readonly)
+cdef void let_go(PyObject *o) noexcept                          # Py_XDECREF that does not nest without end

@@ -12,11 +12,24 @@ In sanitizer builds a block is as long as the request and goes back at once: a b
 read after it was released, would else be memory of our own, which no sanitizer can tell from the right one.
 """
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+ctypedef void (*destructor)(PyObject *o) noexcept
+
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void **out, size_t align, size_t size)
+
+cdef extern from "let_go.h":
+    void tgx_let_go(PyObject *o) noexcept
+
+cdef extern from "own_dealloc.h":
+    destructor tgx_own_dealloc(object type, destructor dealloc)
+    ctypedef struct Fields "TGX_STORAGE":       # of an instance that goes
+        char *data
+        size_t block
+        PyObject *owner
 
 cdef enum:
     N_CLASSES = 512
@@ -129,15 +142,15 @@ cdef void _release(char *data, size_t block) noexcept:
     _cached_bytes += block
 
 
+cdef void let_go(PyObject *o) noexcept:
+    tgx_let_go(o)
+
+
 @cython.final
 @cython.no_gc
 @cython.freelist(128)
 cdef class Storage:
     """A block of memory, or memory lent by `owner`."""
-
-    def __dealloc__(self):
-        if self.block:
-            _release(self.data, self.block)
 
     def __reduce__(self):
         return storage_of_bytes, (self.data[:self.nbytes],)
@@ -147,6 +160,25 @@ cdef class Storage:
         memcpy(out.data, self.data, self.nbytes)
         memo[id(self)] = out
         return out
+
+
+cdef destructor _plain_dealloc = NULL
+
+
+cdef void _dealloc(PyObject *o) noexcept:
+    """Free a Storage. (Cython's __dealloc__ would put the current exception aside and back each time.)"""
+    cdef PyObject *owner
+    if (<Fields *>o).block:
+        _release((<Fields *>o).data, (<Fields *>o).block)
+        _plain_dealloc(o)
+    else:
+        owner = (<Fields *>o).owner
+        (<Fields *>o).owner = NULL
+        _plain_dealloc(o)
+        let_go(owner)
+
+
+_plain_dealloc = tgx_own_dealloc(Storage, _dealloc)
 
 
 cdef Storage new_storage(size_t nbytes):

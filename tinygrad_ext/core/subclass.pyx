@@ -10,7 +10,7 @@ from tinygrad_ext.core.dtype import get_default_dtype
 from tinygrad_ext.core.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.node cimport slot
 from tinygrad_ext.core.tensor cimport (
-    REQUIRES_GRAD, Tensor, alias, blank, finish, needs_grad, set_geometry,
+    REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
 
@@ -40,7 +40,7 @@ cdef Tensor as_class(Tensor t, cls):
     out.node, out.output_nr = t.node, t.output_nr
     out.base, out.view_version = t.base, t.view_version
     out.extra = t.extra
-    out.bits = t.bits & ~REQUIRES_GRAD
+    out.bits = t.bits & ~(REQUIRES_GRAD | RETAINS_GRAD)
     return out
 
 

@@ -58,7 +58,8 @@ cdef inline bint needs_grad(Tensor t) noexcept:
 
 cdef inline bint is_overtaken(Tensor t) noexcept:
     """Whether a view without history shows memory that has got one: its base was written to since."""
-    return t.base is not None and (<Tensor>t.base).node is not None and t.view_version != version_of(t)
+    return (t.base is not None and t.view_version != version_of(t)
+            and ((<Tensor>t.base).node is not None or (<Tensor>t.base).bits & REQUIRES_GRAD))
 
 cdef inline void bump(Tensor t) noexcept:
     if t.counter is not None:

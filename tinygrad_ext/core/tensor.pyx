@@ -13,7 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype_of, make_size
 from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
-from tinygrad_ext.core.storage cimport new_storage
+from tinygrad_ext.core.storage cimport let_go, new_storage
 from tinygrad_ext.core.types cimport (
     TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
     TGX_U8, int16_t, int32_t, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16, tgx_f32_to_f16, uint16_t,
@@ -23,11 +23,19 @@ from tinygrad_ext.core.types cimport (
 cdef extern from "Python.h":
     char *PyBytes_AS_STRING(object b)
 
-cdef extern from "instance_dict.h":
+ctypedef void (*destructor)(PyObject *o) noexcept
+
+cdef extern from "own_dealloc.h":
+    destructor tgx_own_dealloc(object type, destructor dealloc)
+
+cdef extern from "tensor_type.h":
     Py_ssize_t TGX_DICT_OFFSET
     void TGX_START_NULL(object self)
     int tgx_give_dict(object type, Py_ssize_t offset) except -1
     void tgx_own_clear(object type, Py_ssize_t offset)
+    ctypedef struct Links "TGX_TENSOR":         # the same fields, to be taken out of an instance that goes
+        PyObject *base
+        PyObject *grad_
 
 
 @cython.final
@@ -159,11 +167,11 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        return self.grad_fn is None
+        return self.node is None if not self.bits & DIFF_VIEW else _slots["grad_fn"](self) is None
 
     @property
     def grad_fn(self):
-        return _slots["grad_fn"](self) if self.bits & DIFF_VIEW else self.node
+        return None if self.node is None and not self.bits & DIFF_VIEW else _slots["grad_fn"](self)
 
     @property
     def requires_grad(self):
@@ -340,9 +348,30 @@ cdef class Parameter(Tensor):
         _slots["parameter"](self, data, requires_grad)
 
 
+cdef destructor _plain_dealloc = NULL
+
+
+cdef void _dealloc(PyObject *o) noexcept:
+    """Free a Tensor; a chain of bases or of gradients does not nest."""
+    if (<Links *>o).base != <PyObject *>None or (<Links *>o).grad_ != <PyObject *>None:
+        _dealloc_links_last(o)
+    else:
+        _plain_dealloc(o)
+
+
+cdef void _dealloc_links_last(PyObject *o) noexcept:
+    cdef PyObject *base = (<Links *>o).base
+    cdef PyObject *grad = (<Links *>o).grad_
+    (<Links *>o).base = (<Links *>o).grad_ = NULL
+    _plain_dealloc(o)
+    let_go(base)
+    let_go(grad)
+
+
 for _type in (Tensor, Parameter):
     tgx_give_dict(_type, TGX_DICT_OFFSET)
     tgx_own_clear(_type, TGX_DICT_OFFSET)
+    _plain_dealloc = tgx_own_dealloc(_type, _dealloc)
 
 
 include "tensor_making.pxi"

@@ -306,7 +306,7 @@ cdef object k_copy(PyObject **a):
     if src.place != 0 and out.place == 0:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it "
                                   "on the cpu")
-    if not broadcasts(src, out):
+    if src.rank > out.rank or not broadcasts(src, out):
         _refuse_sizes(out, src)
     copy_into(out, src)
     return out

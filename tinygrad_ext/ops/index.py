@@ -1,5 +1,6 @@
 """Reading and writing parts of a tensor: tensor[index], and index tensors."""
 
+from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same
@@ -124,6 +125,17 @@ def _puts(make):
     yield Sample(make(3, 4), [make.of([0, 2]), make.of([[1], [3]])], make())
     yield Sample(make(3, 4), [make.bools(3, 4)], make())
     yield Sample(make(3, 4), [make.of([0, 0, 2])], make(3, 4), True)
+    yield Sample(make(3, 4), [make.of([0, 0, 2])], make(), True)
+
+
+def _grad_of_values(grad, indices, values_shape, accumulate):
+    """What index_put wrote. A value that went to several places counts each once, however often the indices name it."""
+    read = _read(grad, indices)
+    if not accumulate and read.numel() > values_shape.numel():
+        number = read.new_ones((read.numel(),), dtype=by_name["int64"]).cumsum(0).reshape(read.shape)
+        last = number.new_zeros(grad.shape).index_put(indices, number)
+        read = read.masked_fill(_read(last, indices) != number, 0)
+    return _sum_to(read, values_shape)
 
 
 def _as_numpy_index(indices):
@@ -182,7 +194,7 @@ op(
     shape=same,
     grad={
         "self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
-        "values": lambda grad, indices, values_shape: _sum_to(_read(grad, indices), values_shape),
+        "values": _grad_of_values,
     },
     samples=_puts,
     tags="data_dependent_grad",  # a mask among the indices

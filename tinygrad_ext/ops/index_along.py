@@ -121,7 +121,17 @@ op(
     doc="Write source over the entries of one dimension that index (int64) names.",
 )
 
-_OF_VALUE = {"value": lambda grad, dim, index: grad[_at(grad, dim, index)].sum()}
+
+def _sum_filled(grad, dim, index):
+    """The sum over the entries that index names, each counted once however often it is named."""
+    if not grad.dim():
+        return grad
+    named = index.new_zeros(grad.shape[dim]).index_fill_(0, index, 1)
+    along = [-1 if d == dim % grad.dim() else 1 for d in range(grad.dim())]
+    return grad.masked_fill(named.reshape(along) == 0, 0).sum()
+
+
+_OF_VALUE = {"value": _sum_filled}
 
 for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
     op(
@@ -134,7 +144,11 @@ for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
         grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), **_rules},
         samples=(lambda make: [Sample(make(3, 4), 0, make.of([0, -1]), 3), Sample(make(3, 4), -1, make.of(1), 1)])
         if not _rules
-        else lambda make: [Sample(make(3, 4), 0, make.of([0, 2]), make())],
+        else lambda make: [
+            Sample(make(3, 4), 0, make.of([0, 2]), make()),
+            Sample(make(3, 4), -1, make.of([1, 0, 1, 1]), make()),
+            Sample(make(), 0, make.of([0, 0]), make()),
+        ],
         reference=_written,
         errors=[(_bad("index_fill", 1), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
         doc="Set the entries of one dimension that index (int64) names to one value: a number or a 0-dim tensor.",

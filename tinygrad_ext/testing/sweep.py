@@ -276,7 +276,7 @@ def survives_odd_shapes(op, sample):
                 raise AssertionError(f"{op.name} refuses {name} operands") from refusal
 
 
-def _inplace_callable(op):
+def inplace_form(op):
     """The in-place method, or the function where there is only that."""
     name = op.schema.name + "_"
     found = registry.methods.get(name)
@@ -295,7 +295,7 @@ def inplace_agrees(op, sample, dtype):
         return
     if not isinstance(expected, tg.Tensor):
         return
-    method = _inplace_callable(op)
+    method = inplace_form(op)
     tg.manual_seed(0)
     fits = expected.shape == self.shape or op.is_view_op
     if not fits or not tg.can_cast(expected.dtype, self.dtype):

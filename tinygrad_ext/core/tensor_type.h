@@ -1,9 +1,11 @@
-/* An instance dict that is made when it is first written to.
+/* What Cython has no spelling for in the type Tensor: its instance dict, and how an instance is freed.
+ *
+ * The dict is made when it is first written to.
  *
  * Cython's `cdef dict __dict__` makes a dict for every object, which doubles the cost of a small tensor. Here the
  * type gets a tp_dictoffset instead, pointing at an object member that starts as NULL. */
-#ifndef TGX_INSTANCE_DICT_H
-#define TGX_INSTANCE_DICT_H
+#ifndef TGX_TENSOR_TYPE_H
+#define TGX_TENSOR_TYPE_H
 #include <Python.h>
 
 /* The struct that Cython makes of the class; a macro, because it is declared after this header. */
@@ -52,4 +54,5 @@ static void tgx_own_clear(PyObject *type, Py_ssize_t offset) {
     if (tgx_plain_clear == NULL) tgx_plain_clear = ((PyTypeObject *)type)->tp_clear;
     ((PyTypeObject *)type)->tp_clear = tgx_clear_with_dict;
 }
+
 #endif
