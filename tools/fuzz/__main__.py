@@ -19,7 +19,15 @@ from .driver import Campaign, State, replay
 from .findings import Findings
 from .worker import text
 
-SHARES = {"ops": 50, "archives": 20, "objects": 10, "schemas": 5, "lenders": 8, "threads": 7}  # of the time
+SHARES = {
+    "ops": 50,
+    "archives": 20,
+    "objects": 10,
+    "schemas": 5,
+    "lenders": 8,
+    "threads": 7,
+    "programs": 10,
+}  # of the time
 
 
 def show(target, seed, number):
