@@ -145,8 +145,8 @@ def test_numpy_scalars_are_numbers_and_keep_the_gradient(op):
 
 @pytest.mark.parametrize(
     "value",
-    [np.datetime64(1, "s"), np.timedelta64(1, "s"), np.str_("ab"), np.bytes_(b"ab"), np.void(b"abc")],
-    ids=lambda v: v.dtype.name,
+    [np.datetime64(1, "s"), np.timedelta64(1, "s"), np.str_("ab"), np.bytes_(b"ab"), np.void(b"abc"), np.array(b"abc")],
+    ids=lambda v: f"{type(v).__name__} {v.dtype.name}",
 )
 def test_numpy_scalars_that_are_no_numbers_are_refused_as_operands(value):
     x = tg.ones(3)

@@ -59,7 +59,7 @@ cdef inline bint _is_number(object o):
     # NumPy's scalars answer __float__ or __complex__ and have a dtype, but no length; texts and dates among them do too
     return (
         hasattr(o, "dtype") and (hasattr(o, "__float__") or hasattr(o, "__complex__")) and getattr(o, "ndim", 1) == 0
-        and getattr(o.dtype, "kind", "") not in ("U", "S", "O", "M", "m") and type(o).__name__ != "void"
+        and getattr(o.dtype, "kind", "") not in ("U", "S", "O", "M", "m") and getattr(o.dtype, "num", 0) != 20    # 20: bytes
     )
 
 
