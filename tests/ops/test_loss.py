@@ -221,3 +221,18 @@ def test_one_hot_takes_the_largest_class_for_the_last():
 def test_functional_names_an_unknown_function_and_its_neighbour():
     with pytest.raises(AttributeError, match="Did you mean 'mse_loss'"):
         F.mse_los
+
+
+@pytest.mark.parametrize("one", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("two", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shapes", [((2,), ()), ((), (2,)), ((2,), (2,)), ((0,), ())], ids=str)
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_mean_squared_error_of_two_dtypes_has_one_dtype_on_every_device(one, two, shapes):
+    operands = [tg.ones(s, dtype=getattr(tg, d)) for s, d in zip(shapes, (one, two))]
+    on_meta = [t.to("meta") for t in operands]
+    for reduction in ("mean", "none"):
+        try:
+            real = tg.nn.functional.mse_loss(*operands, reduction=reduction)
+        except NotImplementedError:  # no loop for half numbers alone
+            continue
+        assert tg.nn.functional.mse_loss(*on_meta, reduction=reduction).dtype == real.dtype

@@ -84,9 +84,17 @@ def _mse_reference(x, y, reduction="mean", weight=None):
     return np_reduced((x - y) ** 2, reduction)
 
 
-def _loss_shape(self, target, reduction):
-    both = shapes.broadcast(self, target)
-    return both if reduction == "none" else shapes.meta((), both.dtype)
+def _mse_shape(self, target, reduction):
+    each = _mse_backward_shape(self, self, target, reduction)
+    return each if reduction == "none" else shapes.meta((), each.dtype)
+
+
+def _mse_backward_shape(grad, self, target, reduction):
+    """The kernels compute in the promoted dtype of all operands, whatever their ranks."""
+    from tinygrad_ext import promote_types
+
+    dtype = promote_types(promote_types(self.dtype, target.dtype), grad.dtype)
+    return shapes.meta(shapes.broadcast_sizes(self.shape, target.shape), dtype)
 
 
 op(
@@ -105,7 +113,7 @@ op(
     kernel="mse_loss",
     variants="function",
     where="_fused",
-    shape=_loss_shape,
+    shape=_mse_shape,
     samples=lambda make: iter([Sample(make(3, 4), make(3, 4), r) for r in ("mean", "sum", "none")]),
     reference=_mse_reference,
     grad={
@@ -131,7 +139,7 @@ op(
     kernel="mse_loss_backward",
     variants="function",
     where="_fused",
-    shape=lambda g, self, target, reduction: shapes.broadcast(self, target),
+    shape=_mse_backward_shape,
     samples=lambda make: iter(
         [Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
         + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]

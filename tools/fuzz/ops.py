@@ -12,7 +12,7 @@ from . import arguments, nonsense, text, values
 from .case import Case, Fault, refused
 from .operands import Watched, tensors, touch
 
-WRITES_ON_REQUEST = {"inplace", "max_norm"}  # arguments by which a function of nn writes to an operand
+WRITES_ON_REQUEST = {"inplace", "max_norm", "running_mean"}  # arguments by which a function writes to an operand
 BLOCK = 400  # cases that a worker takes at a time
 TABLE = [op for op in registry.ops.values() if op.record.owner == BUILTIN]
 
@@ -74,7 +74,7 @@ class Call(Case):
             return _found(self.target)(*args, **kwargs)
         except Exception as error:
             if not quiet:
-                refused(error, self.small)
+                refused(error, self.small and not _holds_large(self.args, self.kwargs))
             return None
 
     def _fit_outs(self):
@@ -135,6 +135,12 @@ class Call(Case):
             if g is not None and (g.shape != leaf.shape or g.dtype != leaf.dtype):
                 raise Fault(f"gradient {tuple(g.shape)} {g.dtype} of an input {tuple(leaf.shape)} {leaf.dtype}")
         touch(list(found))
+
+
+def _holds_large(*values):
+    """Whether an integer tensor holds a number that may be meant as a size or a count."""
+    whole = [t for t in tensors(values) if not (t.is_meta or t.is_floating_point() or t.is_complex() or not t.numel())]
+    return any(t.abs().max().item() > 1000 or t.min().item() < -1000 for t in whole if t.dtype != tg.bool)
 
 
 def _share(rng, named):
