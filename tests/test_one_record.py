@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tinygrad_ext.core.callables import set_handler
 
 import tinygrad_ext as tg
 from tinygrad_ext import describe, registry, stubs
@@ -108,11 +107,13 @@ def test_it_can_be_overridden(fn):
 
     duck, x = Duck(), tg.ones(2)
     assert fn(duck, scale=3.0) == (fn, (duck,), {"scale": 3.0})
-    before = set_handler("override", lambda func, types, args, kwargs: ("mode", func))
-    try:
+
+    class Mode(tg.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return "mode", func
+
+    with Mode():
         assert fn(x) == ("mode", fn)
-    finally:
-        set_handler("override", before)
 
 
 def test_wrong_arguments_are_refused_by_its_name(fn):

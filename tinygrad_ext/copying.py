@@ -12,6 +12,7 @@ from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core import unasked
 from tinygrad_ext.core.elsewhere import class_name, how_to_convert
+from tinygrad_ext.core.levels import atomic
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
@@ -89,6 +90,7 @@ def parameter_class(cls):
     return made
 
 
+@atomic("nn::Parameter")
 def init_parameter(self, data, requires_grad):
     """Parameter.__init__: share data's memory outside its graph. Nobody is asked."""
     was = unasked.set_disabled(True, True)

@@ -1,4 +1,4 @@
-"""Instructions of a plain call, counted by valgrind: in a fresh process, and in one where slots, modes and types with
+"""Instructions of a plain call, counted by valgrind: in a fresh process, and in one where levels, modes and types with
 `__torch_function__` were used before and fifty plugins are loaded.
 
     python tools/count_instructions.py [--plain]
@@ -24,13 +24,13 @@ import tinygrad_ext as tg
 gc.disable()
 a, b = tg.ones(8), tg.ones(8)
 if {used}:
-    from tinygrad_ext.core.callables import SLOTS, set_handler
+    from tinygrad_ext.core.levels import Observer
     from tinygrad_ext.overrides import BaseTorchFunctionMode
-    for slot in SLOTS:
-        set_handler(slot, lambda func, types, args, kwargs: func(*args, **kwargs))
-    a + b
-    for slot in SLOTS:
-        set_handler(slot, None)
+    class Pass(Observer):
+        def process(self, operation, args):
+            return operation(*args)
+    with Pass():
+        a + b
     with BaseTorchFunctionMode():
         a + b
     Sub = type("Sub", (tg.Tensor,), dict())
@@ -98,7 +98,7 @@ def main(arguments):
             print(never, used)
         else:
             print(
-                f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after slots and overrides were used "
+                f"{call}, 8 float32: {never:.1f} instructions, {used:.1f} after levels and overrides were used "
                 "and with fifty plugins"
             )
 

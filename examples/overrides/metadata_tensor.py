@@ -54,7 +54,7 @@ def _unwrap(value, found):
 def _wrap(result, cls, metadata):
     if isinstance(result, tg.Tensor):
         return cls(result, metadata)
-    if type(result) in (list, tuple) or hasattr(result, "_fields"):  # max(dim=0) returns a named tuple
+    if isinstance(result, (list, tuple)):  # max(dim=0) returns a tuple with names
         wrapped = [_wrap(r, cls, metadata) for r in result]
-        return type(result)(*wrapped) if hasattr(result, "_fields") else type(result)(wrapped)
+        return type(result)(wrapped)
     return result

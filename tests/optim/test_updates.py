@@ -91,7 +91,7 @@ def test_the_ops_give_what_the_compiled_update_gives(name, kwargs, monkeypatch):
 
     compiled = run()
     for function in ("sgd_step", "adam_step"):
-        monkeypatch.setattr(_fused, function, lambda *args: False)
+        monkeypatch.setattr(_fused.native, function, lambda *args: False)
     for a, b in zip(compiled, run()):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-8)
 

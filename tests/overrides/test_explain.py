@@ -131,10 +131,11 @@ def test_modes_come_first_innermost_first():
 
 def test_all_calls_inside_a_callable_of_ones_own_are_shown():
     found = overrides.explain(lambda x: x + tg.exp(Bold()), tg.ones(2))
-    assert [rung.func for rung in found.rungs] == [tg.exp, tg.ones, tg.exp, tg.Tensor.add]
+    names = [getattr(rung.func, "name", None) for rung in found.rungs]
+    assert names == ["exp", "aten::ones", "aten::exp", "aten::add.Tensor"]
     assert str(found).splitlines()[1:3] == [
         f"  1. tinygrad_ext.exp, type Bold of {__name__}: returned Tensor",
-        "  2.   tinygrad_ext.ones, engine tinygrad_ext: returned Tensor",
+        "  2.   aten::ones, engine tinygrad_ext: returned Tensor",
     ]
     assert isinstance(overrides.explain(3).error, TypeError)
 

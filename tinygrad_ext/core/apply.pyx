@@ -4,9 +4,10 @@
 Edges are taken before the forward runs, because the forward may write to its inputs.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport state, tgx_state
+from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state, tgx_state
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.levels cimport Operation, offer
 from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
@@ -40,18 +41,56 @@ def call_instance(self, *args, **kwargs):
 
 
 cdef object _call(Plan plan, FunctionNode ctx, tuple args, dict kwargs):
-    cdef tgx_state *st = state()
-    cdef unsigned char was_no_grad = st.no_grad, was_in_forward = st.in_forward
     cdef tuple flat = args, positional = args
     cdef dict keywords = None
     cdef Py_ssize_t given = len(args)
-    cdef bint record
-    cdef object output
     if kwargs or not plan.fits(given):
         flat, positional, keywords, given = plan.bind(args, kwargs)
         if kwargs:
             ctx.extra_names = tuple(kwargs)
     ctx.plan, ctx.nwanted = plan, given
+    if state().flags & TGX_LEVELS:
+        return offer(_operation(ctx, len(positional), keywords), flat)
+    return _run(plan, ctx, flat, positional, keywords)
+
+
+cdef class FunctionOperation(Operation):
+    """A call of a Function, which levels see as one operation. Its arguments stand in the order of forward's signature.
+
+    Attributes:
+        function: the class.
+    """
+
+    cdef FunctionNode first         # what each run starts from
+    cdef Py_ssize_t npositional
+    cdef tuple keywords             # names of the arguments after the positional ones
+
+    @property
+    def function(self):
+        return self.first.plan.function
+
+    cdef object run(self, tuple args):
+        cdef FunctionNode ctx = FunctionNode.__new__(self.first.plan.node_type)
+        ctx.plan, ctx.nwanted, ctx.extra_names = self.first.plan, self.first.nwanted, self.first.extra_names
+        ctx.__dict__.update(self.first.__dict__)
+        if len(args) != self.npositional + len(self.keywords):
+            raise TypeError(f"{self.name}: expected {self.npositional + len(self.keywords)} arguments, as a level gets them, "
+                            f"but got {len(args)}")
+        return _run(ctx.plan, ctx, args, args[:self.npositional], dict(zip(self.keywords, args[self.npositional:])))
+
+
+cdef FunctionOperation _operation(FunctionNode ctx, Py_ssize_t npositional, dict keywords):
+    cdef FunctionOperation made = FunctionOperation.__new__(FunctionOperation)
+    made.name = f"function::{ctx.plan.function.__qualname__}"
+    made.first, made.npositional, made.keywords = ctx, npositional, tuple(keywords or ())
+    return made
+
+
+cdef object _run(Plan plan, FunctionNode ctx, tuple flat, tuple positional, dict keywords):
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad, was_in_forward = st.in_forward
+    cdef bint record
+    cdef object output
     record = _connect(ctx, flat, was_no_grad)
     st.no_grad = 1
     if record:

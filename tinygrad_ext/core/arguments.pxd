@@ -9,4 +9,5 @@ cdef struct Bound:
     PyObject *packed                    # the same when it holds ints: accepted before it was made
 
 cdef bint bind(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method, Bound *b) except -1
+cdef int check_row(Op op, PyObject **args) except -1      # TypeError for what does not fit the schema at its place
 cdef object explain_failure(list ops, PyObject **given, Py_ssize_t n, PyObject *kwnames, bint method)

@@ -206,6 +206,15 @@ cdef bint _counts(Op op, ArgSpec *s, PyObject *p) except -1:
     return op.ntensors > 0 or s.kind != A_ANY or is_registered(<object>p)
 
 
+cdef int check_row(Op op, PyObject **args) except -1:
+    cdef int i
+    for i in range(op.nargs):
+        if not _accepts(&op.args[i], args[i]):
+            raise TypeError(f"{op.name}: argument '{<object>op.args[i].name}' must be {_type_text(&op.args[i])}, not "
+                            f"{_type_name(<object>args[i])}; a level passed it on")
+    return 0
+
+
 cdef inline bint _packs(ArgSpec *s) noexcept:
     """Whether trailing positional arguments may be the elements of this one."""
     return s.flags & F_LIST and (s.kind == A_INT or s.flags & F_VARARGS)

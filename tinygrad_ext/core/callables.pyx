@@ -1,10 +1,9 @@
 # cython: language_level=3
-"""The two callables over one record, and the slots that may look at a call.
+"""The two callables over one record, and who is asked before the record's op is called.
 
 OpFunction (`tinygrad_ext.add`) has no `__get__`, so a function kept as a class attribute does not bind.
 OpMethod (`Tensor.add`) is a method descriptor. Both are called by vectorcall: bind, one test of the thread's
-word, kernel. A handler in a slot is called as `handler(func, types, args, kwargs)` with its own bit off, and
-goes on by calling `func(*args, **kwargs)`; so each slot sees each call once, outermost first.
+word, op. Modes and types with `__torch_function__` are asked here; levels further down, in call_op.
 """
 cdef extern from "Python.h":
     object PyMethod_New(object fn, object instance)
@@ -14,11 +13,12 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    F_NESTED, TGX_NO_SUBCLASS, TGX_NSLOTS, TGX_SKIP_ONE, TGX_SLOT_BITS, TGX_SLOT_OVERRIDE, call_op, state, tgx_state, uint32_t,
+    F_NESTED, TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, call_below, call_op, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.inplace cimport call_inplace, call_out
+from tinygrad_ext.core.inplace cimport call_inplace, call_out, inplace_below
 from tinygrad_ext.core.elsewhere cimport must_convert
 from tinygrad_ext.core.elsewhere import own_types
+from tinygrad_ext.core.levels cimport check_carried, holds_carried
 from tinygrad_ext.core.mode_stack cimport modes_on
 from tinygrad_ext.core.overloaded cimport (
     INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
@@ -34,8 +34,6 @@ cdef extern from "vectorcall.h":
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
-
-SLOTS = ("override", "transform", "tracer", "profiler", "autograd")
 
 
 cdef dict _readers = {}                 # signature_of, function_by_path, overload_of and the like, of the layers above
@@ -55,40 +53,24 @@ def name_type(type t, str name):
     tgx_name_type(t, _type_names[len(_type_names) - 1])
 
 
-def set_handler(str slot, handler):
-    """Fill one of this thread's slots (None empties it); returns the handler that was there."""
-    cdef int k = SLOTS.index(slot)
-    cdef tgx_state *st = state()
-    old = <object>st.handler[k] if st.handler[k] != NULL else None
-    if handler is None:
-        st.flags &= ~(<uint32_t>1 << k)
-        st.handler[k] = NULL
-    else:
-        Py_INCREF(handler)
-        st.handler[k] = <PyObject *>handler
-        st.flags |= <uint32_t>1 << k
-    if old is not None:
-        Py_XDECREF(<PyObject *>old)
-    return old
-
-
 # ---- one call ------------------------------------------------------------------------------------------------------
 
-cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
-    """Offer the call to the outermost who may see it. Returns NotImplemented when there is nobody."""
+cdef object _ask_overrides(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
+    """The answer of a mode or of a type among the arguments. NotImplemented when there is nobody to ask."""
     cdef tgx_state *st = state()
-    cdef uint32_t declined = st.flags & NO_FOREIGN              # it is for the binding, which is done
-    cdef uint32_t flags = st.flags & ~<uint32_t>NO_FOREIGN
+    cdef uint32_t flags = st.flags & ~<uint32_t>NO_FOREIGN      # that was for the binding, which is done
     cdef list found = []
-    cdef int k
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
     st.flags = flags
+    if brings and holds_carried(args, n + nkw):
+        check_carried(args, n + nkw)
     if st.below:
         return NotImplemented
     if flags & TGX_SKIP_ONE:
         return _unseen(f, args, n, kwnames)
-    brings = brings and not flags & TGX_NO_SUBCLASS
-    if not flags & TGX_SLOT_BITS and not brings:
+    if brings and not flags & TGX_NO_SUBCLASS:
+        found = overloaded(args, n + nkw, INDEX_DEPTH if _takes_any(f) else 1)
+    if not found and not modes_on(st):
         return NotImplemented
     positional = PyTuple_New(n)
     for i in range(n):
@@ -97,20 +79,8 @@ cdef object _through_slots(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     keywords = {}
     for i in range(nkw):
         keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
-    if brings:
-        found = overloaded(args, n + nkw, INDEX_DEPTH if _takes_any(f) else 1)
-    if found or modes_on(st):
-        result = ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
-        return _declined(f, args, n, kwnames) if result is NotImplemented else result
-    for k in range(TGX_SLOT_OVERRIDE + 1, TGX_NSLOTS):
-        if flags & (<uint32_t>1 << k):
-            handler = <object>st.handler[k]
-            st.flags = (flags & ~(<uint32_t>1 << k)) | declined     # as it goes on, nobody is asked twice
-            try:
-                return handler(f if f.seen_as is None else f.seen_as, (), positional, keywords)
-            finally:
-                st.flags = (st.flags & ~<uint32_t>NO_FOREIGN) | (flags & (<uint32_t>1 << k))
-    return NotImplemented
+    result = ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
+    return _declined(f, args, n, kwnames) if result is NotImplemented else result
 
 
 cdef object _declined(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
@@ -133,7 +103,7 @@ cdef object _unseen(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
     """Run an op whose call was seen already: nobody is asked, nor about anything inside."""
     cdef tgx_state *st = state()
     cdef uint32_t flags = st.flags & ~<uint32_t>TGX_SKIP_ONE
-    st.flags = (flags | TGX_NO_SUBCLASS) & ~(<uint32_t>1 << TGX_SLOT_OVERRIDE)
+    st.flags = (flags | TGX_NO_SUBCLASS) & ~<uint32_t>TGX_MODES
     try:
         return _vectorcall(<PyObject *>f, args, n, kwnames)
     finally:
@@ -157,7 +127,7 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
             if brings_function(<object>args[i]) or holds_overloaded(<object>args[i], 1):
                 foreign = True
         if foreign:
-            result = _through_slots(f, args, n, kwnames, True)
+            result = _ask_overrides(f, args, n, kwnames, True)
             if result is not NotImplemented:
                 return result
     positional = [<object>args[i] for i in range(n)]
@@ -195,9 +165,11 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
             continue
         try:
             if state().flags or b.overloaded:
-                result = _through_slots(f, args, n, kwnames, b.overloaded)
+                result = _ask_overrides(f, args, n, kwnames, b.overloaded)
                 if result is not NotImplemented:
                     return result
+            elif b.out == NULL:
+                return inplace_below(op, b.args) if f.inplace else call_below(op, b.args)
             return _call_bound(f, op, &b)
         finally:
             Py_XDECREF(b.owned)

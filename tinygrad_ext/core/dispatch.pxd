@@ -1,17 +1,12 @@
 """Op, the callables over it, and the thread's state."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.tensor cimport Tensor
-from tinygrad_ext.core.types cimport TGX_NTYPES, int64_t, tgx_loop, tgx_scalar, uint8_t, uint32_t, uint64_t
+from tinygrad_ext.core.types cimport TGX_NTYPES, int32_t, int64_t, tgx_loop, tgx_scalar, uint8_t, uint32_t, uint64_t
 
 cdef extern from "state.h" nogil:
     enum:
-        TGX_SLOT_OVERRIDE
-        TGX_SLOT_TRANSFORM
-        TGX_SLOT_TRACER
-        TGX_SLOT_PROFILER
-        TGX_SLOT_AUTOGRAD
-        TGX_NSLOTS
-        TGX_SLOT_BITS
+        TGX_MODES
+        TGX_LEVELS
         TGX_NO_SUBCLASS
         TGX_NO_MODES
         TGX_SKIP_ONE
@@ -22,7 +17,9 @@ cdef extern from "state.h" nogil:
         uint8_t inference
         uint8_t anomaly
         uint8_t in_forward
-        PyObject *handler[5]
+        int32_t active
+        PyObject *modes
+        PyObject *levels
         PyObject *task
         PyObject *saved_hooks
         PyObject *saved_refusal
@@ -55,6 +52,9 @@ cdef struct ArgSpec:
 
 cdef enum Kind:
     POINTWISE, KERNEL, PYTHON_KERNEL, COMPOSITE
+
+cdef enum Form:             # how an op is called; the last two write to the first argument, or to `out`
+    FUNCTIONAL, INPLACE, OUT
 
 cdef enum RuleParam:        # what a derivative rule asks for, in the high byte; argument or output number in the low
     P_GRAD = 0x000
@@ -122,9 +122,11 @@ cdef class Op:
     cdef uint64_t output_mask       # outputs that carry gradients
     cdef readonly str node_type     # name shown as grad_fn
     cdef object returns             # named tuple class of several results, or None
+    cdef list forms                 # the op in each Form as a level gets it, or None: nobody asked yet
 
 cdef tgx_state *state() noexcept nogil
-cdef object call_op(Op op, PyObject **args)                              # autograd and kernel, no slots
+cdef object call_op(Op op, PyObject **args)                              # levels, autograd and kernel
+cdef object call_below(Op op, PyObject **args)                           # the same without levels
 cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
 ctypedef object (*forward_fn)(Op op, PyObject **args, PyObject *out)
 ctypedef object (*held_fn)(forward_fn run, Op op, PyObject **args, PyObject *out, bint apart)
@@ -138,6 +140,9 @@ ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace
 ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)
 cdef object run_python(Op op, PyObject **args)                           # a Python kernel or composite alone
 ctypedef object (*custom_fn)(Op op, PyObject **args)
+ctypedef object (*levels_fn)(Op op, PyObject **args, int form)
+cdef int set_levels(levels_fn fn) except -1
+cdef object through_levels(Op op, PyObject **args, int form)             # NotImplemented: go on, nobody took it
 cdef int set_custom(custom_fn call, custom_fn run) except -1
 cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace)
 cdef int set_record(record_fn fn) except -1

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Op and the way from bound arguments to a kernel.
 
-A call arrives from callables.pyx with its arguments bound to the schema. `call_op` decides whether autograd
-records it; `forward` runs the kernel: a pointwise loop, a compiled kernel, a Python kernel, or a composite
-written in other ops. Handlers in the slots run before, see callables.through_slots.
+A call arrives from callables.pyx with its arguments bound to the schema, after overrides were asked. `call_op`
+offers it to the levels, where there are any, and decides whether autograd records it; `forward` runs the kernel: a
+pointwise loop, a compiled kernel, a Python kernel, or a composite written in other ops.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -15,6 +15,11 @@ from tinygrad_ext.core.tensor cimport (
 
 cdef extern from *:
     """
+    /* In the static block of the thread it is read by one instruction; a module that is loaded later would ask a function
+     * each time, which costs a small op 3 % of its instructions. glibc keeps room there for modules loaded later. */
+    #ifdef __GLIBC__
+    __attribute__((tls_model("initial-exec")))
+    #endif
     static __thread tgx_state tgx_thread_state;
     """
     tgx_state tgx_thread_state
@@ -27,6 +32,7 @@ cdef pointwise_fn _pointwise = NULL
 cdef held_fn _run_held = NULL
 cdef custom_fn _call_custom = NULL
 cdef custom_fn _run_custom = NULL
+cdef levels_fn _levels = NULL
 cdef dict _kernels = {}
 
 
@@ -60,6 +66,17 @@ cdef int set_custom(custom_fn call, custom_fn run) except -1:
     global _call_custom, _run_custom
     _call_custom, _run_custom = call, run
     return 0
+
+
+cdef int set_levels(levels_fn fn) except -1:
+    """The function that offers an operation to the levels of the thread."""
+    global _levels
+    _levels = fn
+    return 0
+
+
+cdef object through_levels(Op op, PyObject **args, int form):
+    return _levels(op, args, form)
 
 
 cdef int register_kernel(str name, kernel_fn fn) except -1:
@@ -258,6 +275,15 @@ cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
 
 
 cdef object call_op(Op op, PyObject **args):
+    """Levels, autograd, then the kernel."""
+    if tgx_thread_state.flags & TGX_LEVELS:
+        result = _levels(op, args, FUNCTIONAL)
+        if result is not NotImplemented:
+            return result
+    return call_below(op, args)
+
+
+cdef object call_below(Op op, PyObject **args):
     """Autograd, then the kernel."""
     cdef object result
     if op.custom is not None:
@@ -361,15 +387,18 @@ cdef object _run_kernel(Op op, PyObject **args, PyObject *out):
 
 
 cdef object run_python(Op op, PyObject **args):
-    """A Python kernel or composite: slots do not see what it calls; under a kernel grad mode is off."""
+    """A Python kernel or composite: nobody is asked about what it calls. Levels see the inside of a composite that they
+    did not take as a whole; under a kernel there are none, and grad mode is off."""
     cdef tgx_state *st = &tgx_thread_state
     cdef uint32_t flags = st.flags
+    cdef int32_t active = st.active
     cdef uint8_t no_grad = st.no_grad
     if op.kind == PYTHON_KERNEL:
         if not op.knows_meta and any_meta(op, args):
             return _meta_result(op, args)
         st.no_grad = 1
-    st.flags = 0
+        st.flags, st.active = 0, 0
+    st.flags &= TGX_LEVELS
     st.below += 1
     try:
         if op.kernel != NULL:
@@ -378,7 +407,7 @@ cdef object run_python(Op op, PyObject **args):
             return PyObject_Vectorcall(op.python, args, op.nargs - len(op.keywords), <PyObject *>op.keywords)
         return PyObject_Vectorcall(op.python, args, op.nargs, NULL)
     finally:
-        st.flags = flags
+        st.flags, st.active = flags, active
         st.no_grad = no_grad
         st.below -= 1
 

@@ -2,9 +2,10 @@
 """Gradients on their way between two nodes: checked, summed, put into `.grad`, shown to hooks."""
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.dispatch cimport state
+from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_complex, make_size
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
+from tinygrad_ext.core.levels cimport HostOperation, offer
 from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, shape_text
 
@@ -86,14 +87,30 @@ cdef object sum_gradients(object a, object b, bint create_graph):
 
 cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
     """Add the gradient into the leaf's .grad."""
-    cdef Tensor v = n.variable
-    cdef Tensor g
     if grads[0] == NULL:
         return 0
+    if state().flags & TGX_LEVELS:
+        offer(_accumulation, (n.variable, <object>grads[0], create_graph))
+    else:
+        _accumulate(n.variable, <Tensor><object>grads[0], create_graph)
+    if n.hooks is not None and n.hooks.accumulated is not None:
+        for _, fn in list(n.hooks.accumulated):
+            fn(n.variable)
+    return 0
+
+
+def accumulate(Tensor leaf not None, Tensor grad not None, bint create_graph):
+    """Add a gradient into leaf.grad, which shares no memory with it afterwards."""
+    _accumulate(leaf, grad, create_graph)
+
+
+cdef HostOperation _accumulation = HostOperation("autograd::accumulate_grad", accumulate)
+
+
+cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
     if v.node is not None:
         raise RuntimeError("leaf variable has been moved into the graph interior: it was written to in place after the forward, "
                            "and its .grad would belong to the old value. Write to a clone() of it.")
-    g = <Tensor><object>grads[0]
     if not v.bits & REQUIRES_GRAD:
         pass                            # frozen since the forward
     elif v.grad_ is None:
@@ -109,13 +126,18 @@ cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) exce
         v.grad_ = _add(v.grad_, g)
     else:
         slot("accumulate_into")(v.grad_, g)
-    if n.hooks is not None and n.hooks.accumulated is not None:
-        for _, fn in list(n.hooks.accumulated):
-            fn(v)
     return 0
 
 
 # ---- hooks ----------------------------------------------------------------------------------------------------------
+
+def retain(Tensor t not None, grad not None):
+    """Add a gradient into the .grad of a tensor that is no leaf."""
+    t.grad_ = grad if t.grad_ is None else _add(t.grad_, grad)
+
+
+cdef HostOperation _retention = HostOperation("autograd::retain_grad", retain)
+
 
 cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
     """Tensor hooks, then retained gradients, then node prehooks."""
@@ -129,8 +151,10 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
         for i, reference in h.retain.items():
             t = reference()
             if t is not None and grads[i] != NULL:
-                old = (<Tensor>t).grad_
-                (<Tensor>t).grad_ = <object>grads[i] if old is None else _add(old, <object>grads[i])
+                if state().flags & TGX_LEVELS:
+                    offer(_retention, (t, <object>grads[i]))
+                else:
+                    retain(t, <object>grads[i])
     if h.pre is not None:
         for _, fn in list(h.pre):
             got = fn(row(grads, n.noutputs))

@@ -7,7 +7,8 @@ counter and mutation ring are kept here and nowhere else.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, KERNEL, Op, POINTWISE, any_needs_grad, call_op, forward, mark_derived, record_op, state,
+    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, mark_derived, record_op, state,
+    through_levels,
 )
 from tinygrad_ext.core.held cimport run_held
 from tinygrad_ext.core.history cimport check_inference, check_inplace, shows_history
@@ -87,6 +88,14 @@ cdef bint _same_shape(Tensor a, Tensor b) noexcept:
 
 
 cdef object call_inplace(Op op, PyObject **args):
+    if state().flags & TGX_LEVELS:
+        result = through_levels(op, args, INPLACE)
+        if result is not NotImplemented:
+            return result
+    return inplace_below(op, args)
+
+
+cdef object inplace_below(Op op, PyObject **args):
     """op_(self, ...): writes into self and returns it."""
     cdef object o = <object>args[0]
     if not isinstance(o, Tensor):
@@ -124,6 +133,11 @@ cdef object _out_of_place(Op op, PyObject **args, Tensor t):
 cdef object call_out(Op op, PyObject **args, object out):
     """The form with out=: fills it (a tuple for several results) and returns it."""
     cdef list results
+    if state().flags & TGX_LEVELS:
+        args[op.nargs] = <PyObject *>out
+        result = through_levels(op, args, OUT)
+        if result is not NotImplemented:
+            return result
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")

@@ -1,10 +1,12 @@
 """The modes of a thread."""
-from tinygrad_ext.core.dispatch cimport TGX_NO_MODES, TGX_SLOT_OVERRIDE, tgx_state
+from tinygrad_ext.core.dispatch cimport TGX_MODES, TGX_NO_MODES, tgx_state
 
 cdef inline bint modes_on(tgx_state *st) noexcept:
-    """Whether a mode, or another handler in the override slot, sees calls."""
-    return st.flags & (1 << TGX_SLOT_OVERRIDE | TGX_NO_MODES) == 1 << TGX_SLOT_OVERRIDE
+    """Whether a mode sees calls."""
+    return st.flags & (TGX_MODES | TGX_NO_MODES) == TGX_MODES
 
 cdef class ModeStack:
     cdef list modes                 # outermost first; a mode is taken off while its handler runs
     cdef int running                # handlers that have not returned
+
+cdef ModeStack stack_of(tgx_state *st)      # None: the thread has no modes

@@ -7,7 +7,7 @@ Parameter, and look the method up in a table that `bind` fills.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.callables cimport OpMethod, binary, call_packet
 from tinygrad_ext.core.dtype cimport dtype_of
-from tinygrad_ext.core.tensor cimport Parameter, Tensor, exact
+from tinygrad_ext.core.tensor cimport Carried, Parameter, Tensor, exact
 from tinygrad_ext.core.types cimport TGX_I64
 
 cdef extern from *:
@@ -168,11 +168,11 @@ def _bind_subscript(root, method):
     global _getitem, _setitem
     if root == "getitem":
         _getitem = method
-        for t in (Tensor, Parameter):
+        for t in (Tensor, Parameter, Carried):
             (<CType *>t).tp_as_mapping.mp_subscript = subscript
     else:
         _setitem = method
-        for t in (Tensor, Parameter):
+        for t in (Tensor, Parameter, Carried):
             (<CType *>t).tp_as_mapping.mp_ass_subscript = assign_subscript
 
 
@@ -207,6 +207,7 @@ cdef _install(CType *t):
 
 _install(<CType *>Tensor)
 _install(<CType *>Parameter)
+_install(<CType *>Carried)
 
 
 def inherit(cls, **kwargs):

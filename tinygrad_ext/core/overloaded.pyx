@@ -11,7 +11,7 @@ from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject, PyTypeObject
 from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, TGX_SKIP_ONE, state, tgx_state, uint32_t
 from tinygrad_ext.core.elsewhere cimport from_elsewhere
 from tinygrad_ext.core.mode_stack cimport modes_on
-from tinygrad_ext.core.tensor cimport exact
+from tinygrad_ext.core.tensor cimport Carried, exact
 from tinygrad_ext.core.unasked import _disabled_torch_function_impl
 
 cdef extern from "Python.h":
@@ -44,6 +44,8 @@ cdef int brings_function(object o) except -1:
         return 0
     if t == &PyUnicode_Type or t == &PyBool_Type or t == &PySlice_Type or t == &PyEllipsis_Type or o is None:
         return 0
+    if type(o) is Carried:
+        return 1                # no override, and no plain operand: its level is asked
     # asked about our functions, PyTorch's own tensors would call them again, forever
     if function_of(t) == NULL or from_elsewhere(o):
         return _has_handler(o, t)
@@ -85,6 +87,8 @@ cdef int insert_overloaded(list found, object o, int depth=0) except -1:
     """Put o where it is asked, if it is and no other of its type stands in found; else the members of a list."""
     cdef PyTypeObject *t = Py_TYPE(o)
     cdef Py_ssize_t i, at = len(found)
+    if type(o) is Carried:
+        return 0
     if not brings_function(o):
         if depth and isinstance(o, (list, tuple)):
             for item in o:
@@ -122,6 +126,9 @@ cdef bint holds_overloaded(object o, int depth) except -1:
 cdef bint must_ask(PyObject **args, Py_ssize_t n) except -1:
     cdef tgx_state *st = state()
     cdef Py_ssize_t i
+    for i in range(n):
+        if type(<object>args[i]) is Carried:
+            return True
     if st.below:
         return False
     if modes_on(st) or st.flags & TGX_SKIP_ONE:
@@ -165,6 +172,6 @@ def has_torch_function_variadic(*relevant_args):
     if st.flags & TGX_NO_SUBCLASS:
         return False
     for o in relevant_args:
-        if brings_function(o):
+        if brings_function(o) and type(o) is not Carried:
             return True
     return False

@@ -7,10 +7,11 @@ attribute. A plain call costs the test of its arguments' types more than the fun
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_SKIP_ONE, state, tgx_state
 from tinygrad_ext.core.elsewhere import own_types
+from tinygrad_ext.core.levels cimport read_carried, write_carried
 from tinygrad_ext.core.mode_stack cimport modes_on
 from tinygrad_ext.core.overloaded cimport is_registered, must_ask, overloaded
 from tinygrad_ext.core.overrides cimport ask
-from tinygrad_ext.core.tensor cimport Tensor, exact
+from tinygrad_ext.core.tensor cimport Carried, Tensor, exact
 from tinygrad_ext.core.unasked import keep_open
 
 cdef extern from "Python.h":
@@ -60,13 +61,20 @@ cdef bint _must_ask_of(Overridable f, PyObject **args, Py_ssize_t n) except -1:
 # ---- functions and methods -----------------------------------------------------------------------------------------
 
 cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
-    """The answer of an override; NotImplemented where this call is not asked about."""
+    """The answer of an override, or of the level that carries self; NotImplemented where this call is not asked about."""
     cdef tgx_state *st = state()
     cdef Py_ssize_t i, first = 1 if f.of_class else 0, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    if n and type(<object>args[0]) is Carried and (st.below or not modes_on(st)):
+        if type(f) is not OverridableMethod:
+            return NotImplemented           # a function in Python: what it reads and calls is asked about
+        positional = tuple([<object>args[i] for i in range(1, n + nkw)])
+        return read_carried(<object>args[0], f.__name__, positional)
     if st.flags & TGX_SKIP_ONE:
         st.flags &= ~<unsigned int>TGX_SKIP_ONE
         return NotImplemented
     found = _asked_of(f, args, n + nkw) if f.converts else overloaded(args, n + nkw)
+    if not found and not modes_on(st):
+        return NotImplemented               # carried values only
     positional = tuple([<object>args[i] for i in range(first, n)])
     keywords = {<object>PyTuple_GET_ITEM(kwnames, i): <object>args[n + i] for i in range(nkw)}
     return ask(PyMethod_New(f, <object>args[0]) if first else f, None, found, positional, keywords)
@@ -204,6 +212,12 @@ cdef object _ask_attribute(OverridableProperty p, str how, object instance, tupl
     cdef tgx_state *st = state()
     cdef PyObject *given[2]
     cdef int i
+    if st.below or not modes_on(st):
+        if how == "__get__" and type(instance) is Carried:
+            return read_carried(instance, p.__name__, ())
+        for o in args:
+            if type(o) is Carried:
+                return write_carried(o, instance, p.__name__, args[1] if len(args) > 1 else None)
     if st.flags & TGX_SKIP_ONE:
         st.flags &= ~<unsigned int>TGX_SKIP_ONE
         return NotImplemented

@@ -7,8 +7,8 @@ NotImplemented counts, and a TypeError names all who declined. Which arguments c
 from weakref import WeakSet
 
 from cpython.object cimport PyObject, PyTypeObject
-from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, TGX_SLOT_OVERRIDE, state, tgx_state, uint32_t
-from tinygrad_ext.core.mode_stack cimport ModeStack, modes_on
+from tinygrad_ext.core.dispatch cimport TGX_MODES, TGX_NO_SUBCLASS, state, tgx_state, uint32_t
+from tinygrad_ext.core.mode_stack cimport ModeStack, modes_on, stack_of
 from tinygrad_ext.core.mode_stack import mode_stack
 from tinygrad_ext.core.overloaded cimport function_of, insert_overloaded, is_registered, registered_for
 from tinygrad_ext.core.tensor cimport Tensor
@@ -20,9 +20,6 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
     int Py_EnterRecursiveCall(const char *where) except -1
     void Py_LeaveRecursiveCall()
-
-cdef enum:
-    OVERRIDE = 1 << TGX_SLOT_OVERRIDE
 
 cdef PyObject *_default = NULL          # the `__torch_function__` that subclasses of Tensor inherit
 cdef object _path_of                    # names a function in messages
@@ -48,7 +45,7 @@ cdef object ask(object func, tuple types, list found, tuple args, dict kwargs):
     Py_EnterRecursiveCall(" in __torch_function__")
     try:
         if modes_on(st):
-            result = _ask_slot(st, func, types, args, kwargs)
+            result = _ask_modes(st, func, types, args, kwargs)
             if result is not NotImplemented:
                 return result
         for i in range(len(found)):
@@ -112,22 +109,9 @@ cdef object _call_handler(str kind, object who, object handler, object func, tup
     return PyObject_Vectorcall(handler, given, 4, NULL)
 
 
-cdef object _ask_slot(tgx_state *st, object func, tuple types, tuple args, dict kwargs):
-    """The handler in the override slot, which is off meanwhile."""
-    handler = <object>st.handler[TGX_SLOT_OVERRIDE]
-    st.flags &= ~<uint32_t>OVERRIDE
-    try:
-        if type(handler) is ModeStack:
-            return _ask_modes(<ModeStack>handler, func, types, args, kwargs)
-        return _call_handler("mode", handler, handler, func, types, args, kwargs.copy())
-    finally:
-        if st.handler[TGX_SLOT_OVERRIDE] != NULL:
-            st.flags |= OVERRIDE
-
-
-cdef object _ask_modes(ModeStack stack, object func, tuple types, tuple args, dict kwargs):
+cdef object _ask_modes(tgx_state *st, object func, tuple types, tuple args, dict kwargs):
     """Modes innermost first; each is off while its handler runs."""
-    cdef tgx_state *st = state()
+    cdef ModeStack stack = stack_of(st)
     cdef list off = []
     cdef Py_ssize_t left
     stack.running += 1
@@ -135,10 +119,7 @@ cdef object _ask_modes(ModeStack stack, object func, tuple types, tuple args, di
         while stack.modes:
             mode = stack.modes.pop()
             off.append((mode, len(stack.modes)))
-            if stack.modes:
-                st.flags |= OVERRIDE
-            else:
-                st.flags &= ~<uint32_t>OVERRIDE
+            _switch(st, len(stack.modes) > 0)
             result = _call_handler("mode", mode, mode.__torch_function__, func, types, args, kwargs.copy())
             if result is not NotImplemented:
                 return result
@@ -149,6 +130,15 @@ cdef object _ask_modes(ModeStack stack, object func, tuple types, tuple args, di
             del stack.modes[left:]
             stack.modes.append(mode)
         stack.running -= 1
+        _switch(st, True)
+
+
+cdef inline void _switch(tgx_state *st, bint on) noexcept:
+    """Whether there is a mode to ask."""
+    if on:
+        st.flags |= TGX_MODES
+    else:
+        st.flags &= ~<uint32_t>TGX_MODES
 
 
 # ---- everybody declined ----------------------------------------------------------------------------------------------

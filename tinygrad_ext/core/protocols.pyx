@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""`len(t)`, `bool(t)`, `float(t)` and their like on plain tensors: modes see them too.
+"""`len(t)`, `bool(t)`, `float(t)` and their like on plain tensors: modes see them too, and levels those they carry.
 
 Python reaches these through slots of the type. A subclass's slots look the method up by its name and so meet the
 protocol; those of Tensor and Parameter are C functions, and get a test of the thread's word in front.
@@ -7,7 +7,7 @@ protocol; those of Tensor and Parameter are C functions, and get a test of the t
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.mode_stack cimport modes_on
-from tinygrad_ext.core.tensor cimport Parameter, Tensor
+from tinygrad_ext.core.tensor cimport Carried, Parameter, Tensor
 
 cdef extern from *:
     """
@@ -43,8 +43,12 @@ cdef object _asked(str name, object t):
     return PyObject_CallOneArg(_methods[name], t)
 
 
+cdef inline bint _unasked(object t) noexcept:
+    return not modes_on(state()) and type(t) is not Carried
+
+
 cdef int to_bool(PyObject *t) except -1:
-    if not modes_on(state()):
+    if _unasked(<object>t):
         return _bool(t)
     answer = _asked("__bool__", <object>t)
     if not isinstance(answer, bool):
@@ -54,7 +58,7 @@ cdef int to_bool(PyObject *t) except -1:
 
 cdef Py_ssize_t length(PyObject *t) except -1:
     cdef Py_ssize_t n
-    if not modes_on(state()):
+    if _unasked(<object>t):
         return _len(t)
     n = _asked("__len__", <object>t)
     if n < 0:
@@ -63,23 +67,23 @@ cdef Py_ssize_t length(PyObject *t) except -1:
 
 
 cdef int contains(PyObject *t, PyObject *item) except -1:
-    return bool(_methods["__contains__"](<object>t, <object>item)) if modes_on(state()) else _contains(t, item)
+    return _contains(t, item) if _unasked(<object>t) else bool(_methods["__contains__"](<object>t, <object>item))
 
 
 cdef object to_int(object t):
-    return _asked("__int__", t) if modes_on(state()) else _int(t)
+    return _int(t) if _unasked(t) else _asked("__int__", t)
 
 
 cdef object to_float(object t):
-    return _asked("__float__", t) if modes_on(state()) else _float(t)
+    return _float(t) if _unasked(t) else _asked("__float__", t)
 
 
 cdef object to_index(object t):
-    return _asked("__index__", t) if modes_on(state()) else _index(t)
+    return _index(t) if _unasked(t) else _asked("__index__", t)
 
 
 cdef object show(object t):
-    return _asked("__repr__", t) if modes_on(state()) else _repr(t)
+    return _repr(t) if _unasked(t) else _asked("__repr__", t)
 
 
 def install():
@@ -92,6 +96,7 @@ def install():
     _repr, _len, _contains = t.tp_repr, t.tp_as_sequence.sq_length, t.tp_as_sequence.sq_contains
     _cover(t)
     _cover(<CType *>Parameter)
+    _cover(<CType *>Carried)
 
 
 cdef int _cover(CType *t) except -1:

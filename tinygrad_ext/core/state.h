@@ -5,23 +5,23 @@
 #include <stdint.h>
 
 enum {
-    TGX_SLOT_OVERRIDE, TGX_SLOT_TRANSFORM, TGX_SLOT_TRACER, TGX_SLOT_PROFILER, TGX_SLOT_AUTOGRAD, TGX_NSLOTS
-};
-enum {
-    TGX_SLOT_BITS = (1 << TGX_NSLOTS) - 1,
+    TGX_MODES = 1 << 0,          /* some mode sees calls */
+    TGX_LEVELS = 1 << 1,         /* some level sees operations */
     TGX_NO_SUBCLASS = 1 << 8,    /* DisableTorchFunctionSubclass */
-    TGX_NO_MODES = 1 << 9,       /* DisableTorchFunction: the override slot is off too */
+    TGX_NO_MODES = 1 << 9,       /* DisableTorchFunction: modes are off too */
     TGX_SKIP_ONE = 1 << 10,      /* redispatch_function: the next call is not asked about */
 };
 
 typedef struct {
     uint32_t flags;
-    uint32_t below;              /* depth inside composites and Python kernels: no slot sees the calls there */
+    uint32_t below;              /* depth inside composites and Python kernels: nobody is asked about the calls there */
     uint8_t no_grad;
     uint8_t inference;
     uint8_t anomaly;             /* 1 on, 2 on and looking for NaN */
     uint8_t in_forward;          /* inside the forward of a Function that is recorded: results are marked DERIVED */
-    PyObject *handler[TGX_NSLOTS];
+    int32_t active;              /* how many levels of the stack, from below, see the next operation */
+    PyObject *modes;             /* ModeStack, or NULL */
+    PyObject *levels;            /* list of the thread's levels, or NULL: none yet */
     PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
     PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
     PyObject *saved_refusal;     /* why hooks are refused, or NULL */

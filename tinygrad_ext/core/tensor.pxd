@@ -44,6 +44,11 @@ cdef class Tensor:
 cdef class Parameter(Tensor):
     pass
 
+cdef class Carried(Tensor):         # stands for a value under a level; no memory, the shape that the level shows
+    cdef readonly object level
+    cdef readonly object value
+    cdef object shown_device
+
 cdef inline bint exact(object t) noexcept:
     """Whether `t` is a Tensor or Parameter itself, not of a subclass."""
     return type(t) is Tensor or type(t) is Parameter
@@ -73,6 +78,7 @@ cdef inline void set_version(Tensor t, uint32_t version) noexcept:
     elif t.storage is not None:
         t.storage.version = version
 
+cdef Carried blank_carried(int ndim)
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides
 cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=?)

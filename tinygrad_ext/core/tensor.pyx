@@ -348,6 +348,14 @@ cdef class Parameter(Tensor):
         _slots["parameter"](self, data, requires_grad)
 
 
+@cython.final
+cdef class Carried(Tensor):
+    """What a level shows of a value that it carries; see levels.pyx."""
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("a carried value is made by the carry() of its level")
+
+
 cdef destructor _plain_dealloc = NULL
 
 

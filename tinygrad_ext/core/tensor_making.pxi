@@ -7,6 +7,12 @@ cdef Tensor blank(int ndim):
     return t
 
 
+cdef Carried blank_carried(int ndim):
+    cdef Carried t = Carried.__new__(Carried)
+    _reserve(t, ndim)
+    return t
+
+
 cdef int _reserve(Tensor t, int ndim) except -1:
     """Room for `ndim` dimensions."""
     if ndim > INLINE_DIMS:

@@ -121,7 +121,7 @@ class Converting:
 
     def zero_grad(self, set_to_none=True):
         """Drop the gradients, or with ``set_to_none=False`` fill them with zeros."""
-        clear_grads(self.parameters(), set_to_none)
+        clear_grads(list(self.parameters()), set_to_none)
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, memory_format=None):

@@ -16,18 +16,38 @@ state have its dtype and shape. Rows without a gradient are skipped. This is wha
 
 Both read ``param.grad`` themselves, write in place, bump the version of what they write, and
 ignore grad mode. Options arrive as Python floats and bools.
+
+To levels the update of a group is one operation, ``optim::sgd`` or ``optim::adam``, with these arguments.
 """
 
 import tinygrad_ext as tg
 
+from ..core.levels import atomic
 from ..native import optim as native
 
-sgd_step = native.sgd_step
-adam_step = native.adam_step
+
+@atomic("optim::sgd")
+def sgd(params, bufs, *options):
+    """Update a group; whether the compiled loop did, which leaves ``bufs`` as they are."""
+    if native.sgd_step(params, bufs, *options):
+        return True
+    _sgd_in_ops(params, bufs, *options)
+    return False
 
 
-def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
-    """Do what `sgd_step` declined to do; missing entries of ``bufs`` are filled."""
+@atomic("optim::adam")
+def adam(params, exp_avgs, *rest):
+    """Update a group; False when nothing was done because a parameter with a gradient has no state yet."""
+    if native.adam_step(params, exp_avgs, *rest):
+        return True
+    if any(average is None and param.grad is not None for param, average in zip(params, exp_avgs)):
+        return False
+    _adam_in_ops(params, exp_avgs, *rest)
+    return True
+
+
+def _sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
+    """Do what the compiled loop declined to do; missing entries of ``bufs`` are filled."""
     with tg.no_grad():
         for row, param in enumerate(params):
             if param.grad is None:
@@ -44,8 +64,8 @@ def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, ma
             param.add_(grad, alpha=-lr)
 
 
-def adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
-    """Do what `adam_step` declined to do; every parameter with a gradient has state."""
+def _adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
+    """Do what the compiled loop declined to do; every parameter with a gradient has state."""
     most = max_exp_avg_sqs or [None] * len(params)
     with tg.no_grad():
         for param, *state in zip(params, exp_avgs, exp_avg_sqs, most, steps):

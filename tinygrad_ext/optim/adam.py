@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.boundary import boundary
 
+from ..core.levels import levels_on
 from . import _fused
 from .checks import check_betas, check_lr, check_not_negative
 from .optimizer import Optimizer, refuse_flags
@@ -66,16 +67,15 @@ class Adam(Optimizer):
             with tg.enable_grad():
                 loss = closure()
         for number, group in enumerate(self.param_groups):
-            update = self._update(number, group)
-            if not _fused.adam_step(*update):
+            if levels_on():  # what they see is one update, so its state has to be there
                 self._start_state(group)
-                update = self._update(number, group)
-                if not _fused.adam_step(*update):
-                    _fused.adam_in_ops(*update)
+            if not _fused.adam(*self._update(number, group)):
+                self._start_state(group)
+                _fused.adam(*self._update(number, group))
         return loss
 
     def _update(self, number, group):
-        """Return the arguments of ``adam_step`` for one group."""
+        """Return the arguments of `_fused.adam` for one group."""
         exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps = self._state_columns(number, COLUMNS)
         amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]

@@ -72,10 +72,8 @@ class SGD(Optimizer):
                 group["nesterov"],
                 group["maximize"],
             )
-            if not _fused.sgd_step(*update):
-                _fused.sgd_in_ops(*update)
-                if momentum:
-                    self._keep_buffers(*update[:2])
+            if not _fused.sgd(*update) and momentum:
+                self._keep_buffers(*update[:2])
         return loss
 
     def _keep_buffers(self, params, bufs):

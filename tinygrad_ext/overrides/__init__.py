@@ -5,6 +5,7 @@ are additions.
 """
 
 from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.levels import Level, Observer, Operation, active_levels, atomic, user_line
 from tinygrad_ext.core.overloaded import has_torch_function, has_torch_function_unary, has_torch_function_variadic
 from tinygrad_ext.core.overridable import overridable
 from tinygrad_ext.core.overrides import handle_torch_function
@@ -55,6 +56,9 @@ __all__ = [
     "DeviceContext",
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "Level",
+    "Observer",
+    "Operation",
     "TorchFunctionMode",
     "_EnableTorchFunction",
     "_disabled_torch_function_impl",
@@ -63,6 +67,8 @@ __all__ = [
     "_pop_mode",
     "_pop_mode_temporarily",
     "_push_mode",
+    "active_levels",
+    "atomic",
     "default_dtype",
     "enable_reentrant_dispatch",
     "get_default_device",
@@ -79,6 +85,7 @@ __all__ = [
     "register",
     "register_common_type",
     "set_default_device",
+    "user_line",
     "wrap_torch_function",
     *_LAZY,
 ]

@@ -1,9 +1,8 @@
 """Shows who is asked about a call, in which order, and what each answered."""
 
-import functools
-
 from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction, set_handler
+from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.levels import Observer, Operation
 from tinygrad_ext.overrides.protocol import path_of
 from tinygrad_ext.overrides.tables import asks
 from tinygrad_ext.overrides.watch import NOT_ASKED, Rung, Watch
@@ -27,7 +26,7 @@ class Explanation:
     def __str__(self):
         lines = [self.call]
         for number, rung in enumerate(self.rungs, 1):
-            asked = "" if rung.func == self.func else f"{path_of(rung.func)}, "
+            asked = "" if _asked_for(rung, self.func) or rung.func == self.func else f"{_name(rung.func)}, "
             lines.append(f"{number:3}. {'  ' * rung.depth}{asked}{title(rung)}: {answer(rung)}")
         end = f"raises {_short_error(self.error)}" if self.error is not None else f"returns {_short(self.result)}"
         return "\n".join([*lines, f"  => {end}"])
@@ -60,28 +59,33 @@ def explain(fn, *args, **kwargs):
     if not (isinstance(func, OpFunction) or asks(func)):
         found.rungs = watch.rungs
         return found
-    found.rungs = [rung for rung in watch.rungs if rung.func == func]
+    found.rungs = [rung for rung in watch.rungs if _asked_for(rung, func)]
     if found.error is None and not any(_answered(rung) for rung in found.rungs):
         found.rungs.append(Rung("engine", None, func, 0, found.result))  # one that is not made from a record
     return found
 
 
-class _Engine:
-    """Notes the calls that reach our own implementation, from the last slot before it."""
+class _Engine(Observer):
+    """Notes the operations that reach our own implementation, composites as a whole."""
+
+    after_transforms = True
 
     def __init__(self, watch):
         self.watch = watch
 
-    def __enter__(self):
-        self.before = set_handler("profiler", self._note)
+    def process(self, operation, args):
+        return self.watch.note("engine", None, operation, operation, *args)
 
-    def __exit__(self, *exc):
-        set_handler("profiler", self.before)
 
-    def _note(self, func, types, args, kwargs):
-        if self.before is None:
-            return self.watch.note("engine", None, func, functools.partial(func, *args, **kwargs))
-        return self.watch.note("engine", None, func, self.before, func, types, args, kwargs)
+def _name(func):
+    return func.name if isinstance(func, Operation) else path_of(func)
+
+
+def _asked_for(rung, func):
+    """Whether a handler was asked about func, or the engine ran one of its overloads."""
+    if rung.kind == "engine":
+        return getattr(rung.func, "op", None) in getattr(func, "candidates", ())
+    return rung.func == func
 
 
 def _answered(rung):

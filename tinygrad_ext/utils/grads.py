@@ -1,6 +1,9 @@
 """Clearing gradients, as modules and optimizers both do."""
 
+from ..core.levels import atomic
 
+
+@atomic("optim::zero_grad")
 def clear_grads(parameters, set_to_none):
     """Drop each parameter's gradient, or zero it in place and cut it off its graph."""
     for parameter in parameters:

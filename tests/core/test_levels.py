@@ -1,0 +1,636 @@
+"""Levels see each operation once, resolved and bound; what they cost nobody pays who has none."""
+
+import gc
+import shutil
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tinygrad_ext.core.levels import levels_on
+
+import tinygrad_ext as tg
+from tinygrad_ext import nn, registry, scope
+from tinygrad_ext.autograd.profiler import record_function
+from tinygrad_ext.optim import _fused
+from tinygrad_ext.overrides import Level, Observer, TorchFunctionMode, active_levels, atomic, user_line
+from tinygrad_ext.testing import sweep
+
+ROOT = Path(__file__).parent.parent.parent
+OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
+
+
+class Recorder(Observer):
+    """Notes operations; what it passes is opened when it is a composite."""
+
+    def __init__(self, passes=False):
+        self.passes, self.seen = passes, []
+
+    def process(self, operation, args):
+        self.seen.append((operation, args))
+        return NotImplemented if self.passes else operation(*args)
+
+    @property
+    def names(self):
+        return [operation.name for operation, _ in self.seen]
+
+
+class Box(Level):
+    """Carries tensors as they are; works out every operation on what it holds."""
+
+    def wrap(self, tensor):
+        return self.carry(tensor, tensor.shape, tensor.dtype)
+
+    def unwrap(self, value):
+        return value.value if getattr(value, "level", None) is self else value
+
+    def process(self, operation, args):
+        flat = [[self.unwrap(v) for v in a] if isinstance(a, (list, tuple)) else self.unwrap(a) for a in args]
+        result = operation(*flat)
+        return self.wrap(result) if isinstance(result, tg.Tensor) else result
+
+
+# ---- every form of every op ----------------------------------------------------------------------------------------
+
+
+def forms(op):
+    """(kind, callable, makes fresh arguments) of the function, method, in-place and out= form of an op."""
+    kinds, name = registry.variants(op.record), op.schema.name
+    function = registry.functions.get(registry.places(op.record)[0] + name)
+    if "function" in kinds:
+        yield "functional", function, lambda s: (s.args, s.kwargs)
+    if "method" in kinds:
+        yield "functional", registry.methods[name], lambda s: (s.args, s.kwargs)
+    if "inplace" in kinds:
+        inplace = registry.methods.get(name + "_") or next(
+            registry.functions[place + name + "_"]
+            for place in (*registry.places(op.record), "_fused.")
+            if place + name + "_" in registry.functions
+        )
+        yield "inplace", inplace, lambda s: ((s.args[0].detach().clone(), *s.args[1:]), s.kwargs)
+    if "out" in kinds:
+
+        def with_out(s):
+            result = sweep.call(op, s.args, s.kwargs)
+            out = tg.empty_like(result) if isinstance(result, tg.Tensor) else tuple(map(tg.empty_like, result))
+            return s.args, {**s.kwargs, "out": out}
+
+        yield "out", function, with_out
+
+
+def sample(op):
+    """The first sample that has elements and is accepted by all forms."""
+    dtype = next((d for d in ("float32", "int64", "bool", "complex64") if d in sweep.supported(op)), "float32")
+    found = sweep.samples(op, dtype)
+    if not found:
+        pytest.skip("the record has no samples")
+    return found[0]
+
+
+def attempt(fn, args, kwargs):
+    """The result, or the refusal, of a call: an in-place form may refuse a sample, and is seen all the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return fn(*args, **kwargs)
+        except (RuntimeError, TypeError) as refusal:
+            return str(refusal)
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_an_observer_sees_a_call_once_in_every_form(op):
+    s = sample(op)
+    for kind, fn, prepare in forms(op):
+        args, kwargs = prepare(s)
+        with Recorder() as recorder:
+            attempt(fn, args, kwargs)
+        assert [(seen.op.schema.name, seen.kind) for seen, _ in recorder.seen] == [(op.schema.name, kind)]
+        seen, bound = recorder.seen[0]
+        assert len(bound) == len(seen.schema.args) + (kind == "out")
+
+
+@pytest.mark.parametrize(
+    "call, name, kind",
+    [
+        (lambda a: a + a, "aten::add.Tensor", "functional"),
+        (lambda a: 2 * a, "aten::mul.Tensor", "functional"),
+        (lambda a: a.add_(1), "aten::add_.Tensor", "inplace"),
+        (lambda a: tg.exp(a, out=tg.empty(3)), "aten::exp.out", "out"),
+        (lambda a: tg.sum(a, 0, out=tg.empty(())), "aten::sum.dim_IntList_out", "out"),
+    ],
+    ids=["a + a", "2 * a", "add_", "exp out", "sum out"],
+)
+def test_an_operation_is_the_overload_in_its_form(call, name, kind):
+    a = tg.ones(3)
+    with Recorder() as recorder:
+        call(a)
+    operation, args = next((o, args) for o, args in recorder.seen if o.name != "aten::empty")
+    assert (operation.name, operation.kind) == (name, kind)
+    assert operation.mutates == {"functional": (), "inplace": (0,), "out": (len(args) - 1,)}[kind]
+
+
+def test_arguments_are_all_of_the_schema_with_defaults():
+    with Recorder() as recorder:
+        tg.add(tg.ones(1), 2.0)
+    operation, args = recorder.seen[-1]
+    assert [a.name for a in operation.schema.args] == ["self", "other", "alpha"]
+    assert args[1:] == (2.0, 1)
+
+
+def test_a_level_that_passes_on_something_else_is_told_what():
+    class Wrong(Observer):
+        def process(self, operation, args):
+            return operation("text", *args[1:]) if operation.name == "aten::neg" else operation(*args[:-1])
+
+    a = tg.ones(1)
+    with Wrong(), pytest.raises(TypeError, match=r"aten::neg: argument 'self' must be Tensor, not str; a level"):
+        tg.neg(a)
+    with Wrong(), pytest.raises(TypeError, match=r"aten::add\.Tensor: expected all 3 arguments .* but got 2"):
+        tg.add(a, a)
+
+
+# ---- composites ----------------------------------------------------------------------------------------------------
+
+
+def test_a_composite_is_offered_whole_and_then_open():
+    a = tg.ones(2, 3)
+    with Recorder() as whole:
+        tg.hstack([a, a])
+    with Recorder(passes=True) as opened:
+        tg.hstack([a, a])
+    assert whole.names == ["aten::hstack"]
+    assert whole.seen[0][0].composite
+    assert opened.names[0] == "aten::hstack"
+    assert "aten::cat" in opened.names
+
+
+def test_a_compiled_composite_opens_too():
+    a, target = tg.randn(3, 4), tg.tensor([0, 1, 2])
+    with Recorder(passes=True) as opened:
+        a[0]
+        nn.functional.cross_entropy(a, target)
+    assert [
+        n for n in opened.names if n.startswith(("aten::__getitem__", "aten::_select", "aten::cross", "aten::_cross"))
+    ]
+    assert len(opened.names) >= 4
+
+
+def test_an_observer_above_one_that_takes_composites_whole_does_not_open_them_for_it():
+    a = tg.ones(2)
+    with Recorder() as lower, Recorder(passes=True) as upper:
+        tg.hstack([a, a])
+    assert lower.names == upper.names == ["aten::hstack"]
+
+
+# ---- what is no op -------------------------------------------------------------------------------------------------
+
+
+class Cube(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, *, scale=1.0):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x**3 * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * ctx.scale * x**2, None
+
+
+class Separate(tg.autograd.Function):
+    @staticmethod
+    def forward(x, power=2):
+        return x**power
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2 * ctx.saved_tensors[0], None
+
+
+class Legacy(tg.autograd.Function):
+    def forward(self, x):
+        self.save_for_backward(x)
+        return x * x
+
+    def backward(self, grad):
+        return grad * 2 * self.saved_tensors[0]
+
+
+@pytest.mark.parametrize(
+    "call, slope",
+    [
+        (lambda x: Cube.apply(x), 12),
+        (lambda x: Cube.apply(x, scale=2.0), 24),
+        (lambda x: Separate.apply(x), 4),
+        (lambda x: Separate.apply(x, 2), 4),
+        (lambda x: Legacy()(x), 4),
+    ],
+    ids=["ctx", "keyword", "separate", "separate with default", "legacy"],
+)
+def test_a_function_is_one_operation_and_keeps_its_derivative(call, slope):
+    x = tg.tensor(2.0, requires_grad=True)
+    with Recorder(passes=True) as above, Recorder() as recorder:
+        y = call(x)
+    assert [n for n in recorder.names if n.startswith("function::")] == recorder.names
+    assert above.names == recorder.names
+    assert recorder.seen[0][0].function in (Cube, Separate, Legacy)
+    assert not recorder.seen[0][0].composite
+    y.backward()
+    assert x.grad.item() == slope
+
+
+def test_a_function_may_be_run_more_than_once_by_a_level():
+    class Twice(Observer):
+        def process(self, operation, args):
+            if operation.name.startswith("function::"):
+                return operation(*args) + operation(*args)
+            return operation(*args)
+
+    x = tg.tensor(2.0, requires_grad=True)
+    with Twice():
+        y = Cube.apply(x)
+    y.backward()
+    assert (y.item(), x.grad.item()) == (16, 24)
+
+
+def test_a_whole_training_step_is_seen_once_with_the_users_lines(forget_ops):
+    tg.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+    model[3].register_forward_hook(lambda module, args, output: output * 1.0)
+    optimizer = tg.optim.Adam(model.parameters())
+    double = tg.library.custom_op(
+        "levels_test::double", lambda x: x + x, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    double.register_autograd(lambda ctx, grad: grad * 2)
+    x = tg.randn(3, 1, 4, 4)
+
+    class Lines(Recorder):
+        def process(self, operation, args):
+            self.seen.append((operation, user_line()))
+            return operation(*args)
+
+    for _ in range(2):
+        with Lines() as tape:
+            optimizer.zero_grad()
+            loss = Cube.apply(double(model(x))).mean()
+            loss.backward()
+            optimizer.step()
+        names = tape.names
+        assert names.count("optim::zero_grad") == names.count("optim::adam") == 1
+        assert names.count("function::Cube") == names.count("levels_test::double") == 1
+        assert names.count("autograd::accumulate_grad") == 4
+        assert names[0] == "optim::zero_grad" and names[-1] == "optim::adam"
+        assert all(__file__ in line for _, line in tape.seen), [line for _, line in tape.seen]
+
+
+@pytest.fixture
+def forget_ops():
+    """Ops that the test defines are gone when it is over."""
+    mark = scope.application.mark()
+    yield
+    scope.application.undo(mark)
+
+
+@pytest.mark.parametrize("optimizer", [tg.optim.SGD, tg.optim.Adam, tg.optim.AdamW])
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "in ops"])
+def test_an_update_is_one_operation_whether_compiled_or_not(optimizer, compiled, monkeypatch):
+    if not compiled:
+        for name in ("sgd_step", "adam_step"):
+            monkeypatch.setattr(_fused.native, name, lambda *args: False)
+    p = nn.Parameter(tg.ones(3))
+    p.grad = tg.ones_like(p)
+    opt = optimizer([p], lr=0.1, **({"momentum": 0.9} if optimizer is tg.optim.SGD else {}))
+    for _ in range(2):
+        with Recorder() as tape:
+            opt.step()
+        assert [n for n in tape.names if n.startswith("optim::")] == [
+            "optim::sgd" if optimizer is tg.optim.SGD else "optim::adam"
+        ]
+    assert p[0].item() != 1
+
+
+def test_a_gradient_kept_by_retain_grad_is_an_operation():
+    x = tg.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    with Recorder() as tape:
+        y.sum().backward()
+    assert "autograd::retain_grad" in tape.names
+    assert y.grad.tolist() == [1, 1]
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_making_a_parameter_is_an_operation():
+    data = tg.ones(2)
+    with Recorder(passes=True) as tape:
+        parameter = nn.Parameter(data)
+    assert tape.names == ["nn::Parameter"]
+    assert parameter.data_ptr() == data.data_ptr()
+
+
+def test_a_function_of_the_host_is_made_atomic():
+    @atomic("demo::twice")
+    def twice(x):
+        return x + x
+
+    a = tg.ones(1)
+    with Recorder(passes=True) as tape:
+        result = twice(a)
+    assert tape.names == ["demo::twice"]
+    assert result.item() == twice(a).item() == 2
+
+
+def test_ranges_reach_observers():
+    class Ranges(Observer):
+        def __init__(self):
+            self.heard = []
+
+        def process(self, operation, args):
+            self.heard.append(operation.name)
+            return operation(*args)
+
+        def begin(self, name):
+            self.heard.append(f"begin {name}")
+
+        def end(self, name):
+            self.heard.append(f"end {name}")
+
+    a = tg.ones(1)
+    with Ranges() as ranges, record_function("outer"):
+        a.neg()
+        with pytest.raises(KeyError), record_function("inner"):
+            raise KeyError
+    assert ranges.heard == ["begin outer", "aten::neg", "begin inner", "end inner", "end outer"]
+
+    @record_function("whole")
+    def work():
+        return a.exp()
+
+    with Ranges() as ranges:
+        work()
+    assert ranges.heard == ["begin whole", "aten::exp", "end whole"]
+
+
+# ---- nesting -------------------------------------------------------------------------------------------------------
+
+
+def test_the_level_entered_last_is_asked_first():
+    order = []
+
+    class Named(Observer):
+        def __init__(self, name):
+            self.name = name
+
+        def process(self, operation, args):
+            order.append(self.name)
+            return operation(*args)
+
+    a = tg.ones(1)
+    with Named("outer"), Named("inner"):
+        a.neg()
+    assert order == ["inner", "outer"]
+
+
+def test_an_observer_sees_the_program_or_what_the_transforms_made_of_it():
+    class After(Recorder):
+        after_transforms = True
+
+    class Negate(Box):
+        def process(self, operation, args):
+            return self.wrap(operation(*map(self.unwrap, args)).neg())
+
+    a = tg.ones(1)
+    with Negate() as level:
+        x = level.wrap(a)
+        with After() as after, Recorder() as before:
+            y = x.exp()
+    assert before.names == ["aten::exp"]
+    assert after.names == ["aten::exp", "aten::neg"]
+    assert type(before.seen[0][1][0]) is not tg.Tensor
+    assert type(after.seen[0][1][0]) is tg.Tensor
+    assert y.value.item() == pytest.approx(-np.e)
+
+
+def test_levels_are_off_while_one_processes_and_may_be_entered_there():
+    class Outer(Observer):
+        def process(self, operation, args):
+            assert active_levels() == []
+            with Recorder() as self.inner:
+                return operation(*args)
+
+    a = tg.ones(1)
+    with Outer() as outer:
+        assert active_levels() == [outer]
+        a.neg()
+    assert outer.inner.names == ["aten::neg"]
+    assert not levels_on()
+
+
+def test_an_error_in_a_level_leaves_the_stack_as_it_was():
+    class Fails(Observer):
+        def process(self, operation, args):
+            raise KeyError("in the level")
+
+    a = tg.ones(1)
+    with Fails() as level:
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                a.neg()
+            assert active_levels() == [level]
+    assert a.neg().item() == -1
+
+
+def test_a_level_is_entered_once_and_left_where_it_was_entered():
+    with Recorder() as level, pytest.raises(RuntimeError, match="active already"):
+        level.__enter__()
+    with pytest.raises(RuntimeError, match="not active in this thread"):
+        level.__exit__(None, None, None)
+    outer, inner = Recorder().__enter__(), Recorder().__enter__()
+    outer.__exit__()
+    tg.ones(1)
+    inner.__exit__()
+    assert (outer.names, inner.names) == ([], ["aten::ones"])
+
+
+def test_another_thread_has_levels_of_its_own():
+    with Recorder() as recorder:
+        thread = threading.Thread(target=lambda: tg.zeros(2) + 1)
+        thread.start()
+        thread.join()
+    assert recorder.seen == []
+
+
+def test_modes_are_asked_before_levels():
+    order = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            order.append("mode")
+            return func(*args, **(kwargs or {}))
+
+    class Last(Observer):
+        def process(self, operation, args):
+            order.append("level")
+            return operation(*args)
+
+    a = tg.ones(1)
+    with Last(), Mode():
+        a.neg()
+    assert order == ["mode", "level"]
+
+
+# ---- carried values ------------------------------------------------------------------------------------------------
+
+
+def test_a_carried_value_shows_the_shape_that_the_level_says():
+    with Box() as level:
+        x = level.carry("anything", (2, 3), tg.float64)
+        assert isinstance(x, tg.Tensor)
+        assert (x.shape, x.dtype, x.dim(), len(x), x.size(1), x.numel()) == ((2, 3), tg.float64, 2, 2, 3, 6)
+        assert x.device == tg.device("cpu")
+        assert x.value == "anything"
+        assert repr(x) == "<Box value, shape [2, 3], torch.float64>"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        bool, int, float, complex, list, np.asarray,
+        lambda x: [0, 1][x], lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: x.data_ptr(),
+        lambda x: 1 in x, lambda x: tg.equal(x, x), lambda x: memoryview(x), lambda x: tg.from_dlpack(x),
+    ],
+    ids=["bool", "int", "float", "complex", "list", "asarray", "index", "item", "tolist", "numpy", "data_ptr", "in",
+         "equal", "memoryview", "dlpack"],
+)  # fmt: skip
+def test_reading_the_elements_of_a_carried_value_is_refused_by_its_level(read):
+    with Box() as level:
+        x = level.wrap(tg.tensor(1))
+        with pytest.raises((RuntimeError, TypeError, BufferError)) as refusal:
+            read(x)
+    assert not isinstance(refusal.value, AssertionError)
+
+
+def test_a_level_may_answer_what_is_read():
+    class Open(Box):
+        def read(self, value, name, args):
+            if name in ("__bool__", "__float__", "item"):
+                return {"__bool__": bool, "__float__": float, "item": lambda t: t.item()}[name](value.value)
+            if name == "shape":
+                return (7,)
+            return super().read(value, name, args)
+
+    with Open() as level:
+        x = level.wrap(tg.tensor(3.0))
+        assert (bool(x), float(x), x.item(), x.shape) == (True, 3.0, 3.0, (7,))
+
+
+def test_setting_an_attribute_of_a_carried_value_goes_to_the_level():
+    with Box() as level:
+        x = level.wrap(tg.ones(1))
+        with pytest.raises(RuntimeError, match="cannot set 'grad' of a value that <level Box> carries"):
+            x.grad = tg.ones(1)
+        with pytest.raises(RuntimeError, match="cannot set 'data' of a tensor to a value that <level Box> carries"):
+            tg.ones(1).data = x
+
+
+def test_operations_go_to_the_level_of_the_value_alone():
+    a = tg.ones(2)
+    with Box() as outer, Box() as inner:
+        x, y = outer.wrap(a), inner.wrap(a)
+        assert (x + a).level is outer
+        both = x + y
+        assert both.level is inner
+        assert both.value.level is outer
+        assert type(a + a) is tg.Tensor
+        lists = tg.stack([a, y])
+        assert lists.level is inner
+
+
+def test_a_value_outlives_its_level_as_an_error_only():
+    with Box() as level:
+        x = level.wrap(tg.ones(2))
+    for use in (lambda: x + 1, lambda: tg.stack([x]), lambda: x.shape, lambda: x[0], lambda: Cube.apply(x).sum()):
+        with pytest.raises(RuntimeError, match="after that level ended"):
+            use()
+    assert repr(x) == "<value of <level Box>, which ended>"
+    with pytest.raises(TypeError, match="carry"):
+        type(x)(1)
+    blank = type(x).__new__(type(x))
+    with pytest.raises(RuntimeError):
+        blank + 1
+
+
+def test_a_value_that_was_not_unwrapped_is_told_from_one_that_leaked():
+    class Forgets(Box):
+        def process(self, operation, args):
+            return operation(*args)
+
+    with Forgets() as level:
+        x = level.wrap(tg.ones(2))
+        with pytest.raises(RuntimeError, match=r"reached an operation below that level: process\(\) has to pass on"):
+            x + 1
+
+
+def test_a_transform_without_a_rule_says_so():
+    class Empty(Box):
+        def process(self, operation, args):
+            return NotImplemented
+
+    with Empty() as level:
+        x = level.wrap(tg.ones(2))
+        with pytest.raises(NotImplementedError, match="aten::exp: <level Empty> has no rule for it"):
+            x.exp()
+        with pytest.raises(NotImplementedError, match="function::Cube"):
+            Cube.apply(x)
+
+
+def test_a_circle_through_a_carried_value_is_collected():
+    class Thing:
+        pass
+
+    with Box() as level:
+        thing = Thing()
+        thing.value = level.carry(thing, (2,), tg.float32)
+        alive = weakref.ref(thing)
+        del thing
+        gc.collect()
+    assert alive() is None
+
+
+def test_carry_refuses_shapes_that_are_none():
+    with Box() as level:
+        for shape in [(-1,), (2**62, 4), ("a",), (0.5,)]:
+            with pytest.raises((RuntimeError, TypeError)):
+                level.carry(None, shape, tg.float32)
+        with pytest.raises(RuntimeError, match="too many"):
+            level.carry(None, (1,) * 65, tg.float32)
+        with pytest.raises(TypeError, match="dtype"):
+            level.carry(None, (1,), "float32")
+
+
+# ---- cost ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_levels_and_overrides_that_were_used_and_fifty_plugins_cost_a_plain_call_no_instruction():
+    done = subprocess.run(
+        [sys.executable, "tools/count_instructions.py", "--plain"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for call, counts in zip(("a + b", "add(a, b)"), done.stdout.splitlines(), strict=True):
+        never, used = map(float, counts.split())
+        assert used <= 1.02 * never, f"{call}: {never} instructions, {used} after levels, overrides and plugins"
