@@ -53,3 +53,16 @@ def test_empty_cache_gives_everything_back():
     fill_the_cache()
     tg.empty_cache()
     assert tg.memory_stats()["cached"] == 0
+
+
+class Own(tg.Tensor):
+    """A subclass, as a user makes one."""
+
+
+@pytest.mark.parametrize("cls", [tg.Tensor, Own])
+def test_a_tensor_of_new_has_no_memory_to_look_at_and_gets_some_when_it_grows(cls):
+    t = tg.Tensor.__new__(cls)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        t.as_strided((3,), (1,))
+    t.resize_(3).fill_(2)
+    assert t.tolist() == [2, 2, 2] and t.data_ptr() and (t + 1).sum() == 9

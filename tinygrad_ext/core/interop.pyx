@@ -289,7 +289,10 @@ def resize(Tensor t not None, shape):
     memcpy(fresh.sizes, sizes, rank * sizeof(int64_t))
     fill_row_strides(fresh)
     finish(fresh)
-    if t.storage is None:
+    if t.storage is None and t.place == 0:      # a tensor of __new__, which has no memory yet
+        fresh.storage = new_storage(nbytes)
+        fresh.data = fresh.storage.data
+    elif t.storage is None:
         fresh.storage, fresh.data = None, NULL
     else:
         room = max(0, <int64_t>t.storage.nbytes - start * ITEMSIZE[t.tid])

@@ -157,7 +157,8 @@ cdef class Storage:
 
     def __deepcopy__(self, memo):
         cdef Storage out = new_storage(self.nbytes)
-        memcpy(out.data, self.data, self.nbytes)
+        if self.nbytes:
+            memcpy(out.data, self.data, self.nbytes)
         memo[id(self)] = out
         return out
 

@@ -133,9 +133,8 @@ cdef object k_topk(PyObject **a):
         raise RuntimeError(f"selected index k out of range: topk() got k={k} for dimension {dim} with size {n}")
     for i in range(self.rank):
         shape[i] = k if i == dim else self.sizes[i]
-    if self.rank == 0 and k == 0:
-        shape[0] = 0
-        return empty(shape, 1, self.tid), empty(shape, 1, TGX_I64)
+    if self.rank == 0:      # no dimension to shorten: as in PyTorch the one element, for k=0 too
+        k = 1
     return _sorted(self, dim, k, <object>a[3], empty(shape, self.rank, self.tid), empty(shape, self.rank, TGX_I64))
 
 

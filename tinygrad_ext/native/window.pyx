@@ -248,7 +248,7 @@ cdef object k_as_strided(PyObject **a):
     cdef int64_t sizes[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int64_t start = t.storage_offset(), offset = start
-    cdef int64_t room = ANY_ROOM if t.storage is None else <int64_t>t.storage.nbytes
+    cdef int64_t room = ANY_ROOM if t.place else 0 if t.storage is None else <int64_t>t.storage.nbytes
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and "
