@@ -105,6 +105,7 @@ MEMORY = {
     "mm": lambda: tg.mm(a, b),
     "mm, out": lambda: tg.mm(a, b, out=c),
     "outer": lambda: tg.outer(a.reshape(-1)[:300], b.reshape(-1)[:300]),
+    "mm, small to large": lambda: tg.mm(a.reshape(-1)[:1000, None], b.reshape(-1)[None, :1000]),
     "cat": lambda: tg.cat([a, c], 1),
     "sort": lambda: tg.sort(a, 0),
     "median": lambda: tg.median(a, 1),

@@ -251,11 +251,12 @@ cdef Tensor conv_forward(Tensor x, Tensor w, Tensor bias, Geometry *g):
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t kernel = g.kernel[0] * g.kernel[1]
-    cdef Storage _owner
+    cdef Storage _owner, _x_memory, _w_memory, _bias_memory     # stay while other threads run
     if x.place or w.place:
         return out
     x, w = contiguous(x), contiguous(w)
     bias = None if bias is None else contiguous(bias)
+    _x_memory, _w_memory, _bias_memory = x.storage, w.storage, None if bias is None else bias.storage
     _owner = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, out)
     _forward_plan(&j.p, g)
@@ -379,13 +380,14 @@ cdef Tensor conv_weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int ra
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t work
-    cdef Storage _owner, sums, room
+    cdef Storage _owner, sums, room, _grad_memory, _x_memory
     if out.place or out.count == 0:
         return out
     if grad.count == 0:
         zero(out)
         return out
     grad, x = contiguous(grad), contiguous(x)
+    _grad_memory, _x_memory = grad.storage, x.storage
     _owner = _room_for_taps(g, &y, &across, &offset, &tap)
     _begin(&j, g, x, grad)
     _forward_plan(&j.p, g)

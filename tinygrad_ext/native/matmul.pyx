@@ -9,6 +9,7 @@ from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
 from tinygrad_ext.core.outputs cimport prepare_out
+from tinygrad_ext.core.storage cimport Storage
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, may_overlap, shape_text, view,
 )
@@ -145,10 +146,12 @@ cdef int _steps(Tensor t, int ndim, const int64_t *sizes, int64_t *step) noexcep
 cdef int _run(Tensor a, Tensor b, Tensor c, tgx_scalar alpha, tgx_scalar beta) except -1:
     """c = alpha a b + beta c. Shapes are checked; c is readable by BLAS and shares no memory with a and b."""
     cdef Product p
+    cdef Storage _a_memory, _b_memory, _c_memory    # stay while other threads run, which may give the tensors other memory
     cdef int i
     if c.place != 0:
         return 0
     a, b = _readable(a), _readable(b) if c.tid >= TGX_F16 else contiguous(b)
+    _a_memory, _b_memory, _c_memory = a.storage, b.storage, c.storage
     begin_product(&p, c.tid)
     p.alpha, p.beta = alpha, beta
     p.a, p.b, p.c = a.data, b.data, c.data

@@ -111,6 +111,7 @@ cdef int _planes(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:
 cdef int _run(Job *j, int what, Tensor src, Tensor out, int64_t planes, int64_t work) except -1:
     """All planes; `work` is the size of one."""
     cdef int code = 0
+    cdef Storage _src_memory = src.storage, _out_memory = out.storage      # stay while other threads run
     if src.place != 0 or planes == 0:
         return 0
     j.what, j.tid, j.src, j.out = what, src.tid, src.data, out.data
