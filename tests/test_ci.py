@@ -78,4 +78,10 @@ def test_a_step_that_fails_ends_the_run_unless_it_is_optional(run):
 def test_a_step_that_takes_longer_than_its_share_is_stopped(run):
     status, lines = run("0.005 | endless\n1 | demo\n")
     assert status == 124
-    assert lines[-1] == "make endless was stopped: it took longer than its share"
+    assert lines[-1] == "make endless was stopped: it took longer than its share and what was left of others"
+
+
+def test_what_a_step_leaves_of_its_share_is_for_the_next(run):
+    _, lines = run("2 | demo\n1 | test\n")
+    seconds = [int(re.search(r"at most (\d+) seconds", line)[1]) for line in lines if line.startswith("==")]
+    assert seconds[0] == 120 and 170 <= seconds[1] <= 180
