@@ -1,8 +1,6 @@
 """The example levels do what their docstrings say, and nest in any order."""
 
 import doctest
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,23 +9,6 @@ import tinygrad_ext as tg
 
 FOLDER = Path(__file__).parents[2] / "examples" / "levels"
 NAMES = [path.stem for path in sorted(FOLDER.glob("*.py"))]
-
-
-@pytest.fixture
-def load():
-    """load(name) imports an example, which is forgotten afterwards."""
-    loaded = []
-
-    def load(name):
-        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        loaded.append(name)
-        spec.loader.exec_module(module)
-        return module
-
-    yield load
-    for name in loaded:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize("name", NAMES)
