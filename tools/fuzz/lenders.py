@@ -158,14 +158,14 @@ class _Lender:
 
 
 class Interface(Case):
-    """`__array_interface__` with fields that are wrong or missing; not of objects without data, which crash NumPy."""
+    """`__array_interface__` with fields that are wrong or missing; nothing that NumPy, who reads it, believes unseen."""
 
     def __init__(self, rng):
         self.fields = {
             "shape": rng.choice(((2, 3), (), (0,), (-1,), (2**62, 4), (1,) * 65, [2, 3], "x", None, (2.5,), (2**70,))),
             "typestr": rng.choice(("<f4", "<f8", "|b1", ">f4", "<U3", "|V8", "<M8[s]", "", "x", 3, "<c16")),
             "data": None,
-            "strides": rng.choice((None, None, (12, 4), (-12, 4), (0, 0), (2**62, 2**62), (1, 1), "x", (4,))),
+            "strides": rng.choice((None, None, (12, 4), (0, 0), (1, 1), "x", (4,))),
             "version": rng.choice((3, 3, 3, 2, 0, -1, "x", None)),
         }  # fmt: skip
         self.drop = [k for k in self.fields if rng.random() < 0.05]

@@ -17,7 +17,7 @@ TOKENS = ("aten::", "fuzz::", "f", ".", "Tensor", "int", "float", "bool", "str",
           ")", "[", "]", "[2]", "?", "(a!)", "(a)", "(a -> *)", "(a|b!)", "*", ",", ", ", " ", "->", " -> ", "=", "=1",
           "=-1", "=None", "=[1, 2]", "=1e400", "='x'", '="\\"', "...", "self", "x", "\n", "\0", "é", "²", "__class__",
           "import", "9" * 5000, "(" * 300, "[" * 300, "-" * 50)  # fmt: skip
-SLOW = 2.0  # seconds of processor for one line
+SLOW = 10.0  # seconds of processor for one line
 
 
 class Line(Case):
