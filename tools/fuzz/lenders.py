@@ -158,7 +158,7 @@ class _Lender:
 
 
 class Interface(Case):
-    """`__array_interface__` with fields that are wrong or missing; nothing that NumPy, who reads it, believes unseen."""
+    """`__array_interface__` with fields that are wrong or missing, but for what NumPy believes unseen."""
 
     def __init__(self, rng):
         self.fields = {

@@ -143,8 +143,8 @@ STEP = {
     "numpy": lambda rng, t, o: tg.from_numpy(t.numpy(force=rng.random() < 0.5)),
     "dlpack": lambda rng, t, o: tg.from_dlpack(t),
     "memoryview": lambda rng, t, o: tg.asarray(memoryview(t), dtype=tg.uint8),
-    "tolist": lambda rng, t, o: t.tolist() and None,
-    "iter": lambda rng, t, o: list(t)[-1],
+    "tolist": lambda rng, t, o: t.tolist() and None if max(t.shape, default=0) < 10**4 else None,  # [[], [], ...]
+    "iter": lambda rng, t, o: list(t)[-1] if t.dim() and len(t) < 10**4 else None,
     "number": lambda rng, t, o: rng.choice((int, float, bool, complex, len, t.__class__.__index__))(t) and None,
     "format": lambda rng, t, o: f"{t}{t:}{t!r}" and None,
     "new": lambda rng, t, o: t.new(*nonsense.integers(rng)[:3]),
