@@ -13,10 +13,14 @@ ROOT = tool.ROOT
 LISTED = json.loads(tool.DATA.read_text())["names"]
 
 
+def alone(code):
+    """What code prints in a process of its own: what other tests import and register would show."""
+    command = [sys.executable, "-c", f"import json; from tools import torch_names as tool; {code}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def test_the_marks_and_the_page_are_fresh():
-    # in a process of its own: what other tests import and register would show
-    command = [sys.executable, "-c", "from tools import torch_names as tool; print(tool.render(), end='')"]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    text = alone("print(tool.render(), end='')")
     assert tool.DATA.read_text() == text, "run make docs"
     assert tool.PAGE.read_text() == tool.page(json.loads(text)), "run make docs"
 
@@ -25,7 +29,7 @@ def test_the_marks_and_the_page_are_fresh():
 @pytest.mark.slow
 def test_the_names_are_those_of_the_installed_pytorch():
     listed = {place: sorted(f"{m['present']} {m['absent']}".split()) for place, m in LISTED.items()}
-    assert listed == tool.read(), "run make docs"
+    assert listed == json.loads(alone("print(json.dumps(tool.read()))")), "run make docs"
 
 
 def test_the_list_is_whole_and_honest():
