@@ -961,6 +961,9 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def negative_(input: Tensor) -> Tensor:
     """Each element with the other sign; unsigned integers wrap."""
     ...
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The number of the result's dtype that follows self on the way to other; other where they are equal."""
+    ...
 from tinygrad_ext import nn as nn
 @_overload
 def nonzero(input: Tensor) -> Tensor:

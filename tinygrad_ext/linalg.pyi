@@ -16,6 +16,18 @@ from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _
 from tinygrad_ext.core.random import Generator as _Generator
 from tinygrad_ext.core.tensor import Tensor
 
+@_overload
+def matrix_norm(input: Tensor, ord: _Scalar | Tensor, dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
+    """Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and smallest sum of the magnitudes in a column, inf and -inf in a row."""
+    ...
+@_overload
+def matrix_norm(input: Tensor, ord: _b.str = 'fro', dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def norm(input: Tensor, ord: _Scalar | Tensor | None = None, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
+    """Without ord linalg.vector_norm of order 2, of all elements or along dim."""
+    ...
+@_overload
+def norm(input: Tensor, ord: _b.str, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
 def vector_norm(input: Tensor, ord: _Scalar | Tensor = 2, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the number of elements that are not zero for 0."""
     ...

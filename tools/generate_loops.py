@@ -55,7 +55,7 @@ MATH = re.compile(
     r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
     r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
     r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu|gelu_slope|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
-    r"softplus_until|at_least|polygamma)\("
+    r"softplus_until|at_least|polygamma|nextafter)\("
 )
 NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
@@ -93,6 +93,8 @@ def typed(expression, tag):
     def name(m):
         if m[1] in LIBM:
             return m[1] + ("f(" if single else "(")
+        if m[1] == "nextafter":  # the one function of the storage type: what lies next to x depends on it
+            return f"vm_nextafter_{tag}("
         return f"vm_{m[1]}_{'f32' if single else 'f64'}("
 
     expression = MATH.sub(name, expression).replace("LARGEST", "FLT_MAX" if single else "DBL_MAX")
@@ -276,11 +278,13 @@ def generate(package):
 
 
 def headers(kernels, text):
-    """Includes of a family: scalars.h only where a function of it is called, for it takes long to compile."""
+    """Includes of a family: those of vm_ functions only where one is called, scalars.h above all: it takes long."""
     plain, division = ((kernels / name).read_text() for name in ("numbers.h", "division.h"))
     called = {name for name in re.findall(r"\bvm_\w+", text) if name not in plain}
     divides = {name for name in called if re.sub(r"f(32|64)$", "", name) in division}
-    lines = ['"loops.h"', *['"division.h"'] * bool(divides), *['"scalars.h"'] * bool(called - divides)]
+    steps = {name for name in called if name.startswith("vm_nextafter_")}
+    lines = ['"loops.h"', *['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
+    lines += ['"scalars.h"'] * bool(called - divides - steps)
     return "".join(f"#include {line}\n" for line in lines) + "\n"
 
 

@@ -137,3 +137,25 @@ def test_the_instruction_set_is_one_of_the_three():
 def test_a_complex_product_keeps_its_nans():
     got = (tg.tensor(complex(float("nan"), float("inf"))) * 1).item()
     assert got.real != got.real and got.imag != got.imag
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+def test_nextafter_goes_through_every_number_of_a_half_without_leaving_one_out(dtype):
+    patterns = tg.arange(-(2**15), 2**15).to(tg.int16).view(dtype)
+    up = patterns[patterns.isfinite()].float().unique().to(dtype)
+    end = tg.tensor(float("inf"), dtype=dtype)
+    assert tg.nextafter(up, end).tolist() == [*up[1:].tolist(), float("inf")]
+    assert tg.nextafter(up, -end).tolist() == [float("-inf"), *up[:-1].tolist()]
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.float64])
+def test_nextafter_keeps_nan_gives_other_where_both_are_equal_and_passes_the_gradient_elsewhere(dtype):
+    nan, inf = float("nan"), float("inf")
+    x = tg.tensor([1.0, 1.0, nan, 1.0, inf, -inf, 0.0, -0.0], dtype=dtype, requires_grad=True)
+    y = tg.tensor([1.0, 2.0, 1.0, nan, inf, 0.0, -0.0, 0.0], dtype=dtype, requires_grad=True)
+    z = tg.nextafter(x, y)
+    assert z.isnan().tolist() == [False, False, True, True, False, False, False, False]
+    assert z[0] == 1 and z[1] == 1 + tg.finfo(dtype).eps and z[4] == inf and z[5] == tg.finfo(dtype).min
+    assert [math.copysign(1, v) for v in z[6:].tolist()] == [-1, 1]
+    z.sum().backward()
+    assert x.grad.tolist() == [0, 1, 1, 1, 0, 1, 0, 0] and y.grad.tolist() == [0] * 8

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.math cimport INFINITY
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport as_float, register_kernel
-from tinygrad_ext.core.dtype cimport dtype_id, is_integral
+from tinygrad_ext.core.dtype cimport dtype_id, is_complex, is_integral, promote
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, shape_text
 from tinygrad_ext.core.types cimport tgx_scalar, uint64_t
 from tinygrad_ext.native.reduce cimport (
@@ -122,6 +122,20 @@ cdef bint _reduces_nothing(Tensor t, uint64_t mask) noexcept:
     return False
 
 
+cdef int _norm_dtype(int own, int wanted) except -1:
+    """The dtype asked for; an error where it is none of the kind of the tensor's own, or cannot hold it."""
+    cdef str title = dtype_title(wanted)
+    if is_integral(wanted):
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {title}")
+    if is_complex(own) != is_complex(wanted):
+        kind = "complex" if is_complex(own) else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {title}")
+    if promote(own, wanted) != wanted:
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({dtype_title(own)}) should be convertible without "
+                           f"narrowing to the specified dtype ({title}): convert the result instead")
+    return wanted
+
+
 cdef object k_vector_norm(PyObject **a):
     """linalg.vector_norm(self, ord, dim, keepdim, dtype)."""
     cdef Tensor t = <Tensor><object>a[0], out
@@ -132,10 +146,7 @@ cdef object k_vector_norm(PyObject **a):
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{dtype_title(t.tid)}: convert it with .float()")
     if a[4] != <PyObject *>None:
-        if is_integral(dtype_id(<object>a[4])):
-            raise RuntimeError("linalg.vector_norm: dtype should be floating point or complex, but got "
-                               f"{dtype_title(dtype_id(<object>a[4]))}")
-        t = cast(t, dtype_id(<object>a[4]))
+        t = cast(t, _norm_dtype(t.tid, dtype_id(<object>a[4])))
     mask = dim_mask(a[2], t)
     out = reduced(t, mask, <object>a[3] is True, t.tid)
     if (p < 0 or p == INFINITY) and _reduces_nothing(t, mask):

@@ -34,6 +34,7 @@ FAMILIES = (
     "search",
     "reduce",
     "moments",
+    "norms",
     "scan",
     "linalg",
     "einsum",

@@ -1,4 +1,4 @@
-"""Reductions made of several: variance, norms, logsumexp, medians, both ends, and whether two tensors are equal."""
+"""Reductions made of several: variance, logsumexp, medians, both ends, and whether two tensors are equal."""
 
 from tinygrad_ext.ops.folding import (
     by_numpy,
@@ -189,103 +189,6 @@ for _name, _doc in (
         reference=_var_reference(_name),
         doc=_doc,
     )
-
-
-# ---- norms ---------------------------------------------------------------------------------------------------------
-
-
-def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
-    """The subgradient at zero is zero."""
-    self = self if dtype is None else self.to(dtype)
-    grad, norm = unfold(grad, self.shape, dim, keepdim), unfold(result, self.shape, dim, keepdim)
-    if ord == 0:
-        return grad * self * 0
-    if ord == 1:
-        return grad * self.sign()
-    size = self.abs()
-    if ord in (float("inf"), float("-inf")):
-        chosen = size == norm
-        return self.sign() * chosen * (grad / chosen.sum(dim, keepdim=True))
-    none = norm == 0
-    if ord == 2:
-        return self * (grad / (norm + none))
-    zero = self == 0
-    # (size / norm) ** (ord - 1), kept away from 0 / 0 and from 0 ** a negative number
-    return self.sign() * ((size + zero) / (norm + none)) ** (ord - 1) * ~(zero | none) * grad
-
-
-def _norm(self, p, dim, keepdim, dtype):
-    from tinygrad_ext import linalg
-
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm(): order p='{p}' is not supported; p is a number, inf, -inf or 'fro'")
-    return linalg.vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
-
-
-_ORDERS = (2, 1, 0, 3, 0.5, -1.5, float("inf"), float("-inf"))
-
-
-def _vector_norms(make):
-    for ord in _ORDERS:
-        yield Sample(make(3, 4), ord)
-        yield Sample(make(3, 5), ord, dim=-1, keepdim=True)
-    for shape, dim in (((2, 3, 4), (0, 2)), ((), None), ((0, 3), None), ((0, 3), 0), ((2, 3), ()), ((), 0)):
-        yield Sample(make(*shape), 2, dim)
-
-
-def _norms(make):
-    yield Sample(make(3, 4))
-    for p in (*_ORDERS, "fro"):
-        yield Sample(make(3, 5), p, 0)
-    yield Sample(make(3, 4), p=1, dim=(0, 1), keepdim=True)
-    yield Sample(make(3, 4), "fro", dim=(0, 1))
-
-
-def _vector_norm_reference(x, ord=2, dim=None, keepdim=False, dtype=None):
-    import numpy
-
-    axis = numpy_axis(x, dim)
-    if axis is None:
-        axis = tuple(range(x.ndim))
-    size = numpy.abs(x).astype(numpy.float64)
-    if ord == float("inf"):
-        return size.max(axis=axis, keepdims=keepdim)
-    if ord == float("-inf"):
-        return size.min(axis=axis, keepdims=keepdim)
-    if ord == 0:
-        return (size != 0).sum(axis=axis, keepdims=keepdim).astype(float)
-    return (size**ord).sum(axis=axis, keepdims=keepdim) ** (1 / ord)
-
-
-def _norm_reference(x, p="fro", dim=None, keepdim=False, dtype=None):
-    return _vector_norm_reference(x, 2 if p == "fro" else p, dim, keepdim)
-
-
-op(
-    "aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    kernel="vector_norm",
-    types="float",
-    where="linalg",
-    variants="function out",
-    shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
-    grad={"self": _norm_back},
-    samples=_vector_norms,
-    reference=_vector_norm_reference,
-    doc="(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, "
-    "the number of elements that are not zero for 0. RuntimeError for integers, and for inf or a negative ord without "
-    "elements.",
-)
-
-op(
-    'aten::norm(Tensor self, Any p="fro", int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor',
-    compose=_norm,
-    types="float",
-    variants=_OUT,
-    samples=_norms,
-    reference=_norm_reference,
-    doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim.",
-)
 
 
 # ---- logsumexp -----------------------------------------------------------------------------------------------------

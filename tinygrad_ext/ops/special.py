@@ -81,6 +81,14 @@ op(
 )
 
 op(
+    "aten::nextafter(Tensor self, Tensor other) -> Tensor",
+    scalar={"float half": "nextafter(x, y)"},
+    grad={"self": lambda grad, self, other: grad * (self != other), "other": zeros},
+    reference="numpy.nextafter",
+    doc="The number of the result's dtype that follows self on the way to other; other where they are equal.",
+)
+
+op(
     "aten::heaviside(Tensor self, Tensor values) -> Tensor",
     scalar={"bool int": "x == 0 ? y : x > 0", "float": "x == 0 ? y : x > 0"},
     refuses={
