@@ -1,5 +1,8 @@
 """What a case is made of: the seed alone; every op in every form; and judges that see each kind of fault."""
 
+import resource
+from pathlib import Path
+
 import pytest
 
 import tinygrad_ext as tg
@@ -8,6 +11,7 @@ from tools.fuzz import __main__ as command
 from tools.fuzz import ops, values
 from tools.fuzz.case import Fault, generator, module_of, refused
 from tools.fuzz.operands import Watched, tensors, touch
+from tools.fuzz.worker import MEMORY
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # as in a worker
 
@@ -20,8 +24,19 @@ def test_the_same_number_is_the_same_case(target):
         assert one and one == two
 
 
+@pytest.fixture
+def bounded_memory():
+    """As much as a worker has, on top of what the process uses: a case may ask for any size."""
+    statm, was = Path("/proc/self/statm"), resource.getrlimit(resource.RLIMIT_AS)
+    if statm.exists():
+        used = int(statm.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, was[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, was)
+
+
 @pytest.mark.parametrize("target", [t for t in command.SHARES if t != "threads"])
-def test_a_few_cases_of_each_target_pass(target):
+def test_a_few_cases_of_each_target_pass(target, bounded_memory):
     module = module_of(target)
     for number in range(30):
         module.case(generator(target, 5, number)).run()
