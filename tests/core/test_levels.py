@@ -392,6 +392,24 @@ def test_levels_are_off_while_one_processes_and_may_be_entered_there():
     assert not levels_on()
 
 
+def test_an_observer_of_what_transforms_made_may_be_entered_while_one_processes():
+    class After(Recorder):
+        after_transforms = True
+
+    class Watched(Box):
+        def process(self, operation, args):
+            with After() as self.after:
+                result = super().process(operation, args)
+            return result
+
+    with Recorder() as outer, Watched() as level:
+        x = level.wrap(tg.ones(2)).exp()
+        assert active_levels() == [outer, level]
+    assert level.after.names == ["aten::exp"]
+    assert outer.names.count("aten::exp") == 1
+    assert x.value.tolist() == tg.ones(2).exp().tolist()
+
+
 def test_an_error_in_a_level_leaves_the_stack_as_it_was():
     class Fails(Observer):
         def process(self, operation, args):

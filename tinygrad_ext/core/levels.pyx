@@ -433,9 +433,6 @@ cdef int _push(Level level, Py_ssize_t at) except -1:
         Py_INCREF(levels)
         st.levels = <PyObject *>levels
     levels = <list>st.levels
-    if at == 0 and st.active != len(levels):
-        raise RuntimeError(f"{level!r} sees what transforms have made, so it cannot be entered while one of them processes an "
-                           "operation: enter it outside")
     levels.insert(st.active if at < 0 else at, level)
     _activate(st, st.active + 1)
     _number(levels)
