@@ -7,6 +7,10 @@ from tinygrad_ext.registry import functions
 _PLACE = "linalg."
 
 
+class LinAlgError(RuntimeError):
+    """A matrix is not of the kind that an op needs, as a singular one for solve."""
+
+
 @_boundary
 def __getattr__(name):
     found = functions.get(_PLACE + name)
@@ -16,4 +20,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(key[len(_PLACE) :] for key in functions if key.startswith(_PLACE))
+    return sorted(["LinAlgError", *(key[len(_PLACE) :] for key in functions if key.startswith(_PLACE))])

@@ -16,6 +16,7 @@ from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _
 from tinygrad_ext.core.random import Generator as _Generator
 from tinygrad_ext.core.tensor import Tensor
 
+class LinAlgError(RuntimeError): ...
 @_overload
 def matrix_norm(input: Tensor, ord: _Scalar | Tensor, dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and smallest sum of the magnitudes in a column, inf and -inf in a row."""
@@ -28,6 +29,12 @@ def norm(input: Tensor, ord: _Scalar | Tensor | None = None, dim: _int | _Sequen
     ...
 @_overload
 def norm(input: Tensor, ord: _b.str, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
+def solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Tensor | None = None) -> Tensor:
+    """X of A X = B, or of X A = B without left."""
+    ...
+def vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Tensor | None = None) -> Tensor:
+    """Sum of the products of x's elements, conjugated, and y's along dim; both broadcast."""
+    ...
 def vector_norm(input: Tensor, ord: _Scalar | Tensor = 2, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) of all elements or along dim; the largest and smallest |x| for inf and -inf, the number of elements that are not zero for 0."""
     ...

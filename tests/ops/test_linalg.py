@@ -117,3 +117,34 @@ def test_einsum_takes_operands_as_a_list_and_as_sublists():
     assert tg.allclose(tg.einsum("ij,jk->ik", [a, b]), want)
     assert tg.allclose(tg.einsum(a, [0, 1], b, [1, 2], [0, 2]), want)
     assert tg.allclose(tg.einsum(a, [0, 1], b, [1, 2]), want)
+
+
+def test_solve_reads_matrices_of_any_strides_and_leaves_them_as_they_were():
+    tg.manual_seed(0)
+    wide = tg.randn(2, 3, 6) + 4 * tg.eye(6)[:3]
+    for A in (wide[..., :3], wide[..., :3].mT, wide[..., :3].flip(-1), wide[:1, :, :3].expand(4, 3, 3)):
+        for B in (tg.ones(3, 1), tg.randn(2, 3).t(), tg.randn(3, 4)[:, ::2], tg.ones(1).expand(3, 2)):
+            kept = A.clone(), B.clone()
+            x = tg.linalg.solve(A, B)
+            assert x.equal(tg.linalg.solve(*kept))
+            assert tg.allclose(A @ x, B.expand(x.shape), atol=1e-5)
+            assert A.equal(kept[0]) and B.equal(kept[1])
+
+
+def test_a_singular_matrix_is_an_error_that_can_be_caught_by_its_name_or_as_a_runtime_error():
+    assert issubclass(tg.linalg.LinAlgError, RuntimeError)
+    with pytest.raises(tg.linalg.LinAlgError, match=r"\(Batch element 3\)"):
+        tg.linalg.solve(tg.eye(2) * tg.tensor([1.0, 2, 3, 0]).view(2, 2, 1, 1), tg.ones(2, 1))
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+def test_solve_says_what_to_convert_for_dtypes_that_it_does_not_compute_in(dtype):
+    with pytest.raises(NotImplementedError, match=r"\.float\(\)"):
+        tg.linalg.solve(tg.eye(2, dtype=dtype), tg.ones(2, dtype=dtype))
+
+
+def test_vecdot_refuses_integers_and_two_dtypes():
+    with pytest.raises(RuntimeError, match="Expected a floating point or complex tensor"):
+        tg.linalg.vecdot(tg.tensor([1]), tg.tensor([1]))
+    with pytest.raises(RuntimeError, match="to have the same dtype"):
+        tg.linalg.vecdot(tg.ones(2), tg.ones(2).double())

@@ -37,6 +37,7 @@ FAMILIES = (
     "norms",
     "scan",
     "linalg",
+    "systems",
     "einsum",
     "softmax",
     "normalize",

@@ -132,6 +132,20 @@ def _added_reference(self, a, b, beta=1, alpha=1):
     return (alpha * product + (beta * self.astype(wide) if beta else 0)).astype(a.dtype)
 
 
+def _vecdot(x, y, dim):
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}: convert it "
+            "with .float()"
+        )
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype} and y of type "
+            f"{y.dtype} instead: convert one of them with .to(dtype)"
+        )
+    return (_conj(x) * y).sum(dim)
+
+
 def _linear_samples(make):
     for x, w, b in (
         ((2, 3), (4, 3), (4,)),
@@ -239,6 +253,22 @@ op(
         (_call("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1"),
     ],
     doc="Product of a matrix (m, k) and a vector (k,).",
+)
+
+op(
+    "aten::vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    compose=_vecdot,
+    types="float half complex",
+    where="linalg",
+    variants="function out",
+    samples=lambda make: (
+        [*_of_shapes(((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((2, 1), (2, 3)), ((), ()))(make)]
+        + [Sample(make(2, 3), make(2, 3), dim=0)]
+    ),
+    reference=lambda x, y, dim=-1: (x.conj() * y).sum(dim) if x.ndim else x.conj() * y,
+    errors=[(_call("linalg.vecdot", (2, 3), (2, 2)), RuntimeError, "must match the size of tensor b (2)")],
+    doc="Sum of the products of x's elements, conjugated, and y's along dim; both broadcast. RuntimeError for integers "
+    "and for two dtypes.",
 )
 
 op(
