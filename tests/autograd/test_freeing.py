@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-# From Python 3.13 on the interpreter lets deallocations nest as deep as calls in C, some thousand, before it puts them off;
-# before that it was fifty.
+# From Python 3.13 on the interpreter lets deallocations nest as deep as calls in C, some thousand, before it puts them
+# off; before that it was fifty.
 LINKS, STACK = (8_000, 96 << 10) if sys.version_info < (3, 13) else (12_000, 1 << 20)
 
 # Each body builds a chain of LINKS objects and lets go of it.
