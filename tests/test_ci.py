@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import interpreters, sanitize
+
 ROOT = Path(__file__).parent.parent
 MAKE = """#!/bin/sh
 echo "making $1"
@@ -85,3 +87,8 @@ def test_what_a_step_leaves_of_its_share_is_for_the_next(run):
     _, lines = run("60 | demo\n30 | test\n")
     seconds = [int(re.search(r"at most (\d+) seconds", line)[1]) for line in lines if line.startswith("==")]
     assert seconds[0] <= 60 * 60 and 30 * 60 < seconds[1] <= 90 * 60
+
+
+def test_the_tools_name_tests_that_are_there():
+    named = [path for path in (*sanitize.LONG, *interpreters.TESTS) if path.startswith("tests/")]
+    assert named and not [path for path in named if not (ROOT / path).exists()]
