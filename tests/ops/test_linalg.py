@@ -148,3 +148,18 @@ def test_vecdot_refuses_integers_and_two_dtypes():
         tg.linalg.vecdot(tg.tensor([1]), tg.tensor([1]))
     with pytest.raises(RuntimeError, match="to have the same dtype"):
         tg.linalg.vecdot(tg.ones(2), tg.ones(2).double())
+
+
+def test_the_dtype_of_a_norm_may_be_a_type_of_python():
+    assert tg.linalg.matrix_norm(tg.ones(2, 2), dtype=float).dtype == tg.float64
+    for kind in (int, bool):
+        with pytest.raises(RuntimeError, match="dtype should be floating point or complex"):
+            tg.linalg.matrix_norm(tg.ones(2, 2), dtype=kind)
+
+
+def test_integers_are_refused_by_solve_on_every_device():
+    for device in ("cpu", "meta"):
+        square = tg.ones(2, 2, dtype=tg.int64, device=device)
+        for solve in (tg.linalg.solve, tg.ops.aten._solve):
+            with pytest.raises(RuntimeError, match="floating point"):
+                solve(square, square)

@@ -3,7 +3,7 @@
 from tinygrad_ext.ops.folding import numpy_axis, unfold
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import reduced, wrapped
+from tinygrad_ext.ops.shapes import meta, reduced, wrapped
 
 _INF = float("inf")
 
@@ -65,6 +65,8 @@ def _check_matrix(self, ord, dim, dtype):
             f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {self.dtype}: convert it "
             "with .float()"
         )
+    if dtype is not None:
+        dtype = meta((), dtype).dtype  # of the types of Python too
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {dtype}")
     if self.dim() < 2:

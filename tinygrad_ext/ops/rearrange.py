@@ -178,6 +178,7 @@ op(
     reference=lambda x, repeats, dim=None, output_size=None: _numpy("repeat", x, repeats, dim),
     gaps={"shape": "the size follows from the values of repeats"},
     errors=[
+        (lambda: zeros(2).repeat_interleave(zeros(1)), NotImplementedError, "repeats must be int32 or int64"),
         (
             lambda: zeros(2, 3).repeat_interleave(zeros(2).long(), 1),
             RuntimeError,
@@ -381,6 +382,10 @@ def _repeat_by_counts(self, repeats, dim, output_size):
     if dim is None:
         self, dim = self.reshape(-1), 0
     if repeats.numel() == 1:
+        if repeats.is_floating_point() or repeats.is_complex() or repeats.element_size() < 4:
+            raise NotImplementedError(
+                f'"repeat_interleave_cpu" not implemented for {repeats.dtype}: repeats must be int32 or int64'
+            )
         if repeats.item() < 0:
             raise RuntimeError("repeats can not be negative: repeat_interleave() got " + str(repeats.item()))
         return _repeat_each(self, int(repeats), dim, output_size)

@@ -86,6 +86,8 @@ def _shape(A, B):
             f"_solve: expected square matrices A and as many rows in B, of one dtype, got {list(A.shape)} {A.dtype} "
             f"and {list(B.shape)} {B.dtype}"
         )
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise RuntimeError(f"_solve: expected a floating point or complex dtype, got {A.dtype}: convert with .float()")
     return meta((*broadcast_sizes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:]), A.dtype)
 
 
