@@ -115,7 +115,7 @@ cdef object k_item(PyObject **a):
 
 
 cdef object _list(Tensor t, const char *at, int dim):
-    cdef int64_t i, step = t.strides[dim] * ITEMSIZE[t.tid]
+    cdef int64_t i, step = t.strides[dim] * ITEMSIZE[t.tid] if t.count else 0     # strides of nothing may be any number
     if dim == t.rank - 1:
         return [read_scalar(at + i * step, t.tid) for i in range(t.sizes[dim])]
     return [_list(t, at + i * step, dim + 1) for i in range(t.sizes[dim])]
