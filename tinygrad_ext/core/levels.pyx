@@ -224,6 +224,8 @@ cdef object _offer_op(Op op, PyObject **args, int form):
     cdef int i, n = op.nargs + (form == OUT)
     cdef tuple row = PyTuple_New(n)
     for i in range(n):
+        if args[i] == NULL:
+            raise SystemError(f"{op.name}: a compiled composite left argument {i} out")
         Py_INCREF(<object>args[i])
         PyTuple_SET_ITEM(row, i, <object>args[i])
     return offer(form_of(op, form), row)

@@ -47,6 +47,9 @@ cdef bint _has_format(Tensor t, PyObject *format):
     return True
 
 
+cdef object _no = False         # a literal False would be cast as the C number 0
+
+
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):
     """t itself when it is what is asked for, else a copy that autograd knows of."""
     global _to_copy_op
@@ -58,7 +61,7 @@ cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *form
         _to_copy_op = ops["aten::_to_copy"]
     d, place = dtype_of(dtype), device_of(device)
     args[0], args[1], args[2], args[3] = <PyObject *>t, <PyObject *>d, <PyObject *>None, <PyObject *>place
-    args[4], args[5], args[6] = <PyObject *>None, <PyObject *>False, format
+    args[4], args[5], args[6] = <PyObject *>None, <PyObject *>_no, format
     return call_op(_to_copy_op, args)
 
 
