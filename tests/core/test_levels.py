@@ -80,6 +80,10 @@ def test_an_observer_sees_a_call_once_in_every_form(op):
         assert [(seen.op.schema.name, seen.kind) for seen, _ in recorder.seen] == [(op.schema.name, kind)]
         seen, bound = recorder.seen[0]
         assert len(bound) == len(seen.schema.args) + (kind == "out")
+        args, kwargs = prepare(s)
+        with Recorder(passes=True) as opened:
+            attempt(fn, args, kwargs)
+        assert opened.names[0] == seen.name
 
 
 @pytest.mark.parametrize(
