@@ -5,8 +5,8 @@ too. A name taken from the package itself (`from tinygrad_ext import zeros`, `tg
 defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count as core, whose state they switch.
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
-ops/graph_slots.py fills at import: the one file that says which op does an engine's job. So in core/ and autograd/ a
-string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
+registry/graph_slots.py fills at import: the one file that says which op does an engine's job. So in core/ and autograd/
+a string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
 attribute asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
 """
 
@@ -25,11 +25,8 @@ PACKAGE = Path(tg.__file__).parent
 LAYERS = [
     "kernels",
     "core",
-    "ops native op_builder op_namespace scope registry registrar registrar_checks module_registrar override_registrar "
-    "overrides library plugins hookspecs errors tensor_methods interop copying legacy printing "
-    "return_types signatures stubs torch_names "
-    "random linalg special fft serialization archive config cuda amp backends switches "
-    "sizes older_calls numpy_calls _overrides",
+    "errors ops native registry overrides library plugins hookspecs tensor return_types "
+    "random linalg special fft serialization archive config cuda amp backends _overrides",
     "autograd",
     "graph",
     "nn optim jit func utils testing describe cli as_torch __main__",
@@ -37,7 +34,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package's root and what puts it together see everything: they are the door, not a layer.
 MODES = "tinygrad_ext.autograd.modes"
-DOORS = {"__init__", "_assemble", "tensor_methods", "hookspecs"}
+DOORS = {"__init__", "_assemble", "hookspecs"}
 ARROW = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M
 )

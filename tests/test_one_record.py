@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import describe, registry, stubs
+from tinygrad_ext import registry
+from tinygrad_ext.describe import op_facts, stubs
 from tinygrad_ext.testing import compare, sweep
 
 ROOT = Path(__file__).parent.parent
@@ -17,8 +18,8 @@ PACKAGE = '''
 
 from tinygrad_ext.ops.record import Owner
 from tinygrad_ext.ops.samples import unary
-from tinygrad_ext.registrar import OpRegistrar
-from tinygrad_ext.scope import Scope
+from tinygrad_ext.registry.op_registrar import OpRegistrar
+from tinygrad_ext.registry.scope import Scope
 
 
 def _kernel(self, scale):
@@ -148,7 +149,7 @@ def test_the_command_line_finds_it(op, capsys):
 
     assert main(["ops", "where", NAME]) == 0
     out = capsys.readouterr().out
-    assert f"{describe.place(op)[0]}:{op.record.line}" in out
+    assert f"{op_facts.place(op)[0]}:{op.record.line}" in out
     assert "tgx-demo 1.0" in out
 
 

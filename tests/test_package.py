@@ -1,5 +1,6 @@
 """The package's own namespace."""
 
+import importlib
 import subprocess
 import sys
 import tarfile
@@ -10,11 +11,32 @@ import pytest
 import tinygrad_ext as tg
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "tinygrad_ext"
 
 
 @pytest.mark.parametrize("name", [*tg._LAZY, *tg._LAZY_NAMES])
 def test_every_lazy_name_resolves(name):
     assert getattr(tg, name) is not None
+
+
+def test_at_most_twelve_modules_stand_at_the_top():
+    """Each is a room of its own, or a name that PyTorch's users import; everything else belongs into a room."""
+    loose = sorted(p.name for p in PACKAGE.iterdir() if p.suffix in (".py", ".pyx"))
+    assert len(loose) <= 12, loose
+
+
+@pytest.mark.parametrize("name", ["amp", "cuda", "config", "linalg", "random", "return_types", "serialization"])
+def test_the_paths_that_users_of_pytorch_import_stay(name):
+    module = importlib.import_module(f"tinygrad_ext.{name}")
+    assert getattr(tg, name) is module
+
+
+def test_the_room_called_tensor_does_not_hide_the_function():
+    """Whoever imports from it, and however early: `tensor` of the package is the function."""
+    code = "import tinygrad_ext.tensor.sizes; import tinygrad_ext as tg; assert tg.tensor([1, 2]).tolist() == [1, 2]"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    rooms = {p.name for p in PACKAGE.iterdir() if p.is_dir()}
+    assert all(callable(getattr(tg, name)) for name in rooms & set(tg.registry.functions))
 
 
 def test_an_unknown_name_points_to_the_page_of_differences():

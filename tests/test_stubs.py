@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import registry, stubs
+from tinygrad_ext import registry
+from tinygrad_ext.describe import stubs
 from tools import stubs as tool
 
 ROOT = Path(__file__).parent.parent

@@ -56,7 +56,7 @@ from tinygrad_ext.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from tinygrad_ext.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from tinygrad_ext.tensor.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
 
 __version__ = "0.1.0"
 
@@ -77,7 +77,6 @@ _LAZY = (
     "linalg",
     "random",
     "return_types",
-    "printing",
     "registry",
     "config",
     "library",
@@ -89,8 +88,8 @@ _LAZY_NAMES = {
     "set_default_device": "overrides",
     "save": "serialization",
     "load": "serialization",
-    "set_printoptions": "printing",
-    "get_printoptions": "printing",
+    "set_printoptions": "tensor.printing",
+    "get_printoptions": "tensor.printing",
     "show_config": "config",
     "get_rng_state": "random",
     "set_rng_state": "random",
@@ -98,7 +97,7 @@ _LAZY_NAMES = {
     "reset_peak_memory_stats": "config",
     "empty_cache": "config",
     "autocast": "amp",
-    "broadcast_shapes": "sizes",
+    "broadcast_shapes": "tensor.sizes",
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled",
@@ -108,7 +107,7 @@ _LAZY_NAMES = {
             "set_float32_matmul_precision",
             "use_deterministic_algorithms",
         ),
-        "switches",
+        "backends.whole_program",
     ),
     **dict.fromkeys(
         (
@@ -125,7 +124,7 @@ _LAZY_NAMES = {
             "ComplexFloatTensor",
             "ComplexDoubleTensor",
         ),
-        "legacy",
+        "tensor.legacy",
     ),
 }
 

@@ -1028,7 +1028,6 @@ def pow(input: _Scalar | Tensor, exponent: Tensor, *, out: Tensor | None = None)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where positive, else weight * x; weight has one slope or one for each channel (dimension 1)."""
     ...
-from tinygrad_ext import printing as printing
 @_overload
 def prod(input: Tensor, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Product of all elements, 1 when there are none."""

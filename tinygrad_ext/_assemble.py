@@ -4,13 +4,14 @@ import importlib
 import importlib.util
 import os
 
-from tinygrad_ext import ops, registrar, registry
+from tinygrad_ext import ops, registry
 from tinygrad_ext.core import boundary, callables, cuts, dtype, methods, node, places, random, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
+from tinygrad_ext.registry import op_registrar
 
 
 def publish(package, folder):
@@ -20,7 +21,7 @@ def publish(package, folder):
         importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
-    registrar.register_builtin(RECORDS)
+    op_registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
     for name in FAMILIES:
         delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
@@ -41,14 +42,14 @@ def name_types(package):
 
 
 def _repr(t):
-    from tinygrad_ext.printing import tensor_repr
+    from tinygrad_ext.tensor.printing import tensor_repr
 
     return tensor_repr(t)
 
 
 def _fill_slots(folder):
     from tinygrad_ext.autograd.engine import backward
-    from tinygrad_ext.ops import graph_slots
+    from tinygrad_ext.registry import foreign, graph_slots
 
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
@@ -67,13 +68,15 @@ def _fill_slots(folder):
         "retain_grad",
     ):
         setattr(Tensor, name, getattr(methods, name))
-    from tinygrad_ext import copying, legacy, overrides, tensor_methods
+    from tinygrad_ext import overrides
+    from tinygrad_ext.tensor import copying, legacy
+    from tinygrad_ext.tensor import methods as python_methods
 
-    tensor_methods.install()
+    python_methods.install()
     copying.fill_slots()
     legacy.fill_slots()
     overrides.install()
-    overrides.foreign.set_loader(_load_for_type)
+    foreign.set_loader(_load_for_type)
 
 
 def _load_for_type(t):

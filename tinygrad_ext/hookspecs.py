@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from tinygrad_ext.module_registrar import ModuleRegistrar
-    from tinygrad_ext.override_registrar import OverrideRegistrar
-    from tinygrad_ext.registrar import OpRegistrar
+    from tinygrad_ext.registry.module_registrar import ModuleRegistrar
+    from tinygrad_ext.registry.op_registrar import OpRegistrar
+    from tinygrad_ext.registry.override_registrar import OverrideRegistrar
 
 API_VERSION = (1, 0)  # major: what is here changed its meaning; minor: something was added
 

@@ -7,9 +7,10 @@ docs/; tests/test_docs.py runs their snippets.
 import sys
 from pathlib import Path
 
-from tinygrad_ext import describe, registry
+from tinygrad_ext import registry
+from tinygrad_ext.describe import op_facts
+from tinygrad_ext.describe.stubs import first_sentence
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.stubs import first_sentence
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -22,7 +23,7 @@ def render(ops=None):
         ops = [o for o in registry.ops.values() if o.record.owner == BUILTIN]
     families = {}
     for op in ops:
-        families.setdefault(describe.family(op), []).append(op)
+        families.setdefault(op_facts.family(op), []).append(op)
     pages = {f"{name}.md": _page(name, members) for name, members in families.items()}
     pages["README.md"] = _index(families)
     return pages
@@ -35,7 +36,7 @@ def _title(family, ops):
 
 
 def _page(family, ops):
-    sections = "\n".join(describe.section(o) for o in sorted(ops, key=lambda o: o.name))
+    sections = "\n".join(op_facts.section(o) for o in sorted(ops, key=lambda o: o.name))
     return f"{NOTE}\n# {_title(family, ops)}\n\n{sections}"
 
 
@@ -53,7 +54,7 @@ def _index(families):
         for op in sorted(ops, key=lambda o: o.name):
             title = op.name.partition("::")[2]
             what = first_sentence(op.record.doc).replace("|", "\\|")
-            lines.append(f"| [{title}]({describe.page(op).rpartition('/')[2]}) | {what} |")
+            lines.append(f"| [{title}]({op_facts.page(op).rpartition('/')[2]}) | {what} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ from requirements import requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = [f"3.{minor}" for minor in range(10, 15)]
-TESTS = ["tests/core", "tests/autograd", "tests/test_tensor.py", "tests/ops/test_view.py"]
+TESTS = ["tests/core", "tests/autograd", "tests/tensor/test_tensor.py", "tests/ops/test_view.py"]
 
 
 def version(path):

@@ -20,7 +20,7 @@ COPY = ROOT / "build" / "sanitize"
 # one sample of every op in odd layouts; loading, autograd, the core and what users' memory comes in by
 LOADING = [f"tests/archive/test_{name}.py" for name in ("hostile", "save_load", "arrays", "pytorch")]
 SHORT = ["-m", "not slow", "tests/sanitize", "tests/autograd", "tests/core", *LOADING]
-LONG = [*SHORT, "tests/test_interop.py", "tests/test_every_op.py", "tests/ops", "-k", "not equals_pytorch"]
+LONG = [*SHORT, "tests/tensor", "tests/test_every_op.py", "tests/ops", "-k", "not equals_pytorch"]
 
 
 def copy_source():

@@ -1,8 +1,9 @@
 """Writes the type stubs: `python -m tools.stubs [--check]`.
 
-A stub file is put together from three sources: op functions and methods, from the records (tinygrad_ext/stubs.py);
-what needs hand-written types, from tools/stub_parts/; other functions and classes, from their Python signatures
-(tools/stub_python.py). The files are committed, because type checkers read them without running anything.
+A stub file is put together from three sources: op functions and methods, from the records
+(tinygrad_ext/describe/stubs.py); what needs hand-written types, from tools/stub_parts/; other functions and classes,
+from their Python signatures (tools/stub_python.py). The files are committed, because type checkers read them without
+running anything.
 """
 
 import importlib.util
@@ -14,8 +15,9 @@ from types import ModuleType
 from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext
-from tinygrad_ext import registry, stubs
-from tinygrad_ext.stubs import DTYPES, GENERATOR, TENSOR
+from tinygrad_ext import registry
+from tinygrad_ext.describe import stubs
+from tinygrad_ext.describe.stubs import DTYPES, GENERATOR, TENSOR
 from tools import stub_python
 
 ROOT = Path(__file__).parent.parent

@@ -2,7 +2,7 @@
 
 The names are read off an installed PyTorch of the version that is compared with; without one, those of the list stay
 and only the marks are made anew: `make stubs docs` does that after a name was added. The list is shipped as
-tinygrad_ext/torch_names.json, errors speak by it, and docs/torch_names.md shows it.
+tinygrad_ext/errors/torch_names.json, errors speak by it, and docs/torch_names.md shows it.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-DATA = ROOT / "tinygrad_ext" / "torch_names.json"
+DATA = ROOT / "tinygrad_ext" / "errors" / "torch_names.json"
 PAGE = ROOT / "docs" / "torch_names.md"
 VERSION = "2.13"
 # what programs import; "" is torch itself. Submodules of these are names of theirs.

@@ -13,10 +13,11 @@ from levels import Box, Cube, Recorder
 from tinygrad_ext.core.levels import levels_on
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn, registry, scope
+from tinygrad_ext import nn, registry
 from tinygrad_ext.autograd.profiler import record_function
 from tinygrad_ext.optim import _fused
 from tinygrad_ext.overrides import Observer, TorchFunctionMode, active_levels, atomic, user_line
+from tinygrad_ext.registry import scope
 from tinygrad_ext.testing import sweep
 
 ROOT = Path(__file__).parent.parent.parent

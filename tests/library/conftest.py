@@ -2,8 +2,9 @@
 
 import pytest
 
-from tinygrad_ext import registry, scope
+from tinygrad_ext import registry
 from tinygrad_ext.library import definition, libraries
+from tinygrad_ext.registry import scope
 
 
 @pytest.fixture(autouse=True)

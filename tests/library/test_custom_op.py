@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import Tensor, describe, library, ops, overrides, registry
+from tinygrad_ext import Tensor, library, ops, overrides, registry
+from tinygrad_ext.describe import op_facts
 
 
 def make_sin(**more):
@@ -270,10 +271,10 @@ def test_whatever_is_called_can_be_an_op(fn, schema):
 def test_an_op_is_described_by_its_functions():
     f = make_sin()
     op = f.candidates[0]
-    assert describe.computed_by(op).startswith("python, Python function numpy_sin at test_custom_op.py:")
-    assert describe.derivative(op) == "no"
+    assert op_facts.computed_by(op).startswith("python, Python function numpy_sin at test_custom_op.py:")
+    assert op_facts.derivative(op) == "no"
     f.register_autograd(lambda ctx, g: g)
-    assert describe.derivative(op).startswith("yes, by the backward at test_custom_op.py:")
+    assert op_facts.derivative(op).startswith("yes, by the backward at test_custom_op.py:")
 
 
 # ---- threads -------------------------------------------------------------------------------------------------------

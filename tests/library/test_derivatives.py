@@ -293,8 +293,8 @@ def test_in_a_forward_of_a_function_the_result_counts_as_derived():
 
 
 def test_a_record_with_rules_has_a_derivative_already():
-    from tinygrad_ext import scope
-    from tinygrad_ext.registrar import OpRegistrar
+    from tinygrad_ext.registry import scope
+    from tinygrad_ext.registry.op_registrar import OpRegistrar
 
     register = OpRegistrar(scope.current())
     register("t::ruled(Tensor self) -> Tensor", kernel=lambda self: self * 2, grad={"self": lambda grad: grad * 2})
@@ -305,8 +305,8 @@ def test_a_record_with_rules_has_a_derivative_already():
 
 
 def test_a_record_without_rules_can_get_a_backward():
-    from tinygrad_ext import scope
-    from tinygrad_ext.registrar import OpRegistrar
+    from tinygrad_ext.registry import scope
+    from tinygrad_ext.registry.op_registrar import OpRegistrar
 
     register = OpRegistrar(scope.current())
     register(

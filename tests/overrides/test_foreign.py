@@ -9,7 +9,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import overrides
-from tinygrad_ext.overrides import foreign
+from tinygrad_ext.registry import foreign
 
 
 class Theirs:

@@ -6,10 +6,11 @@ import pytest
 from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn, overrides, registry, scope
+from tinygrad_ext import nn, overrides, registry
 from tinygrad_ext.ops.record import Owner
 from tinygrad_ext.overrides import tables
-from tinygrad_ext.registrar import OpRegistrar
+from tinygrad_ext.registry import scope
+from tinygrad_ext.registry.op_registrar import OpRegistrar
 
 NAMESPACES = [tg, nn.functional, tg.linalg, tg.Tensor]
 TABLE = overrides.get_overridable_functions()

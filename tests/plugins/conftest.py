@@ -8,9 +8,9 @@ import pytest
 from tinygrad_ext.core.callables import OpFunction
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn, override_registrar, plugins, registry  # nn: so that its import is no part of a test
-from tinygrad_ext.overrides import foreign
+from tinygrad_ext import nn, plugins, registry  # nn: so that its import is no part of a test
 from tinygrad_ext.plugins import fence, loader, settings, table
+from tinygrad_ext.registry import foreign, override_registrar
 
 OP = """
 from tinygrad_ext import hookimpl

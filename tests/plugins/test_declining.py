@@ -10,6 +10,7 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import nn, overrides, plugins
 from tinygrad_ext.plugins import table
+from tinygrad_ext.registry import foreign
 
 HANDLERS = """
 from tinygrad_ext import hookimpl
@@ -196,10 +197,10 @@ def theirs(site):
 def test_every_call_gives_what_it_gives_without_the_plugin(theirs, value):
     make = VALUES[value]
     installed = table.exchange([], [])
-    overrides.foreign.refresh()
+    foreign.refresh()
     without = {name: outcome(call, make(theirs)) for name, call in CALLS.items()}
     table.exchange(*installed)
-    overrides.foreign.refresh()
+    foreign.refresh()
     found = {name: outcome(call, make(theirs)) for name, call in CALLS.items()}
     assert {n: (found[n], without[n]) for n in CALLS if found[n] != without[n]} == {}
     if value != "own":

@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
 
-from tinygrad_ext import torch_names
+from tinygrad_ext.errors import torch_names
 
 OURS = "tinygrad_ext"
 NAME = "torch"
@@ -107,8 +107,10 @@ def _asked_by():
 
 def _message(alias, from_import):
     parent, _, name = alias.rpartition(".")
-    folders = getattr(sys.modules.get(parent), "__path__", ())
-    there = torch_names.for_users(parent, (m.name for m in pkgutil.iter_modules(folders)))
+    package = sys.modules.get(parent)
+    names = [m.name for m in pkgutil.iter_modules(getattr(package, "__path__", ()))]
+    # for users, `tensor` and `gradcheck` are functions
+    there = torch_names.for_users(parent, (n for n in names if not callable(vars(package).get(n))))
     near = difflib.get_close_matches(name, there, 3)
     refused = f"cannot import name '{name}' from '{parent}'" if from_import else f"No module named '{alias}'"
     return (

@@ -34,7 +34,7 @@ def check_name(name):
     """click.BadParameter for what cannot be a namespace, or is one already."""
     from tinygrad_ext import plugins
     from tinygrad_ext.ops import is_part
-    from tinygrad_ext.registrar_checks import RESERVED
+    from tinygrad_ext.registry.checks import RESERVED
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         near = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")

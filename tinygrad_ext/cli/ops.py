@@ -18,15 +18,16 @@ def ops():
 @as_json
 def list_ops(kind, as_json):
     """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
-    from tinygrad_ext import describe, plugins, registry
+    from tinygrad_ext import plugins, registry
+    from tinygrad_ext.describe import op_facts
 
     plugins.load_all()
     found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
     if as_json:
-        return dump([describe.facts(o) for o in found])
-    libraries = [describe.calls_library(o) for o in found]
+        return dump([op_facts.facts(o) for o in found])
+    libraries = [op_facts.calls_library(o) for o in found]
     rows = [
-        (o.name, ", ".join(filter(None, (o.kernel_kind, library))), describe.family(o), describe.owner(o))
+        (o.name, ", ".join(filter(None, (o.kernel_kind, library))), op_facts.family(o), op_facts.owner(o))
         for o, library in zip(found, libraries)
     ]
     table(("op", "kernel", "family", "owner"), rows)
@@ -41,9 +42,9 @@ def list_ops(kind, as_json):
 @as_json
 def where(name, as_json):
     """File, kernel, derivative, owner, checks and page of each overload of an op."""
-    from tinygrad_ext import describe
+    from tinygrad_ext.describe import op_facts
 
-    found = [describe.facts(op) for op in describe.find(name)]
+    found = [op_facts.facts(op) for op in op_facts.find(name)]
     if as_json:
         return dump(found)
     for f in found:
@@ -56,13 +57,13 @@ def where(name, as_json):
 @as_json
 def show(name, as_json):
     """Schema, callables, dtypes, type stub and doc of an op."""
-    from tinygrad_ext import describe, stubs
+    from tinygrad_ext.describe import op_facts, stubs
 
-    found = describe.find(name)
+    found = op_facts.find(name)
     if as_json:
-        return dump([{**describe.facts(op), "stub": stubs.op_lines(op)} for op in found])
+        return dump([{**op_facts.facts(op), "stub": stubs.op_lines(op)} for op in found])
     for op in found:
-        f = describe.facts(op)
+        f = op_facts.facts(op)
         rows = [
             ("schema", f["schema"]),
             ("doc", f["doc"]),

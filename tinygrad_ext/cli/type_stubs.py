@@ -73,7 +73,7 @@ def _ours(file):
 def namespace_stub(namespace):
     """Text of the stub of ops.<namespace>."""
     from tinygrad_ext import registry
-    from tinygrad_ext.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class
+    from tinygrad_ext.describe.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class
 
     found = dict(sorted(vars(registry.namespaces[namespace]).items()))
     results = dict.fromkeys(result_class(op.schema) for f in found.values() for op in f.candidates)
@@ -83,7 +83,7 @@ def namespace_stub(namespace):
 
 
 def _op(name, f):
-    from tinygrad_ext.stubs import stub
+    from tinygrad_ext.describe.stubs import stub
 
     body = stub(f, "__call__").replace("def __call__(", "def __call__(self, ")
     indented = "\n".join("    " + line if line else "" for line in body.split("\n"))

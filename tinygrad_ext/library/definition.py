@@ -3,14 +3,15 @@
 import contextlib
 import warnings
 
-from tinygrad_ext import op_namespace, registry, scope
+from tinygrad_ext import registry
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
 from tinygrad_ext.library import autograd, infer
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.library.tags import words
 from tinygrad_ext.ops.record import Record
-from tinygrad_ext.registrar import OpRegistrar
+from tinygrad_ext.registry import op_namespace, scope
+from tinygrad_ext.registry.op_registrar import OpRegistrar
 
 definitions = {}  # "ns::name" -> CustomOpDef
 _scopes = {}  # name of an op that this program may undefine -> the scope that holds its registration

@@ -3,10 +3,10 @@
 import keyword
 import sys
 
-from tinygrad_ext import scope as _scope
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.library import absent, autograd, definition
 from tinygrad_ext.library import state as _state
+from tinygrad_ext.registry import scope as _scope
 
 _KINDS = ("DEF", "IMPL", "FRAGMENT")
 # PyTorch's dispatch keys that have a meaning here; the others are refused with a word on what to use

@@ -6,11 +6,12 @@ else's op leaves the op as it was.
 
 import contextlib
 
-from tinygrad_ext import op_builder, registrar, registry
+from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import device
 from tinygrad_ext.library import fake, infer
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registrar_checks import check_kernel_returns
+from tinygrad_ext.registry import compiler, op_registrar
+from tinygrad_ext.registry.checks import check_kernel_returns
 
 ANY = None  # the device type of a kernel that serves whatever has none of its own
 COMPOSITE = "composite"  # the "device" of a function written in other ops, whose derivative follows from theirs
@@ -47,7 +48,7 @@ class State:
         if not callable(fn):
             raise TypeError(f"{self.op.name}: the {what} must be a function, not {type(fn).__name__}")
         place = place_of(fn)
-        with registrar.lock():
+        with op_registrar.lock():
             if key in self.functions and not override:
                 old = "{}:{}".format(*self.functions[key][1])
                 raise RuntimeError(
@@ -96,9 +97,9 @@ class State:
             op.record.kernel, op.record.compose = shown, None if kernels else compose or undefined
         if kernels:
             check_kernel_returns(op.schema)
-            op_builder.set_python_kernel(op, self._kernel())
+            compiler.set_python_kernel(op, self._kernel())
         elif compose is not None:
-            op_builder.set_composite(op, compose)
+            compiler.set_composite(op, compose)
             if self.get(AUTOGRAD) is not None:
                 raise RuntimeError(
                     f"{op.name}: the op is written in other ops (CompositeImplicitAutograd), so its derivative is "
@@ -107,7 +108,7 @@ class State:
                     "device"
                 )
         else:
-            op_builder.set_python_kernel(op, self._refuse_device)
+            compiler.set_python_kernel(op, self._refuse_device)
         op.set_shape_rule(self._shape_rule())
         if kernels or compose is None:
             from tinygrad_ext.library import autograd

@@ -1,8 +1,8 @@
 """Neural network layers: Module, the layers built on it, initialisation, utilities."""
 
-from tinygrad_ext import scope as _scope
-from tinygrad_ext.module_registrar import ModuleRegistrar as _ModuleRegistrar
-from tinygrad_ext.module_registrar import set_base as _set_base
+from tinygrad_ext.registry import scope as _scope
+from tinygrad_ext.registry.module_registrar import ModuleRegistrar as _ModuleRegistrar
+from tinygrad_ext.registry.module_registrar import set_base as _set_base
 
 from ..errors import refuse_unknown
 from . import functional, init, module, modules, parameter, plugins, utils

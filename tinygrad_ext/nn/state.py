@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.module_registrar import owner_of
 from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.registry.module_registrar import owner_of
 
 from .hooks import _add
 from .parameter import Parameter

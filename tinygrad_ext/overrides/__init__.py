@@ -12,7 +12,6 @@ from tinygrad_ext.core.overrides import handle_torch_function
 from tinygrad_ext.core.unasked import _disabled_torch_function_impl, redispatch_function
 from tinygrad_ext.overrides.common import register_common_type
 from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
-from tinygrad_ext.overrides.foreign import register
 from tinygrad_ext.overrides.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -33,6 +32,7 @@ from tinygrad_ext.overrides.protocol import (
     path_of,
 )
 from tinygrad_ext.overrides.wrap import is_tensor_like, wrap_torch_function
+from tinygrad_ext.registry.foreign import register
 
 _LAZY = {
     "check": "coverage",

@@ -2,11 +2,12 @@
 
 import functools
 
-from tinygrad_ext import interop, registry
+from tinygrad_ext import registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import mode_stack as _core
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.overrides.modes import TorchFunctionMode
+from tinygrad_ext.tensor import interop
 
 
 @functools.cache

@@ -4,7 +4,7 @@ import sys
 import threading
 
 from tinygrad_ext.core.overrides import set_lookups
-from tinygrad_ext.overrides import foreign
+from tinygrad_ext.registry import foreign
 
 _local = threading.local()
 _lock = threading.Lock()

@@ -9,8 +9,8 @@
 A plugin is imported when something of its namespace is first used, not before. See docs/plugins.md.
 """
 
-from tinygrad_ext import overrides
 from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.registry import foreign
 
 from . import loader, settings, table
 from .info import info_of, owner_of
@@ -123,7 +123,7 @@ def enable(name):
         if plugin.state in (FAILED, INCOMPATIBLE):
             plugin.reset()
     settings.say(name, True)
-    overrides.foreign.refresh()
+    foreign.refresh()
 
 
 @_boundary
@@ -165,7 +165,7 @@ def _unload_disabled():
     for plugin in table.everything():
         if plugin.state == ACTIVE and settings.why_disabled(plugin) is not None:
             loader.unload(plugin)
-    overrides.foreign.refresh()
+    foreign.refresh()
 
 
 @_boundary
@@ -207,7 +207,7 @@ def unregister(namespace):
 def rescan():
     """Look again for installed plugins, as after a pip install in a notebook. Loaded ones stay as they are."""
     table.rescan()
-    overrides.foreign.refresh()
+    foreign.refresh()
 
 
 def _one(name):

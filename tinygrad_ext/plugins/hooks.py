@@ -10,9 +10,9 @@ import inspect
 import pluggy
 
 from tinygrad_ext import hookspecs
-from tinygrad_ext.module_registrar import ModuleRegistrar
-from tinygrad_ext.override_registrar import OverrideRegistrar
-from tinygrad_ext.registrar import OpRegistrar
+from tinygrad_ext.registry.module_registrar import ModuleRegistrar
+from tinygrad_ext.registry.op_registrar import OpRegistrar
+from tinygrad_ext.registry.override_registrar import OverrideRegistrar
 
 from .model import Incompatible, PluginError
 from .versions import allows

@@ -1,6 +1,7 @@
 """What a plugin has brought, read off the tables."""
 
-from tinygrad_ext import module_registrar, override_registrar, registry
+from tinygrad_ext import registry
+from tinygrad_ext.registry import module_registrar, override_registrar
 
 from . import table
 from .model import FOUND, PluginInfo

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 
-from tinygrad_ext import scope
+from tinygrad_ext.registry import scope
 
 from . import fence, settings, table
 from .model import ACTIVE, FAILED, FOUND, INCOMPATIBLE, LOADING, Incompatible, PluginError

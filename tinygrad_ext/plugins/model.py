@@ -4,7 +4,7 @@ import functools
 from typing import NamedTuple
 
 from tinygrad_ext.ops.record import Owner
-from tinygrad_ext.scope import Scope
+from tinygrad_ext.registry.scope import Scope
 
 PLUGINS, OVERRIDES = "tinygrad_ext.plugins", "tinygrad_ext.overrides"  # groups of entry points
 FOUND, LOADING, ACTIVE, FAILED = "found", "loading", "active", "failed"

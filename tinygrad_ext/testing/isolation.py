@@ -7,13 +7,14 @@ import contextlib
 import os
 import sys
 
-from tinygrad_ext import overrides, plugins, registry, scope
-from tinygrad_ext.module_registrar import ModuleRegistrar
+from tinygrad_ext import plugins, registry
 from tinygrad_ext.ops.record import Owner, Record
-from tinygrad_ext.override_registrar import OverrideRegistrar
 from tinygrad_ext.plugins import loader, settings, table
 from tinygrad_ext.plugins.model import ACTIVE
-from tinygrad_ext.registrar import OpRegistrar
+from tinygrad_ext.registry import foreign, scope
+from tinygrad_ext.registry.module_registrar import ModuleRegistrar
+from tinygrad_ext.registry.op_registrar import OpRegistrar
+from tinygrad_ext.registry.override_registrar import OverrideRegistrar
 
 VARIABLES = ("TINYGRAD_EXT_PLUGINS", "TINYGRAD_EXT_DISABLE_PLUGINS", "TINYGRAD_EXT_STRICT_PLUGINS")
 
@@ -72,7 +73,7 @@ class Isolated:
             known = ", ".join(sorted({p.name for p in self._installed})) or "none"
             raise plugins.PluginError(f"no installed plugin is called '{name}'; there are {known}")
         table.exchange(table.registered(), [*table.everything(), *(p for p in found if p not in table.everything())])
-        overrides.foreign.refresh()
+        foreign.refresh()
 
 
 @contextlib.contextmanager
@@ -93,7 +94,7 @@ def isolated():
     before = table.exchange([], [])
     settings.chosen.clear()
     settings.only.clear()
-    overrides.foreign.refresh()
+    foreign.refresh()
     try:
         yield Isolated(before[1])
     finally:
@@ -110,7 +111,7 @@ def isolated():
         sys.modules.update(modules)
         for plugin in active:
             loader.load(plugin)
-        overrides.foreign.refresh()
+        foreign.refresh()
 
 
 def _nowhere():

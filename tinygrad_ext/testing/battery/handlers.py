@@ -3,8 +3,7 @@
 import sys
 
 import tinygrad_ext as tg
-from tinygrad_ext import override_registrar
-from tinygrad_ext.overrides import foreign
+from tinygrad_ext.registry import foreign, override_registrar
 from tinygrad_ext.testing.battery.check import check
 
 HANDLER_CHECKS = {}

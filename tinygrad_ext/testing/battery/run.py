@@ -23,9 +23,9 @@ def ops_of(op):
     Raises LookupError for a name that is not known, TypeError for what is no op.
     """
     if isinstance(op, str):
-        from tinygrad_ext import describe
+        from tinygrad_ext.describe import op_facts
 
-        return describe.find(op)
+        return op_facts.find(op)
     for found in (op, getattr(op, "_opoverload", None), getattr(op, "op", None)):
         if hasattr(found, "candidates"):
             return list(found.candidates)

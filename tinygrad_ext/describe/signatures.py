@@ -6,10 +6,10 @@ Read off the records when somebody asks; imported then, and not with the package
 import inspect
 from keyword import iskeyword
 
-from tinygrad_ext import stubs
 from tinygrad_ext.core.callables import OpMethod
-from tinygrad_ext.op_builder import default_of
+from tinygrad_ext.describe import stubs
 from tinygrad_ext.registry import variants
+from tinygrad_ext.registry.compiler import default_of
 
 _POSITIONAL, _KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 _VARIABLE = inspect.Parameter.VAR_POSITIONAL

@@ -1,6 +1,6 @@
 """The one way for plugins to handle types they do not own."""
 
-from tinygrad_ext import overrides
+from tinygrad_ext.registry import foreign
 
 handled = {}  # "scipy.sparse._csr.csr_array" or "scipy.sparse" -> Owner of the handler
 
@@ -28,7 +28,7 @@ class OverrideRegistrar:
                 f"calls with {name} are handled by {handled[name]} already; {self.scope.owner} wants to handle them "
                 f"too. Uninstall or disable one: TINYGRAD_EXT_DISABLE_PLUGINS={handled[name].distribution}"
             )
-        handle = overrides.register(target, handler, owner=str(self.scope.owner))
+        handle = foreign.register(target, handler, owner=str(self.scope.owner))
         self.scope.note(handle.remove)
         self.scope.put(handled, name, self.scope.owner)
 

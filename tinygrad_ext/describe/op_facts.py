@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tinygrad_ext.ops.record import BUILTIN
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 LIBRARIES = ("numpy", "scipy")
 _TAGS = {
     "bool": "b8",

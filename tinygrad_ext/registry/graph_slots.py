@@ -4,6 +4,10 @@ from tinygrad_ext import registry
 from tinygrad_ext.core import gradients, node
 
 
+def _zeros(size, dtype, device):
+    return registry.functions["zeros"](size, dtype=dtype, device=device)
+
+
 def _sum_to(grad, shape):
     """Sum a gradient down to the shape that was broadcast."""
     extra = grad.dim() - len(shape)
@@ -15,9 +19,7 @@ def _sum_to(grad, shape):
 
 def _copy_strided(grad, sizes, strides):
     """A copy of a gradient with the memory order of the tensor it belongs to."""
-    from tinygrad_ext import empty_strided
-
-    return empty_strided(sizes, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
+    return registry.functions["empty_strided"](sizes, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
 
 
 def _accumulate_into(total, grad):
@@ -48,16 +50,11 @@ def _explain_trace(name, stack):
 
 def fill():
     """Hand the functions to the core."""
-    import tinygrad_ext as tg
-
-    def zeros(size, dtype, device):
-        return tg.zeros(size, dtype=dtype, device=device)
-
     functions = {
-        "zeros": zeros,
+        "zeros": _zeros,
         "ones_like": lambda t: registry.functions["full_like"](t.detach(), 1),
         "sum_to": _sum_to,
-        "stack_rows": tg.stack,
+        "stack_rows": registry.functions["stack"],
         "copy_strided": _copy_strided,
         "accumulate_into": _accumulate_into,
         "has_nan": _has_nan,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tinygrad_ext as tg
-from tinygrad_ext.printing import get_printoptions, printoptions, set_printoptions, tensor_repr
+from tinygrad_ext.tensor.printing import get_printoptions, printoptions, set_printoptions, tensor_repr
 
 try:
     import torch

@@ -105,7 +105,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
 def get_printoptions():
     """Return the options now in force, as a dict that `set_printoptions` takes back.
 
-    >>> from tinygrad_ext.printing import get_printoptions
+    >>> from tinygrad_ext.tensor.printing import get_printoptions
     >>> get_printoptions()["precision"]
     4
     """
@@ -118,7 +118,7 @@ def printoptions(**options):
     """Set options as `set_printoptions` does and put the earlier ones back at the end of the block.
 
     >>> import tinygrad_ext as tg
-    >>> from tinygrad_ext.printing import printoptions
+    >>> from tinygrad_ext.tensor.printing import printoptions
     >>> with printoptions(precision=2):
     ...     print(tg.tensor([0.12345]))
     tensor([0.12])

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import older_calls
+from tinygrad_ext.tensor import older_calls
 
 # (name, the tensors, the older order, the numbers); None stands where self's tensor goes
 FORMS = [

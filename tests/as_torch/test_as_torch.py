@@ -13,7 +13,7 @@ import pytest
 import tinygrad_ext
 from tinygrad_ext import as_torch as alias
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SUBMODULES = [
     "autograd",
     "autograd.function",

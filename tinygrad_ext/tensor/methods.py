@@ -1,8 +1,9 @@
 """Tensor methods in Python that are no ops."""
 
-from tinygrad_ext import copying, interop, legacy, registry
+from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import strided
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.tensor import copying, interop, legacy
 
 
 def install():

@@ -5,7 +5,8 @@ import importlib
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn, switches
+from tinygrad_ext import nn
+from tinygrad_ext.backends import whole_program
 
 
 def test_questions_about_a_gpu_are_answered_and_empty_calls_return():
@@ -54,7 +55,7 @@ def test_switches_of_cuda_s_libraries_may_be_set():
 
 
 def test_determinism_and_precision_are_remembered(monkeypatch):
-    monkeypatch.setattr(switches, "_state", dict(switches._state))
+    monkeypatch.setattr(whole_program, "_state", dict(whole_program._state))
     tg.use_deterministic_algorithms(True, warn_only=True)
     assert tg.are_deterministic_algorithms_enabled() and tg.is_deterministic_algorithms_warn_only_enabled()
     with pytest.raises(TypeError, match="argument 'mode' must be bool, not str"):
@@ -94,7 +95,7 @@ def test_a_scaler_that_is_off_is_the_plain_step():
 
 
 def test_compile_returns_its_argument_and_says_so_once(monkeypatch):
-    monkeypatch.setitem(switches._state, "told", False)
+    monkeypatch.setitem(whole_program._state, "told", False)
     model = nn.Linear(1, 1)
     with pytest.warns(UserWarning, match="returns its argument"):
         assert tg.compile(model, mode="max-autotune") is model

@@ -1,12 +1,13 @@
-"""The tables of ops and modules, and how names are looked up in them. `registrar.py` is the way into them."""
+"""The tables of ops and modules, and how names are looked up in them. `op_registrar.py` is the way into that of ops."""
 
 import importlib
 import sys
 
-from tinygrad_ext import older_calls, op_namespace
 from tinygrad_ext.core import callables, overridable
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.registry import op_namespace
+from tinygrad_ext.tensor import older_calls
 
 ops = {}  # "aten::add.Tensor" -> Op
 functions = {}  # "nn.functional.relu", "ops.vision.roi_align" -> OpFunction
@@ -116,7 +117,7 @@ def why_not_handled(types):
 
 def _later(name):
     """A function of `signatures`, which is imported when somebody asks for help."""
-    return lambda f: getattr(importlib.import_module("tinygrad_ext.signatures"), name)(f)
+    return lambda f: getattr(importlib.import_module("tinygrad_ext.describe.signatures"), name)(f)
 
 
 callables.set_readers(

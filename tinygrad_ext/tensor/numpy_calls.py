@@ -28,7 +28,7 @@ def _run(name, t, axis=None, dtype=None, out=None, keepdims=False, ddof=0, **mor
 def _by_numpy(name, t, out, options):
     import numpy
 
-    from tinygrad_ext.interop import METHODS
+    from tinygrad_ext.tensor.interop import METHODS
 
     target = out.numpy() if isinstance(out, Tensor) else out
     found = getattr(numpy, name)(t.numpy(), out=target, **options)

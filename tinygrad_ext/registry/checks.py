@@ -4,10 +4,10 @@ import keyword
 
 from tinygrad_ext.core.callables import OpPacket
 from tinygrad_ext.core.tensor import Tensor
-from tinygrad_ext.op_namespace import Namespace, OpOverload
 from tinygrad_ext.ops import is_part
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import functions, methods, ops, places, variants
+from tinygrad_ext.registry.op_namespace import Namespace, OpOverload
 
 RESERVED = ("aten", "prim", "prims", "nn")
 # What only the build and compiled kernels can serve, and what to write instead.

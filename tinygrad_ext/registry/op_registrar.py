@@ -2,8 +2,8 @@
 
 `OpRegistrar` turns records into callables for the built-in families as for a plugin or a program:
 
-    from tinygrad_ext import scope
-    from tinygrad_ext.registrar import OpRegistrar
+    from tinygrad_ext.registry import scope
+    from tinygrad_ext.registry.op_registrar import OpRegistrar
 
     register = OpRegistrar(scope.current())                 # the plugin being loaded, or the running program
     op = register("demo::halve(Tensor self) -> Tensor", compose=lambda self: self * 0.5)
@@ -19,13 +19,13 @@ import os
 import sys
 import threading
 
-from tinygrad_ext import op_builder, op_namespace, registry, scope
+from tinygrad_ext import registry
 from tinygrad_ext.core.callables import OpFunction, OpMethod
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
-from tinygrad_ext.registrar_checks import check
-from tinygrad_ext.registry import functions, methods, namespaces, ops, places, variants
+from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, places, scope, variants
+from tinygrad_ext.registry.checks import check
 
 _lock = threading.RLock()  # between the check that a name is free and the step that takes it
 
@@ -86,7 +86,7 @@ class OpRegistrar:
         """Resolve the rules that name an op registered later. TypeError when it never was."""
         waiting, self._waiting = self._waiting, []
         for o in waiting:
-            if not op_builder.set_rules(o, _find):
+            if not compiler.set_rules(o, _find):
                 raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
     def close(self):
@@ -96,8 +96,8 @@ class OpRegistrar:
 
     def _add(self, record, schema):
         kinds = variants(record)
-        o = op_builder.make_op(record, schema, "out" in kinds)
-        if not op_builder.set_rules(o, _find):
+        o = compiler.make_op(record, schema, "out" in kinds)
+        if not compiler.set_rules(o, _find):
             self._waiting.append(o)
         self.scope.put(ops, o.name, o)
         for name in [schema.name, *(record.aliases or "").split()]:

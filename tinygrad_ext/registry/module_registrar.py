@@ -2,7 +2,7 @@
 
 from tinygrad_ext import registry
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registrar_checks import check_name, check_namespace
+from tinygrad_ext.registry.checks import check_name, check_namespace
 
 _base = []  # nn.Module, from when nn is imported; until then nothing can be one
 _holders, _taken = [], set()  # what nn.plugins is made of: no module and no namespace may hide it

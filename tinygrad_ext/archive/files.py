@@ -1,0 +1,136 @@
+"""Saving and loading: one safetensors file holds the numbers, and its metadata, as JSON, the object they belong to.
+
+Loading executes nothing: the JSON names dicts, lists, plain values and tensors, and there is nothing else to name.
+Any program that reads safetensors finds each tensor under its path in the object ("layer.weight"), row-major.
+"""
+
+import json
+import os
+
+from tinygrad_ext.archive import layout, safetensors_file
+from tinygrad_ext.archive.budget import MOST_OBJECTS, Budget
+from tinygrad_ext.archive.moving import settled
+from tinygrad_ext.archive.object_tree import Decoder, Encoder, read_json
+from tinygrad_ext.archive.replace import replace_file
+from tinygrad_ext.archive.source import Source
+from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.dtype import device as _device
+
+__all__ = ["load", "save"]
+
+FORMAT = "tinygrad_ext 1"
+
+
+# ---- save ----------------------------------------------------------------------------------------------------------
+
+
+@boundary
+def save(obj, f):
+    """Write tensors, nested in dicts, lists and tuples together with plain values, to a file.
+
+    Args:
+        obj: dicts (keys of any plain type), OrderedDicts, lists, tuples, Size, numbers, str, None, dtypes, devices,
+            Tensors and Parameters, of any layout and dtype, and NumPy arrays. Memory that tensors share is written
+            once, and from where it is: saving takes no further memory.
+        f: path, or a file open for binary writing. A file at the path is replaced only when all is on disk, and keeps
+            its mode; a save that is killed leaves nothing.
+
+    Raises TypeError that names the place of anything else (``state['a'][0]``).
+
+    >>> import tempfile, os, tinygrad_ext as tg
+    >>> path = os.path.join(tempfile.mkdtemp(), "state.safetensors")
+    >>> tg.save({"step": 3, "weight": tg.ones(2)}, path)
+    >>> tg.load(path)
+    {'step': 3, 'weight': tensor([1., 1.])}
+    """
+    encoder = Encoder()
+    tree = encoder.encode(obj)
+    parts, table, strides = layout.lay_out(encoder.tensors)
+    meta = {"format": FORMAT, "object": json.dumps(tree), "tensors": json.dumps(table), "strides": json.dumps(strides)}
+    if encoder.arrays:
+        meta["arrays"] = json.dumps(layout.lay_out_arrays(encoder.arrays, parts))
+    if hasattr(f, "write"):
+        safetensors_file.write(f, parts, meta)
+        return
+    path = os.fspath(f)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"save: {path} is a directory; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or device cannot be replaced
+        with open(path, "wb", buffering=0) as file:
+            safetensors_file.write(file, parts, meta)
+    else:
+        replace_file(path, lambda file: safetensors_file.write(file, parts, meta))
+
+
+# ---- load ----------------------------------------------------------------------------------------------------------
+
+
+@boundary
+def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, max_objects=MOST_OBJECTS, **_):
+    """The object that `save` wrote, or a PyTorch checkpoint's, or the tensors of any safetensors file as a dict.
+
+    Args:
+        f: path, or a file open for binary reading. map_location: "cpu" or "meta", or None: where the tensors were.
+        weights_only, pickle_module: accepted for PyTorch's sake; no file can make this function run code.
+        mmap: True leaves the numbers in the file at a path, which the system reads when they are used; a write stays in
+            this process. Whoever cuts that file off meanwhile ends this process (SIGBUS) at the next use.
+        max_objects: the most containers, numbers and texts that a file may hold.
+
+    Raises RuntimeError for a damaged or foreign file, with what is wrong about it. Takes no more memory than the file
+    is large, beside its objects.
+    """
+    place = _device(map_location) if isinstance(map_location, (str, _device)) else None
+    if place is not None and place.type not in ("cpu", "meta"):
+        raise RuntimeError(
+            f"load(): Attempting to deserialize object on {place}, which is not here: map_location='cpu'"
+        )
+    if hasattr(f, "read"):
+        if mmap:
+            raise ValueError("load(): f must be a file path in order to use the mmap argument")
+        return _load(Source(f), getattr(f, "name", "the file"), place, Budget(max_objects))
+    with open(f, "rb") as file:
+        return _load(Source(file, bool(mmap)), os.fspath(f), place, Budget(max_objects))
+
+
+def _load(source, name, place, budget):
+    head = source.bytes(0, min(9, source.size))
+    if head[:4] == b"PK\x03\x04" and head[8:9] != b"{":  # not the length before a safetensors header
+        from tinygrad_ext.archive import pytorch
+
+        return pytorch.read(source, name, place, budget)
+    if head[:1] == b"\x80" and head[8:9] != b"{":
+        raise RuntimeError(
+            f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
+            f"an old PyTorch "
+            "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)"
+        )
+    try:
+        meta, entries = safetensors_file.read_header(source, budget)
+    except _DAMAGES as e:
+        raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {_said(e)}") from None
+    try:
+        return settled(_object(source, meta, entries, budget), place)
+    except _DAMAGES as e:
+        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({_said(e)})") from None
+
+
+# all that hostile metadata can raise on its way through checks that say what is wrong
+_DAMAGES = (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError)
+
+
+def _said(error):
+    return str(error) if type(error) in (ValueError, RuntimeError) else f"{type(error).__name__}: {error}"
+
+
+def _object(source, meta, entries, budget):
+    """The object in a safetensors file."""
+    if meta.get("format", "").partition(" ")[0] != "tinygrad_ext":
+        return {name: layout.plain(source, entry, name) for name, entry in entries.items()}
+    if meta["format"] != FORMAT:
+        raise ValueError(
+            f"it was written in the format '{meta['format']}', this version reads '{FORMAT}': update tinygrad_ext"
+        )
+    table, strides = read_json(meta["tensors"], budget), read_json(meta["strides"], budget)
+    tensors = layout.tensors(table, strides, entries, source)
+    arrays = layout.arrays(read_json(meta.get("arrays", "[]"), budget), entries, source)
+    return Decoder(tensors, arrays).decode(read_json(meta["object"], budget))

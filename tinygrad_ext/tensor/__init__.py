@@ -1,0 +1,1 @@
+"""What tensors do in Python: printing, conversion, copying, methods that are no ops, calls of other libraries."""
