@@ -187,9 +187,11 @@ def included(src):
 
 def main():
     from Cython.Build import cythonize
-    from generate_loops import generate
+    from generate_loops import generate as generate_loops
+    from generate_table import generate as generate_table
 
-    generate(PACKAGE)
+    generate_table(PACKAGE)
+    generate_loops(PACKAGE)
     with redirect_stdout(CythonProgress(JOBS)):
         modules = cythonize(
             list(extensions()),

@@ -15,34 +15,12 @@ X_base_gen.c, X_avx2_gen.c, X_avx512_gen.c; its public names are written ISA(nam
 """
 
 import ast
-import importlib
 import re
-import sys
-import types
-from pathlib import Path
 
-KINDS = {
-    "bool": ["b8"],
-    "int": ["u8", "i8", "i16", "i32", "i64"],
-    "float": ["f32", "f64"],
-    "half": ["f16", "bf16"],
-    "complex": ["c64", "c128"],
-}
-SLOT = {t: i for i, t in enumerate(["b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"])}
-COMPUTE = {
-    "b8": "uint8_t",
-    "u8": "uint8_t",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "f16": "float",
-    "bf16": "float",
-    "f32": "float",
-    "f64": "double",
-    "c64": "tgx_c64",
-    "c128": "tgx_c128",
-}
+from generate_table import PACKAGE, table
+
+from tinygrad_ext.ops.schema import Schema  # by its stand-in
+
 TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it)
     "base": ("", "1"),
     "avx2": ('#pragma GCC target("avx2,fma,bmi2")', "defined(__x86_64__)"),
@@ -61,6 +39,7 @@ NOTE = "/* Generated from the op records by tools/generate_loops.py. */\n"
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
 # functions whose vector form covers the usual arguments only -> the test for the others, see VM_NEAR_LOOP in vecmath.h
 NEAR = dict.fromkeys(("sin", "cos", "tan"), "trig") | dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
+COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 REAL = {"c64": "f32", "c128": "f64"}
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
@@ -73,14 +52,6 @@ def records(path):
             if "scalar" in fields:
                 wanted = ("scalar", "types", "returns", "inputs", "promote", "choices")
                 yield ast.literal_eval(node.args[0]), {k: ast.literal_eval(fields[k]) for k in wanted if k in fields}
-
-
-def schema_class(folder):
-    """The package's schema parser, imported without the package, which is not built yet."""
-    package = types.ModuleType("op_sources")
-    package.__path__ = [str(folder)]
-    sys.modules["op_sources"] = package
-    return importlib.import_module("op_sources.schema").Schema
 
 
 def typed(expression, tag):
@@ -228,24 +199,24 @@ def loop(name, out, ins, tag, declared, expression):
     return make(name, out, ins, COMPUTE[tag], declared, done)
 
 
-def family(path, Schema):
+def family(path):
     """C text of the loops of one family file, and of the table that finds them."""
-    loops, table = [], []
+    loops, listed = [], []
     for text, fields in records(path):
         schema = Schema.parse(text)
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
         fixed = fields.get("inputs", {})
         ident = schema.name + ("_" + schema.overload if schema.overload else "") + "_"
-        slots = ["0"] * len(SLOT)
+        slots = dict.fromkeys((row.tag for row in table.DTYPES), "0")
         for kind, expression in expressions(fields).items():
-            for tag in KINDS[kind]:
+            for tag in (row.tag for row in table.dtypes(*table.WORDS[kind])):
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
                 loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression))
-                slots[SLOT[tag]] = "op_" + ident + tag
+                slots[tag] = "op_" + ident + tag
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
-        table.append(f'    {{"{full}", {{{", ".join(slots)}}}}},')
-    return loops, table
+        listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
+    return loops, listed
 
 
 def write_if_changed(path, text):
@@ -256,17 +227,16 @@ def write_if_changed(path, text):
 
 def generate(package):
     """Write all generated C files below `package`."""
-    Schema = schema_class(package / "ops")
     kernels, names, fresh = package / "kernels", [], set()
     for path in sorted((package / "ops").rglob("*.py")):
-        loops, table = family(path, Schema)
-        if not table:
+        loops, listed = family(path)
+        if not listed:
             continue
         names.append(path.stem)
         text = (
             "\n".join(loops)
             + f"\nconst tgx_loop_row ISA(tgx_loops_{path.stem})[] = {{\n"
-            + "\n".join(table)
+            + "\n".join(listed)
             + "\n    {0, {0}},\n};\n"
         )
         fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", headers(kernels, text) + text))
@@ -310,4 +280,4 @@ def tables(names):
 
 
 if __name__ == "__main__":
-    generate(Path(__file__).parent.parent / "tinygrad_ext")
+    generate(PACKAGE)

@@ -119,6 +119,8 @@ def test_triangles_of_huge_matrices_neither_hang_nor_overflow():
         ([np.float64(2), 1.0], "float64"),
         ([np.float32(1)], "float32"),
         (np.array([1], "i2"), "int16"),
+        ([np.uint8(1), np.int8(-2)], "int16"),
+        ([np.complex64(1), np.float64(2)], "complex128"),
     ],
 )
 def test_tensor_infers_the_dtype(data, dtype):

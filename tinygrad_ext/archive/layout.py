@@ -14,21 +14,10 @@ import re
 from tinygrad_ext.archive.safetensors_file import Part
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core.dtype import by_name
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
-CODES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-}
+CODES = {row.code: row.name for row in DTYPES if row.name != "complex128"}  # which the format does not know
 _CODE_OF = {name: code for code, name in CODES.items()}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 PIECE = 1 << 21  # bytes of what is copied into row-major order at a time

@@ -16,22 +16,10 @@ from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core.dtype import Size, by_name, device
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter
 
-_TITLES = {
-    "Bool": "bool",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
+_TITLES = {row.title: row.name for row in DTYPES}
 
 
 class _StorageType:

@@ -12,7 +12,7 @@ from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
 from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of
-from tinygrad_ext.core.types cimport TGX_F16
+from tinygrad_ext.core.types cimport is_inexact
 
 cdef extern from "Python.h":
     object PyObject_Call(object f, tuple args, PyObject *keywords)
@@ -143,8 +143,8 @@ cdef bint _holds(object a, int depth, bint (*matters)(Tensor) noexcept) except -
     return False
 
 
-cdef bint _is_floating(Tensor t) noexcept:
-    return t.tid >= TGX_F16
+cdef bint _is_inexact(Tensor t) noexcept:
+    return is_inexact(t.tid)
 
 
 cdef object _run_forward(Plan plan, FunctionNode ctx, tuple args, dict keywords):
@@ -182,7 +182,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     cdef bint plain, differentiable
     if not isinstance(o, Tensor):
         ctx.metas[i].rank = -1
-        if record and isinstance(o, (list, tuple, dict)) and _holds(o, DEPTH, _is_floating):
+        if record and isinstance(o, (list, tuple, dict)) and _holds(o, DEPTH, _is_inexact):
             raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would be "
                             "lost. Return them as one flat tuple.")
         return o
@@ -191,7 +191,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     plain = _among(o, ctx.non_differentiable)
     if record or plain:
         t.bits &= ~DERIVED
-    differentiable = record and not plain and t.tid >= TGX_F16
+    differentiable = record and not plain and is_inexact(t.tid)
     if _among(o, ctx.dirty) and _among(o, args):
         _set_dirty(ctx, args, t, i, n, differentiable)
         return alias(t) if plain and needs_grad(t) else t

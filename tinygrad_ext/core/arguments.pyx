@@ -14,15 +14,16 @@ from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
-from tinygrad_ext.core.dispatch cimport (
-    A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DICT, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR,
-    A_STR, A_TENSOR, ArgSpec, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL,
-)
+from tinygrad_ext.core.dispatch cimport ArgSpec
 from tinygrad_ext.core.dtype cimport device, dtype
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert
 from tinygrad_ext.core.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, is_registered
 from tinygrad_ext.core.tensor cimport Tensor, exact, needs_grad
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_I64
+from tinygrad_ext.core.table import ARGUMENT_KINDS
+from tinygrad_ext.core.types cimport (
+    A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DICT, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR,
+    A_STR, A_TENSOR, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL, F_VARARGS, is_integer,
+)
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
@@ -30,9 +31,6 @@ cdef extern from "Python.h":
     int PyUnicode_Compare(PyObject *a, PyObject *b) except? -1
     int PyIndex_Check(PyObject *o)
     PyObject *PySequence_Fast_GET_ITEM(PyObject *o, Py_ssize_t i)
-
-cdef enum:
-    F_VARARGS = 128         # ArgFlag of a list of tensors that may be given one by one
 
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections",
@@ -47,7 +45,7 @@ cdef inline bint _is_int(object o):
     if PyBool_Check(o) or PyFloat_Check(o) or o is None:
         return False
     if isinstance(o, Tensor):
-        return (<Tensor>o).count == 1 and (<Tensor>o).rank == 0 and TGX_BOOL < (<Tensor>o).tid <= TGX_I64
+        return (<Tensor>o).count == 1 and (<Tensor>o).rank == 0 and is_integer((<Tensor>o).tid)
     return PyLong_Check(o) or (PyIndex_Check(<PyObject *>o) and type(o).__name__ != "bool")
 
 
@@ -304,8 +302,7 @@ cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
 
 # ---- wording the refusal -------------------------------------------------------------------------------------------
 
-_KIND_TEXT = ["Tensor", "Number", "int", "float", "bool", "str", "torch.dtype", "torch.device", "torch.layout",
-              "torch.memory_format", "torch.Generator", "complex", "dict", "object"]
+cdef list _KIND_TEXT = [shown for _, shown in ARGUMENT_KINDS.values()]
 
 
 cdef str _python_name(Op op, int i, bint method):

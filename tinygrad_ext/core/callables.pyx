@@ -13,7 +13,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.dispatch cimport (
-    F_NESTED, TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, call_below, call_op, state, tgx_state, uint32_t,
+    TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, call_below, call_op, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.inplace cimport call_inplace, call_out, inplace_below
 from tinygrad_ext.core.elsewhere cimport must_convert
@@ -25,6 +25,7 @@ from tinygrad_ext.core.overloaded cimport (
 )
 from tinygrad_ext.core.overrides cimport all_declined, ask
 from tinygrad_ext.core.tensor cimport Tensor, exact
+from tinygrad_ext.core.types cimport F_NESTED
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)

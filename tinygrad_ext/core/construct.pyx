@@ -7,13 +7,13 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
 from tinygrad_ext.core.dispatch cimport as_int, state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, device_id, dtype as DType, dtype_of
+from tinygrad_ext.core.dtype cimport default_id, device_id, dtype as DType, dtype_of
 from tinygrad_ext.core.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.storage cimport borrow_storage
 from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8,
-    tgx_scalar,
+    ITEMSIZE, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_MAX_DIMS,
+    TGX_U8, is_complex, is_integral, promote, tgx_scalar,
 )
 
 
@@ -92,13 +92,7 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of "
                            f"them, "
                            "and arrays")
-    if seen < 0 or k == seen:
-        return k
-    if seen <= TGX_I64 and k <= TGX_I64:
-        return k if k > seen else seen
-    if k >= TGX_C64 or seen >= TGX_C64:
-        return TGX_C128 if (k in (TGX_C128, TGX_F64) or seen in (TGX_C128, TGX_F64)) else TGX_C64
-    return k if k > seen else seen
+    return k if seen < 0 else promote(seen, k)
 
 
 cdef int _numpy_kind(object d) except -2:
@@ -141,7 +135,7 @@ cdef int _fill_number(object data, char *at, int dtype) except -1:
         raise TypeError(f"must be real number, not {type(data).__name__}")
     if isinstance(data, Tensor) and (<Tensor>data).count != 1:
         raise ValueError("only one element tensors can be converted to Python scalars: use stack() to join tensors")
-    if isinstance(data, complex) and dtype < TGX_C64:
+    if isinstance(data, complex) and not is_complex(dtype):
         raise TypeError(f"must be real number, not complex: {dtype_of(dtype)} cannot hold {data}; give a complex dtype")
     if not isinstance(data, (int, float, complex, Tensor)) and not hasattr(data, "item"):
         if hasattr(data, "__index__"):
@@ -151,7 +145,7 @@ cdef int _fill_number(object data, char *at, int dtype) except -1:
         else:
             raise TypeError(f"must be real number, not {type(data).__name__}")
     if isinstance(data, int) and not -0x8000000000000000 <= data <= 0x7fffffffffffffff:
-        if dtype < TGX_F16:
+        if is_integral(dtype):
             raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating "
                              f"dtype")
         data = float(data)

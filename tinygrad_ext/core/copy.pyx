@@ -1,12 +1,11 @@
 # cython: language_level=3
 """Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
-from libc.stdint cimport INT64_MIN
 from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, empty_like, shape_text, write_scalar
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F16, TGX_F64, tgx_loop, tgx_scalar
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar
 
 cdef extern from "planes.h" nogil:
     tgx_plane tgx_copy_plane(int size)
@@ -33,7 +32,7 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     cdef tgx_loop loop = tgx_cast_loop(src.tid, dst.tid)
     if not broadcasts(src, dst):
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
-    if dst.place != 0 or src.place != 0:
+    if dst.device_id != 0 or src.device_id != 0:
         return 0
     if dst.storage is src.storage and dst.count > 1 and src.count > 1:
         if same_window(dst, src):
@@ -83,7 +82,7 @@ cdef Tensor contiguous(Tensor t):
     cdef Tensor out
     if t.bits & CONTIGUOUS:
         return t
-    out = empty(t.sizes, t.rank, t.tid, t.place)
+    out = empty(t.sizes, t.rank, t.tid, t.device_id)
     copy_into(out, t)
     return out
 
@@ -97,22 +96,26 @@ cdef Tensor cast(Tensor t, int dtype):
     return out
 
 
-# Least and greatest value of the integer dtypes, in dtype order; a negative number may wrap in uint8, as in PyTorch.
-cdef int64_t[6] _LEAST = [INT64_MIN, -255, -128, -32768, -0x80000000, INT64_MIN]
-cdef int64_t[6] _MOST = [0x7fffffffffffffff, 255, 127, 32767, 0x7fffffff, 0x7fffffffffffffff]
+cdef bint _holds(int dtype, const tgx_scalar *s) noexcept:
+    """Whether an integer dtype can; a negative number may wrap in uint8, as in PyTorch."""
+    cdef int64_t most = 0x7fffffffffffffff >> (64 - 8 * ITEMSIZE[dtype])
+    if not is_signed(dtype):
+        most = 2 * most + 1
+        return -most <= s.i <= most and -9.3e18 < s.f < 9.3e18
+    return -most - 1 <= s.i <= most and -9.3e18 < s.f < 9.3e18
 
 
 cdef tgx_scalar checked_scalar(object value, int dtype) except *:
     """A number for one element of a dtype; RuntimeError when the dtype cannot hold it."""
     cdef tgx_scalar s = as_scalar(value)
-    if dtype > TGX_F64:
+    if is_complex(dtype):
         return s
     if s.im != 0:
         raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value} has an imaginary part; "
                            "use a complex dtype")
     if dtype == TGX_BOOL:
         s.i = s.f != 0
-    elif dtype < TGX_F16 and (not _LEAST[dtype] <= s.i <= _MOST[dtype] or not -9.3e18 < s.f < 9.3e18):
+    elif is_integer(dtype) and not _holds(dtype, &s):
         raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value}")
     return s
 
@@ -124,7 +127,7 @@ cdef int fill(Tensor t, object value) except -1:
     cdef tgx_scalar s = checked_scalar(value, t.tid)
     cdef tgx_iter it
     cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
-    if t.place != 0:
+    if t.device_id != 0:
         return 0
     write_scalar(buffer, t.tid, s.f, s.im, s.i)
     iter_begin(&it, t.sizes, t.rank)
@@ -134,7 +137,7 @@ cdef int fill(Tensor t, object value) except -1:
 
 
 cdef int zero(Tensor t) except -1:
-    if t.place != 0 or t.count == 0:
+    if t.device_id != 0 or t.count == 0:
         return 0
     if t.bits & CONTIGUOUS:
         memset(t.data, 0, t.count * ITEMSIZE[t.tid])

@@ -9,8 +9,8 @@ writes to and what it returns beside them; its inputs are the positional argumen
 cimport cython
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    A_TENSOR, COMPOSITE, F_LIST, F_WRITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python,
-    set_custom, state, tgx_state,
+    COMPOSITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python, set_custom, state,
+    tgx_state,
 )
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
 from tinygrad_ext.core.guard cimport check_hidden, convert, run_guarded
@@ -19,7 +19,7 @@ from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.outputs cimport check_readonly
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, Tensor, needs_grad, set_version, version_of
-from tinygrad_ext.core.types cimport TGX_F16, uint32_t
+from tinygrad_ext.core.types cimport A_TENSOR, F_LIST, F_WRITE, is_inexact, uint32_t
 
 cdef enum:
     WATCHED_CALLS = 8
@@ -426,7 +426,7 @@ cdef int _lay_flat(object o, list flat, list counts) except -1:
 cdef int _give(OpNode ctx, Tensor t, int nr, int edge) except -1:
     """Make t output nr of the node, where it can carry a gradient. edge: that of an argument written to, else -1."""
     set_meta(ctx, nr, t)
-    if t.tid < TGX_F16:
+    if not is_inexact(t.tid):
         return 0
     if ctx.non_differentiable is not None:
         for plain in ctx.non_differentiable:

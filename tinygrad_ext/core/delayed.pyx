@@ -11,7 +11,7 @@ from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.history cimport gradient_edge
 from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta
 from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
-from tinygrad_ext.core.types cimport TGX_F16
+from tinygrad_ext.core.types cimport is_inexact
 
 
 @cython.trashcan(True)
@@ -44,7 +44,7 @@ cdef DelayedError delayed_error(Node source, str message, list sources, int nout
 cdef object _hang(DelayedError n, int nr, object got):
     """got as output nr of n, where it could carry a gradient."""
     cdef Tensor t
-    if not isinstance(got, Tensor) or (<Tensor>got).tid < TGX_F16:
+    if not isinstance(got, Tensor) or not is_inexact((<Tensor>got).tid):
         return got
     t = alias(<Tensor>got)
     set_meta(n, nr, t)

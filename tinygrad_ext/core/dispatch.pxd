@@ -29,23 +29,9 @@ cdef enum:
     MAX_RULES = 12
     MAX_SAVED = 24
 
-cdef enum ArgKind:
-    A_TENSOR, A_SCALAR, A_INT, A_FLOAT, A_BOOL, A_STR, A_DTYPE, A_DEVICE, A_LAYOUT, A_FORMAT, A_GENERATOR, A_COMPLEX
-    A_DICT, A_ANY
-
-cdef enum ArgFlag:
-    F_OPTIONAL = 1          # None is accepted
-    F_LIST = 2
-    F_KEYWORD = 4
-    F_DEFAULT = 8
-    F_NUMBER = 16           # a Tensor argument that takes a Python number too
-    F_WRITE = 32            # mutated
-    F_ELEM_OPTIONAL = 64    # a list whose elements may be None
-    F_NESTED = 256          # what lists and tuples in it hold are operands: an index, not the data of a tensor
-
 cdef struct ArgSpec:
-    int kind
-    int flags
+    int kind                # A_...
+    int flags               # F_...
     int size                # of int[n]: n; a lone int stands for n equal ones
     PyObject *name
     PyObject *default
@@ -56,22 +42,12 @@ cdef enum Kind:
 cdef enum Form:             # how an op is called; the last two write to the first argument, or to `out`
     FUNCTIONAL, INPLACE, OUT
 
-cdef enum RuleParam:        # what a derivative rule asks for, in the high byte; argument or output number in the low
-    P_GRAD = 0x000
-    P_INPUT = 0x100
-    P_RESULT = 0x200
-    P_SHAPE = 0x300
-    P_NEEDS = 0x400
-    P_GRADS = 0x500
-    P_DTYPE = 0x600
-    P_GEOMETRY = 0x700      # (sizes, strides, storage offset)
-
 cdef struct Rule:
     int ntargets
     int[MAX_ARGS] targets   # which of Op.tensors
     uint64_t saves          # mask over Op.saved
     int nparams
-    int[MAX_SAVED] params
+    int[MAX_SAVED] params   # P_... in the high byte, number of the argument or output in the low one
     bint identity
     PyObject *fn
 

@@ -12,6 +12,7 @@ from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of,
 )
+from tinygrad_ext.core.types cimport A_ANY, A_TENSOR, F_KEYWORD, F_NESTED, F_WRITE
 
 cdef extern from *:
     """
@@ -365,11 +366,11 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
         traits = 0 if op.is_view else _traits(op, args)
         if not op.knows_meta:
             if traits & META:
-                if out != NULL and (<Tensor>out).place == 0:
-                    _refuse_place(op, "meta", "cpu")
+                if out != NULL and (<Tensor>out).device_id == 0:
+                    _refuse_device(op, "meta", "cpu")
                 return _meta_result(op, args)
-            if out != NULL and (<Tensor>out).place and op.ntensors:
-                _refuse_place(op, "cpu", "meta")
+            if out != NULL and (<Tensor>out).device_id and op.ntensors:
+                _refuse_device(op, "cpu", "meta")
         if traits == LARGE:
             return _run_held(_run_kernel, op, args, out, False)
         if op.out_kernel:
@@ -418,11 +419,11 @@ cdef bint any_meta(Op op, PyObject **args) noexcept:
     for i in range(op.ntensors):
         o = <object>args[op.tensors[i]]
         if isinstance(o, Tensor):
-            if (<Tensor>o).place != 0:
+            if (<Tensor>o).device_id != 0:
                 return True
         elif isinstance(o, (list, tuple)):
             for t in o:
-                if isinstance(t, Tensor) and (<Tensor>t).place != 0:
+                if isinstance(t, Tensor) and (<Tensor>t).device_id != 0:
                     return True
     return False
 
@@ -434,7 +435,7 @@ cdef enum:                  # what is among the tensors of a call
 
 
 cdef inline int _traits_of(Tensor t) noexcept:
-    return META if t.place else LARGE if t.count >= HOLD_FROM else 0
+    return META if t.device_id else LARGE if t.count >= HOLD_FROM else 0
 
 
 cdef int _traits(Op op, PyObject **args) noexcept:
@@ -458,7 +459,7 @@ cdef int _traits_of_list(object o) noexcept:
     return found
 
 
-cdef int _refuse_place(Op op, str expected, str got) except -1:
+cdef int _refuse_device(Op op, str expected, str got) except -1:
     raise RuntimeError(f"{op.title}(): Expected out tensor to have device {expected}, but got {got} instead")
 
 

@@ -15,16 +15,11 @@ cdef class device:
     cdef readonly object index
     cdef readonly int id
 
-cdef PyObject *DTYPES[16]         # the dtype objects by number, owned for the life of the process
-cdef int[16] ITEMSIZE
+cdef PyObject *DTYPES[TGX_NTYPES]         # the dtype objects by number, owned for the life of the process
 cdef int default_id() noexcept nogil              # the dtype of Python floats, in this thread
 
-cdef int promote(int a, int b) noexcept
 cdef int dtype_id(object d) except -1
 cdef int device_id(object d) except -1
 cdef object dtype_of(int id)
 cdef object device_of(int id)
-cdef bint is_integral(int id) noexcept      # bool included
-cdef bint is_float(int id) noexcept
-cdef bint is_complex(int id) noexcept
 cdef object make_size(int64_t *shape, int ndim)

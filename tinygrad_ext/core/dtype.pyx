@@ -1,15 +1,17 @@
 # cython: language_level=3
 """dtypes, devices and sizes: the small value types of the API.
 
-Promotion follows PyTorch: a lattice over the twelve dtypes, kept as a table. `float16` with `bfloat16`
-gives float32; a float with a complex of less precision gives the complex of that float's precision.
+What a dtype is, and what two promote to, stands in table.py. `float16` with `bfloat16` gives float32; a float with a
+complex of less precision gives the complex of that float's precision.
 """
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
+from tinygrad_ext.core.table import DTYPES as ROWS
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128,
+    TGX_BOOL, TGX_C128, TGX_C64, TGX_F32, TGX_F64, TGX_I64, is_complex, is_float, is_inexact, is_integral, is_signed,
+    promote,
 )
 
 
@@ -44,32 +46,19 @@ cdef class dtype:
         return dtype_of(TGX_F32) if self.id == TGX_C64 else self
 
 
-_ROWS = [  # name, itemsize, struct/NumPy typecode
-    ("bool", 1, "?"), ("uint8", 1, "B"), ("int8", 1, "b"), ("int16", 2, "h"), ("int32", 4, "i"), ("int64", 8, "q"),
-    ("float16", 2, "e"), ("bfloat16", 2, "H"), ("float32", 4, "f"), ("float64", 8, "d"),
-    ("complex64", 8, "Zf"), ("complex128", 16, "Zd"),
-]
-_ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
-    "cfloat": "complex64", "cdouble": "complex128",
-}
 by_name = {}
 
 
 def _make_dtypes():
     cdef dtype d
-    for i, (name, itemsize, code) in enumerate(_ROWS):
+    for i, row in enumerate(ROWS):
         d = dtype.__new__(dtype)
-        d.name, d.id, d.itemsize, d.typecode = name, i, itemsize, code
-        d.is_floating_point = TGX_F16 <= i <= TGX_F64
-        d.is_complex = i >= TGX_C64
-        d.is_signed = i not in (TGX_BOOL, TGX_U8)
+        d.name, d.id, d.itemsize, d.typecode = row.name, i, row.itemsize, row.typecode
+        d.is_floating_point, d.is_complex, d.is_signed = is_float(i), is_complex(i), is_signed(i)
         DTYPES[i] = <PyObject *>d
         Py_INCREF(d)
-        ITEMSIZE[i] = itemsize
-        by_name[name] = d
-    for alias, name in _ALIASES.items():
-        by_name[alias] = by_name[name]
+        for name in (row.name, *row.aliases):
+            by_name[name] = d
 
 
 def _dtype_by_name(name):
@@ -88,50 +77,6 @@ cdef extern from *:
 
 cdef int default_id() noexcept nogil:
     return tgx_thread_default if tgx_thread_default >= 0 else tgx_default_dtype
-
-
-cdef int _kind(int id) noexcept:
-    """0 bool, 1 integer, 2 float, 3 complex."""
-    if id == TGX_BOOL:
-        return 0
-    if id <= TGX_I64:
-        return 1
-    return 2 if id <= TGX_F64 else 3
-
-
-cdef int promote(int a, int b) noexcept:
-    cdef int ka, kb, t
-    if a == b:
-        return a
-    ka, kb = _kind(a), _kind(b)
-    if ka > kb:
-        a, b = b, a
-        ka, kb = kb, ka
-    # now kind(a) <= kind(b)
-    if ka != kb:
-        if kb == 3 and ka == 2:
-            return TGX_C128 if (a == TGX_F64 or b == TGX_C128) else TGX_C64
-        return b
-    if ka == 1:
-        if a == TGX_U8 or b == TGX_U8:        # uint8 with a signed type: the signed type that holds both
-            t = b if a == TGX_U8 else a
-            return TGX_I16 if t == TGX_I8 else t
-        return a if a > b else b
-    if (a == TGX_F16 and b == TGX_BF16) or (a == TGX_BF16 and b == TGX_F16):
-        return TGX_F32
-    return a if a > b else b
-
-
-cdef bint is_integral(int id) noexcept:
-    return id <= TGX_I64
-
-
-cdef bint is_float(int id) noexcept:
-    return TGX_F16 <= id <= TGX_F64
-
-
-cdef bint is_complex(int id) noexcept:
-    return id >= TGX_C64
 
 
 cdef int dtype_id(object d) except -1:
@@ -160,9 +105,9 @@ def promote_types(type1, type2):
 def can_cast(from_, to):
     """Whether a conversion keeps the kind of number (no float to integer, no complex to real, nothing to bool)."""
     cdef int a = dtype_id(from_), b = dtype_id(to)
-    if _kind(b) == 0:
-        return _kind(a) == 0
-    return _kind(a) <= _kind(b)
+    if b == TGX_BOOL or is_complex(a):
+        return a == b or is_complex(b)
+    return is_inexact(b) or is_integral(a)
 
 
 def set_default_dtype(d):

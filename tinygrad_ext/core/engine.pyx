@@ -359,7 +359,7 @@ def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     node = <Node>edge.node
     Py_DECREF(node)
-    one = empty(t.sizes, t.rank, t.tid, t.place)
+    one = empty(t.sizes, t.rank, t.tid, t.device_id)
     if one.data != NULL:
         write_scalar(one.data, one.tid, 1.0, 0.0, 1)
     task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True

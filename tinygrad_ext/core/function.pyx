@@ -16,7 +16,7 @@ from tinygrad_ext.core.places cimport here, place_text
 from tinygrad_ext.core.plan cimport backward_of
 from tinygrad_ext.core.saved cimport raw, save, unpack
 from tinygrad_ext.core.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
-from tinygrad_ext.core.types cimport TGX_F16, uint32_t
+from tinygrad_ext.core.types cimport is_inexact, uint32_t
 
 import weakref
 
@@ -229,7 +229,7 @@ cdef class FunctionNode(Node):
         """Which output t is, or where it comes from."""
         if t.node is not None:
             return t.output_nr if t.node is self else ELSEWHERE
-        if t.bits & DERIVED and t.tid >= TGX_F16 and not needs_grad(t):
+        if t.bits & DERIVED and is_inexact(t.tid) and not needs_grad(t):
             return INTERMEDIATE
         return ELSEWHERE
 

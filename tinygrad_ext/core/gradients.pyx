@@ -3,11 +3,12 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state
-from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_complex, make_size
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.levels cimport HostOperation, offer
 from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, shape_text
+from tinygrad_ext.core.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
 cdef object _add = None
@@ -34,9 +35,9 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
-    if g.place != m.place:
+    if g.device_id != m.device_id:
         raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
-                           f"{device_of(m.place)} but got {g.device}")
+                           f"{device_of(m.device_id)} but got {g.device}")
     same = g.rank == m.rank
     if same:
         for i in range(g.rank):

@@ -9,12 +9,12 @@ from cpython.object cimport PyObject
 from libc.string cimport memcmp
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.custom cimport Custom, R_TENSOR, R_TENSORS, ReturnSpec
-from tinygrad_ext.core.dispatch cimport (
-    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, ArgSpec, F_LIST, Op, run_python, state,
-)
-from tinygrad_ext.core.dtype cimport ITEMSIZE, device
+from tinygrad_ext.core.dispatch cimport ArgSpec, Op, run_python, state
+from tinygrad_ext.core.dtype cimport device
 from tinygrad_ext.core.tensor cimport Tensor, alias, bump, needs_grad, version_of
-from tinygrad_ext.core.types cimport int64_t, uint32_t
+from tinygrad_ext.core.types cimport (
+    A_ANY, A_DEVICE, A_DICT, A_FLOAT, A_INT, A_TENSOR, F_LIST, ITEMSIZE, int64_t, uint32_t,
+)
 
 cdef enum:
     LARGEST = 1 << 24           # bytes of an argument whose contents are compared; of larger ones only the version
@@ -222,7 +222,7 @@ cdef list _watched(Custom c, PyObject **args):
         k = op.tensors[i]
         o = <object>args[k]
         for t in o if isinstance(o, (list, tuple)) else (o,):
-            if isinstance(t, Tensor) and (<Tensor>t).place == 0 and not _written_too(<Tensor>t, written):
+            if isinstance(t, Tensor) and (<Tensor>t).device_id == 0 and not _written_too(<Tensor>t, written):
                 copy = clone(<Tensor>t) if (<Tensor>t).count * ITEMSIZE[(<Tensor>t).tid] <= LARGEST else None
                 rows.append((k, t, version_of(<Tensor>t), copy))
     return rows

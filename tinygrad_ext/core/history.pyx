@@ -4,11 +4,12 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, make_size
+from tinygrad_ext.core.dtype cimport make_size
 from tinygrad_ext.core.node cimport Edge, Hooks, Node, next_seq, reserve, set_meta, slot
 from tinygrad_ext.core.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, version_of,
 )
+from tinygrad_ext.core.types cimport ITEMSIZE
 
 
 @cython.no_gc_clear       # the way to the leaf must last until __dealloc__

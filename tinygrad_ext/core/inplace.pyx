@@ -38,7 +38,7 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
             run_held(forward, op, args, <PyObject *>out, True)
     else:
         result = forward(op, args, NULL)
-        _check_place(op, out, result)
+        _check_device(op, out, result)
         if inplace:
             refuse_cast(result.tid, out.tid)
             if not _same_shape(result, out):
@@ -62,9 +62,9 @@ cdef int _mark_written(Op op, PyObject **args, Tensor out) except -1:
     return 0
 
 
-cdef int _check_place(Op op, Tensor out, Tensor result) except -1:
+cdef int _check_device(Op op, Tensor out, Tensor result) except -1:
     """Nothing is copied between the cpu and meta here; a factory has no device of its own and may fill either."""
-    if out.place != result.place and (op.ntensors or not out.place):
+    if out.device_id != result.device_id and (op.ntensors or not out.device_id):
         raise RuntimeError(f"{op.title}(): Expected out tensor to have device {result.device}, but got {out.device} instead")
     return 0
 
@@ -146,7 +146,7 @@ cdef object call_out(Op op, PyObject **args, object out):
     results = list(forward(op, args, NULL))
     for target, result in zip(out, results):
         check_inference(<Tensor>target)
-        _check_place(op, <Tensor>target, <Tensor>result)
+        _check_device(op, <Tensor>target, <Tensor>result)
         prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
         check_writable(<Tensor>target, op.title)
         copy_into(<Tensor>target, <Tensor>result)

@@ -11,7 +11,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id
+from tinygrad_ext.core.dtype cimport dtype_id
 from tinygrad_ext.core.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.subclass cimport bare
@@ -19,7 +19,8 @@ from tinygrad_ext.core.tensor cimport (
     READONLY, Parameter, Tensor, alias, blank, bump, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_C64, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
+    uint16_t, uint32_t, uint64_t, uint8_t,
 )
 
 cdef extern from "dlpack.h":
@@ -55,10 +56,16 @@ cdef extern from *:
     ctypedef struct CType "PyTypeObject":
         newfunc tp_new
 
-# code and bits of each dtype, in dtype order
-cdef uint8_t[12] _CODE = [DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT, DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT,
-                          DL_COMPLEX,
-                          DL_COMPLEX]
+cdef int _code_of(int dtype) noexcept:
+    if dtype == TGX_BOOL:
+        return DL_BOOL
+    if is_integral(dtype):
+        return DL_INT if is_signed(dtype) else DL_UINT
+    if is_complex(dtype):
+        return DL_COMPLEX
+    return DL_BFLOAT if dtype == TGX_BF16 else DL_FLOAT
+
+
 cdef dict _CODE_NAMES = {DL_INT: "int", DL_UINT: "uint", DL_FLOAT: "float", 3: "opaque", DL_BFLOAT: "bfloat",
                          DL_COMPLEX: "complex",
                          DL_BOOL: "bool"}
@@ -76,7 +83,7 @@ cdef int _describe(DLTensor *d, Tensor t) except -1:
     d.data = t.data
     d.device.device_type, d.device.device_id = DL_CPU, 0
     d.ndim = t.rank
-    d.dtype.code, d.dtype.bits, d.dtype.lanes = _CODE[t.tid], <uint8_t>(8 * ITEMSIZE[t.tid]), 1
+    d.dtype.code, d.dtype.bits, d.dtype.lanes = _code_of(t.tid), <uint8_t>(8 * ITEMSIZE[t.tid]), 1
     d.shape, d.strides, d.byte_offset = room, room + t.rank, 0
     return 0
 
@@ -161,7 +168,7 @@ cdef int _dtype_of(DLDataType *d) except -1:
     cdef int i
     if d.lanes == 1:
         for i in range(TGX_NTYPES):
-            if _CODE[i] == d.code and 8 * ITEMSIZE[i] == d.bits:
+            if _code_of(i) == d.code and 8 * ITEMSIZE[i] == d.bits:
                 return i
     raise BufferError(f"from_dlpack: elements of type {_CODE_NAMES.get(d.code, 'code ' + str(d.code))}{d.bits}"
                       f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the "
@@ -204,7 +211,7 @@ cdef Tensor _over(DLTensor *d, object owner, bint readonly):
     if readonly:
         t.bits |= READONLY
     # kernels read whole elements: what lies askew is copied once, byte by byte, by the copy loop of its size
-    if <size_t>t.data % (ITEMSIZE[tid] if tid < TGX_C64 else ITEMSIZE[tid] // 2):
+    if <size_t>t.data % (ITEMSIZE[tid] // 2 if is_complex(tid) else ITEMSIZE[tid]):
         raise BufferError("from_dlpack: the memory is not aligned to the element size: copy the array first")
     return t
 
@@ -256,7 +263,7 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
     reach(sizes, strides, rank, offset, ITEMSIZE[plain.tid], ANY_ROOM if s is None else s.nbytes, "tensor")
     finish(plain)
     if s is None:
-        plain.place = 1
+        plain.device_id = 1
     else:
         plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
         if s.readonly:
@@ -285,11 +292,11 @@ def resize(Tensor t not None, shape):
     cdef int64_t start = t.storage_offset(), room = 0
     cdef int64_t nbytes = reach(sizes, NULL, rank, 0, ITEMSIZE[t.tid], ANY_ROOM, "resize_")
     cdef Tensor fresh = blank(rank)
-    fresh.tid, fresh.place = t.tid, t.place
+    fresh.tid, fresh.device_id = t.tid, t.device_id
     memcpy(fresh.sizes, sizes, rank * sizeof(int64_t))
     fill_row_strides(fresh)
     finish(fresh)
-    if t.storage is None and t.place == 0:      # a tensor of __new__, which has no memory yet
+    if t.storage is None and t.device_id == 0:      # a tensor of __new__, which has no memory yet
         fresh.storage = new_storage(nbytes)
         fresh.data = fresh.storage.data
     elif t.storage is None:
@@ -375,6 +382,6 @@ def numpy(Tensor self, *, bint force=False):
     if self.tid == TGX_BF16:
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
                         "with .float().")
-    if self.place != 0:
+    if self.device_id != 0:
         raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
     return _asarray(PyMemoryView_FromObject(self))

@@ -22,13 +22,13 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.arguments cimport check_row
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, F_WRITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
+    COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.dtype cimport device, dtype
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.places cimport here, place_text, tgx_place
 from tinygrad_ext.core.tensor cimport Carried, blank_carried, checked_numel, finish
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:
     """
@@ -416,7 +416,7 @@ cdef Carried _carry(Level level, object value, tuple shape, object kind, object 
     for i in range(rank - 1, -1, -1):
         t.sizes[i], t.strides[i] = sizes[i], n
         n *= max(sizes[i], 1)
-    t.tid, t.place = (<dtype>kind).id, META
+    t.tid, t.device_id = (<dtype>kind).id, META
     t.level, t.value, t.shown_device = level, value, device(where)
     finish(t)
     return t

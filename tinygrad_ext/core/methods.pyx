@@ -8,7 +8,7 @@ from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.tensor cimport (
     DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
 )
-from tinygrad_ext.core.types cimport TGX_C64, TGX_F16
+from tinygrad_ext.core.types cimport is_float
 from tinygrad_ext.core.engine import backward_scalar
 
 
@@ -64,7 +64,7 @@ def register_post_accumulate_grad_hook(Tensor self, hook):
 
 def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=False, inputs=None):
     """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
-    if gradient is None and inputs is None and self.count == 1 and TGX_F16 <= self.tid < TGX_C64:
+    if gradient is None and inputs is None and self.count == 1 and is_float(self.tid):
         backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
     else:
         slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)

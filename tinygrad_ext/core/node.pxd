@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport Op, Rule
 from tinygrad_ext.core.places cimport tgx_place
 from tinygrad_ext.core.tensor cimport INLINE_DIMS, Tensor
-from tinygrad_ext.core.types cimport int8_t, int64_t, uint32_t, uint64_t
+from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
     INLINE_EDGES = 3
@@ -16,7 +16,7 @@ cdef struct Edge:
 cdef struct Meta:               # shape and dtype of one output of the forward
     int rank
     int8_t tid
-    int8_t place
+    uint8_t device_id
     int64_t *sizes              # inline_sizes or malloc'd
     int64_t[INLINE_DIMS] inline_sizes
 

@@ -9,13 +9,12 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from tinygrad_ext.core.dispatch cimport (
-    P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, TGX_NO_SUBCLASS, Rule, state, tgx_state, uint32_t,
-)
+from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, Rule, state, tgx_state, uint32_t
 from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.places cimport place_text
 from tinygrad_ext.core.saved cimport freed_error, raw, unpack
 from tinygrad_ext.core.tensor cimport exact
+from tinygrad_ext.core.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE
 
 from collections import namedtuple
 
@@ -271,7 +270,7 @@ cdef class Node:
     def _input_metadata(self):
         """(shape, dtype, device) of each output of the forward, which is what a gradient must fit; None for no tensor."""
         return tuple([InputMetadata(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid),
-                                    device_of(self.metas[i].place)) if self.metas[i].rank >= 0 else None
+                                    device_of(self.metas[i].device_id)) if self.metas[i].rank >= 0 else None
                       for i in range(self.noutputs)])
 
     cdef str _saved_name(self, int k):
@@ -445,14 +444,14 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1:
             raise MemoryError()
     for i in range(t.rank):
         m.sizes[i] = t.sizes[i]
-    m.rank, m.tid, m.place = t.rank, t.tid, t.place
+    m.rank, m.tid, m.device_id = t.rank, t.tid, t.device_id
     return 0
 
 
 cdef object zeros_for(Node n, int nr):
     """Zeros in the shape of output nr."""
     cdef Meta *m = &n.metas[nr]
-    return _slots["zeros"](make_size(m.sizes, m.rank), dtype_of(m.tid), device_of(m.place))
+    return _slots["zeros"](make_size(m.sizes, m.rank), dtype_of(m.tid), device_of(m.device_id))
 
 
 def place_of(Node n):

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.callables cimport OpMethod, binary, call_packet
 from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport Carried, Parameter, Tensor, exact
-from tinygrad_ext.core.types cimport TGX_I64
+from tinygrad_ext.core.types cimport is_integral
 
 cdef extern from *:
     """
@@ -144,7 +144,7 @@ cdef object invert(object a):
     try:
         return _one(16, a)
     except NotImplementedError:
-        if isinstance(a, Tensor) and (<Tensor>a).tid > TGX_I64:
+        if isinstance(a, Tensor) and not is_integral((<Tensor>a).tid):
             raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
                             f"{dtype_of((<Tensor>a).tid)}") from None
         raise

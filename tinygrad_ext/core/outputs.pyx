@@ -1,8 +1,7 @@
 # cython: language_level=3
 """What an op writes to: the broadcast shape, and `out=` tensors made fit for it."""
-from tinygrad_ext.core.dtype cimport is_complex, is_integral
 from tinygrad_ext.core.tensor cimport READONLY, Tensor, dtype_title, empty, may_overlap, set_geometry, shape_text
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS, is_complex, is_integral
 
 
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
@@ -55,7 +54,7 @@ cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) exce
         warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
                       f"not match the required output shape {[wanted[i] for i in range(ndim)]}. Pass an empty tensor "
                       "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
-    set_geometry(out, empty(wanted, ndim, out.tid, out.place))
+    set_geometry(out, empty(wanted, ndim, out.tid, out.device_id))
     return 0
 
 

@@ -9,8 +9,8 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
-from tinygrad_ext.core.dispatch cimport A_SCALAR, MAX_ARGS, Op, as_scalar, set_pointwise
-from tinygrad_ext.core.dtype cimport ITEMSIZE, default_id, device_of, dtype_of, is_complex, is_integral
+from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, as_scalar, set_pointwise
+from tinygrad_ext.core.dtype cimport default_id, device_of, dtype_of
 from tinygrad_ext.core.held cimport hold, run_held
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
@@ -19,8 +19,9 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_U8, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, tgx_loop, tgx_scalar,
+    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
+    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_loop,
+    tgx_scalar,
 )
 
 cdef extern from "Python.h":
@@ -132,7 +133,7 @@ cdef int _refuse(Op op, PyObject **args, int dtype) except -1:
         if not isinstance(o, Tensor):
             continue
         if op.fixed_inputs & (1 << i):
-            if "inputs" in op.refuses and (<Tensor>o).tid > TGX_U8:
+            if "inputs" in op.refuses and not is_mask((<Tensor>o).tid):
                 raise RuntimeError(f"{op.refuses['inputs']}. It is {dtype_of((<Tensor>o).tid)}.")
         elif first < 0:
             first = (<Tensor>o).tid
@@ -191,11 +192,11 @@ cdef inline bint _number(PyObject *o, int dtype, char *slot) noexcept:
     cdef int64_t i
     cdef int overflow = 0
     if PyFloat_CheckExact(<object>o):
-        if dtype != TGX_F32 and dtype != TGX_F64:
+        if not is_native_float(dtype):
             return False
         write_scalar(slot, dtype, PyFloat_AS_DOUBLE(<object>o), 0, 0)
         return True
-    if not PyLong_CheckExact(<object>o) or dtype == TGX_BOOL or dtype >= TGX_C64:
+    if not PyLong_CheckExact(<object>o) or dtype == TGX_BOOL or is_complex(dtype):
         return False
     i = PyLong_AsLongLongAndOverflow(<object>o, &overflow)
     if overflow:
@@ -222,13 +223,13 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     if out != NULL or first == NULL or op.fixed_inputs or op.scalars_promote:
         return _general(op, args, out)
     dtype = (<Tensor>first).tid
-    if op.loops[dtype] == NULL or (<Tensor>first).place != 0 or (<Tensor>first).count > GRAIN:
+    if op.loops[dtype] == NULL or (<Tensor>first).device_id != 0 or (<Tensor>first).count > GRAIN:
         return _general(op, args, out)
     size = ITEMSIZE[dtype]
     for i in range(n):
         o = args[op.tensors[i]]
         if isinstance(<object>o, Tensor):
-            if (<Tensor>o).tid != dtype or (<Tensor>o).place != 0:
+            if (<Tensor>o).tid != dtype or (<Tensor>o).device_id != 0:
                 return _general(op, args, out)
             if o != first and not _same_shape(<Tensor>o, <Tensor>first):
                 return _general(op, args, out)
@@ -303,13 +304,13 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
             promotion_add(&p, o)
         if isinstance(o, Tensor):
             t = <Tensor>o
-            if t.place:
-                device = t.place
+            if t.device_id:
+                device = t.device_id
             elif t.rank:
                 on_cpu = True
             if model is None and t.rank == ndim and not _differs(t, shape):
                 model = t
-    if device and (on_cpu or (model is not None and model.place == 0)):
+    if device and (on_cpu or (model is not None and model.device_id == 0)):
         raise RuntimeError(f"{op.title}(): Tensor on device cpu is not on the expected device meta! Give all tensors one device; "
                            "only 0-dim tensors of the cpu go with tensors on meta.")
     if op.scalars_promote:
@@ -329,9 +330,9 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
         _no_loop(op, dtype)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
-        if (<Tensor><object>out).place != device:
+        if (<Tensor><object>out).device_id != device:
             raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got "
-                               f"{device_of((<Tensor><object>out).place)} instead")
+                               f"{device_of((<Tensor><object>out).device_id)} instead")
         return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
     if model is not None:
         result = empty_like(model, out_dtype)
@@ -366,7 +367,7 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
     else:
         refuse_cast(out_dtype, out.tid)
     check_writable(out, op.title)
-    if out.place != 0:
+    if out.device_id != 0:
         return out
     for i in range(op.ntensors):
         o = <object>args[op.tensors[i]]

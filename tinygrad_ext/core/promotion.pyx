@@ -1,8 +1,10 @@
 # cython: language_level=3
 """PyTorch's promotion: the dtype in which operands of several dtypes, ranks and kinds are computed."""
-from tinygrad_ext.core.dtype cimport default_id, dtype_of, is_complex, is_float, is_integral, promote
+from tinygrad_ext.core.dtype cimport default_id, dtype_of
 from tinygrad_ext.core.tensor cimport Tensor
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_C128, TGX_F64, TGX_I64
+from tinygrad_ext.core.types cimport (
+    TGX_BOOL, TGX_C128, TGX_C64, TGX_F64, TGX_I64, is_complex, is_float, is_integral, promote,
+)
 
 
 cdef void promotion_begin(Promotion *p) noexcept:

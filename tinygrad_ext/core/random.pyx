@@ -7,10 +7,10 @@ stays what users see, and they hold the GIL: the stream's position is the only s
 import os
 import warnings
 from libc.math cimport sqrt
-from tinygrad_ext.core.dtype cimport device_of, dtype_of, is_float
+from tinygrad_ext.core.dtype cimport device_of, dtype_of
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_U8, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_BAD_VALUE, TGX_NO_MEMORY,
+    TGX_BAD_VALUE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_NO_MEMORY, TGX_U8, is_float,
 )
 
 cdef extern from "random.h" nogil:
@@ -112,7 +112,7 @@ cdef class Generator:
                             f"what "
                             "get_state returned")
         t = <Tensor>new_state
-        self._set_state_bytes(t.data[:t.count] if t.place == 0 else b"")
+        self._set_state_bytes(t.data[:t.count] if t.device_id == 0 else b"")
         return self
 
     def _get_state_bytes(self):
@@ -203,8 +203,14 @@ cdef double _greatest(int dtype) noexcept:
     return 3.4028234663852886e38 if dtype == TGX_F32 else 1.7976931348623157e308
 
 
-# Greatest value of an integer dtype; for floats the end of the run of integers without gaps. In dtype order.
-cdef int64_t[12] _LAST = [1, 255, 127, 32767, 2147483647, 9223372036854775807, 2048, 256, 16777216, 9007199254740992, 0, 0]
+cdef extern from *:
+    """
+    /* Greatest value of an integer dtype; for floats the end of the run of integers without gaps. */
+    static const int64_t tgx_last[TGX_NTYPES] = {
+        [TGX_BOOL] = 1, [TGX_U8] = 255, [TGX_I8] = 127, [TGX_I16] = 32767, [TGX_I32] = 2147483647,
+        [TGX_I64] = INT64_MAX, [TGX_F16] = 2048, [TGX_BF16] = 256, [TGX_F32] = 16777216, [TGX_F64] = 9007199254740992};
+    """
+    const int64_t *_LAST "tgx_last"
 
 
 cdef int64_t last_integer(int dtype) except -1:

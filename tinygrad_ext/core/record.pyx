@@ -4,9 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport malloc
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.cuts import note_cut_of
-from tinygrad_ext.core.dispatch cimport (
-    Op, P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, forward, set_record, state,
-)
+from tinygrad_ext.core.dispatch cimport Op, forward, set_record, state
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase, set_node
 from tinygrad_ext.core.inplace cimport forward_into
@@ -14,7 +12,7 @@ from tinygrad_ext.core.node cimport Node, next_seq, reserve, reserve_outputs, se
 from tinygrad_ext.core.places cimport here
 from tinygrad_ext.core.saved cimport save
 from tinygrad_ext.core.tensor cimport Tensor, version_of
-from tinygrad_ext.core.types cimport TGX_F16, uint64_t
+from tinygrad_ext.core.types cimport P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, is_inexact, uint64_t
 
 
 cdef bint _count_edges(Op op, PyObject **args, int *total) except -1:
@@ -114,14 +112,14 @@ cdef int _set_history(Node n, Op op, object result) except -1:
     if isinstance(result, Tensor):
         t = <Tensor>result
         set_meta(n, 0, t)
-        if t.tid >= TGX_F16:
+        if is_inexact(t.tid):
             t.node, t.output_nr = n, 0
         return 0
     for i, t in enumerate(result):
         if t is None:       # an output that the op's mask left out
             continue
         set_meta(n, i, t)
-        if t.tid >= TGX_F16 and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
+        if is_inexact(t.tid) and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
             t.node, t.output_nr = n, i
     return 0
 

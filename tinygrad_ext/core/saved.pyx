@@ -12,7 +12,7 @@ from tinygrad_ext.core.history cimport CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport Edge, Node
 from tinygrad_ext.core.places cimport GUARDED, mutation_text, place_text, watch
 from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
-from tinygrad_ext.core.types cimport TGX_F16, uint32_t
+from tinygrad_ext.core.types cimport is_inexact, uint32_t
 
 hooked = 0
 
@@ -113,7 +113,7 @@ cdef object unpack(Node n, int k, int output, bint with_history):
 
 cdef Tensor _as_output(Node n, Tensor t, int output):
     cdef Tensor fresh = alias(t)
-    if t.tid >= TGX_F16:            # indices have no history
+    if is_inexact(t.tid):            # indices have no history
         fresh.node, fresh.output_nr = n, output
     return fresh
 

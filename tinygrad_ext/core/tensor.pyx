@@ -11,12 +11,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-from tinygrad_ext.core.dtype cimport ITEMSIZE, device_of, dtype_of, make_size
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.storage cimport let_go, new_storage
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_MAX_DIMS,
-    TGX_U8, int16_t, int32_t, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16, tgx_f32_to_f16, uint16_t,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    TGX_MAX_DIMS, TGX_U8, int16_t, int32_t, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
+    tgx_f32_to_f16, uint16_t,
 )
 
 
@@ -90,7 +92,7 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return device_of(self.place)
+        return device_of(self.device_id)
 
     @property
     def itemsize(self):
@@ -186,7 +188,7 @@ cdef class Tensor:
                 return
             raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
                                "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
-        if value and self.tid < TGX_F16:
+        if value and not is_inexact(self.tid):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients: this one is "
                                f"{dtype_of(self.tid)}. Convert it first, for example with .float().")
         if value:
@@ -246,7 +248,7 @@ cdef class Tensor:
     def data(self, value):
         if not isinstance(value, Tensor):
             _refuse_value("Variable data has to be a tensor, but got", value)
-        if (<Tensor>value).tid < TGX_F16 and needs_grad(self):
+        if not is_inexact((<Tensor>value).tid) and needs_grad(self):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         set_geometry(self, <Tensor>value)
         self.counter = None
@@ -302,7 +304,7 @@ cdef class Tensor:
         return complex(_number(self))
 
     def __index__(self):
-        if self.tid > TGX_I64 or self.count != 1:
+        if not is_integral(self.tid) or self.count != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self._only_element())
 

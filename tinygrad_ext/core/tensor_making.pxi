@@ -76,7 +76,7 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
             n = 0
     t.count = n
     t.tid = dtype
-    t.place = device
+    t.device_id = device
     t.bits = CONTIGUOUS
     if device == 0:
         t.storage = new_storage(n * ITEMSIZE[dtype])
@@ -93,7 +93,7 @@ cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim
         t.sizes[i] = shape[i]
         t.strides[i] = strides[i]
     t.tid = dtype
-    t.place = device
+    t.device_id = device
     finish(t)
     if device == 0:
         t.storage = new_storage(nbytes)
@@ -108,7 +108,7 @@ cdef Tensor empty_like(Tensor t, int dtype):
     cdef int i, j, k
     cdef int64_t n = 1
     if t.bits & CONTIGUOUS:
-        return empty(t.sizes, t.rank, dtype, t.place)
+        return empty(t.sizes, t.rank, dtype, t.device_id)
     # insertion sort of dimensions by stride, innermost first, ties keep the later dimension inside
     for i in range(t.rank):
         k = t.rank - 1 - i
@@ -120,10 +120,10 @@ cdef Tensor empty_like(Tensor t, int dtype):
     for i in range(t.rank):
         if t.sizes[order[i]] != 1 and t.strides[order[i]] != n:
             if t.strides[order[i]] < n:      # expanded or overlapping: plain row-major
-                return empty(t.sizes, t.rank, dtype, t.place)
+                return empty(t.sizes, t.rank, dtype, t.device_id)
         strides[order[i]] = n
         n *= t.sizes[order[i]]
-    return empty_strided(t.sizes, strides, t.rank, dtype, t.place)
+    return empty_strided(t.sizes, strides, t.rank, dtype, t.device_id)
 
 
 cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndim, int64_t offset):
@@ -137,7 +137,7 @@ cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndi
     v.counter = t.counter
     v.data = t.data + offset * ITEMSIZE[t.tid] if t.data != NULL else NULL
     v.tid = t.tid
-    v.place = t.place
+    v.device_id = t.device_id
     v.bits = t.bits & (INFERENCE | READONLY)
     finish(v)
     return v
@@ -158,6 +158,6 @@ cdef int set_geometry(Tensor t, Tensor like) except -1:
     t.counter = like.counter
     t.data = like.data
     t.tid = like.tid
-    t.place = like.place
+    t.device_id = like.device_id
     t.bits = (t.bits & ~(READONLY | INFERENCE)) | (like.bits & (READONLY | INFERENCE))
     return finish(t)

@@ -12,8 +12,7 @@ cdef int wrap_dim(object dim, int ndim) except -100:
     return wrap_dim_c(<int64_t>dim, ndim)
 
 
-_TITLES = ["Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "ComplexFloat",
-           "ComplexDouble"]
+cdef list _TITLES = [row.title for row in DTYPES]
 
 
 cdef str dtype_title(int id):

@@ -1,10 +1,8 @@
 """C types by width, dtype numbers and the kernel ABI, for every compiled module."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from tinygrad_ext.core.table_gen cimport *
 
 cdef extern from "types.h" nogil:
-    cdef enum tgx_dtype:
-        TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I32, TGX_I64
-        TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_NTYPES
     cdef enum tgx_error:
         TGX_OK, TGX_ZERO_DIVISION, TGX_NEGATIVE_POWER, TGX_INDEX, TGX_INTERRUPTED, TGX_NO_MEMORY, TGX_BAD_VALUE
     cdef enum:

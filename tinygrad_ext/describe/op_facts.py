@@ -4,24 +4,12 @@ import re
 import sys
 from pathlib import Path
 
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.ops.record import BUILTIN
 
 PACKAGE = Path(__file__).parent.parent
 LIBRARIES = ("numpy", "scipy")
-_TAGS = {
-    "bool": "b8",
-    "uint8": "u8",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "c64",
-    "complex128": "c128",
-}
+_TAGS = {row.name: row.tag for row in DTYPES}
 
 
 def find(name):

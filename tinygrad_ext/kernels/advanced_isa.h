@@ -48,6 +48,7 @@ COPY_ROW(copy16, wide)
         const T a = *(T *)to, b = *(const T *)from; *(T *)to = SUM; } }
 ADD_ROW(add_b8, uint8_t, a | b)
 ADD_ROW(add_u8, uint8_t, (uint8_t)(a + b))
+ADD_ROW(add_i8, uint8_t, (uint8_t)(a + b))
 ADD_ROW(add_i16, uint16_t, (uint16_t)(a + b))
 ADD_ROW(add_i32, uint32_t, a + b)
 ADD_ROW(add_i64, uint64_t, a + b)
@@ -58,8 +59,8 @@ ADD_ROW(add_f64, double, a + b)
 ADD_ROW(add_c64, tgx_c64, a + b)
 ADD_ROW(add_c128, tgx_c128, a + b)
 
-static const row_fn ADD[TGX_NTYPES] = {add_b8, add_u8, add_u8, add_i16, add_i32, add_i64, add_f16, add_bf16, add_f32, add_f64,
-                                       add_c64, add_c128};
+static const row_fn ADD[TGX_NTYPES] = {TGX_OF_BOOL(add_), TGX_OF_INT(add_), TGX_OF_HALF(add_), TGX_OF_FLOAT(add_),
+                                       TGX_OF_COMPLEX(add_)};
 
 static row_fn row_of(const tgx_picks *p, int move) {
     if (move == TGX_ADD) return ADD[p->dtype];

@@ -143,14 +143,13 @@ static int narrow_to_halves(char **data, const ptrdiff_t *s, ptrdiff_t n, const 
         return 0; \
     }
 COPY(copy_1, uint8_t) COPY(copy_2, uint16_t) COPY(copy_4, uint32_t) COPY(copy_8, uint64_t) COPY(copy_16, c128)
-const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {
-    copy_1, copy_1, copy_1, copy_2, copy_4, copy_8, copy_2, copy_2, copy_4, copy_8, copy_8, copy_16
-};
+const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {TGX_BY_SIZE(copy_)};
 
-#define ROW(FROM) { cast_##FROM##_b8, cast_##FROM##_u8, cast_##FROM##_i8, cast_##FROM##_i16, cast_##FROM##_i32, \
-    cast_##FROM##_i64, cast_##FROM##_f16, cast_##FROM##_bf16, cast_##FROM##_f32, cast_##FROM##_f64, cast_##FROM##_c64, \
-    cast_##FROM##_c128 }
+#define ROW(FROM) {TGX_OF_BOOL(cast_##FROM##_), TGX_OF_INT(cast_##FROM##_), TGX_OF_HALF(cast_##FROM##_), \
+                   TGX_OF_FLOAT(cast_##FROM##_), TGX_OF_COMPLEX(cast_##FROM##_)}
 const tgx_loop ISA(tgx_cast_table)[TGX_NTYPES][TGX_NTYPES] = {
-    ROW(b8), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64), ROW(f16), ROW(bf16), ROW(f32), ROW(f64), ROW(c64), ROW(c128)
+    [TGX_BOOL] = ROW(b8), [TGX_U8] = ROW(u8), [TGX_I8] = ROW(i8), [TGX_I16] = ROW(i16), [TGX_I32] = ROW(i32),
+    [TGX_I64] = ROW(i64), [TGX_F16] = ROW(f16), [TGX_BF16] = ROW(bf16), [TGX_F32] = ROW(f32), [TGX_F64] = ROW(f64),
+    [TGX_C64] = ROW(c64), [TGX_C128] = ROW(c128)
 };
 

@@ -121,13 +121,15 @@ MEAN(mean_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) / (float)c))
 MEAN(mean_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) / (float)c))
 MEAN(mean_f64, double, a / (double)c)
 
+#define NUMBERS(NAME) TGX_OF_INT(NAME), TGX_OF_HALF(NAME), TGX_OF_FLOAT(NAME)
+
 const tgx_gather_table ISA(tgx_gathers) = {
     check_index,
     {gather1, gather2, gather4, gather8, gather16},
-    {{set1, set1, set1, set2, set4, set8, set2, set2, set4, set8, set8, set16},
-     {or_b8, add_u8, add_i8, add_i16, add_i32, add_i64, add_f16, add_bf16, add_f32, add_f64, add_c64, add_c128},
-     {and_b8, mul_u8, mul_i8, mul_i16, mul_i32, mul_i64, mul_f16, mul_bf16, mul_f32, mul_f64, mul_c64, mul_c128},
-     {or_b8, max_u8, max_i8, max_i16, max_i32, max_i64, max_f16, max_bf16, max_f32, max_f64, 0, 0},
-     {and_b8, min_u8, min_i8, min_i16, min_i32, min_i64, min_f16, min_bf16, min_f32, min_f64, 0, 0}},
-    {0, mean_u8, mean_i8, mean_i16, mean_i32, mean_i64, mean_f16, mean_bf16, mean_f32, mean_f64, 0, 0},
+    {{TGX_BY_SIZE(set)},
+     {TGX_OF_BOOL(or_), NUMBERS(add_), TGX_OF_COMPLEX(add_)},
+     {TGX_OF_BOOL(and_), NUMBERS(mul_), TGX_OF_COMPLEX(mul_)},
+     {TGX_OF_BOOL(or_), NUMBERS(max_)},
+     {TGX_OF_BOOL(and_), NUMBERS(min_)}},
+    {NUMBERS(mean_)},
 };

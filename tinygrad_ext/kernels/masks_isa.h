@@ -52,8 +52,6 @@ static int64_t row(const char *p, int dtype, int64_t n, int64_t room, int64_t *o
     return c;
 }
 
-static const int SIZE[TGX_NTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-
 static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count, int64_t *out) {
     int64_t at[TGX_MAX_DIMS] = {0}, c = 0, n, rows = 1;
     if (ndim == 0 || count == 0) return;
@@ -64,7 +62,7 @@ static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int
         for (int d = 0; d < ndim - 1; d++)
             for (int64_t k = c; k < c + found; k++) out[d * count + k] = at[d];
         c += found;
-        p += n * SIZE[dtype];
+        p += n * tgx_itemsize[dtype];
         for (int d = ndim - 2; d >= 0; d--) {
             if (++at[d] < sizes[d]) break;
             at[d] = 0;

@@ -119,9 +119,6 @@ int tgx_random_load(tgx_stream *s, const void *bytes)
 
 /* ---- storing blocks ---- */
 
-static const int64_t ITEM_SIZE[TGX_NTYPES] = {[TGX_BOOL] = 1, [TGX_U8] = 1, [TGX_I8] = 1, [TGX_I16] = 2, [TGX_I32] = 4,
-                                    [TGX_I64] = 8, [TGX_F16] = 2, [TGX_BF16] = 2, [TGX_F32] = 4, [TGX_F64] = 8};
-
 #define STORE(T, convert) for (int64_t i = 0; i < n; i++) ((T *)out)[i] = convert(values[i])
 #define TO_F16(x) tgx_f32_to_f16((float)(x))
 #define TO_BF16(x) tgx_f32_to_bf16((float)(x))
@@ -140,7 +137,7 @@ static const int64_t ITEM_SIZE[TGX_NTYPES] = {[TGX_BOOL] = 1, [TGX_U8] = 1, [TGX
         case TGX_F32: STORE(float, (float)); break;                    \
         case TGX_F64: STORE(double, (double)); break;                  \
         }                                                              \
-        return out + n * ITEM_SIZE[type];                              \
+        return out + n * tgx_itemsize[type];                              \
     }
 DEFINE_STORE(store_integers, int64_t)
 DEFINE_STORE(store_doubles, double)
@@ -181,7 +178,7 @@ static void store_uniform_halves(int type, uint16_t *out, const float *values, i
 void tgx_random_uniform(tgx_stream *s, int type, void *out, int64_t n, double from, double to)
 {
     double buffer[BLOCK];
-    for (int64_t take; n > 0; n -= take, out = (char *)out + take * ITEM_SIZE[type]) {
+    for (int64_t take; n > 0; n -= take, out = (char *)out + take * tgx_itemsize[type]) {
         take = smaller(n, BLOCK);
         if (type == TGX_F64) {
             uniform_doubles(s, out, take);
@@ -248,7 +245,7 @@ void tgx_random_normal(tgx_stream *s, int type, void *out, int64_t n, double mea
     if (rest == 0) return;
     if (type == TGX_F32) uniform_floats(s, unused, rest);
     if (type == TGX_F64) uniform_doubles(s, unused, rest);
-    normal_chunks(s, type, (char *)out + (n - CHUNK) * ITEM_SIZE[type], CHUNK, mean, std);
+    normal_chunks(s, type, (char *)out + (n - CHUNK) * tgx_itemsize[type], CHUNK, mean, std);
 }
 
 /* ---- other continuous distributions, all in float64, with one rounding for scale and shift as in PyTorch ---- */

@@ -70,8 +70,7 @@ static void NAME(const tgx_lines *at, int w, int64_t n) { \
 EXTREMES(b8, uint8_t) EXTREMES(u8, uint8_t) EXTREMES(i8, int8_t) EXTREMES(i16, int16_t) EXTREMES(i32, int32_t)
 EXTREMES(i64, int64_t) EXTREMES(f32, float) EXTREMES(f64, double)
 
-#define EACH(NAME) {[TGX_BOOL] = NAME##_b8, [TGX_U8] = NAME##_u8, [TGX_I8] = NAME##_i8, [TGX_I16] = NAME##_i16, \
-                    [TGX_I32] = NAME##_i32, [TGX_I64] = NAME##_i64, [TGX_F32] = NAME##_f32, [TGX_F64] = NAME##_f64}
+#define EACH(NAME) {TGX_OF_BOOL(NAME##_), TGX_OF_INT(NAME##_), TGX_OF_FLOAT(NAME##_)}
 
 const tgx_scan_table ISA(tgx_scans) = {
     [TGX_CUMSUM] = EACH(cumsum), [TGX_CUMPROD] = EACH(cumprod), [TGX_CUMMAX] = EACH(cummax), [TGX_CUMMIN] = EACH(cummin),

@@ -80,6 +80,6 @@ size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TG
 
 void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) {
     static void (*const ROWS[TGX_NTYPES])(const char *, int64_t, int64_t, int, char *, int64_t *, void *) = {
-        row_b8, row_u8, row_i8, row_i16, row_i32, row_i64, row_f16, row_bf16, row_f32, row_f64};
+        TGX_OF_BOOL(row_), TGX_OF_INT(row_), TGX_OF_HALF(row_), TGX_OF_FLOAT(row_)};
     ROWS[dtype](row, n, k, descending, values, indices, room);
 }

@@ -1,4 +1,4 @@
-/* Types shared by kernels and core: dtype numbers, the scalar that travels to a loop, the two kernel ABIs.
+/* Types shared by kernels and core: what table_gen.h numbers, the scalar that travels to a loop, the two kernel ABIs.
  *
  * Every pointwise loop has the signature tgx_loop: data[0] is the output, data[1..] the inputs, strides are in
  * bytes, the result is 0 or an error code. Nothing here knows Python. */
@@ -8,11 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-enum tgx_dtype {
-    TGX_BOOL, TGX_U8, TGX_I8, TGX_I16, TGX_I32, TGX_I64,
-    TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_C64, TGX_C128, TGX_NTYPES
-};
+#include "table_gen.h"
 
 enum tgx_error { TGX_OK = 0, TGX_ZERO_DIVISION = 1, TGX_NEGATIVE_POWER = 2, TGX_INDEX = 3, TGX_INTERRUPTED = 4,
                  TGX_NO_MEMORY = 5, TGX_BAD_VALUE = 6 };

@@ -10,12 +10,11 @@ the order of the index, whatever the number of threads.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport clone, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_ints, as_scalar, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.outputs cimport broadcast_shape, prepare_out
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, shape_text, view, write_scalar
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_I32, TGX_I64, TGX_U8, tgx_scalar
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, is_complex, is_mask, tgx_scalar
 from tinygrad_ext.native.masks cimport coordinates, selected
 
 
@@ -239,7 +238,7 @@ cdef Tensor delivered(Tensor result, PyObject *out):
 cdef Tensor filling(object value, Tensor like):
     cdef Tensor t
     cdef tgx_scalar s = as_scalar(value)
-    if s.im != 0 and like.tid < TGX_C64:
+    if s.im != 0 and not is_complex(like.tid):
         raise RuntimeError(f"value cannot be converted to type {dtype_title(like.tid)} without overflow: {value} is "
                            "complex")
     if like.tid == TGX_BOOL:
@@ -267,7 +266,7 @@ cdef list _by_dimension(Tensor table, object indices, int *dims):
     cdef Tensor t, c
     cdef int at = 0, i, total = 0
     for o in indices:
-        total += (<Tensor>o).rank if o is not None and (<Tensor>o).tid <= TGX_U8 else 1
+        total += (<Tensor>o).rank if o is not None and is_mask((<Tensor>o).tid) else 1
     if total > table.rank:
         raise IndexError(f"too many indices for tensor of dimension {table.rank} (got {total})")
     for o in indices:
@@ -275,7 +274,7 @@ cdef list _by_dimension(Tensor table, object indices, int *dims):
             at += 1
             continue
         t = <Tensor>o
-        if t.tid <= TGX_U8:
+        if is_mask(t.tid):
             _check_mask(table, t, at)
             c = coordinates(t)
             for i in range(t.rank):
@@ -303,7 +302,7 @@ cdef Tensor _lone_mask(Tensor table, object indices):
     if len(indices) != 1 or indices[0] is None:
         return None
     m = <Tensor>indices[0]
-    if m.tid > TGX_U8 or m.rank != table.rank or m.rank == 0:
+    if not is_mask(m.tid) or m.rank != table.rank or m.rank == 0:
         return None
     _check_mask(table, m, 0)
     return m

@@ -140,7 +140,7 @@ cdef object k_basic_index_backward(PyObject **a):
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef Tensor grad = <Tensor><object>a[0], out
     cdef int ndim = as_ints(a[1], shape, TGX_MAX_DIMS, 1)
-    out = empty(shape, ndim, grad.tid, grad.place)
+    out = empty(shape, ndim, grad.tid, grad.device_id)
     zero(out)
     copy_into(window(out, <object>a[2]), grad)
     return out

@@ -7,11 +7,10 @@ of windows is made, and the memory beyond the result is one buffer of a few hund
 """
 from libc.string cimport memcpy, memset
 from tinygrad_ext.core.copy cimport contiguous, zero
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport Tensor, empty
-from tinygrad_ext.core.types cimport TGX_F32, TGX_I64, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_F32, TGX_I64, int64_t
 from tinygrad_ext.native.conv_geometry cimport Geometry, new_images
 
 cdef extern from "conv.h" nogil:
@@ -252,7 +251,7 @@ cdef Tensor conv_forward(Tensor x, Tensor w, Tensor bias, Geometry *g):
     cdef ptrdiff_t *tap
     cdef int64_t kernel = g.kernel[0] * g.kernel[1]
     cdef Storage _owner, _x_memory, _w_memory, _bias_memory     # stay while other threads run
-    if x.place or w.place:
+    if x.device_id or w.device_id:
         return out
     x, w = contiguous(x), contiguous(w)
     bias = None if bias is None else contiguous(bias)
@@ -294,7 +293,7 @@ cdef Tensor conv_input_grad(Tensor grad, Tensor w, Geometry *g):
     cdef ptrdiff_t *tap
     cdef int64_t a, b, kernel = g.kernel[0] * g.kernel[1]
     cdef Storage _owner
-    if grad.place or w.place:
+    if grad.device_id or w.device_id:
         return out
     grad, w = contiguous(grad), contiguous(w)
     _owner = _room_for_taps(g, &y, &across, &offset, &tap)
@@ -374,14 +373,14 @@ cdef int _spread_sums(Job *j, char *out, const ptrdiff_t *tap) noexcept:
 
 
 cdef Tensor conv_weight_grad(Tensor grad, Tensor x, const int64_t *sizes, int rank, Geometry *g):
-    cdef Tensor out = empty(sizes, rank, x.tid, x.place or grad.place)
+    cdef Tensor out = empty(sizes, rank, x.tid, x.device_id or grad.device_id)
     cdef Job j
     cdef Taps y, across
     cdef ptrdiff_t *offset
     cdef ptrdiff_t *tap
     cdef int64_t work
     cdef Storage _owner, sums, room, _grad_memory, _x_memory
-    if out.place or out.count == 0:
+    if out.device_id or out.count == 0:
         return out
     if grad.count == 0:
         zero(out)

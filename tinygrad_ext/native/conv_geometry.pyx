@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport as_int, as_ints
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS, int64_t, is_integer, is_native_float
 
 
 cdef int read_pair(PyObject *arg, int dims, str name, int64_t *into) except -1:
@@ -72,7 +72,7 @@ cdef int check_operands(Tensor x, Tensor w, Tensor bias, int dims) except -1:
                            "weight of one dtype; convert one, for example with .to(input.dtype)")
     if bias is not None and bias.tid != x.tid:
         raise RuntimeError(f"Input type ({dtype_title(x.tid)}) and bias type ({dtype_title(bias.tid)}) should be the same")
-    if x.tid != TGX_F32 and x.tid != TGX_F64 and (x.tid > TGX_I64 or (x.tid == TGX_BOOL and x.count)):
+    if not is_native_float(x.tid) and not is_integer(x.tid) and (x.tid != TGX_BOOL or x.count):
         raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_title(x.tid)}': convert the input and the weight, for "
                                   "example with .float()")
     return 0
@@ -143,4 +143,4 @@ cdef Tensor new_images(Geometry *g, int64_t channels, const int64_t *image, Tens
         at += 1
         sizes[at] = image[0]
     sizes[at + 1] = image[1]
-    return empty(sizes, at + 2, like.tid, like.place)
+    return empty(sizes, at + 2, like.tid, like.device_id)

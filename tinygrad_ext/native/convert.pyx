@@ -7,11 +7,11 @@ from a copy. Where something changes they call `_to_copy`, which autograd record
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport device_id, device_of, dtype_id, dtype_of
 from tinygrad_ext.core.tensor cimport INFERENCE, READONLY, Tensor, blank, dtype_title, finish, read_scalar, shape_text
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F32, TGX_F64, TGX_I8, TGX_I16, TGX_I32, TGX_I64, TGX_U8,
-    TGX_MAX_DIMS, int64_t,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    TGX_MAX_DIMS, TGX_U8, int64_t, is_complex,
 )
 from tinygrad_ext.native.create cimport like_format
 
@@ -28,8 +28,8 @@ cdef object k_to_copy(PyObject **a):
     """_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format): always fresh memory."""
     cdef Tensor t = <Tensor><object>a[0], out
     cdef int dtype = dtype_id(<object>a[1]) if a[1] != <PyObject *>None else t.tid
-    cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.place
-    if t.place != 0 and device == 0:
+    cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.device_id
+    if t.device_id != 0 and device == 0:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: "
                                   "make it on "
                                   "the cpu with empty_like(t, device='cpu')")
@@ -54,13 +54,13 @@ cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *form
     """t itself when it is what is asked for, else a copy that autograd knows of."""
     global _to_copy_op
     cdef PyObject *args[8]
-    if dtype == t.tid and device == t.place and not copy and (format == <PyObject *>None or _has_format(t, format)):
+    if dtype == t.tid and device == t.device_id and not copy and (format == <PyObject *>None or _has_format(t, format)):
         return t
     if _to_copy_op is None:
         from tinygrad_ext.registry import ops
         _to_copy_op = ops["aten::_to_copy"]
-    d, place = dtype_of(dtype), device_of(device)
-    args[0], args[1], args[2], args[3] = <PyObject *>t, <PyObject *>d, <PyObject *>None, <PyObject *>place
+    d, on = dtype_of(dtype), device_of(device)
+    args[0], args[1], args[2], args[3] = <PyObject *>t, <PyObject *>d, <PyObject *>None, <PyObject *>on
     args[4], args[5], args[6] = <PyObject *>None, <PyObject *>_no, format
     return call_op(_to_copy_op, args)
 
@@ -68,13 +68,13 @@ cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *form
 cdef object k_to_dtype(PyObject **a):
     """to(self, dtype, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0]
-    return converted(t, dtype_id(<object>a[1]), t.place, <object>a[3] is True, a[4])
+    return converted(t, dtype_id(<object>a[1]), t.device_id, <object>a[3] is True, a[4])
 
 
 cdef object k_to_device(PyObject **a):
     """to(self, device, dtype, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0]
-    cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else t.place
+    cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else t.device_id
     return converted(t, dtype_id(<object>a[2]) if a[2] != <PyObject *>None else t.tid, device, <object>a[4] is True,
                      a[5])
 
@@ -82,7 +82,7 @@ cdef object k_to_device(PyObject **a):
 cdef object k_to_other(PyObject **a):
     """to(self, other, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0], other = <Tensor><object>a[1]
-    return converted(t, other.tid, other.place, <object>a[3] is True, a[4])
+    return converted(t, other.tid, other.device_id, <object>a[3] is True, a[4])
 
 
 cdef object k_cpu(PyObject **a):
@@ -91,7 +91,7 @@ cdef object k_cpu(PyObject **a):
 
 cdef object _to(PyObject **a, int dtype):
     """Short forms: t.float(memory_format)."""
-    return converted(<Tensor><object>a[0], dtype, (<Tensor><object>a[0]).place, False, a[1])
+    return converted(<Tensor><object>a[0], dtype, (<Tensor><object>a[0]).device_id, False, a[1])
 
 
 cdef object k_bool(PyObject **a): return _to(a, TGX_BOOL)
@@ -112,7 +112,7 @@ cdef object k_cdouble(PyObject **a): return _to(a, TGX_C128)
 
 cdef object k_item(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
-    if t.count == 1 and t.place == 0:
+    if t.count == 1 and t.device_id == 0:
         return read_scalar(t.data, t.tid)
     return t._only_element()
 
@@ -138,7 +138,7 @@ cdef Tensor _reread(Tensor t, const int64_t *shape, const int64_t *strides, int 
     for i in range(rank):
         v.sizes[i], v.strides[i] = shape[i], strides[i]
     v.storage, v.counter, v.data = t.storage, t.counter, t.data
-    v.tid, v.place, v.bits = dtype, t.place, t.bits & (INFERENCE | READONLY)
+    v.tid, v.device_id, v.bits = dtype, t.device_id, t.bits & (INFERENCE | READONLY)
     finish(v)
     return v
 
@@ -148,7 +148,7 @@ cdef object k_view_as_real(PyObject **a):
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int i
-    if t.tid < TGX_C64:
+    if not is_complex(t.tid):
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtype_of(t.tid)}")
     if t.rank == TGX_MAX_DIMS:
         raise RuntimeError(f"view_as_real: the result would have more than {TGX_MAX_DIMS} dimensions")

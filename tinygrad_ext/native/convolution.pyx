@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, shape_text
-from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t, is_inexact
 from tinygrad_ext.native.conv cimport conv_forward, conv_input_grad, conv_weight_grad
 from tinygrad_ext.native.conv_geometry cimport (
     Geometry, check_operands, check_sizes, read_operands, read_padding, read_pair, read_planes, read_window,
@@ -22,7 +22,7 @@ cdef object _conv(PyObject **a, int dims):
     read_operands(&g, x, w, a[3], a[5], a[6])
     check_sizes(&g, x, w, bias)
     read_padding(&g, a[4])
-    if x.tid > TGX_I64:
+    if is_inexact(x.tid):
         return conv_forward(x, w, bias, &g)
     bias = None if bias is None else cast(bias, TGX_I64)
     return cast(conv_forward(cast(x, TGX_I64), cast(w, TGX_I64), bias, &g), x.tid)

@@ -13,7 +13,7 @@ from tinygrad_ext.core.outputs cimport check_readonly, check_writable, prepare_o
 from tinygrad_ext.core.tensor cimport (
     REQUIRES_GRAD, Tensor, alias, checked_numel, empty, empty_like, empty_strided, shape_text,
 )
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C64, TGX_C128, TGX_F16, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_C128, TGX_C64, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t, is_inexact
 
 from tinygrad_ext.core.dtype import (
     channels_last as _channels_last, contiguous_format as _contiguous_format, preserve_format as _preserve_format,
@@ -27,7 +27,7 @@ cdef Options options(PyObject **args) except *:
     if <object>args[3] is True:
         raise RuntimeError("pin_memory=True needs a device to pin memory for; this build has the cpu only")
     o.requires_grad = <object>args[4] is True
-    if o.requires_grad and 0 <= o.dtype < TGX_F16:
+    if o.requires_grad and o.dtype >= 0 and not is_inexact(o.dtype):
         _refuse_grad(o.dtype)
     return o
 
@@ -40,7 +40,7 @@ cdef int _refuse_grad(int dtype) except -1:
 
 cdef Tensor finished(Tensor t, Options *o):
     if o.requires_grad:
-        if t.tid < TGX_F16:
+        if not is_inexact(t.tid):
             _refuse_grad(t.tid)
         t.bits |= REQUIRES_GRAD
     return t
@@ -157,7 +157,7 @@ cdef Tensor _channels_last_empty(const int64_t *shape, int ndim, int dtype, int 
 cdef Tensor _formatted(Tensor t, object format):
     """An empty tensor in the memory format asked for."""
     if format is _channels_last:
-        return _channels_last_empty(t.sizes, t.rank, t.tid, t.place)
+        return _channels_last_empty(t.sizes, t.rank, t.tid, t.device_id)
     if format is _preserve_format:
         raise RuntimeError("unsupported memory format Preserve: empty() cannot keep an order, there is no tensor "
                            "whose order could be kept. "
@@ -169,12 +169,12 @@ cdef Tensor like_format(Tensor t, int dtype, int device, PyObject *format):
     """Fresh memory of t's shape; t's order of dimensions is kept unless `format` says otherwise."""
     cdef object f = <object>format
     if device < 0:
-        device = t.place
+        device = t.device_id
     if f is _channels_last:
         return _channels_last_empty(t.sizes, t.rank, dtype, device)
     if f is _contiguous_format:
         return empty(t.sizes, t.rank, dtype, device)
-    if device == t.place:
+    if device == t.device_id:
         return empty_like(t, dtype)
     t = empty_like(_on_meta(t), dtype)
     return empty_strided(t.sizes, t.strides, t.rank, dtype, device)
@@ -182,7 +182,7 @@ cdef Tensor like_format(Tensor t, int dtype, int device, PyObject *format):
 
 cdef Tensor _on_meta(Tensor t):
     t = alias(t)
-    t.place = 1
+    t.device_id = 1
     return t
 
 
@@ -224,7 +224,7 @@ cdef Tensor _new(PyObject **a, Options *o):
     cdef Tensor t = <Tensor><object>a[0]
     cdef int64_t shape[TGX_MAX_DIMS]
     cdef int ndim = read_shape(<object>a[1], shape)
-    return empty(shape, ndim, o.dtype if o.dtype >= 0 else t.tid, o.device if o.device >= 0 else t.place)
+    return empty(shape, ndim, o.dtype if o.dtype >= 0 else t.tid, o.device if o.device >= 0 else t.device_id)
 
 
 cdef object k_new_empty(PyObject **a):
@@ -303,7 +303,7 @@ cdef object k_copy(PyObject **a):
         fill(out, <object>a[1])
         return out
     src = <Tensor><object>a[1]
-    if src.place != 0 and out.place == 0:
+    if src.device_id != 0 and out.device_id == 0:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it "
                                   "on the cpu")
     if src.rank > out.rank or not broadcasts(src, out):

@@ -5,10 +5,11 @@ from libc.math cimport fabs, pow
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport Op, as_float, as_int, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.random cimport as_generator, fill_bernoulli
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, empty_like, shape_text
-from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport (
+    ITEMSIZE, TGX_C64, TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, is_complex, is_half,
+)
 from tinygrad_ext.native.softmax cimport require_float
 
 cdef extern from "once.h" nogil:
@@ -116,8 +117,8 @@ cdef object k_embedding_backward(PyObject **a):
     cdef int64_t *often = NULL
     cdef const int64_t *at = <const int64_t *>indices.data
     cdef int given = g.tid
-    cdef int64_t reals = 2 if g.tid >= TGX_C64 else 1       # a complex number adds up like two real ones
-    if given == TGX_F16 or given == TGX_BF16:
+    cdef int64_t reals = 2 if is_complex(g.tid) else 1       # a complex number adds up like two real ones
+    if is_half(given):
         g = cast(g, TGX_F32)
     elif reals == 1:
         require_float(g, "embedding_dense_backward")

@@ -8,12 +8,11 @@ All indices are checked before the first write.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, clone, fill, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, iter_run_serial, tgx_iter
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, tgx_loop, tgx_scalar,
+    ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, is_complex, is_inexact, tgx_loop, tgx_scalar,
 )
 from tinygrad_ext.native.advanced cimport delivered, target_of
 
@@ -301,7 +300,7 @@ cdef object _neutral(str how, int tid):
     low = how == "amax"
     if tid == TGX_BOOL:
         return not low
-    if tid >= TGX_F16:
+    if is_inexact(tid):
         return float("-inf") if low else float("inf")
     bits = 8 * ITEMSIZE[tid]
     if tid == TGX_U8:
@@ -341,7 +340,7 @@ cdef object k_scatter_reduce(PyObject **a):
     cdef Tensor index
     if how not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {how}")
-    if self.tid >= TGX_C64:
+    if is_complex(self.tid):
         raise NotImplementedError(f'"scatter_reduce" not implemented for \'{dtype_title(self.tid)}\': scatter_add '
                                   'takes complex '
                                   "numbers")

@@ -12,12 +12,11 @@ from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.construct cimport tensor_of
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_F16, TGX_I8, TGX_I16, TGX_I64, TGX_U8, int64_t,
+    ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
 from tinygrad_ext.native.advanced cimport filling
 
@@ -114,8 +113,10 @@ cdef bint _is_array(object o):
 
 cdef object _as_int(object o):
     """The int of a 0-dim integer tensor, a NumPy integer or another type with __index__; None for the rest."""
+    cdef int tid
     if isinstance(o, Tensor):
-        return int(o) if (<Tensor>o).rank == 0 and TGX_U8 < (<Tensor>o).tid <= TGX_I64 else None
+        tid = (<Tensor>o).tid
+        return int(o) if (<Tensor>o).rank == 0 and is_integral(tid) and not is_mask(tid) else None
     if isinstance(o, (list, tuple, bool, str, bytes)) or type(o).__name__ == "bool":
         return None
     if not hasattr(type(o), "__index__"):
@@ -130,7 +131,7 @@ cdef Tensor _as_index_tensor(object o):
     cdef Tensor t
     if isinstance(o, Tensor):
         t = <Tensor>o
-        if TGX_I8 == t.tid or t.tid == TGX_I16 or t.tid > TGX_I64:
+        if not is_mask(t.tid) and t.tid != TGX_I32 and t.tid != TGX_I64:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
                              f"{dtype_title(t.tid)}. "
                              "Convert it with .long().")
@@ -164,7 +165,7 @@ cdef int _lone_bool(object o) except -2:
     if isinstance(o, bool):
         return o is True
     if isinstance(o, Tensor):
-        return bool(o) if (<Tensor>o).rank == 0 and (<Tensor>o).tid <= TGX_U8 else -1
+        return bool(o) if (<Tensor>o).rank == 0 and is_mask((<Tensor>o).tid) else -1
     if isinstance(o, (list, tuple)):
         return -1
     if getattr(o, "ndim", -1) == 0 and type(o).__name__ == "ndarray" and o.dtype.kind == "b":
@@ -190,7 +191,7 @@ cdef int _dims_of(object o) except -1:
     if o is None or o is Ellipsis:
         return 0
     if isinstance(o, Tensor):
-        return (<Tensor>o).rank if (<Tensor>o).tid <= TGX_U8 else 1
+        return (<Tensor>o).rank if is_mask((<Tensor>o).tid) else 1
     return 1
 
 
@@ -286,13 +287,13 @@ cdef object _number_for(object value, Tensor t):
             raise TypeError(f"can't assign a {class_name(value)} to a torch.{dtype_title(t.tid)}Tensor"
                             + (how_to_convert(value) or ": give a number or a tensor, such as tinygrad_ext.as_tensor(value)"))
         value = value.item()
-    if isinstance(value, complex) and t.tid < TGX_C64:
+    if isinstance(value, complex) and not is_complex(t.tid):
         if value.imag != 0:
             raise RuntimeError(f"value cannot be converted to type {_C_NAMES[t.tid]} without overflow")
         value = value.real
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < (1 << 63):
         raise ValueError(f"Overflow when unpacking long long: {value} does not fit 64 bits")
-    if TGX_BOOL < t.tid < TGX_F16:
+    if is_integer(t.tid):
         # PyTorch lets negative numbers wrap into uint8
         high = (<int64_t>1 << (8 * ITEMSIZE[t.tid] - (0 if t.tid == TGX_U8 else 1))) - 1 if t.tid != TGX_I64 else 0
         low = -255 if t.tid == TGX_U8 else -high - 1
@@ -329,7 +330,7 @@ cdef Tensor _lone_mask(Tensor target, list tensors):
     """The bool mask when it is the only index tensor, shaped to broadcast against target; else None."""
     cdef Tensor m = <Tensor>tensors[len(tensors) - 1]
     cdef int behind = target.rank - (len(tensors) - 1) - m.rank, i
-    if m.tid > TGX_U8 or m.rank == 0:
+    if not is_mask(m.tid) or m.rank == 0:
         return None
     for t in tensors[:len(tensors) - 1]:
         if t is not None:

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport clone, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.tensor cimport Tensor, alias, dtype_title, empty, shape_text, view, wrap_dim_c
-from tinygrad_ext.core.types cimport TGX_F16, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, is_integral
 from tinygrad_ext.native.advanced cimport (
     OUT_COPY, OUT_INDEX, OUT_RUNTIME, OUT_SELECT, OUT_TAKE, TGX_ADD, TGX_WRITE, Target, aim_along, delivered, filling,
     like_result,
@@ -85,7 +85,7 @@ cdef Tensor _scaled(Tensor source, object alpha):
     """source * alpha in source's dtype."""
     if type(alpha) is int and alpha == 1:
         return source
-    if source.tid < TGX_F16 and isinstance(alpha, (float, complex)):
+    if is_integral(source.tid) and isinstance(alpha, (float, complex)):
         raise RuntimeError("index_add_(): For integral input tensors, argument alpha must not be a floating point "
                            f"number, got {alpha}")
     return alias(source) * filling(alpha, source)

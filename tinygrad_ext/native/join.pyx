@@ -5,14 +5,14 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out
 from tinygrad_ext.core.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, shape_text, view, wrap_dim_c,
 )
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
 
 from tinygrad_ext.core.dtype import can_cast
 
@@ -25,7 +25,7 @@ cdef int put(Tensor out, Tensor t, int dim, int64_t start, int64_t width) except
     cdef int i
     if t.count == 0:
         return 0
-    if t.bits & out.bits & CONTIGUOUS and t.tid == out.tid and t.count <= GRAIN and out.place == 0:
+    if t.bits & out.bits & CONTIGUOUS and t.tid == out.tid and t.count <= GRAIN and out.device_id == 0:
         row, pitch, to = inner * width, inner * out.sizes[dim], out.data + start * inner
         for k in range(t.count * ITEMSIZE[t.tid] // row):
             memcpy(to + k * pitch, t.data + k * row, row)
@@ -127,7 +127,7 @@ cdef object k_cat(PyObject **a):
     for i in range(first.rank):
         shape[i] = first.sizes[i]
     shape[dim] = total
-    out = target(<object>a[2], tensors, shape, first.rank, first.place, "cat")
+    out = target(<object>a[2], tensors, shape, first.rank, first.device_id, "cat")
     for t in tensors:
         if not skipped(t):
             put(out, t, dim, start, t.sizes[dim])
@@ -157,7 +157,7 @@ cdef object k_stack(PyObject **a):
     for i in range(first.rank):
         shape[i + (i >= dim)] = first.sizes[i]
     shape[dim] = len(tensors)
-    out = target(<object>a[2], tensors, shape, first.rank + 1, first.place, "stack")
+    out = target(<object>a[2], tensors, shape, first.rank + 1, first.device_id, "stack")
     for k, t in enumerate(tensors):
         put(out, t, dim, k, 1)
     return out

@@ -4,12 +4,11 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.copy cimport contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport promote
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
 from tinygrad_ext.core.outputs cimport broadcast_shape
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t, promote
 
 cdef extern from *:
     """

@@ -3,14 +3,14 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_ints, as_scalar, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, view, write_scalar,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_I64, TGX_MAX_DIMS, int64_t, tgx_loop, tgx_scalar, uint8_t,
+    ITEMSIZE, TGX_BOOL, TGX_I64, TGX_MAX_DIMS, int64_t, is_complex, tgx_loop, tgx_scalar, uint8_t,
 )
 
 cdef extern from "masks.h" nogil:
@@ -58,7 +58,7 @@ cdef Tensor repeated(Tensor t, const int64_t *shape, int ndim):
                 break
         else:
             return t
-    out = empty(shape, ndim, t.tid, t.place)
+    out = empty(shape, ndim, t.tid, t.device_id)
     copy_into(out, t)
     return out
 
@@ -204,7 +204,7 @@ cdef int _value_bytes(char *into, object value, int tid) except -1:
                                f"{(<Tensor>value).rank} dimension(s). where() takes values of any shape.")
         value = (<Tensor>value)._only_element()
     s = as_scalar(value)
-    if s.im != 0 and tid < TGX_C64:
+    if s.im != 0 and not is_complex(tid):
         raise RuntimeError(f"value cannot be converted to type {dtype_title(tid)} without overflow: {value} is complex")
     if tid == TGX_BOOL:
         s.i = s.f != 0 or s.i != 0

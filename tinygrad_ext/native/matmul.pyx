@@ -7,14 +7,14 @@ read in place are copied; half precision is computed in float32.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_scalar, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_of
+from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.outputs cimport prepare_out
 from tinygrad_ext.core.storage cimport Storage
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, may_overlap, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BF16, TGX_BOOL, TGX_F16, TGX_F32, TGX_MAX_DIMS, int64_t, tgx_scalar,
+    ITEMSIZE, TGX_BOOL, TGX_F32, TGX_MAX_DIMS, int64_t, is_half, is_inexact, is_integral, tgx_scalar,
 )
 from tinygrad_ext.native.product cimport Product, begin_product, blas_takes, run_product
 
@@ -148,9 +148,9 @@ cdef int _run(Tensor a, Tensor b, Tensor c, tgx_scalar alpha, tgx_scalar beta) e
     cdef Product p
     cdef Storage _a_memory, _b_memory, _c_memory    # stay while other threads run, which may give the tensors other memory
     cdef int i
-    if c.place != 0:
+    if c.device_id != 0:
         return 0
-    a, b = _readable(a), _readable(b) if c.tid >= TGX_F16 else contiguous(b)
+    a, b = _readable(a), _readable(b) if is_inexact(c.tid) else contiguous(b)
     _a_memory, _b_memory, _c_memory = a.storage, b.storage, c.storage
     begin_product(&p, c.tid)
     p.alpha, p.beta = alpha, beta
@@ -202,10 +202,6 @@ cdef tgx_scalar ONE = _number(1)
 cdef tgx_scalar NONE = _number(0)
 
 
-cdef inline bint _is_half(int tid) noexcept:
-    return tid == TGX_F16 or tid == TGX_BF16
-
-
 cdef bint _direct(Tensor out, int tid, Tensor a, Tensor b):
     """Whether a product can be written straight into out."""
     cdef int r = out.rank
@@ -247,9 +243,10 @@ cdef bint _has_shape(Tensor t, Shape *s) noexcept:
 cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar beta, Shape *s, object out, str op):
     """alpha a b + beta start, in `out` when it is given; start broadcasts to the result and may be None."""
     cdef Tensor c
-    cdef int tid = a.tid, computed = TGX_F32 if _is_half(tid) else tid
-    cdef bint keep = start is not None and (beta.f != 0 or beta.im != 0 or (tid < TGX_F16 and beta.i != 0))
-    if a.place != b.place or (start is not None and start.place != a.place) or (out is not None and (<Tensor>out).place != a.place):
+    cdef int tid = a.tid, computed = TGX_F32 if is_half(tid) else tid
+    cdef bint keep = start is not None and (beta.f != 0 or beta.im != 0 or (is_integral(tid) and beta.i != 0))
+    if (a.device_id != b.device_id or (start is not None and start.device_id != a.device_id)
+            or (out is not None and (<Tensor>out).device_id != a.device_id)):
         raise RuntimeError(f"Expected all tensors to be on the same device, but {op}() got tensors on cpu and on meta")
     if tid == TGX_BOOL and _has_work(a, s):
         raise NotImplementedError(f"\"addmm_impl_cpu_\" not implemented for 'Bool': {op}() does not take bool; convert first, "
@@ -265,7 +262,7 @@ cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar
                 copy_into(c, start)
             _run(a, b, c, alpha, beta if keep else NONE)
             return c
-    c = empty(s.sizes, s.ndim, computed, a.place or b.place)
+    c = empty(s.sizes, s.ndim, computed, a.device_id or b.device_id)
     if keep:
         copy_into(c, start)
     if computed != tid:

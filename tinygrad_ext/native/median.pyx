@@ -5,11 +5,10 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.copy cimport contiguous
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c, write_scalar
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMORY, int64_t, uint64_t,
+    ITEMSIZE, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMORY, int64_t, is_integer, is_native_float, uint64_t,
 )
 from tinygrad_ext.native.reduce cimport reduced
 
@@ -64,7 +63,7 @@ cdef int _medians(str title, Tensor rows, int64_t n, Tensor values, Tensor indic
 
 
 cdef int _check_dtype(str title, Tensor t) except -1:
-    if t.tid == TGX_BOOL or t.tid > TGX_I64 and t.tid != TGX_F32 and t.tid != TGX_F64:
+    if not is_integer(t.tid) and not is_native_float(t.tid):
         raise NotImplementedError(f'"{title}" not implemented for \'{dtype_title(t.tid)}\': convert the argument first, '
                                   "for example with .float()")
     return 0

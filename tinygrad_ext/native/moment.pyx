@@ -4,9 +4,9 @@ from cpython.object cimport PyObject
 from libc.math cimport INFINITY
 from tinygrad_ext.core.copy cimport cast
 from tinygrad_ext.core.dispatch cimport as_float, register_kernel
-from tinygrad_ext.core.dtype cimport dtype_id, is_complex, is_integral, promote
+from tinygrad_ext.core.dtype cimport dtype_id
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, shape_text
-from tinygrad_ext.core.types cimport tgx_scalar, uint64_t
+from tinygrad_ext.core.types cimport is_complex, is_integral, promote, tgx_scalar, uint64_t
 from tinygrad_ext.native.reduce cimport (
     TGX_ABSMAX, TGX_ABSMIN, TGX_NORM0, TGX_NORM1, TGX_NORM2, TGX_NORMP, TGX_VAR, dim_mask, reduce_into, reduced,
 )

@@ -5,12 +5,11 @@ from libc.math cimport sqrt
 from libc.stdlib cimport calloc, free, malloc
 from tinygrad_ext.core.copy cimport cast, contiguous, zero
 from tinygrad_ext.core.dispatch cimport as_float, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.parallel cimport parallel_for, range_fn
 from tinygrad_ext.core.tensor cimport READONLY, Tensor, bump, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t
 from tinygrad_ext.native.softmax cimport require_float
 
 cdef extern from *:

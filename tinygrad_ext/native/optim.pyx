@@ -47,7 +47,7 @@ cdef bint plain(object o) noexcept:
     if not exact(o):
         return False
     t = <Tensor>o
-    return (t.place == 0 and t.bits & CONTIGUOUS and not t.bits & (READONLY | INFERENCE) and t.storage is not None
+    return (t.device_id == 0 and t.bits & CONTIGUOUS and not t.bits & (READONLY | INFERENCE) and t.storage is not None
             and not t.storage.readonly and (t.tid == TGX_F32 or t.tid == TGX_F64))
 
 

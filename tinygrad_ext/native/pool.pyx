@@ -10,7 +10,7 @@ from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport TGX_I64, TGX_MAX_DIMS, int64_t, is_integer, is_native_float
 from tinygrad_ext.native.pool_window cimport (
     Window, check_window, read_adaptive, read_input, read_out_sizes, read_pair, read_window,
 )
@@ -112,7 +112,7 @@ cdef int _run(Job *j, int what, Tensor src, Tensor out, int64_t planes, int64_t 
     """All planes; `work` is the size of one."""
     cdef int code = 0
     cdef Storage _src_memory = src.storage, _out_memory = out.storage      # stay while other threads run
-    if src.place != 0 or planes == 0:
+    if src.device_id != 0 or planes == 0:
         return 0
     j.what, j.tid, j.src, j.out = what, src.tid, src.data, out.data
     if planes * work < GRAIN:
@@ -133,7 +133,7 @@ cdef Tensor _images(Tensor like, const int64_t *image, int dims, int tid):
         sizes[i] = like.sizes[i]
     for i in range(dims):
         sizes[like.rank - dims + i] = image[2 - dims + i]
-    return empty(sizes, like.rank, tid, like.place)
+    return empty(sizes, like.rank, tid, like.device_id)
 
 
 cdef int64_t _count_planes(Tensor t, int dims) noexcept:
@@ -145,7 +145,7 @@ cdef int64_t _count_planes(Tensor t, int dims) noexcept:
 
 
 cdef int _expect_dtype(Tensor x, str op, bint floating) except -1:
-    if x.tid == TGX_F32 or x.tid == TGX_F64 or (not floating and TGX_BOOL < x.tid <= TGX_I64):
+    if is_native_float(x.tid) or (not floating and is_integer(x.tid)):
         return 0
     raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_title(x.tid)}': convert the input first, for example with "
                               ".float()")
@@ -155,7 +155,7 @@ cdef object _max(Tensor x, Window *w, bint adaptive):
     cdef Tensor out = _images(x, w.out, w.dims, x.tid), at = _images(x, w.out, w.dims, TGX_I64)
     cdef Job j
     cdef Storage _owner
-    if out.count == 0 or out.place:
+    if out.count == 0 or out.device_id:
         return out, at
     _owner = _tables(&j.p, w, adaptive, False)
     x = contiguous(x)
@@ -190,7 +190,7 @@ cdef Tensor _mean(Tensor x, Window *w, int64_t divisor, bint adaptive, bint coun
     cdef Tensor out = _images(x, w.out, w.dims, x.tid)
     cdef Job j
     cdef Storage _owner
-    if out.count == 0 or out.place:
+    if out.count == 0 or out.device_id:
         return out
     _owner = _tables(&j.p, w, adaptive, count_pad)
     j.p.divisor = divisor
@@ -236,14 +236,14 @@ cdef Tensor _spread(Tensor grad, PyObject *input_size, Window *w, int64_t diviso
     """Gradient of a mean: each window's share to its elements."""
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int rank = as_ints(input_size, sizes, TGX_MAX_DIMS, 1)
-    cdef Tensor out = empty(sizes, rank, grad.tid, grad.place)
+    cdef Tensor out = empty(sizes, rank, grad.tid, grad.device_id)
     cdef Job j
     cdef Storage _owner
     if rank != grad.rank or _count_planes(out, w.dims) != _count_planes(grad, w.dims) or (
             grad.sizes[rank - 1] != w.out[1] or (w.dims == 2 and grad.sizes[rank - 2] != w.out[0])):
         raise RuntimeError(f"gradient of shape {shape_text(grad)} does not fit the pooling of an input of shape {shape_text(out)}")
     _expect_dtype(grad, "avg_pool_backward", True)
-    if out.count == 0 or out.place:
+    if out.count == 0 or out.device_id:
         return out
     if grad.count == 0:
         zero(out)
@@ -332,11 +332,11 @@ cdef object k_adaptive_avg_pool_backward(PyObject **a):
 
 cdef Tensor _places(PyObject **a, Tensor values, const int64_t *sizes, int rank, int dims, bint scatter):
     """Planes of the input and of the result differ in their last `dims` sizes; `at` has the result's shape."""
-    cdef Tensor at = <Tensor><object>a[1], out = empty(sizes, rank, values.tid, values.place)
+    cdef Tensor at = <Tensor><object>a[1], out = empty(sizes, rank, values.tid, values.device_id)
     cdef Tensor wide = out if scatter else values, narrow = values if scatter else out
     cdef Job j
     _expect_dtype(values, "max_pool_backward", True)
-    if at.place != values.place:
+    if at.device_id != values.device_id:
         raise RuntimeError("Expected all tensors to be on the same device, but the indices and the values are on cpu and on meta")
     if at.tid != TGX_I64 or shape_text(at) != shape_text(narrow) or wide.rank != narrow.rank or rank < dims or (
             _count_planes(wide, dims) != _count_planes(narrow, dims)):

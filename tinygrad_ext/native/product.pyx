@@ -11,9 +11,8 @@ from tinygrad_ext.core.blas cimport (
     BLAS_COL_MAJOR, BLAS_NO_TRANS, BLAS_ROW_MAJOR, BLAS_TRANS, cgemm, ddot, dgemm, dgemv, ensure_blas, sdot, sgemm, sgemv,
     zgemm,
 )
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.parallel cimport mark_region, parallel_for
-from tinygrad_ext.core.types cimport TGX_C64, TGX_F16, TGX_F32, TGX_F64
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_C64, TGX_F32, TGX_F64, is_complex, is_float, is_integral
 
 cdef extern from "unistd.h" nogil:
     long sysconf(int)
@@ -64,15 +63,15 @@ cdef inline int _layout(int order, int64_t rows, int64_t cols, int64_t row, int6
 cdef int _plan(Product *p) noexcept:
     cdef tgx_shape *s = &p.s
     cdef double work = <double>s.m * <double>s.n * <double>s.k
-    if p.tid < TGX_F16:
+    if is_integral(p.tid):
         p.how = INTEGER
-    elif p.tid <= TGX_F64 and work <= TINY_WORK:
+    elif is_float(p.tid) and work <= TINY_WORK:
         p.how = TINY
-    elif p.tid <= TGX_F64 and s.n == 1 and s.m == 1:
+    elif is_float(p.tid) and s.n == 1 and s.m == 1:
         p.how = DOT
-    elif p.tid <= TGX_F64 and s.n == 1:
+    elif is_float(p.tid) and s.n == 1:
         p.how = MATRIX_VECTOR
-    elif p.tid <= TGX_F64 and s.m == 1:
+    elif is_float(p.tid) and s.m == 1:
         p.how = VECTOR_MATRIX
     else:
         p.how = GEMM
@@ -197,7 +196,7 @@ cdef void _run_range(Cut *cut, int64_t first, int64_t last) noexcept nogil:
 cdef int64_t _lone_work(const Product *p) noexcept nogil:
     """Work up to which a call needs no word about threads."""
     cdef int64_t lone = LONE_MATRIX if p.how == GEMM and min(p.s.m, p.s.n) > 1 else LONE_VECTOR    # a thin matrix is a vector
-    return lone if p.tid <= TGX_F64 else lone // 4                                    # a complex multiplication is four
+    return lone // 4 if is_complex(p.tid) else lone                                # a complex multiplication is four
 
 
 cdef int _item(const Product *p, int64_t index) noexcept nogil:

@@ -6,11 +6,10 @@ Where windows overlap, an element that was read several times gets the sum (kern
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous, copy_into, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core cimport geometry
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, view, wrap_dim_c
-from tinygrad_ext.core.types cimport TGX_F16, TGX_I64, TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_I64, TGX_MAX_DIMS, int64_t, is_inexact
 from tinygrad_ext.native.window cimport clamped, diagonal, part, windows, without, wrap_index
 
 cdef extern from "putback.h" nogil:
@@ -156,7 +155,7 @@ cdef object k_rewindow(PyObject **a):
     cdef int n1 = as_ints(a[1], strides, TGX_MAX_DIMS, 1), n2 = as_ints(a[3], sizes2, TGX_MAX_DIMS, 1)
     if n1 != t.rank or as_ints(a[4], strides2, TGX_MAX_DIMS, 1) != n2:
         raise RuntimeError("_rewindow(): sizes and strides differ in number")
-    if t.tid < TGX_F16:
+    if not is_inexact(t.tid):
         raise NotImplementedError(f'"as_strided_backward" not implemented for \'{dtype_title(t.tid)}\'')
     geometry.reach(t.sizes, strides, n1, from_, ITEMSIZE[t.tid], geometry.LARGEST_MEMORY, "_rewindow")
     geometry.reach(sizes2, strides2, n2, to, ITEMSIZE[t.tid], geometry.LARGEST_MEMORY, "_rewindow")

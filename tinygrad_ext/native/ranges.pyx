@@ -10,9 +10,9 @@ from tinygrad_ext.core.dispatch cimport as_int, as_scalar, register_kernel
 from tinygrad_ext.core.dtype cimport default_id
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, write_scalar
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I64, int64_t, tgx_scalar,
+    ITEMSIZE, TGX_BOOL, TGX_F32, TGX_F64, TGX_I64, int64_t, is_complex, is_float, is_integer, is_native_float,
+    tgx_scalar,
 )
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.native.create cimport Options, finished, options, shaped
 
 cdef extern from "ranges.h" nogil:
@@ -72,15 +72,16 @@ cdef object _arange(object start, object end, object step, Options *o, PyObject 
         dtype = TGX_I64 if whole else default_id()
         if out != NULL and out != <PyObject *>None:
             dtype = (<Tensor><object>out).tid
-    if dtype == TGX_BOOL or dtype >= TGX_C64:
+    if dtype == TGX_BOOL or is_complex(dtype):
         raise NotImplementedError(f'"arange" not implemented for \'{dtype_title(dtype)}\': use a number dtype and '
                                   f'convert')
     n = _count(start, end, step, dtype == TGX_I64)
     t = _row(n, dtype, o, out)
-    if t.place != 0 or n == 0:
+    if t.device_id != 0 or n == 0:
         return finished(t, o)
-    if dtype >= TGX_F16:
-        row = t if dtype >= TGX_F32 and t.bits & CONTIGUOUS else empty(&n, 1, TGX_F64 if dtype != TGX_F32 else TGX_F32)
+    if is_float(dtype):
+        row = (t if is_native_float(dtype) and t.bits & CONTIGUOUS
+               else empty(&n, 1, TGX_F32 if dtype == TGX_F32 else TGX_F64))
         _fill_floats(row, float(start), float(step))
     else:
         row = t if dtype == TGX_I64 and t.bits & CONTIGUOUS else empty(&n, 1, TGX_I64)
@@ -160,14 +161,14 @@ cdef object k_linspace(PyObject **a):
     if start.im != 0 or end.im != 0:
         raise NotImplementedError('"linspace" not implemented for complex bounds: join two real ranges with complex()')
     t = _row(n, default_id(), &o, a[8])
-    if t.tid == TGX_BOOL or t.tid >= TGX_C64:
+    if t.tid == TGX_BOOL or is_complex(t.tid):
         raise NotImplementedError(f'"linspace" not implemented for \'{dtype_title(t.tid)}\': use a number dtype and '
                                   f'convert')
-    if t.place != 0:
+    if t.device_id != 0:
         return finished(t, &o)
-    row = t if t.tid in (TGX_F32, TGX_F64) and t.bits & CONTIGUOUS else empty(&n, 1,
+    row = t if is_native_float(t.tid) and t.bits & CONTIGUOUS else empty(&n, 1,
                                                                               TGX_F32 if t.tid == TGX_F32 else TGX_F64)
-    if t.tid < TGX_F16:
+    if is_integer(t.tid):
         _fill_line(row, <double>start.i, <double>end.i)
     else:
         _fill_line(row, start.f, end.f)
@@ -185,7 +186,7 @@ cdef object _eye(int64_t n, int64_t m, Options *o, PyObject *out):
                            "eye takes numbers of rows and columns")
     shape[0], shape[1] = n, m
     t = shaped(shape, 2, default_id(), o, out)
-    if t.place != 0:
+    if t.device_id != 0:
         return finished(t, o)
     zero(t)
     step = (t.strides[0] + t.strides[1]) * ITEMSIZE[t.tid]

@@ -8,14 +8,13 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 from tinygrad_ext.core.copy cimport clone, contiguous, copy_into, fill, zero
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, checked_numel, dtype_title, empty, empty_like, shape_text, view, wrap_dim_c,
 )
-from tinygrad_ext.core.types cimport TGX_I32, TGX_I64, TGX_MAX_DIMS, int32_t, int64_t, uint64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_I32, TGX_I64, TGX_MAX_DIMS, int32_t, int64_t, uint64_t
 from tinygrad_ext.native.window cimport diagonal, part
 
 

@@ -7,12 +7,12 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.copy cimport cast, contiguous
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, is_integral
+from tinygrad_ext.core.dtype cimport dtype_id
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, wrap_dim_c
 from tinygrad_ext.core.types cimport (
-    TGX_BOOL, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, tgx_scalar, uint64_t,
+    ITEMSIZE, TGX_BOOL, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t, is_integral, tgx_scalar, uint64_t,
 )
 
 cdef extern from *:

@@ -16,9 +16,7 @@ from tinygrad_ext.core.random cimport (
     fill_integers, fill_log_normal, fill_multinomial, fill_normal, fill_permutation, fill_uniform, last_integer,
 )
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text
-from tinygrad_ext.core.types cimport (
-    TGX_C64, TGX_F16, TGX_BF16, TGX_F32, TGX_F64, TGX_I64, int64_t,
-)
+from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, int64_t, is_complex, is_float, is_half
 from tinygrad_ext.native.create cimport Options, finished, like_format, options, shaped, sized
 
 
@@ -37,7 +35,7 @@ cdef Tensor _drawn(Tensor t, Tensor dense):
 cdef Tensor _uniform(Tensor t, PyObject *generator, double low, double high):
     cdef Tensor dense
     cdef Generator g = as_generator(<object>generator)
-    if t.place != 0:
+    if t.device_id != 0:
         return t
     dense = _dense(t)
     fill_uniform(g, t.tid, dense.data, t.count, low, high)
@@ -47,7 +45,7 @@ cdef Tensor _uniform(Tensor t, PyObject *generator, double low, double high):
 cdef Tensor _normal(Tensor t, PyObject *generator, double mean, double std):
     cdef Tensor dense
     cdef Generator g = as_generator(<object>generator)
-    if t.place != 0:
+    if t.device_id != 0:
         return t
     dense = _dense(t)
     fill_normal(g, t.tid, dense.data, t.count, mean, std, dense is not t)
@@ -57,7 +55,7 @@ cdef Tensor _normal(Tensor t, PyObject *generator, double mean, double std):
 cdef Tensor _integers(Tensor t, PyObject *generator, int64_t low, int64_t last):
     cdef Tensor dense
     cdef Generator g = as_generator(<object>generator)
-    if t.place != 0:
+    if t.device_id != 0:
         return t
     dense = _dense(t)
     fill_integers(g, t.tid, dense.data, t.count, low, last)
@@ -113,9 +111,9 @@ cdef object k_randperm(PyObject **a):
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}: randperm takes the number of elements to shuffle")
     t = shaped(&n, 1, TGX_I64, &o, a[7])
-    if t.place != 0:
+    if t.device_id != 0:
         return finished(t, &o)
-    if t.tid >= TGX_C64 or n - 1 > last_integer(t.tid):
+    if is_complex(t.tid) or n - 1 > last_integer(t.tid):
         raise RuntimeError(f"n is too large for result tensor type: '{dtype_title(t.tid)}' cannot hold {n - 1}; use "
                            f"int64")
     order = t if t.tid == TGX_I64 and t.bits & CONTIGUOUS else empty(&n, 1, TGX_I64)
@@ -176,7 +174,7 @@ cdef object k_random(PyObject **a):
     """random_(): the whole range of the dtype."""
     cdef Tensor t = _target(a[0], a[2], "random_()"), dense
     cdef Generator g = as_generator(<object>a[1])
-    if t.place != 0:
+    if t.device_id != 0:
         return t
     dense = _dense(t)
     fill_full(g, t.tid, dense.data, t.count)
@@ -199,28 +197,28 @@ cdef object k_random_from(PyObject **a):
 
 cdef object k_exponential(PyObject **a):
     cdef Tensor t = _target(a[0], a[3], "exponential_()"), dense = _dense(t)
-    if t.place == 0:
+    if t.device_id == 0:
         fill_exponential(as_generator(<object>a[2]), t.tid, dense.data, t.count, as_float(a[1]))
     return _drawn(t, dense)
 
 
 cdef object k_geometric(PyObject **a):
     cdef Tensor t = _target(a[0], a[3], "geometric_()"), dense = _dense(t)
-    if t.place == 0:
+    if t.device_id == 0:
         fill_geometric(as_generator(<object>a[2]), t.tid, dense.data, t.count, as_float(a[1]))
     return _drawn(t, dense)
 
 
 cdef object k_cauchy(PyObject **a):
     cdef Tensor t = _target(a[0], a[4], "cauchy_()"), dense = _dense(t)
-    if t.place == 0:
+    if t.device_id == 0:
         fill_cauchy(as_generator(<object>a[3]), t.tid, dense.data, t.count, as_float(a[1]), as_float(a[2]))
     return _drawn(t, dense)
 
 
 cdef object k_log_normal(PyObject **a):
     cdef Tensor t = _target(a[0], a[4], "log_normal_()"), dense = _dense(t)
-    if t.place == 0:
+    if t.device_id == 0:
         fill_log_normal(as_generator(<object>a[3]), t.tid, dense.data, t.count, as_float(a[1]), as_float(a[2]))
     return _drawn(t, dense)
 
@@ -229,7 +227,7 @@ cdef object k_log_normal(PyObject **a):
 
 cdef Tensor _bernoulli(Tensor t, PyObject *generator, double p):
     cdef Tensor dense = _dense(t)
-    if t.place == 0:
+    if t.device_id == 0:
         fill_bernoulli(as_generator(<object>generator), t.tid, dense.data, t.count, p)
     return _drawn(t, dense)
 
@@ -237,14 +235,14 @@ cdef Tensor _bernoulli(Tensor t, PyObject *generator, double p):
 cdef Tensor _bernoulli_each(Tensor t, PyObject *generator, Tensor p):
     """One probability for each element; p broadcasts to t."""
     cdef Tensor dense = _dense(t), chances
-    if p.tid < TGX_F16 or p.tid >= TGX_C64:
+    if not is_float(p.tid):
         raise NotImplementedError(f'"bernoulli" not implemented for \'{dtype_title(p.tid)}\': expected probabilities '
                                   f'tensor to have '
                                   "floating type, or one number p")
     if not broadcasts(p, t):
         raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape of p "
                            f"{shape_text(p)}: bernoulli_()")
-    if t.place == 0:
+    if t.device_id == 0:
         chances = empty_like(dense, TGX_F64 if p.tid == TGX_F64 else TGX_F32)
         copy_into(chances, p)
         fill_bernoulli_each(as_generator(<object>generator), t.tid, dense.data, t.count, chances.tid, chances.data)
@@ -282,7 +280,7 @@ cdef object k_multinomial(PyObject **a):
     cdef int64_t samples = as_int(a[1]), rows, categories
     cdef int64_t[2] shape
     cdef Generator g = as_generator(<object>a[3])
-    if t.tid < TGX_F16 or t.tid >= TGX_C64:
+    if not is_float(t.tid):
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtype_title(t.tid)}. "
                            "Convert the weights with float().")
     if t.rank != 1 and t.rank != 2:
@@ -296,10 +294,10 @@ cdef object k_multinomial(PyObject **a):
     shape[0], shape[t.rank - 1] = rows, samples
     if samples <= 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples: multinomial got num_samples={samples}")
-    out = empty(shape, t.rank, TGX_I64, t.place)
-    if t.place != 0:
+    out = empty(shape, t.rank, TGX_I64, t.device_id)
+    if t.device_id != 0:
         return out
-    weights = contiguous(cast(t, TGX_F32 if t.tid == TGX_F16 or t.tid == TGX_BF16 else t.tid))
+    weights = contiguous(cast(t, TGX_F32 if is_half(t.tid) else t.tid))
     fill_multinomial(g, weights.tid, weights.data, rows, categories, <int64_t *>out.data, samples, <object>a[2] is True)
     return out
 

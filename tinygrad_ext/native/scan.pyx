@@ -3,11 +3,11 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, contiguous
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id, is_integral
+from tinygrad_ext.core.dtype cimport dtype_id
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, wrap_dim_c
-from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_I64, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_F32, TGX_F64, TGX_I64, int64_t, is_integral
 
 cdef extern from *:
     """

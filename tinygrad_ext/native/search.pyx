@@ -3,10 +3,9 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, promote
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
-from tinygrad_ext.core.types cimport TGX_BF16, TGX_C64, TGX_F16, TGX_I64, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_I64, int64_t, is_complex, is_half, promote
 
 cdef extern from "search.h" nogil:
     void tgx_search_row(int dtype, const char *row, const int64_t *order, int64_t n, const char *values,
@@ -84,7 +83,7 @@ cdef object k_searchsorted(PyObject **a):
     cdef Tensor x = contiguous(<Tensor><object>a[0]), values = contiguous(<Tensor><object>a[1]), out, order
     cdef int dtype = promote(x.tid, values.tid)
     cdef Search s
-    if dtype >= TGX_C64 or dtype == TGX_F16 or dtype == TGX_BF16:
+    if is_complex(dtype) or is_half(dtype):
         raise NotImplementedError(f'"searchsorted" not implemented for \'{dtype_title(dtype)}\': convert both tensors '
                                   'first, for '
                                   "example with .float()")

@@ -8,11 +8,10 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.copy cimport contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_int, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.iterate cimport GRAIN
 from tinygrad_ext.core.parallel cimport parallel_for
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty, empty_like, view, wrap_dim_c
-from tinygrad_ext.core.types cimport TGX_C64, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMORY, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMORY, int64_t, is_complex
 
 cdef extern from "sort.h" nogil:
     size_t tgx_sort_room(int dtype, int64_t n)
@@ -96,7 +95,7 @@ cdef Tensor _room_like(Tensor t):
 
 
 cdef int _check_dtype(Tensor self, str title) except -1:
-    if self.tid >= TGX_C64:
+    if is_complex(self.tid):
         raise RuntimeError(f"{title}() does not support complex dtypes, which have no order: got "
                            f"{dtype_title(self.tid)}. Sort by "
                            "abs() or another real number.")

@@ -3,11 +3,11 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE, dtype_id
+from tinygrad_ext.core.dtype cimport dtype_id
 from tinygrad_ext.core.tensor cimport (
     Tensor, checked_numel, dtype_title, empty_strided, shape_text, view, wrap_dim_c,
 )
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t, uint64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t, uint64_t
 
 
 cdef int infer_size(Tensor t, int64_t *shape, int ndim) except -1:
@@ -325,7 +325,7 @@ cdef object k_contiguous(PyObject **a):
         step *= t.sizes[i]
     if same or t.count == 0:
         return t
-    out = empty_strided(t.sizes, strides, 4, t.tid, t.place)
+    out = empty_strided(t.sizes, strides, 4, t.tid, t.device_id)
     copy_into(out, t)
     return out
 

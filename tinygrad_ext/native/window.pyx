@@ -7,10 +7,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.dispatch cimport as_int, as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport ITEMSIZE
 from tinygrad_ext.core.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.tensor cimport Tensor, shape_text, view, wrap_dim_c
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
 
 
 cdef Tensor part(Tensor t, int dim, int64_t start, int64_t length, int64_t step):
@@ -248,7 +247,7 @@ cdef object k_as_strided(PyObject **a):
     cdef int64_t sizes[TGX_MAX_DIMS]
     cdef int64_t strides[TGX_MAX_DIMS]
     cdef int64_t start = t.storage_offset(), offset = start
-    cdef int64_t room = ANY_ROOM if t.place else 0 if t.storage is None else <int64_t>t.storage.nbytes
+    cdef int64_t room = ANY_ROOM if t.device_id else 0 if t.storage is None else <int64_t>t.storage.nbytes
     cdef int i, ndim = as_ints(a[1], sizes, TGX_MAX_DIMS, 1)
     if as_ints(a[2], strides, TGX_MAX_DIMS, 1) != ndim:
         raise RuntimeError(f"mismatch in length of strides and shape: as_strided() got {ndim} sizes and "

@@ -3,7 +3,7 @@
 `Schema.parse` reads one, ``str`` writes it back, and the text written parses to an equal schema.
 Every op is declared by such a line, so some hundreds are read at import. Hence one regular
 expression match for an argument instead of one step for a token, types remembered by their
-spelling, and no import but `re`. What is wrong with a line is worked out only after it failed to match.
+spelling, and no import but `re` and the table. What is wrong with a line is worked out only after it failed to match.
 
     schema  := [namespace "::"] name ["." overload] "(" [args] ")" "->" returns
     args    := arg ("," arg)*, with "*" before the keyword-only ones and "..." as the last
@@ -17,26 +17,11 @@ spelling, and no import but `re`. What is wrong with a line is worked out only a
 
 import re
 
+from tinygrad_ext.core.table import kind_numbers
+
 from .schema_default import Fault, read_default, write_default
 
-TYPES = [
-    "Tensor",
-    "int",
-    "float",
-    "bool",
-    "str",
-    "complex",
-    "Scalar",
-    "ScalarType",
-    "SymInt",
-    "Device",
-    "Layout",
-    "MemoryFormat",
-    "Generator",
-    "Stream",
-    "Any",
-    "Dict",
-]
+TYPES = [*kind_numbers(), "Stream"]
 
 _IDENT = r"[A-Za-z_]\w*"
 _TYPE = rf"{_IDENT}(?:\([^()]*\))?[?\[\]\d]*"

@@ -7,6 +7,8 @@ is a word, a quoted string, or what `int`, `float` or `complex` accept.
 
 import re
 
+from tinygrad_ext.core.table import DTYPES
+
 _UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in _UNESCAPED.items() if char != "'"})
 _WORDS = {"None": None, "True": True, "False": False}
@@ -28,12 +30,8 @@ _DEFAULTS = {
     "Any": ((bool, int, float, complex, str, type(None)), None),
 }
 # enumerations may be spelled by name too; the number is PyTorch's
-_DTYPES = (
-    "uint8=0 int8=1 int16=2 short=2 int32=3 int=3 int64=4 long=4 float16=5 half=5 float32=6 float=6 float64=7 double=7 "
-    "complex64=9 cfloat=9 complex128=10 cdouble=10 bool=11 bfloat16=15"
-)
 _NUMBERS = {
-    "ScalarType": {name: int(number) for name, _, number in (word.partition("=") for word in _DTYPES.split())},
+    "ScalarType": {name: row.number for row in DTYPES for name in (row.name, *row.aliases)},
     "Layout": {"strided": 0},
     "MemoryFormat": {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3},
 }

@@ -1,40 +1,20 @@
 """Compiles a record into an Op: argument rows, kernel, traits and derivative rules."""
 
 import sys
+from types import SimpleNamespace
 
-from tinygrad_ext.core import custom, dtype, loops
+from tinygrad_ext.core import custom, dtype, loops, table
 from tinygrad_ext.core.dispatch import Op
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
 from tinygrad_ext.return_types import result_type
 
-_KINDS = {
-    name: i
-    for i, name in enumerate(
-        (
-            "Tensor",
-            "Scalar",
-            "int",
-            "float",
-            "bool",
-            "str",
-            "ScalarType",
-            "Device",
-            "Layout",
-            "MemoryFormat",
-            "Generator",
-            "complex",
-            "Dict",
-            "Any",
-        )
-    )
-}
-_KINDS["SymInt"] = _KINDS["int"]
-_KINDS["number"] = _KINDS["Scalar"]
-_OPTIONAL, _LIST, _KEYWORD, _DEFAULT, _NUMBER, _WRITE, _ELEM_OPTIONAL, _VARARGS = (1 << i for i in range(8))
-_GRAD, _INPUT, _RESULT, _SHAPE, _NEEDS, _GRADS, _DTYPE, _GEOMETRY = (i << 8 for i in range(8))
-_OUTPUT = {None: -1, "real": -2, "bool": 0}  # fixed_out of core/dispatch.pxd
+_KINDS = table.kind_numbers()
+_FLAGS = SimpleNamespace(**table.flag_bits())
+_ASKS = SimpleNamespace(**table.rule_codes())
+_KEPT = (_ASKS.INPUT, _ASKS.RESULT, _ASKS.SHAPE, _ASKS.DTYPE, _ASKS.GEOMETRY)  # until the backward pass
+_OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out of core/dispatch.pxd
 
 
 def _arg_rows(schema, record):
@@ -42,14 +22,14 @@ def _arg_rows(schema, record):
     rows = []
     for a in schema.args:
         flags = (
-            _OPTIONAL * bool(a.optional)
-            | _LIST * bool(a.is_list)
-            | _KEYWORD * bool(a.kwarg_only)
-            | _DEFAULT * bool(a.has_default)
-            | _NUMBER * (a.name in numbers)
-            | _WRITE * bool(a.is_write)
-            | _ELEM_OPTIONAL * bool(a.elem_optional)
-            | _VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
+            _FLAGS.OPTIONAL * bool(a.optional)
+            | _FLAGS.LIST * bool(a.is_list)
+            | _FLAGS.KEYWORD * bool(a.kwarg_only)
+            | _FLAGS.DEFAULT * bool(a.has_default)
+            | _FLAGS.NUMBER * (a.name in numbers)
+            | _FLAGS.WRITE * bool(a.is_write)
+            | _FLAGS.ELEM_OPTIONAL * bool(a.elem_optional)
+            | _FLAGS.VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
         )
         kind = _KINDS.get(a.type.partition("(")[0])  # Dict(str, Tensor) is a Dict
         if kind is None:
@@ -96,25 +76,25 @@ def _rule_params(record, schema, names):
     out = []
     for name in names:
         if name == "grad":
-            out.append(_GRAD)
+            out.append(_ASKS.GRAD)
         elif name == "grads":
-            out.append(_GRADS)
+            out.append(_ASKS.GRADS)
         elif name == "needs":
-            out.append(_NEEDS)
+            out.append(_ASKS.NEEDS)
         elif name in places:
-            out.append(_INPUT | places[name])
+            out.append(_ASKS.INPUT | places[name])
         elif name == "result":
-            out.append(_RESULT)
+            out.append(_ASKS.RESULT)
         elif name in returns:
-            out.append(_RESULT | returns[name])
+            out.append(_ASKS.RESULT | returns[name])
         elif name.startswith("grad_") and name[5:] in returns:
-            out.append(_GRAD | returns[name[5:]])
+            out.append(_ASKS.GRAD | returns[name[5:]])
         elif name.endswith("_shape") and name[:-6] in places:
-            out.append(_SHAPE | places[name[:-6]])
+            out.append(_ASKS.SHAPE | places[name[:-6]])
         elif name.endswith("_dtype") and name[:-6] in places:
-            out.append(_DTYPE | places[name[:-6]])
+            out.append(_ASKS.DTYPE | places[name[:-6]])
         elif name.endswith("_geometry") and name[:-9] in places:
-            out.append(_GEOMETRY | places[name[:-9]])
+            out.append(_ASKS.GEOMETRY | places[name[:-9]])
         else:
             raise TypeError(
                 f"{record.schema}: a derivative rule asks for '{name}'; it may ask for grad, result, needs, "
@@ -149,11 +129,11 @@ def _rules(record, schema, find):
         params = _rule_params(record, schema, names)
         rules.append((targets, fn, params))
         for code in params:
-            if code & 0xFF00 in (_INPUT, _RESULT, _SHAPE, _DTYPE, _GEOMETRY) and code not in saved:
+            if code & 0xFF00 in _KEPT and code not in saved:
                 saved.append(code)
     # by name, and outputs last: the order in which PyTorch calls pack hooks
-    results = [code for code in saved if code & 0xFF00 == _RESULT]
-    inputs = [code for code in saved if code & 0xFF00 != _RESULT]
+    results = [code for code in saved if code & 0xFF00 == _ASKS.RESULT]
+    inputs = [code for code in saved if code & 0xFF00 != _ASKS.RESULT]
     return rules, sorted(inputs, key=lambda code: schema.args[code & 0xFF].name) + results
 
 
@@ -259,9 +239,9 @@ def _read_outputs(rules):
     """Mask of the outputs whose gradients some rule reads, 0 for all: the others carry none."""
     mask = 0
     for _, fn, params in rules:
-        for code in params if fn is not None else (_GRAD,):
-            if code == _GRADS:
+        for code in params if fn is not None else (_ASKS.GRAD,):
+            if code == _ASKS.GRADS:
                 return 0
-            if code & 0xFF00 == _GRAD:
+            if code & 0xFF00 == _ASKS.GRAD:
                 mask |= 1 << (code & 0xFF)
     return mask

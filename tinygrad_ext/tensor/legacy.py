@@ -7,22 +7,10 @@ from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.elsewhere import how_to_convert
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
-_TITLES = {
-    "bool": "Bool",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
+_TITLES = {row.name: row.title for row in DTYPES}
 
 
 # ---- constructors --------------------------------------------------------------------------------------------------

@@ -11,21 +11,16 @@ import numpy as np
 
 import tinygrad_ext as tg
 from tinygrad_ext import registry
+from tinygrad_ext.core import table
 from tinygrad_ext.ops import samples as sampling
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.samples import Maker
 from tinygrad_ext.testing import compare, layouts
 from tinygrad_ext.testing.generate import from_schema
 
-KINDS = {
-    "bool": ["bool"],
-    "int": ["uint8", "int8", "int16", "int32", "int64"],
-    "float": ["float32", "float64"],
-    "half": ["float16", "bfloat16"],
-    "complex": ["complex64", "complex128"],
-}
+KINDS = {word: [row.name for row in table.dtypes(*kinds)] for word, kinds in table.WORDS.items()}
 ALL_DTYPES = [name for names in KINDS.values() for name in names]
-KINDS["signed"] = ["int8", "int16", "int32", "int64"]
+KINDS["signed"] = [row.name for row in table.dtypes("signed")]
 
 
 def ops():
