@@ -98,7 +98,7 @@ def test_what_is_no_device_is_refused_as_pytorch_does(make):
 
 
 def test_a_file_is_not_loaded_to_a_device_that_is_not_here(tmp_path):
-    tg.save({"place": tg.device("cuda:1")}, tmp_path / "x.safetensors")
-    assert tg.load(tmp_path / "x.safetensors")["place"] == tg.device("cuda", 1)
+    tg.save({"on": tg.device("cuda:1")}, tmp_path / "x.safetensors")
+    assert tg.load(tmp_path / "x.safetensors")["on"] == tg.device("cuda", 1)
     with pytest.raises(RuntimeError, match="deserialize object on cuda"):
         tg.load(tmp_path / "x.safetensors", map_location="cuda")

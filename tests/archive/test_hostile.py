@@ -99,15 +99,15 @@ def test_keys_that_take_long_to_hash_are_charged_each_time():
         tg.load(io.BytesIO(hostile.pytorch(b"\x80\x02}" + keys)), max_objects=100_000)
 
 
-@pytest.mark.parametrize("place", [None, "cpu", "meta"])
-def test_a_value_of_shared_tuples_is_walked_once(place):
+@pytest.mark.parametrize("on", [None, "cpu", "meta"])
+def test_a_value_of_shared_tuples_is_walked_once(on):
     tensor = hostile.rebuilt((6,), (1,), 0)[2:-1]
     value = b"\x80\x02" + hostile.nest(60, b"(" + tensor + b"t") + b"."
-    found = tg.load(io.BytesIO(hostile.pytorch(value)), map_location=place)
+    found = tg.load(io.BytesIO(hostile.pytorch(value)), map_location=on)
     for _ in range(60):
         assert found[0] is found[1]
         found = found[0]
-    assert found[0].device.type == (place or "cpu")
+    assert found[0].device.type == (on or "cpu")
 
 
 def test_an_object_that_contains_itself_or_has_no_bottom_is_refused():

@@ -30,16 +30,16 @@ OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
 def forms(op):
     """(kind, callable, makes fresh arguments) of the function, method, in-place and out= form of an op."""
     kinds, name = registry.variants(op.record), op.schema.name
-    function = registry.functions.get(registry.places(op.record)[0] + name)
+    function = registry.functions.get(registry.prefixes(op.record)[0] + name)
     if "function" in kinds:
         yield "functional", function, lambda s: (s.args, s.kwargs)
     if "method" in kinds:
         yield "functional", registry.methods[name], lambda s: (s.args, s.kwargs)
     if "inplace" in kinds:
         inplace = registry.methods.get(name + "_") or next(
-            registry.functions[place + name + "_"]
-            for place in (*registry.places(op.record), "_fused.")
-            if place + name + "_" in registry.functions
+            registry.functions[prefix + name + "_"]
+            for prefix in (*registry.prefixes(op.record), "_fused.")
+            if prefix + name + "_" in registry.functions
         )
         yield "inplace", inplace, lambda s: ((s.args[0].detach().clone(), *s.args[1:]), s.kwargs)
     if "out" in kinds:

@@ -79,25 +79,23 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     Raises RuntimeError for a damaged or foreign file, with what is wrong about it. Takes no more memory than the file
     is large, beside its objects.
     """
-    place = _device(map_location) if isinstance(map_location, (str, _device)) else None
-    if place is not None and place.type not in ("cpu", "meta"):
-        raise RuntimeError(
-            f"load(): Attempting to deserialize object on {place}, which is not here: map_location='cpu'"
-        )
+    onto = _device(map_location) if isinstance(map_location, (str, _device)) else None
+    if onto is not None and onto.type not in ("cpu", "meta"):
+        raise RuntimeError(f"load(): Attempting to deserialize object on {onto}, which is not here: map_location='cpu'")
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("load(): f must be a file path in order to use the mmap argument")
-        return _load(Source(f), getattr(f, "name", "the file"), place, Budget(max_objects))
+        return _load(Source(f), getattr(f, "name", "the file"), onto, Budget(max_objects))
     with open(f, "rb") as file:
-        return _load(Source(file, bool(mmap)), os.fspath(f), place, Budget(max_objects))
+        return _load(Source(file, bool(mmap)), os.fspath(f), onto, Budget(max_objects))
 
 
-def _load(source, name, place, budget):
+def _load(source, name, onto, budget):
     head = source.bytes(0, min(9, source.size))
     if head[:4] == b"PK\x03\x04" and head[8:9] != b"{":  # not the length before a safetensors header
         from tinygrad_ext.archive import pytorch
 
-        return pytorch.read(source, name, place, budget)
+        return pytorch.read(source, name, onto, budget)
     if head[:1] == b"\x80" and head[8:9] != b"{":
         raise RuntimeError(
             f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
@@ -109,7 +107,7 @@ def _load(source, name, place, budget):
     except _DAMAGES as e:
         raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {_said(e)}") from None
     try:
-        return settled(_object(source, meta, entries, budget), place)
+        return settled(_object(source, meta, entries, budget), onto)
     except _DAMAGES as e:
         raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({_said(e)})") from None
 

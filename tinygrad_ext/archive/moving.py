@@ -9,7 +9,7 @@ from tinygrad_ext.core.tensor import Parameter, Tensor
 DEEPEST = 1000  # levels; what prints or copies the object afterwards recurses
 
 
-def settled(obj, place):
+def settled(obj, onto):
     """obj with its tensors on a device (where they are, for None).
 
     Dicts and lists are changed in place, tuples made anew where they must. ValueError for an object that contains
@@ -28,7 +28,7 @@ def settled(obj, place):
             if done[id(value)] is _OPEN:
                 raise ValueError("it contains itself")
         elif isinstance(value, Tensor):
-            done[id(value)] = value if place is None else _moved(value, place)
+            done[id(value)] = value if onto is None else _moved(value, onto)
         elif isinstance(value, (dict, list, tuple)):
             done[id(value)] = _OPEN
             waiting.append((value, True))
@@ -57,10 +57,10 @@ def _rebuilt(value, done):
     return value
 
 
-def _moved(t, place):
-    if t.device == place:
+def _moved(t, onto):
+    if t.device == onto:
         return t
-    made = t.detach().to(place)
+    made = t.detach().to(onto)
     if isinstance(t, Parameter):
         return Parameter(made, t.requires_grad)
     return made.requires_grad_(t.requires_grad)

@@ -206,10 +206,10 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
         return part
 
 
-def read(source, name, place, budget):
+def read(source, name, onto, budget):
     """The object in a PyTorch file. RuntimeError when it is damaged, or holds more than tensors."""
     try:
-        return settled(_read(Entries(source, budget), budget), place)
+        return settled(_read(Entries(source, budget), budget), onto)
     except Exception as e:  # a damaged pickle fails in any opcode and in any way
         raise RuntimeError(f"load: {name} cannot be read as a PyTorch file: {e}") from None
 

@@ -80,13 +80,13 @@ def derivative(op):
 
 def callables(op):
     """Spellings a user may call: add(), Tensor.add(), Tensor.add_(), out=, a + b."""
-    from tinygrad_ext.registry import places, variants
+    from tinygrad_ext.registry import prefixes, variants
 
     record, kinds = op.record, variants(op.record)
     found = []
     for name in [op.schema.name, *(record.aliases or "").split()]:
         if "function" in kinds:
-            found += [f"tinygrad_ext.{place}{name}()" for place in places(record)]
+            found += [f"tinygrad_ext.{prefix}{name}()" for prefix in prefixes(record)]
         if "method" in kinds:
             found.append(f"Tensor.{name}()")
         if "inplace" in kinds:

@@ -13,6 +13,6 @@ from tinygrad_ext.registry.table import (
     namespace,
     namespaces,
     ops,
-    places,
+    prefixes,
     variants,
 )

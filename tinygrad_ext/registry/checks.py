@@ -6,7 +6,7 @@ from tinygrad_ext.core.callables import OpPacket
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops import is_part
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registry import functions, methods, ops, places, variants
+from tinygrad_ext.registry import functions, methods, ops, prefixes, variants
 from tinygrad_ext.registry.op_namespace import Namespace, OpOverload
 
 RESERVED = ("aten", "prim", "prims", "nn")
@@ -30,10 +30,10 @@ def check(record, schema, to):
         raise RuntimeError(taken(schema.qualname, found.record, record))
     if record.owner == BUILTIN:
         return
-    kinds, place = variants(record), places(record)[0]
+    kinds, prefix = variants(record), prefixes(record)[0]
     for name in [schema.name, *(record.aliases or "").split()]:
         for spelling in (name, name + "_") if "inplace" in kinds else (name,):
-            _check_callable(functions.get(place + spelling), f"{schema.namespace}::{spelling}", record)
+            _check_callable(functions.get(prefix + spelling), f"{schema.namespace}::{spelling}", record)
             if "method" in kinds:
                 _check_method(spelling, record)
 

@@ -24,7 +24,7 @@ from tinygrad_ext.core.callables import OpFunction, OpMethod
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
-from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, places, scope, variants
+from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, prefixes, scope, variants
 from tinygrad_ext.registry.checks import check
 
 _lock = threading.RLock()  # between the check that a name is free and the step that takes it
@@ -117,22 +117,22 @@ class OpRegistrar:
 
     def _functions(self, name, o, kinds):
         foreign = o.record.owner != BUILTIN
-        for place in places(o.record) if "function" in kinds or "function_" in kinds else ():
+        for prefix in prefixes(o.record) if "function" in kinds or "function_" in kinds else ():
             if "function" in kinds:
-                self._function(place, name, o, False)
+                self._function(prefix, name, o, False)
             if "inplace" in kinds:
-                self._function(place if foreign or "function_" in kinds else "_fused.", name + "_", o, True)
+                self._function(prefix if foreign or "function_" in kinds else "_fused.", name + "_", o, True)
 
-    def _function(self, place, name, o, inplace):
-        found = functions.get(place + name)
+    def _function(self, prefix, name, o, inplace):
+        found = functions.get(prefix + name)
         if found is not None:
             return self._overload(found, o)
         if o.record.owner != BUILTIN:
             f = op_namespace.packet(name, [o], o.schema.namespace, inplace=inplace)
             self._show(o.schema.namespace, name, f)
         else:
-            f = _callable(OpFunction, name, o, inplace, "." + place[:-1] if place else "")
-        self.scope.put(functions, place + name, f)
+            f = _callable(OpFunction, name, o, inplace, "." + prefix[:-1] if prefix else "")
+        self.scope.put(functions, prefix + name, f)
 
     def _show(self, namespace, name, f):
         """Make f an attribute of ops.<namespace>; a namespace lives as long as it has one."""

@@ -29,7 +29,7 @@ def variants(record):
     return kinds + ["function_"] * alone
 
 
-def places(record):
+def prefixes(record):
     """Prefixes of the op's functions below the package: "" at its top, "nn.functional.", "ops.vision."."""
     if record.owner != BUILTIN:
         return [f"ops.{record.schema.partition('::')[0].strip()}."]

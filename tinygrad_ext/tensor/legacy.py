@@ -18,7 +18,7 @@ _TITLES = {row.name: row.title for row in DTYPES}
 
 def _construct(args, kwargs, dtype=None):
     """The tensor of an old-style constructor: sizes as ints or Size, else data."""
-    place = kwargs.pop("device", None)
+    wanted = kwargs.pop("device", None)
     if "size" in kwargs:
         args = (*args, Size(kwargs.pop("size")))
     if "data" in kwargs or "other" in kwargs:
@@ -28,9 +28,9 @@ def _construct(args, kwargs, dtype=None):
             f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype "
             f"and requires_grad"
         )
-    if place is not None and device(place).type != "cpu":
+    if wanted is not None and device(wanted).type != "cpu":
         raise RuntimeError(
-            f"legacy constructor expects device type: cpu but device type: {device(place).type} was "
+            f"legacy constructor expects device type: cpu but device type: {device(wanted).type} was "
             f"passed; use "
             "empty(..., device=...)"
         )

@@ -32,7 +32,7 @@ def torch_function(op, torch):
     record, name = op.record, op.schema.name
     kinds = registry.variants(record)
     place = torch
-    for part in registry.places(record)[0].split("."):
+    for part in registry.prefixes(record)[0].split("."):
         place = getattr(place, part, None) if part else place
     if "function" in kinds:
         return getattr(place, name, None)

@@ -31,7 +31,7 @@ class Temporary:
         register = OpRegistrar(self.scope)
         op = register.add(Record(schema, frame.f_code.co_filename, frame.f_lineno, None, fields))
         register.finish()
-        return registry.functions[registry.places(op.record)[0] + op.schema.name]
+        return registry.functions[registry.prefixes(op.record)[0] + op.schema.name]
 
     def module(self, name, cls, *, samples=None):
         """Add a module class under "namespace::Name"; returns the class."""

@@ -80,7 +80,7 @@ def function(op):
     record, name = op.record, op.schema.name
     kinds = registry.variants(record)
     if "function" in kinds:
-        return registry.functions[registry.places(record)[0] + name]
+        return registry.functions[registry.prefixes(record)[0] + name]
     if "method" in kinds:
         return registry.methods[name]
     method = registry.methods[name + "_"]
@@ -286,8 +286,8 @@ def inplace_form(op):
     """The in-place method, or the function where there is only that."""
     name = op.schema.name + "_"
     found = registry.methods.get(name)
-    for place in (*registry.places(op.record), "_fused."):
-        found = found or registry.functions.get(place + name)
+    for prefix in (*registry.prefixes(op.record), "_fused."):
+        found = found or registry.functions.get(prefix + name)
     return found
 
 

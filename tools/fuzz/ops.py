@@ -172,7 +172,7 @@ def _spelling(op, form):
     if form == "method":
         return f"tg.Tensor.{name}" if hasattr(tg.Tensor, name) else None
     if form == "out":
-        found = [p for p in registry.places(op.record) if p + name in registry.functions]
+        found = [p for p in registry.prefixes(op.record) if p + name in registry.functions]
         return f"tg.{found[0]}{name}" if found else None
     return f"tg.ops.aten.{name}{'_' * (form == 'inplace')}.{overload}"
 

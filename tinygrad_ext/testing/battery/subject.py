@@ -119,5 +119,5 @@ def _spelling(op):
     if record.owner != BUILTIN or not registry.variants(record):
         return f"tg.ops.{op.schema.namespace}.{name}"
     if "function" in registry.variants(record):
-        return f"tg.{registry.places(record)[0]}{name}"
+        return f"tg.{registry.prefixes(record)[0]}{name}"
     return f"tg.Tensor.{name}" + "_" * ("method" not in registry.variants(record))
