@@ -1,152 +1,150 @@
-"""Imports point down only, and the core knows no op by name.
+"""Imports point down only, without circles, and the core knows no op by name.
 
-The graph is drawn from the sources: `import` and `cimport` lines of .py, .pyx and .pxd files, those inside functions
-too. A name taken from the package itself (`from tinygrad_ext import zeros`, `tg.zeros`) counts as the layer that
-defines it: a dtype is core, an op is ops. The grad modes (no_grad, ...) count as core, whose state they switch.
+The graph is read off the sources (tools/structure.py): `import` and `cimport` lines of .py, .pyx, .pxd and .pxi files,
+those inside functions too. A name taken from the package itself (`tg.zeros`, `tg.no_grad`) counts as the room that
+defines it: a dtype is core, an op is ops.
 
 The engine needs a few ops (adding gradients, zeros for a missing one). It asks for them by the name of a slot, which
 registry/graph_slots.py fills at import: the one file that says which op does an engine's job. So in core/ and autograd/
 a string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
 attribute asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
+
+What a room asks of a higher one at run time, it asks by a word (core/later.py).
 """
 
 import builtins
 import re
-from pathlib import Path
 
 import pytest
 
-import tinygrad_ext as tg
 from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import by_name as dtypes
+from tools import structure
+from tools.structure import PACKAGE, room, sources
 
-PACKAGE = Path(tg.__file__).parent
-# lowest first; what stands on one line may import each other
+# lowest first
 LAYERS = [
-    "kernels",
     "core",
-    "errors ops native registry overrides library plugins hookspecs tensor return_types "
-    "random linalg special fft serialization archive config cuda amp backends _overrides",
+    "config",
+    "errors",
+    "tensor",
+    "archive",
+    "serialization",
+    "random",
+    "linalg",
+    "return_types",
     "autograd",
-    "graph",
-    "nn optim jit func utils testing describe cli as_torch __main__",
+    "ops",
+    "native",
+    "registry",
+    "hookspecs",
+    "plugins",
+    "utils",
+    "optim",
+    "overrides",
+    "_overrides",
+    "library",
+    "backends",
+    "amp",
+    "cuda",
+    "nn",
+    "testing",
+    "describe",
+    "as_torch",
+    "cli",
+    "__main__",
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
+LEVEL = {name: level for level, name in enumerate(LAYERS)}
 # The package's root and what puts it together see everything: they are the door, not a layer.
-MODES = "tinygrad_ext.autograd.modes"
-DOORS = {"__init__", "_assemble", "hookspecs"}
-ARROW = re.compile(
-    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)|c?import[ \t]+([\w., ]+))", re.M
-)
+DOORS = {"__init__", "_assemble"}
+# modules of one room that import each other; the list may only shrink
+CIRCLES = [
+    {"core.history", "core.node", "core.saved"},
+    {"core.custom", "core.guard"},
+]
 
 
-def sources():
-    return [p for p in sorted(PACKAGE.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd") and "_gen" not in p.name]
-
-
-def dotted(path):
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def layer(module):
-    """'core' for tinygrad_ext.core.tensor; None for the root and for other packages."""
-    parts = module.split(".")
-    return parts[1] if parts[0] == "tinygrad_ext" and len(parts) > 1 else None
-
-
-def layer_of_name(name):
-    """The layer that defines a name of the package's root."""
-    if name in LEVEL:
-        return name
-    if name in registry.functions:
-        return "ops"
-    module = getattr(getattr(tg, name, None), "__module__", None) or ""
-    return "core" if module == MODES else layer(module) or "core"
-
-
-def arrows(path):
-    """(line, layer) of everything a file imports from the package."""
-    text, own = path.read_text(), dotted(path).split(".")
-    found, roots = [], set()
-    for m in ARROW.finditer(text):
-        line = text.count("\n", 0, m.start()) + 1
-        if m[1]:
-            names = [n.split(" as ")[0].strip() for n in m[2].strip("() ").replace("\n", " ").split(",") if n.strip()]
-            module = _absolute(m[1], own, path)
-            targets = [layer_of_name(n) for n in names] if module == "tinygrad_ext" else [layer(module)]
-            found += [(line, t) for t in targets]
-        else:
-            for part in m[3].split(","):
-                module, _, alias = part.strip().partition(" as ")
-                found.append((line, layer(module)))
-                if module == "tinygrad_ext":
-                    roots.add(alias or module)
-    for root in roots:
-        found += [
-            (text.count("\n", 0, m.start()) + 1, layer_of_name(m[1]))
-            for m in re.finditer(rf"(?<![\w.]){root}\.([A-Za-z]\w*)", text)
-        ]
-    return [(line, target) for line, target in found if target is not None]
-
-
-def _absolute(module, own, path):
-    dots = len(module) - len(module.lstrip("."))
-    if not dots:
-        return module
-    base = own if path.stem == "__init__" else own[:-1]
-    return ".".join([*base[: len(base) - dots + 1], *filter(None, [module[dots:]])])
+@pytest.fixture(scope="module")
+def arrows():
+    return [a for a in structure.all_arrows() if place(a.path) not in DOORS]
 
 
 def place(path):
-    return path.relative_to(PACKAGE).parts[0].split(".")[0]
+    return path.relative_to(PACKAGE).parts[0].partition(".")[0]
 
 
-def test_every_part_of_the_package_has_a_layer():
-    unknown = {place(p) for p in sources()} - set(LEVEL) - DOORS
-    assert not unknown, f"say in LAYERS where these stand: {sorted(unknown)}"
+def told(arrow):
+    return f"{arrow.path.relative_to(PACKAGE)}:{arrow.line}: {room(arrow.module)} imports {arrow.target}"
 
 
-def test_no_import_points_up():
-    up = []
-    for path in sources():
-        here = place(path)
-        if here in DOORS:
-            continue
-        up += [
-            f"{path.relative_to(PACKAGE)}:{line}: {here} imports {target}"
-            for line, target in arrows(path)
-            if LEVEL[target] > LEVEL[here]
-        ]
-    assert not up, "\n".join(up)
+def test_every_room_has_a_layer_of_its_own():
+    assert {place(p) for p in sources()} - DOORS == set(LAYERS)
+    assert len(LAYERS) == len(set(LAYERS))
+
+
+def test_no_import_points_up(arrows):
+    assert not [told(a) for a in arrows if LEVEL.get(room(a.target), 99) > LEVEL[room(a.module)]]
+
+
+def test_no_circle_of_modules(arrows):
+    found = structure.circles(structure.graph(arrows))
+    assert [{m.removeprefix("tinygrad_ext.") for m in c} for c in found] == CIRCLES
+
+
+def test_an_import_inside_a_function_says_why_it_is_lazy(arrows):
+    assert not [told(a) for a in arrows if a.how == "inside" and not _says_lazy(a)]
+
+
+def _says_lazy(arrow):
+    """By a comment on the line, or above the imports it stands among."""
+    lines = arrow.path.read_text().splitlines()
+    at = arrow.line - 1
+    if "# lazy: " in lines[at]:
+        return True
+    while re.match(r"\s+(from|import) ", lines[at]):
+        at -= 1
+    return lines[at].strip().startswith("# lazy: ")
 
 
 @pytest.mark.parametrize(
-    "code, expected",
+    "name, code, expected",
     [
-        ("from tinygrad_ext.nn import Module", "nn"),
-        ("import tinygrad_ext.optim", "optim"),
-        ("def f():\n    from tinygrad_ext import nn", "nn"),
-        ("import tinygrad_ext as tg\nx = tg.zeros(2)", "ops"),
-        ("from ..autograd import engine", "autograd"),
-        ("from tinygrad_ext.ops.record cimport (\n    a,\n    b)", "ops"),
-        ("from tinygrad_ext import float32", "core"),
+        ("core/probe.py", "from tinygrad_ext.nn import Module", ("nn", "top")),
+        ("core/probe.py", "import tinygrad_ext.optim", ("optim", "top")),
+        ("core/probe.py", "def f():\n    from tinygrad_ext import nn", ("nn", "inside")),
+        ("core/probe.py", "import tinygrad_ext as tg\ndef f():\n    return tg.zeros(2)", ("ops", "use")),
+        ("core/probe.py", "x = importlib.import_module('tinygrad_ext.plugins')", ("plugins", "inside")),
+        ("core/probe.py", "from ..autograd import engine", ("autograd", "top")),
+        ("core/probe.pyx", "from ..autograd import engine", ("autograd", "top")),
+        ("core/probe.pxd", "from tinygrad_ext.ops.record cimport (\n    a,\n    b)", ("ops", "top")),
+        ("nn/probe.py", "from tinygrad_ext import float32", ("core", "top")),
     ],
 )
-def test_an_arrow_is_seen(code, expected, tmp_path):
-    path = tmp_path / "tinygrad_ext" / "core" / "probe.py"
+def test_an_arrow_is_seen(name, code, expected, tmp_path):
+    path = tmp_path / "tinygrad_ext" / name
     path.parent.mkdir(parents=True)
     path.write_text(code)
-    assert expected in [target for _, target in _arrows_below(path, tmp_path)]
+    found = structure.arrows(path, tmp_path / "tinygrad_ext")
+    assert expected in [(room(a.target), a.how) for a in found]
 
 
-def _arrows_below(path, root):
-    global PACKAGE
-    kept, PACKAGE = PACKAGE, root / "tinygrad_ext"
-    try:
-        return arrows(path)
-    finally:
-        PACKAGE = kept
+@pytest.mark.parametrize(
+    "links, found",
+    [
+        ({"a": {"b"}, "b": set()}, []),
+        ({"a": {"b"}, "b": {"a"}}, [["a", "b"]]),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}, [["a", "b", "c"]]),
+    ],
+)
+def test_a_circle_is_found(links, found):
+    assert structure.circles(links) == found
+
+
+def test_the_drawing_has_every_room_once_and_lowest_first():
+    lines = list(structure.as_text(structure.graph(structure.all_arrows(), room)))
+    named = [line.split()[1] for line in lines]
+    assert named[0] == "core" and set(LAYERS) <= set(named) and len(named) == len(set(named))
+    assert structure.as_svg({"a": {"b"}, "b": set()}).count("<rect") == 2
 
 
 def op_names():

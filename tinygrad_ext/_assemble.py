@@ -4,25 +4,39 @@ import importlib
 import importlib.util
 import os
 
-from tinygrad_ext import ops, registry
-from tinygrad_ext.core import boundary, callables, cuts, dtype, methods, node, places, random, tensor
+from tinygrad_ext import ops, overrides, registry
+from tinygrad_ext.autograd.engine import backward
+from tinygrad_ext.core import boundary, cuts, later, methods, node, places, tensor
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.type_names import name_types
+from tinygrad_ext.errors import no_attribute
 from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
-from tinygrad_ext.registry import op_registrar
+from tinygrad_ext.registry import foreign, graph_slots, op_registrar
+from tinygrad_ext.tensor import copying, legacy
+from tinygrad_ext.tensor import methods as python_methods
+
+later.set_modules(
+    {
+        "opcheck": "tinygrad_ext.testing.opcheck",
+        "plugins": "tinygrad_ext.plugins",
+        "signatures": "tinygrad_ext.describe.signatures",
+    }
+)
 
 
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
     importlib.import_module("tinygrad_ext.core.pointwise")  # fills the dispatcher's slot for pointwise ops
-    for name in NATIVE:
-        importlib.import_module("tinygrad_ext.native." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
+    for name in NATIVE:
+        importlib.import_module("tinygrad_ext.native." + name)
     op_registrar.register_builtin(RECORDS)
     index.bind_ops(registry.ops)
+    ops.set_namespaces(registry.namespace, registry.namespace_names)
     for name in FAMILIES:
         delattr(ops, name)  # `ops.special` is a namespace of ops; its records need no second way in
     names = vars(package)
@@ -33,24 +47,13 @@ def publish(package, folder):
     name_types("tinygrad_ext")
 
 
-def name_types(package):
-    """Name the package that users import the compiled types from: under `as_torch` that is torch."""
-    for t in (Tensor, dtype.dtype, dtype.device, random.Generator):
-        callables.name_type(t, f"{package}.{t.__name__}")
-    dtype.Size.__module__ = package  # a Python class
-    callables.name_type(tensor.Parameter, f"{package}.nn.parameter.Parameter")
-
-
 def _repr(t):
-    from tinygrad_ext.tensor.printing import tensor_repr
+    from tinygrad_ext.tensor.printing import tensor_repr  # lazy: few programs print at all
 
     return tensor_repr(t)
 
 
 def _fill_slots(folder):
-    from tinygrad_ext.autograd.engine import backward
-    from tinygrad_ext.registry import foreign, graph_slots
-
     tensor.set_slot("repr", _repr)
     tensor.set_slot("grad_fn", methods.grad_fn)
     tensor.set_slot("cut", cuts.note_cut_of)
@@ -68,32 +71,23 @@ def _fill_slots(folder):
         "retain_grad",
     ):
         setattr(Tensor, name, getattr(methods, name))
-    from tinygrad_ext import overrides
-    from tinygrad_ext.tensor import copying, legacy
-    from tinygrad_ext.tensor import methods as python_methods
-
     python_methods.install()
     copying.fill_slots()
     legacy.fill_slots()
     overrides.install()
+    overrides.defaults.install()
     foreign.set_loader(_load_for_type)
 
 
 def _load_for_type(t):
-    from tinygrad_ext import plugins
-
-    plugins.load_for_type(t)
+    later.later("plugins").load_for_type(t)
 
 
 def unknown_name(name, known):
     """The error for an attribute the package does not have; an installed plugin may declare one of that name."""
     if importlib.util.find_spec("tinygrad_ext." + name) is not None:  # an import asks before it loads the module
         return AttributeError(f"module 'tinygrad_ext' has no attribute '{name}'")
-    from tinygrad_ext.errors import no_attribute
-
     hint = ""
     if not name.startswith("_"):
-        from tinygrad_ext.plugins import unknown_attribute
-
-        hint = unknown_attribute(name)
+        hint = later.later("plugins").unknown_attribute(name)
     return no_attribute("tinygrad_ext", name, known, hint)

@@ -1,6 +1,9 @@
 """What this build runs with, and what its memory holds."""
 
+import tinygrad_ext as tg
+from tinygrad_ext.core.blas import blas_info
 from tinygrad_ext.core.boundary import boundary, full_tracebacks, set_full_tracebacks
+from tinygrad_ext.core.loops import cpu_level
 from tinygrad_ext.core.storage import empty_cache, memory_stats, reset_peak_memory_stats
 
 __all__ = [
@@ -27,18 +30,14 @@ def show_config():
 def _facts():
     import platform
 
-    from tinygrad_ext import __version__, get_num_threads
-    from tinygrad_ext.core.blas import blas_info
-    from tinygrad_ext.core.loops import cpu_level
-
     blas = blas_info()
     memory = memory_stats()
     return {
-        "tinygrad_ext": __version__,
+        "tinygrad_ext": tg.__version__,
         "python": f"{platform.python_version()} on {platform.machine()} {platform.system()}",
         "instruction set": cpu_level(),
         "BLAS": ", ".join(f"{name} {value}" for name, value in blas.items()),
-        "threads": get_num_threads(),
+        "threads": tg.get_num_threads(),
         "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak "
         f"{memory['peak']}, "
         f"{memory['cached']} kept",

@@ -1,8 +1,8 @@
 """Functions of linear algebra, one for each record with where="linalg"."""
 
 from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.errors import no_attribute
-from tinygrad_ext.registry import functions
 
 _PLACE = "linalg."
 

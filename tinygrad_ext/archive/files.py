@@ -93,7 +93,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 def _load(source, name, onto, budget):
     head = source.bytes(0, min(9, source.size))
     if head[:4] == b"PK\x03\x04" and head[8:9] != b"{":  # not the length before a safetensors header
-        from tinygrad_ext.archive import pytorch
+        from tinygrad_ext.archive import pytorch  # lazy: brings pickle and zipfile, which our own files do not need
 
         return pytorch.read(source, name, onto, budget)
     if head[:1] == b"\x80" and head[8:9] != b"{":

@@ -14,6 +14,7 @@ import re
 from tinygrad_ext.archive.safetensors_file import Part
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core.dtype import by_name
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
@@ -80,9 +81,7 @@ def _compact(t, name, strides):
 
 
 def _dense_strides(t):
-    from tinygrad_ext import empty_like
-
-    return empty_like(t, device="meta").stride()
+    return functions["empty_like"](t, device="meta").stride()
 
 
 def _in_compact(t, order):
@@ -169,12 +168,10 @@ def tensors(table, strides, entries, source):
 
 def _ordered(t, stride):
     """t in the memory order it was saved from."""
-    from tinygrad_ext import empty_strided
-
     order = sorted(zip(stride, t.shape))
     if any(s != n for (s, _), n in zip(order, _products(order))):
         raise ValueError(f"strides {stride} leave gaps in shape {list(t.shape)}")
-    return empty_strided(t.shape, stride, dtype=t.dtype).copy_(t)
+    return functions["empty_strided"](t.shape, stride, dtype=t.dtype).copy_(t)
 
 
 def _products(order):

@@ -8,9 +8,9 @@ other submodule: there is one of each thing, whichever name it is imported by.
 import sys
 
 import tinygrad_ext
-from tinygrad_ext import _assemble
 from tinygrad_ext.as_torch.finder import NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
 from tinygrad_ext.as_torch.version import Version
+from tinygrad_ext.core.type_names import name_types
 
 __all__ = ["installed", "install", "uninstall"]
 
@@ -86,4 +86,4 @@ def uninstall():
 def _name(package):
     """What the package and its types say they are called: libraries ask for `Tensor.__module__`."""
     tinygrad_ext.__name__ = package
-    _assemble.name_types(package)
+    name_types(package)

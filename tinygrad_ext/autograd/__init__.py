@@ -52,7 +52,7 @@ def __getattr__(name):
 
         return importlib.import_module(f"{__name__}.{name}")
     if name == "explain":
-        from tinygrad_ext.autograd.explanation import explain
+        from tinygrad_ext.autograd.explanation import explain  # lazy: few programs ask
 
         return explain
     return _refuse(name)

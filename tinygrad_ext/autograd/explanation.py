@@ -64,7 +64,7 @@ class Explanation:
 
     def svg(self):
         """The picture as SVG text."""
-        from tinygrad_ext.autograd.picture import draw
+        from tinygrad_ext.autograd.picture import draw  # lazy: few programs ask
 
         return draw(self)
 

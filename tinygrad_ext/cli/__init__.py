@@ -17,7 +17,7 @@ def main(arguments=None):
         needed = " and ".join(missing)
         print(f"tinygrad-ext needs {needed}: python -m pip install {' '.join(NEEDS)}", file=sys.stderr)
         return 2
-    from tinygrad_ext.cli.app import run
+    from tinygrad_ext.cli.app import run  # lazy: what it stands on may be missing
 
     return run(arguments)
 

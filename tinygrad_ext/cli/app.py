@@ -9,6 +9,7 @@ import click
 import tinygrad_ext
 from tinygrad_ext.cli import ops, plugins, type_stubs
 from tinygrad_ext.cli.show import dump
+from tinygrad_ext.plugins import PluginError, PluginWarning
 
 CLOSED_PIPE = 141  # what shells tell of a program that SIGPIPE ended
 
@@ -47,8 +48,6 @@ for command in (ops.ops, plugins.plugins, type_stubs.stubs):
 
 def run(arguments=None):
     """Run a command; returns the exit status."""
-    from tinygrad_ext.plugins import PluginWarning
-
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *where: print(f"warning: {message}", file=sys.stderr)
         warnings.simplefilter("always", PluginWarning)  # they are part of what was asked
@@ -56,8 +55,6 @@ def run(arguments=None):
 
 
 def _run(arguments):
-    from tinygrad_ext.plugins import PluginError
-
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         return app.main(arguments, prog_name="tinygrad-ext", standalone_mode=False) or 0

@@ -6,17 +6,17 @@ import re
 import signal
 from pathlib import Path
 
+import tinygrad_ext
+from tinygrad_ext import hookspecs
 from tinygrad_ext.cli.probe import probe
 from tinygrad_ext.cli.show import dump, facts, note
-from tinygrad_ext.plugins import child, fence, undeclared
+from tinygrad_ext.plugins import child, fence, table, undeclared
 
 DISABLED = "disabled"
 
 
 def run(names, *, timeout, as_json):
     """Examine plugins and print the report. Returns 1 when something is wrong."""
-    from tinygrad_ext.plugins import table
-
     chosen = [p for name in names for p in table.select(name)] if names else table.everything()
     reports = [examine(p, timeout, named=bool(names)) for p in dict.fromkeys(chosen)]
     _compare(reports)
@@ -37,9 +37,6 @@ def versions():
     """Versions that a report of a fault should name."""
     import numpy
 
-    import tinygrad_ext
-    from tinygrad_ext import hookspecs
-
     return {
         "tinygrad_ext": tinygrad_ext.__version__,
         "plugin API": ".".join(map(str, hookspecs.API_VERSION)),
@@ -50,8 +47,6 @@ def versions():
 
 def examine(plugin, timeout, named=False):
     """The report on one plugin; a disabled one is looked at when it was named."""
-    from tinygrad_ext.plugins import table
-
     report = {
         "name": plugin.name,
         "distribution": plugin.owner.distribution,
@@ -180,8 +175,6 @@ def _version(distribution):
     from importlib import metadata
 
     if distribution.replace("-", "_").lower() == "tinygrad_ext":  # it runs, installed or from its source
-        import tinygrad_ext
-
         return tinygrad_ext.__version__
     try:
         return metadata.version(distribution)

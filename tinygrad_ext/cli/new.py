@@ -7,7 +7,10 @@ from pathlib import Path
 
 import click
 
+from tinygrad_ext import plugins
 from tinygrad_ext.cli.show import dump, facts
+from tinygrad_ext.ops import is_part
+from tinygrad_ext.registry.checks import RESERVED
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -32,10 +35,6 @@ def distribution(name):
 
 def check_name(name):
     """click.BadParameter for what cannot be a namespace, or is one already."""
-    from tinygrad_ext import plugins
-    from tinygrad_ext.ops import is_part
-    from tinygrad_ext.registry.checks import RESERVED
-
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         near = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")
         hint = f"; '{near}' would do" if near and not keyword.iskeyword(near) else ""

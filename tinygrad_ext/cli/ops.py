@@ -2,6 +2,7 @@
 
 import click
 
+from tinygrad_ext import plugins, registry
 from tinygrad_ext.cli.show import as_json, dump, facts, note, table
 
 KINDS = ("pointwise", "kernel", "python", "composite")
@@ -18,8 +19,7 @@ def ops():
 @as_json
 def list_ops(kind, as_json):
     """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
-    from tinygrad_ext import plugins, registry
-    from tinygrad_ext.describe import op_facts
+    from tinygrad_ext.describe import op_facts  # lazy: for this command only
 
     plugins.load_all()
     found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
@@ -42,9 +42,9 @@ def list_ops(kind, as_json):
 @as_json
 def where(name, as_json):
     """File, kernel, derivative, owner, checks and page of each overload of an op."""
-    from tinygrad_ext.describe import op_facts
+    from tinygrad_ext.describe import op_facts  # lazy: for this command only
 
-    found = [op_facts.facts(op) for op in op_facts.find(name)]
+    found = [op_facts.facts(op) for op in registry.find(name)]
     if as_json:
         return dump(found)
     for f in found:
@@ -57,9 +57,9 @@ def where(name, as_json):
 @as_json
 def show(name, as_json):
     """Schema, callables, dtypes, type stub and doc of an op."""
-    from tinygrad_ext.describe import op_facts, stubs
+    from tinygrad_ext.describe import op_facts, stubs  # lazy: for this command only
 
-    found = op_facts.find(name)
+    found = registry.find(name)
     if as_json:
         return dump([{**op_facts.facts(op), "stub": stubs.op_lines(op)} for op in found])
     for op in found:

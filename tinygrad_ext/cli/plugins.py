@@ -4,7 +4,11 @@ import warnings
 
 import click
 
+from tinygrad_ext import plugins as installed
 from tinygrad_ext.cli.show import as_json, dump, facts, note, table
+from tinygrad_ext.plugins import PluginWarning, loader, undeclared
+from tinygrad_ext.plugins import table as known
+from tinygrad_ext.plugins.model import phrase
 
 BROKEN = ("failed", "incompatible", "conflict", "shadowed")
 load_first = click.option("--load", is_flag=True, help="Load first what is enabled: runs the plugins' code.")
@@ -23,13 +27,9 @@ def list_plugins(load, as_json):
 
     Exit status 1 when --load meets one that is broken.
     """
-    from tinygrad_ext.plugins import list as list_all
-    from tinygrad_ext.plugins import undeclared
-    from tinygrad_ext.plugins.model import phrase
-
     if load:
         load_quietly()
-    found = list_all()
+    found = installed.list()
     if as_json:
         dump([i._asdict() for i in found])
     elif not found:
@@ -60,11 +60,9 @@ def info(name, load, as_json):
 
     Exit status 1 when --load meets that it is broken.
     """
-    from tinygrad_ext.plugins import info as info_of
-
     if load:
         load_quietly(name)
-    i = info_of(name)
+    i = installed.info(name)
     if as_json:
         dump(i._asdict())
     else:
@@ -98,7 +96,7 @@ def doctor(names, timeout, as_json):
     Crashes and hangs are reported like any other fault. Without a name all that are not disabled are examined. Exit
     status 1 when something is wrong.
     """
-    from tinygrad_ext.cli.doctor import run
+    from tinygrad_ext.cli.doctor import run  # lazy: for this command only
 
     return run(names, timeout=timeout, as_json=as_json)
 
@@ -110,7 +108,7 @@ def doctor(names, timeout, as_json):
 @as_json
 def check(name, only, op, as_json):
     """Run the battery of checks on all a plugin brings. Exit status 1 when a check fails."""
-    from tinygrad_ext.cli.check import run
+    from tinygrad_ext.cli.check import run  # lazy: for this command only
 
     return run(name, as_json=as_json, only=only, op=op)
 
@@ -132,18 +130,16 @@ def new(name, kind, parts, directory, as_json):
 
     It has an op, a module, tests and metadata, and what --with names. Nothing that exists is overwritten.
     """
-    from tinygrad_ext.cli.new import run
+    from tinygrad_ext.cli.new import run  # lazy: for this command only
 
     return run(name, kind=kind, parts=parts, directory=directory, as_json=as_json)
 
 
 def load_quietly(name=None):
     """Load plugins; what fails stands in the state and the reason afterwards, so its warning would say it twice."""
-    from tinygrad_ext.plugins import PluginWarning, loader, table
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)
-        for plugin in table.everything() if name is None else table.select(name):
+        for plugin in known.everything() if name is None else known.select(name):
             loader.load(plugin)
 
 

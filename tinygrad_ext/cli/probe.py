@@ -85,8 +85,9 @@ def load(order):
     order = json.loads(order)
     fault = open(order["fault"], "w")  # noqa: SIM115  open until the process ends, where a crash is written down too
     faulthandler.enable(fault)
+    # lazy: by now a crash would be told. hooks is loaded here so that its time is not the plugin's
     from tinygrad_ext import plugins
-    from tinygrad_ext.plugins import fence, hooks, loader, table  # noqa: F401  hooks: its time is not the plugin's
+    from tinygrad_ext.plugins import fence, hooks, loader, table  # noqa: F401
 
     plugin = next(p for p in table.everything() if identity(p) == order["plugin"])
     plugins.enable(plugin.owner.distribution)
@@ -104,8 +105,8 @@ def load(order):
 
 
 def _facts(plugin):
-    from tinygrad_ext import registry
-    from tinygrad_ext.plugins.info import info_of
+    from tinygrad_ext import registry  # lazy: as in load
+    from tinygrad_ext.plugins.info import info_of  # lazy: as in load
 
     i = info_of(plugin)
     return {

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import click
 
+from tinygrad_ext import plugins, registry
+from tinygrad_ext.cli.plugins import BROKEN, load_quietly
 from tinygrad_ext.cli.show import as_json, dump
+from tinygrad_ext.plugins.model import phrase
 
 PACKAGE = "tinygrad_ext_plugin_ops"
 HEAD = "# Written by `tinygrad-ext stubs` from the schemas of installed plugins; do not edit.\n"
@@ -27,10 +30,6 @@ def stubs(output, as_json):
     pyright looks into `typings` by itself; for mypy set mypy_path = "typings". Exit status 1 when a plugin is broken,
     whose ops are then missing.
     """
-    from tinygrad_ext import plugins
-    from tinygrad_ext.cli.plugins import BROKEN, load_quietly
-    from tinygrad_ext.plugins.model import phrase
-
     load_quietly()
     folder = Path(output) / PACKAGE
     written = write(folder)
@@ -47,8 +46,6 @@ def stubs(output, as_json):
 
 def write(folder):
     """Write a file for each namespace; those of plugins that are gone leave. Returns the names of the files."""
-    from tinygrad_ext import registry
-
     namespaces = sorted(n for n in registry.namespaces if n != "aten")
     files = {f"{n}.pyi": namespace_stub(n) for n in namespaces}
     files["__init__.pyi"] = HEAD + "".join(f"from {PACKAGE} import {n} as {n}\n" for n in namespaces)
@@ -72,8 +69,7 @@ def _ours(file):
 
 def namespace_stub(namespace):
     """Text of the stub of ops.<namespace>."""
-    from tinygrad_ext import registry
-    from tinygrad_ext.describe.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class
+    from tinygrad_ext.describe.stubs import DTYPES, GENERATOR, PREAMBLE, TENSOR, result_class  # lazy: for this command
 
     found = dict(sorted(vars(registry.namespaces[namespace]).items()))
     results = dict.fromkeys(result_class(op.schema) for f in found.values() for op in f.candidates)
@@ -83,7 +79,7 @@ def namespace_stub(namespace):
 
 
 def _op(name, f):
-    from tinygrad_ext.describe.stubs import stub
+    from tinygrad_ext.describe.stubs import stub  # lazy: for this command only
 
     body = stub(f, "__call__").replace("def __call__(", "def __call__(self, ")
     indented = "\n".join("    " + line if line else "" for line in body.split("\n"))

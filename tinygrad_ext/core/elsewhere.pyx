@@ -9,6 +9,7 @@ import sys
 
 from cpython.object cimport PyTypeObject
 from tinygrad_ext.core.tensor cimport Tensor
+from tinygrad_ext.core.tensor import set_slot
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object o)
@@ -73,3 +74,6 @@ cpdef str how_to_convert(object o):
     if hasattr(o, "__dlpack__") and not isinstance(o, Tensor):
         return ". Convert it first with tinygrad_ext.from_dlpack(...)"
     return ""
+
+
+set_slot("as_words", lambda value: class_name(value) + how_to_convert(value))

@@ -10,6 +10,7 @@ from tinygrad_ext.core.tensor cimport (
 )
 from tinygrad_ext.core.types cimport is_float
 from tinygrad_ext.core.engine import backward_scalar
+from tinygrad_ext.core.hooks import add_hook
 
 
 def grad_fn(Tensor t):
@@ -34,7 +35,6 @@ def register_hook(Tensor self, hook):
 
     Raises RuntimeError when the tensor needs no gradient.
     """
-    from tinygrad_ext.core.hooks import add_hook
     cdef Hooks h
     if not callable(hook):
         raise TypeError(f"register_hook(): argument 'hook' must be callable, not {type(hook).__name__}")
@@ -50,7 +50,6 @@ def register_hook(Tensor self, hook):
 
 def register_post_accumulate_grad_hook(Tensor self, hook):
     """Call hook(tensor) after this leaf's ``.grad`` has been filled. Returns a handle."""
-    from tinygrad_ext.core.hooks import add_hook
     cdef Hooks h
     if grad_fn_of(self) is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")

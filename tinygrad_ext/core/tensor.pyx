@@ -339,8 +339,7 @@ cdef object _real(Tensor t, str c_type):
 
 cdef int _refuse_value(str text, object value) except -1:
     """TypeError for what is no tensor."""
-    from tinygrad_ext.core.elsewhere import class_name, how_to_convert
-    raise TypeError(f"{text} {class_name(value)}{how_to_convert(value)}")
+    raise TypeError(f"{text} {_slots['as_words'](value)}")
 
 
 cdef class Parameter(Tensor):

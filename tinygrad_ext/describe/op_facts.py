@@ -4,43 +4,15 @@ import re
 import sys
 from pathlib import Path
 
+from tinygrad_ext import plugins
 from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.registry import prefixes, variants
+from tinygrad_ext.testing.sweep import supported
 
 PACKAGE = Path(__file__).parent.parent
 LIBRARIES = ("numpy", "scipy")
 _TAGS = {row.name: row.tag for row in DTYPES}
-
-
-def find(name):
-    """The ops a user may mean by 'exp', 'add.Tensor', 'aten::add.Tensor', 'multiply', 'nn.functional.gelu' or 'add_'.
-
-    Raises LookupError, with near misses.
-    """
-    from tinygrad_ext import plugins, registry
-
-    found = _find(name)
-    if not found:  # a plugin that was not used yet may have it
-        plugins.load_all()
-        found = _find(name)
-    if not found:
-        import difflib
-
-        known = {n for o in registry.ops.values() for n in (o.name.partition("::")[2], o.schema.name)}
-        near = difflib.get_close_matches(name, sorted({*known, *registry.functions, *registry.methods}), 3)
-        hint = f" Near: {', '.join(near)}." if near else " `ops list` prints the names there are."
-        raise LookupError(f"no op is called '{name}'.{hint}")
-    return found
-
-
-def _find(name):
-    from tinygrad_ext import registry
-
-    found = [o for o in registry.ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
-    for table, key in ((registry.functions, name), (registry.methods, name.removeprefix("Tensor."))):
-        if not found and key in table:
-            found = list(table[key].candidates)
-    return found
 
 
 # ---- single facts --------------------------------------------------------------------------------------------------
@@ -61,9 +33,6 @@ def family(op):
 
 def dtypes(op):
     """Names of the dtypes an op is computed in; none for an op that only other ops call."""
-    from tinygrad_ext.registry import variants
-    from tinygrad_ext.testing.sweep import supported
-
     return supported(op) if variants(op.record) else []
 
 
@@ -80,8 +49,6 @@ def derivative(op):
 
 def callables(op):
     """Spellings a user may call: add(), Tensor.add(), Tensor.add_(), out=, a + b."""
-    from tinygrad_ext.registry import prefixes, variants
-
     record, kinds = op.record, variants(op.record)
     found = []
     for name in [op.schema.name, *(record.aliases or "").split()]:
@@ -155,8 +122,6 @@ def owner(op):
 
 def checks(op):
     """The command that runs the op's tests; "" for an op of the running program."""
-    from tinygrad_ext import plugins
-
     if op.record.owner == BUILTIN:
         return f"pytest -k {op.schema.name}"
     if op.schema.namespace not in plugins.declared():

@@ -7,6 +7,9 @@ record's doc. Types are written with the underscored names that every generated 
 
 import keyword
 
+from tinygrad_ext.core.callables import OpMethod
+from tinygrad_ext.registry import variants
+
 PREAMBLE = """\
 import builtins as _b
 from collections.abc import Sequence as _Sequence
@@ -156,8 +159,6 @@ def _lines(name, op, method, inplace, has_out):
 
 def op_lines(op):
     """Lines of one op: as a function where it is one, else as a method."""
-    from tinygrad_ext.registry import variants
-
     kinds = variants(op.record)
     return _lines(op.schema.name, op, "function" not in kinds, False, "out" in kinds)
 
@@ -176,9 +177,6 @@ def stub(fn, name=None):
 
     Arguments: fn, an OpFunction or OpMethod.
     """
-    from tinygrad_ext.core.callables import OpMethod
-    from tinygrad_ext.registry import variants
-
     name = name or fn.name
     method = isinstance(fn, OpMethod)
     inplace, lines = is_inplace(fn), []

@@ -13,7 +13,7 @@ def no_attribute(module, name, known, more=""):
         return AttributeError(f"module '{module}' has no attribute '{name}'")
     import difflib
 
-    from tinygrad_ext.errors.torch_names import hint
+    from tinygrad_ext.errors.torch_names import hint  # lazy: json, for an error only
 
     text = f"module '{module}' has no attribute '{name}'."
     near = difflib.get_close_matches(name, known, 3, cutoff=0.7)

@@ -1,6 +1,7 @@
 """Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest; see README.md."""
 
 from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.later import later as _later
 from tinygrad_ext.library.absent import (
     fallthrough_kernel,
     register_autocast,
@@ -20,7 +21,7 @@ from tinygrad_ext.library.libraries import (
     register_kernel,
     register_vmap,
 )
-from tinygrad_ext.library.tags import Tag
+from tinygrad_ext.registry.tags import Tag
 
 impl_abstract = register_fake  # its old name
 
@@ -29,9 +30,7 @@ impl_abstract = register_fake  # its old name
 def __getattr__(name):
     if name != "opcheck":
         raise AttributeError(f"module 'tinygrad_ext.library' has no attribute '{name}'")
-    import importlib
-
-    return importlib.import_module("tinygrad_ext.testing.opcheck").opcheck  # a layer above this one
+    return _later("opcheck").opcheck
 
 
 __all__ = [

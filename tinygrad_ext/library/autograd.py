@@ -110,3 +110,6 @@ def _listed(backward):
         return ctx.flat_grads(backward(ctx, *ctx.nested_grads(grads)))
 
     return run
+
+
+_state.set_install_backward(install)

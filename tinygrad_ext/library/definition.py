@@ -8,10 +8,11 @@ from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
 from tinygrad_ext.library import autograd, infer
 from tinygrad_ext.library import state as _state
-from tinygrad_ext.library.tags import words
+from tinygrad_ext.library.absent import register_torch_dispatch
 from tinygrad_ext.ops.record import Record
 from tinygrad_ext.registry import op_namespace, scope
 from tinygrad_ext.registry.op_registrar import OpRegistrar
+from tinygrad_ext.registry.tags import words
 
 definitions = {}  # "ns::name" -> CustomOpDef
 _scopes = {}  # name of an op that this program may undefine -> the scope that holds its registration
@@ -214,9 +215,7 @@ class CustomOpDef(OpFunction):
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         """NotImplementedError: there is no __torch_dispatch__ here, and __torch_function__ sees every op."""
-        from tinygrad_ext.library import absent
-
-        absent.register_torch_dispatch(self, torch_dispatch_class, fn)
+        register_torch_dispatch(self, torch_dispatch_class, fn)
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):

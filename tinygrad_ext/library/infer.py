@@ -18,8 +18,8 @@ from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.dtype import device, dtype, layout, memory_format
 from tinygrad_ext.core.random import Generator
 from tinygrad_ext.core.tensor import Tensor
-from tinygrad_ext.library.tags import Tag, words
 from tinygrad_ext.ops.schema import Arg, Schema
+from tinygrad_ext.registry.tags import Tag, words
 
 _BASES = {
     int: "SymInt",

@@ -8,6 +8,7 @@ import contextlib
 
 from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import device
+from tinygrad_ext.core.later import later
 from tinygrad_ext.library import fake, infer
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import compiler, op_registrar
@@ -18,6 +19,13 @@ COMPOSITE = "composite"  # the "device" of a function written in other ops, whos
 FAKE, AUTOGRAD, VMAP = "fake kernel", "backward", "vmap rule"
 
 states = {}  # name of an op -> State
+_install_backward = None  # slot of autograd.py
+
+
+def set_install_backward(function):
+    """function(state): make the registered backward the derivative of the op."""
+    global _install_backward
+    _install_backward = function
 
 
 def undefined(*args, **keywords):
@@ -111,9 +119,7 @@ class State:
             compiler.set_python_kernel(op, self._refuse_device)
         op.set_shape_rule(self._shape_rule())
         if kernels or compose is None:
-            from tinygrad_ext.library import autograd
-
-            autograd.install(self)
+            _install_backward(self)
 
     def _kernel(self):
         at = device_argument(self.op.schema)
@@ -215,10 +221,8 @@ def split(name, what):
 
 
 def _load(name):
-    from tinygrad_ext import plugins
-
     with contextlib.suppress(AttributeError):
-        plugins.load_namespace(name.partition("::")[0])
+        later("plugins").load_namespace(name.partition("::")[0])
 
 
 def _unknown(name, what):

@@ -11,6 +11,8 @@ from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
 from tinygrad_ext.core.types cimport TGX_F32, TGX_I64, TGX_MAX_DIMS, TGX_U8, int64_t
 from tinygrad_ext.native.loss cimport MEAN, NONE, number, reduction_of
 from tinygrad_ext.native.softmax cimport require_float, row_lse, scaled_softmax
+from tinygrad_ext.core.op_tables import ops
+from tinygrad_ext.ops.class_loss import cross_entropy
 
 cdef extern from "once.h" nogil:
     int64_t tgx_once(const int64_t *p)
@@ -281,10 +283,8 @@ cdef object k_cross_entropy_public(PyObject **a):
     cdef Tensor x = <Tensor><object>a[0], t = <Tensor><object>a[1]
     cdef bint plain = a[2] == none and a[3] == none and a[5] == none and as_float(a[7]) == 0
     if not plain or t.tid != TGX_I64 or t.rank >= max(x.rank, 1):
-        from tinygrad_ext.ops.class_loss import cross_entropy
         return cross_entropy(x, t, <object>a[2], <object>a[3], <object>a[4], <object>a[5], <object>a[6], <object>a[7])
     if _cross_entropy is None:
-        from tinygrad_ext.registry import ops
         _cross_entropy = ops["aten::_cross_entropy"]
     args[0], args[1], args[2], args[3], args[4] = a[0], a[1], none, a[6], a[4]
     return call_op(_cross_entropy, args)[0]

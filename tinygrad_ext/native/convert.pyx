@@ -18,6 +18,7 @@ from tinygrad_ext.native.create cimport like_format
 from tinygrad_ext.core.dtype import (
     channels_last as _channels_last, contiguous_format as _contiguous_format,
 )
+from tinygrad_ext.core.op_tables import ops
 
 cdef Op _to_copy_op = None
 
@@ -57,7 +58,6 @@ cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *form
     if dtype == t.tid and device == t.device_id and not copy and (format == <PyObject *>None or _has_format(t, format)):
         return t
     if _to_copy_op is None:
-        from tinygrad_ext.registry import ops
         _to_copy_op = ops["aten::_to_copy"]
     d, on = dtype_of(dtype), device_of(device)
     args[0], args[1], args[2], args[3] = <PyObject *>t, <PyObject *>d, <PyObject *>None, <PyObject *>on

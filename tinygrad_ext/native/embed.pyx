@@ -11,6 +11,8 @@ from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_C64, TGX_F32, TGX_I32, TGX_I64, TGX_MAX_DIMS, int64_t, is_complex, is_half,
 )
 from tinygrad_ext.native.softmax cimport require_float
+from tinygrad_ext.core.op_tables import ops
+from tinygrad_ext.ops.embed import embedding
 
 cdef extern from "once.h" nogil:
     int64_t tgx_once(const int64_t *p)
@@ -79,11 +81,9 @@ cdef object k_embedding_functional(PyObject **a):
     global _embedding
     cdef PyObject *args[5]
     if a[2] != <PyObject *>None or a[3] != <PyObject *>None:
-        from tinygrad_ext.ops.embed import embedding
         return embedding(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5],
             <object>a[6])
     if _embedding is None:
-        from tinygrad_ext.registry import ops
         _embedding = ops["aten::embedding"]
     args[0], args[1], args[2], args[3], args[4] = a[1], a[0], <PyObject *>_no_padding, a[5], a[6]
     return call_op(_embedding, args)

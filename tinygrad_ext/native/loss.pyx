@@ -9,6 +9,8 @@ from tinygrad_ext.core.parallel cimport parallel_for, range_fn
 from tinygrad_ext.core.outputs cimport broadcast_shape
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text
 from tinygrad_ext.core.types cimport TGX_F32, TGX_F64, TGX_MAX_DIMS, int64_t, promote
+from tinygrad_ext.core.op_tables import ops
+from tinygrad_ext.ops.loss import mse_loss
 
 cdef extern from *:
     """
@@ -177,10 +179,8 @@ cdef object k_mse_loss_public(PyObject **a):
     cdef PyObject *args[3]
     cdef PyObject *none = <PyObject *>None
     if a[2] != none or a[3] != none or a[5] != none or not same_shape(<Tensor><object>a[0], <Tensor><object>a[1]):
-        from tinygrad_ext.ops.loss import mse_loss
         return mse_loss(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5])
     if _mse_loss is None:
-        from tinygrad_ext.registry import ops
         _mse_loss = ops["aten::_mse_loss"]
     args[0], args[1], args[2] = a[0], a[1], a[4]
     return call_op(_mse_loss, args)

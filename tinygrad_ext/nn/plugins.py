@@ -2,6 +2,7 @@
 
 from tinygrad_ext import registry
 from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.later import later
 from tinygrad_ext.registry import module_registrar
 
 
@@ -33,8 +34,7 @@ def names(namespace):
 def module_class(name):
     """The class called "namespace::Name"; loads the plugin. AttributeError that says why there is none."""
     if name not in registry.modules:
-        from tinygrad_ext import plugins
-
+        plugins = later("plugins")
         namespace, _, own = name.partition("::")
         plugins.load_namespace(namespace)
         if name not in registry.modules:
@@ -78,8 +78,7 @@ def create(name, /, **config):
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(f"module 'tinygrad_ext.nn.plugins' has no attribute '{name}'")
-    from tinygrad_ext import plugins
-
+    plugins = later("plugins")
     if not names(name):
         plugins.load_namespace(name)
     if not names(name):
@@ -88,9 +87,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    from tinygrad_ext import plugins
-
-    return sorted({key.partition("::")[0] for key in registry.modules} - {"nn"} | plugins.declared())
+    return sorted({key.partition("::")[0] for key in registry.modules} - {"nn"} | later("plugins").declared())
 
 
 module_registrar.set_place(ModuleNamespace, globals())

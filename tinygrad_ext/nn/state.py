@@ -229,7 +229,7 @@ def _missing_plugins(model, metadata):
 
 
 def _how_to_get(name):
-    from .plugins import module_class
+    from .plugins import module_class  # lazy: for a warning only
 
     try:
         cls = module_class(name)

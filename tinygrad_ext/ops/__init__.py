@@ -4,7 +4,6 @@ For users `ops` holds the namespaces: `ops.aten.add`, `ops.<plugin>.<op>`. The f
 """
 
 import os
-import sys
 
 from tinygrad_ext.core.boundary import boundary as _boundary
 
@@ -83,6 +82,15 @@ NATIVE = (
 )
 
 
+_namespace = _names = None  # slots of the registry, filled when the built-in ops are in it
+
+
+def set_namespaces(find, names):
+    """find(name): the ops of a namespace. names(): those that are there or that a plugin declares."""
+    global _namespace, _names
+    _namespace, _names = find, names
+
+
 def is_part(name):
     """Whether `tinygrad_ext.ops.<name>` is a part of the package itself, so that no namespace may be called so."""
     if name in FAMILIES:  # records, which nobody imports by name once they are registered
@@ -92,13 +100,10 @@ def is_part(name):
 
 @_boundary
 def __getattr__(name):
-    registry = sys.modules.get("tinygrad_ext.registry")  # the build reads the records without the package
-    if name.startswith("_") or registry is None or "aten" not in registry.namespaces or is_part(name):
+    if name.startswith("_") or _namespace is None or is_part(name):
         raise AttributeError(f"module 'tinygrad_ext.ops' has no attribute '{name}'")
-    return registry.namespace(name)
+    return _namespace(name)
 
 
 def __dir__():
-    from tinygrad_ext import plugins, registry
-
-    return sorted({*registry.namespaces, *plugins.declared()})
+    return sorted(_names())

@@ -2,6 +2,7 @@
 
 from math import pi, sqrt
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -310,9 +311,7 @@ op(
 
 
 def _tensor(values):
-    from tinygrad_ext import tensor
-
-    return tensor(values)
+    return tg.tensor(values)
 
 
 def _gelu_second(x, approximate):

@@ -1,5 +1,6 @@
 """Sums, products, quotients, and the operators over them."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import conj, fused, scaled, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -34,9 +35,7 @@ def _rounded(make):
 
 
 def _tensor(values, **options):
-    from tinygrad_ext import tensor
-
-    return tensor(values, **options)
+    return tg.tensor(values, **options)
 
 
 # ---- sum, difference, product --------------------------------------------------------------------------------------
@@ -407,6 +406,4 @@ op(
 
 
 def _float64():
-    from tinygrad_ext import float64
-
-    return float64
+    return tg.float64

@@ -1,6 +1,7 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
 from tinygrad_ext.ops import shapes
+from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, reduction_of
 from tinygrad_ext.ops.record import op
@@ -104,8 +105,6 @@ def cross_entropy(self, target, weight, size_average, ignore_index, reduce, redu
         _no_gradient("cross_entropy", weight)
     if label_smoothing == 0.0 and not target.dtype.is_floating_point and (self.shape != target.shape or not self.dim()):
         return fused._cross_entropy(self, target, weight, reduction, ignore_index)[0]
-    from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
-
     return soft_cross_entropy(self, target, weight, ignore_index, reduction_of(None, None, reduction), label_smoothing)
 
 

@@ -1,5 +1,6 @@
 """Comparisons, choosing, larger and smaller."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -218,9 +219,7 @@ op(
 
 
 def _tensor(values):
-    from tinygrad_ext import tensor
-
-    return tensor(values)
+    return tg.tensor(values)
 
 
 def _limits(make):

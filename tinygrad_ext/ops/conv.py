@@ -1,5 +1,6 @@
 """Convolution of signals and images."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -43,8 +44,6 @@ def _call(name, *shapes, **kwargs):
     """Call of the public function on zeros of these shapes, for the error samples."""
 
     def call():
-        import tinygrad_ext as tg
-
         return getattr(tg, name)(*[tg.zeros(s) for s in shapes], **kwargs)
 
     return call

@@ -1,16 +1,11 @@
 """Conversions: to() and its short forms, values out of tensors, complex numbers and their parts."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 _ALL = "bool int float half complex"
 _REAL = "bool int float half"
-
-
-def _tg():
-    import tinygrad_ext
-
-    return tinygrad_ext
 
 
 def _likes(make):
@@ -176,7 +171,7 @@ op(
     variants="function",
     types="complex",
     samples=_likes,
-    errors=[(lambda: _tg().view_as_real(_tg().ones(2)), RuntimeError, "only supported for complex tensors")],
+    errors=[(lambda: tg.view_as_real(tg.ones(2)), RuntimeError, "only supported for complex tensors")],
     grad={"self": lambda grad: _complex_of(grad)},
     doc="Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory.",
 )
@@ -189,22 +184,18 @@ op(
     types="float",
     samples=_pairs,
     gaps={"layout": "refuses layouts whose pairs do not lie side by side; contiguous() first"},
-    errors=[(lambda: _tg().view_as_complex(_tg().ones(3)), RuntimeError, "must have a last dimension of size 2")],
+    errors=[(lambda: tg.view_as_complex(tg.ones(3)), RuntimeError, "must have a last dimension of size 2")],
     grad={"self": lambda grad: _pairs_of(grad)},
     doc="Pairs of real numbers, in a last dimension of size 2, as complex ones over the same memory.",
 )
 
 
 def _complex_of(pairs):
-    from tinygrad_ext import view_as_complex
-
-    return view_as_complex(pairs.contiguous())
+    return tg.view_as_complex(pairs.contiguous())
 
 
 def _pairs_of(numbers):
-    from tinygrad_ext import view_as_real
-
-    return view_as_real(numbers)
+    return tg.view_as_real(numbers)
 
 
 def _part(k):
@@ -266,8 +257,6 @@ for _name in ("resolve_conj", "resolve_neg"):
 
 
 def _complex(real, imag):
-    from tinygrad_ext import stack, view_as_complex
-
     if real.dtype != imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
@@ -282,13 +271,11 @@ def _complex(real, imag):
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}"
         )
-    return view_as_complex(stack(_spread(real, imag), -1))
+    return tg.view_as_complex(tg.stack(_spread(real, imag), -1))
 
 
 def _spread(*tensors):
-    from tinygrad_ext import broadcast_tensors
-
-    return broadcast_tensors(*tensors)
+    return tg.broadcast_tensors(*tensors)
 
 
 op(

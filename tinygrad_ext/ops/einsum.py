@@ -3,6 +3,8 @@
 The subscripts become a plan, a list of tensor operations (einsum_plan.py), that is kept for their next use.
 """
 
+import tinygrad_ext as tg
+from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.ops.einsum_plan import DOTS, parse, plan_dot, plan_equation, plan_lists
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -47,18 +49,15 @@ def _subscripts(given):
 
 def _einsum_lists(operands):
     """einsum(a, [0, 1], b, [1, 2], [0, 2]): numbers for subscripts, the output's at the end or left away."""
-    from tinygrad_ext import Tensor
-    from tinygrad_ext.core.elsewhere import class_name, how_to_convert
-
     for o in operands:
         if how_to_convert(o):
             raise TypeError(f"einsum(): operands must be Tensors, not {class_name(o)}{how_to_convert(o)}")
-    if len(operands) < 2 or not isinstance(operands[0], Tensor):
+    if len(operands) < 2 or not isinstance(operands[0], tg.Tensor):
         raise ValueError(_NOTHING)
     output = _subscripts(operands[-1]) if len(operands) % 2 else None
     pairs = operands[: len(operands) // 2 * 2]
     tensors = list(pairs[::2])
-    if not all(isinstance(t, Tensor) for t in tensors):
+    if not all(isinstance(t, tg.Tensor) for t in tensors):
         raise ValueError(_NOTHING)
     terms, shapes = tuple(map(_subscripts, pairs[1::2])), tuple([t.shape for t in tensors])
     return _run(plan_lists(terms, output, shapes), tensors)
@@ -145,8 +144,6 @@ def _dot_reference(a, b, dims=2):
 
 def _call(*args):
     def call():
-        import tinygrad_ext as tg
-
         return tg.einsum(*[tg.zeros(a) if isinstance(a, tuple) else a for a in args])
 
     return call

@@ -7,6 +7,8 @@ the subscripts and the shapes alone: it is worked out once, on stand-ins that no
 
 import functools
 
+from tinygrad_ext.ops.shapes import wrapped
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DOTS = len(LETTERS)  # dimensions of the ellipsis are numbered from here on
 
@@ -273,8 +275,6 @@ plan_lists = functools.lru_cache(maxsize=512)(_plan)
 @functools.lru_cache(maxsize=512)
 def plan_dot(a, b, first, second):
     """Plan for two shapes and the dimensions of each to sum over."""
-    from tinygrad_ext.ops.shapes import wrapped
-
     a_term, b_term = list(range(len(a))), list(range(len(a), len(a) + len(b)))
     for i, j in zip(first, second):
         x, y = wrapped(i, len(a)), wrapped(j, len(b))

@@ -1,5 +1,6 @@
 """Rows by number, classes as vectors, dropout."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
@@ -80,8 +81,6 @@ op(
 
 def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
     """nn.functional.embedding with any arguments; the compiled composite comes here for all but the plain call."""
-    import tinygrad_ext as tg
-
     rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1

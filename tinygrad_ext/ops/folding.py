@@ -1,5 +1,6 @@
 """What the records of reductions share: gradients brought back to the operand's shape, shape rules, samples."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta, reduced
 
@@ -35,9 +36,7 @@ def reduced_count(shape, dim):
 
 def wide(dtype):
     """dtype of a sum: int64 for integers and bool."""
-    from tinygrad_ext import int64
-
-    return dtype if dtype.is_floating_point or dtype.is_complex else int64
+    return dtype if dtype.is_floating_point or dtype.is_complex else tg.int64
 
 
 def sum_shape(self, dim=None, keepdim=False, dtype=None):
@@ -47,18 +46,13 @@ def sum_shape(self, dim=None, keepdim=False, dtype=None):
 
 def truth_shape(self, dim=None, keepdim=False):
     """any, all: bool, uint8 for uint8; an empty list reduces nothing."""
-    from tinygrad_ext import bool as truth
-    from tinygrad_ext import uint8
-
-    dtype = uint8 if self.dtype == uint8 else truth
+    dtype = tg.uint8 if self.dtype == tg.uint8 else tg.bool
     return meta(self.shape, dtype) if dim in ((), []) else reduced(self, dim, keepdim, dtype=dtype)
 
 
 def index_shape(self, dim=None, keepdim=False):
     """argmax: int64."""
-    from tinygrad_ext import int64
-
-    return reduced(self, dim, keepdim, dtype=int64)
+    return reduced(self, dim, keepdim, dtype=tg.int64)
 
 
 def pair_shape(self, dim, keepdim=False):

@@ -4,13 +4,13 @@
 several. Such ops are registered with where="_fused", so that they are no public names.
 """
 
+from tinygrad_ext.core.op_tables import functions
+
 
 class _Fused:
     """Finds an op's function when it is first used, because rules are written before the functions exist."""
 
     def __getattr__(self, name):
-        from tinygrad_ext.registry import functions
-
         found = functions.get("_fused." + name) or functions.get(name) or functions["nn.functional." + name]
         setattr(self, name, found)
         return found

@@ -1,9 +1,10 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta, same
+from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same, wrapped
 
 
 def _indices(make):
@@ -63,9 +64,7 @@ def _bad(name, *args):
     """A call on a 2 x 3 tensor with index 5."""
 
     def call():
-        from tinygrad_ext import ones, tensor, zeros
-
-        return getattr(zeros(2, 3), name)(0, tensor([[5]]), *[ones(1, 1) if a == "src" else a for a in args])
+        return getattr(tg.zeros(2, 3), name)(0, tg.tensor([[5]]), *[tg.ones(1, 1) if a == "src" else a for a in args])
 
     return call
 
@@ -332,8 +331,6 @@ def _take_along_dim(self, indices, dim):
             "got "
             f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
         )
-    from tinygrad_ext.ops.shapes import broadcast_sizes, wrapped
-
     dim = wrapped(dim, self.dim())
     if not self.dim():
         return self.gather(0, indices)

@@ -1,5 +1,6 @@
 """Reading and writing parts of a tensor: tensor[index], and index tensors."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -32,9 +33,7 @@ def _bad(index):
     """A call that reads a 2 x 3 tensor with a wrong index."""
 
     def call():
-        from tinygrad_ext import zeros
-
-        return zeros(2, 3)[index]
+        return tg.zeros(2, 3)[index]
 
     return call
 
@@ -114,9 +113,7 @@ def _picks(make):
 
 
 def _int32():
-    from tinygrad_ext import int32
-
-    return int32
+    return tg.int32
 
 
 def _puts(make):

@@ -1,5 +1,6 @@
 """One index vector along one dimension."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -39,9 +40,7 @@ def _bad(name, *args):
     """A call on a 2 x 3 tensor with index 5."""
 
     def call():
-        from tinygrad_ext import tensor, zeros
-
-        return getattr(zeros(2, 3), name)(0, tensor([5]), *[zeros(1, 3) if a == "source" else a for a in args])
+        return getattr(tg.zeros(2, 3), name)(0, tg.tensor([5]), *[tg.zeros(1, 3) if a == "source" else a for a in args])
 
     return call
 
@@ -181,6 +180,4 @@ def _put_back(grad, shape, index):
 
 
 def _take(index):
-    from tinygrad_ext import tensor, zeros
-
-    return zeros(2, 3).take(tensor([index]))
+    return tg.zeros(2, 3).take(tg.tensor([index]))

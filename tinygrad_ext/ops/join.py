@@ -1,5 +1,6 @@
 """Putting tensors together."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta, wrapped
@@ -8,11 +9,9 @@ _ALL = "bool int float half complex"
 
 
 def _dtype(tensors):
-    from tinygrad_ext import promote_types
-
     dtype = tensors[0].dtype
     for t in tensors:
-        dtype = promote_types(dtype, t.dtype)
+        dtype = tg.promote_types(dtype, t.dtype)
     return dtype
 
 
@@ -171,15 +170,11 @@ op(
 
 
 def _cat(tensors, dim=0):
-    from tinygrad_ext import cat
-
-    return cat(tensors, dim)
+    return tg.cat(tensors, dim)
 
 
 def _stack(tensors):
-    from tinygrad_ext import stack
-
-    return stack(tensors)
+    return tg.stack(tensors)
 
 
 def _hstack(tensors):

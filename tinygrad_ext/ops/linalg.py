@@ -1,5 +1,7 @@
 """Products of vectors and matrices."""
 
+import tinygrad_ext as tg
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -82,10 +84,8 @@ def _call(name, *shapes, **kwargs):
     """Call of the public function on zeros of these shapes, for the error samples."""
 
     def call():
-        from tinygrad_ext import registry, zeros
-
         place = "nn.functional." if name == "linear" else ""
-        return registry.functions[place + name](*map(zeros, shapes), **kwargs)
+        return functions[place + name](*map(tg.zeros, shapes), **kwargs)
 
     return call
 

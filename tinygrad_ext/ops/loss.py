@@ -4,6 +4,7 @@ The public functions are PyTorch's, with its old options size_average and reduce
 reduction only.
 """
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
@@ -91,9 +92,7 @@ def _mse_shape(self, target, reduction):
 
 def _mse_backward_shape(grad, self, target, reduction):
     """The kernels compute in the promoted dtype of all operands, whatever their ranks."""
-    from tinygrad_ext import promote_types
-
-    dtype = promote_types(promote_types(self.dtype, target.dtype), grad.dtype)
+    dtype = tg.promote_types(tg.promote_types(self.dtype, target.dtype), grad.dtype)
     return shapes.meta(shapes.broadcast_sizes(self.shape, target.shape), dtype)
 
 

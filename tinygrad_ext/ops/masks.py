@@ -1,5 +1,6 @@
 """Masks: nonzero, and reading and writing under a bool mask."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import broadcast_sizes, meta
@@ -16,9 +17,7 @@ op(
 
 
 def _where_method(self, condition, other):
-    from tinygrad_ext import where
-
-    return where(condition, self, other)
+    return tg.where(condition, self, other)
 
 
 op(
@@ -113,9 +112,7 @@ def _reference_scatter(self, mask, source):
 
 def _bad_mask(name, *args):
     def call():
-        from tinygrad_ext import zeros
-
-        return getattr(zeros(2, 3), name)(zeros(2, 3), *args)
+        return getattr(tg.zeros(2, 3), name)(tg.zeros(2, 3), *args)
 
     return call
 
@@ -184,9 +181,7 @@ op(
 
 
 def _fill_with_vector():
-    from tinygrad_ext import ones, zeros
-
-    return zeros(2).masked_fill(ones(2) > 0, ones(2))
+    return tg.zeros(2).masked_fill(tg.ones(2) > 0, tg.ones(2))
 
 
 op(
@@ -211,9 +206,7 @@ op(
 
 def _fill_up(used, shape):
     """The gradients of the elements that were used, zeros for the rest of source."""
-    from tinygrad_ext import cat
-
     count = 1
     for s in shape:
         count *= s
-    return cat([used, used.new_zeros((count - used.numel(),))]).reshape(shape)
+    return tg.cat([used, used.new_zeros((count - used.numel(),))]).reshape(shape)

@@ -1,5 +1,6 @@
 """Reductions made of several: variance, logsumexp, medians, both ends, and whether two tensors are equal."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import (
     by_numpy,
     filled,
@@ -127,8 +128,6 @@ def _pair_of(shape_of):
 
 def _int_call(name):
     def call():
-        import tinygrad_ext as tg
-
         return getattr(tg, name)(tg.tensor([1, 2]))
 
     return call, RuntimeError, "std and var only support floating point and complex dtypes"
@@ -196,10 +195,8 @@ for _name, _doc in (
 
 def _logsumexp(self, dim, keepdim):
     """Shifted by the largest element, so that exp does not overflow; an infinite one is not subtracted."""
-    from tinygrad_ext import get_default_dtype
-
     if not (self.dtype.is_floating_point or self.dtype.is_complex):
-        self = self.to(get_default_dtype())
+        self = self.to(tg.get_default_dtype())
     if self.numel() == 0:
         return self.sum(dim, keepdim).log()
     top = self.amax(dim, True)
@@ -214,9 +211,7 @@ def _logsumexp_back(grad, self, result, dim, keepdim):
 
 
 def _logsumexp_shape(self, dim, keepdim=False):
-    from tinygrad_ext import get_default_dtype
-
-    return reduced(self, dim, keepdim, dtype=self.dtype if self.dtype.is_floating_point else get_default_dtype())
+    return reduced(self, dim, keepdim, dtype=self.dtype if self.dtype.is_floating_point else tg.get_default_dtype())
 
 
 def _logsumexp_reference(x, dim, keepdim=False):

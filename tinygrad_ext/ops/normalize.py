@@ -1,5 +1,6 @@
 """Layer norm, batch norm and their relatives."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
@@ -204,8 +205,6 @@ def _by_channel(t, rank):
 
 
 def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
-    import tinygrad_ext as tg
-
     shape = input.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
@@ -262,8 +261,6 @@ op(
 
 
 def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
-    import tinygrad_ext as tg
-
     n, c, *space = input.shape
     if use_input_stats and input.numel() == n * c:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
@@ -290,8 +287,6 @@ op(
 
 
 def _rms_norm(input, normalized_shape, weight, eps):
-    from tinygrad_ext import finfo
-
     n = len(normalized_shape)
     if n == 0:
         raise RuntimeError(
@@ -310,7 +305,7 @@ def _rms_norm(input, normalized_shape, weight, eps):
             "size"
             f"{list(input.shape)}"
         )
-    eps = finfo(input.dtype).eps if eps is None else eps
+    eps = tg.finfo(input.dtype).eps if eps is None else eps
     out = input * ((input * input).mean(tuple(range(-n, 0)), keepdim=True) + eps).rsqrt()
     return out if weight is None else out * weight
 

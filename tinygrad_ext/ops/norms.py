@@ -1,5 +1,6 @@
 """Norms of vectors and matrices."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import numpy_axis, unfold
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -31,11 +32,9 @@ def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
 
 
 def _norm(self, p, dim, keepdim, dtype):
-    from tinygrad_ext import linalg
-
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): order p='{p}' is not supported; p is a number, inf, -inf or 'fro'")
-    return linalg.vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+    return tg.linalg.vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 # order of a matrix norm -> whether the elements of a column are added up, or of a row; what chooses among the sums
@@ -43,16 +42,14 @@ _SUMS = {1: (True, "amax"), -1: (True, "amin"), _INF: (False, "amax"), -_INF: (F
 
 
 def _matrix_norm(self, ord, dim, keepdim, dtype):
-    from tinygrad_ext import linalg
-
     _check_matrix(self, ord, dim, dtype)
     dims = [wrapped(d, self.dim()) for d in dim]
     if dims[0] == dims[1]:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
     if ord == "fro":
-        return linalg.vector_norm(self, 2, dims, keepdim, dtype=dtype)
+        return tg.linalg.vector_norm(self, 2, dims, keepdim, dtype=dtype)
     columns, choose = _SUMS[ord]
-    sums = linalg.vector_norm(self, 1, dims[0] if columns else dims[1], True, dtype=dtype)
+    sums = tg.linalg.vector_norm(self, 1, dims[0] if columns else dims[1], True, dtype=dtype)
     if choose == "amax" and sums.numel() == 0:  # nothing to choose from: 0, as all norms of a matrix without elements
         choose = "sum"
     return getattr(sums, choose)(dims, keepdim)
@@ -88,8 +85,6 @@ def _check_matrix(self, ord, dim, dtype):
 
 
 def _any_norm(self, ord, dim, keepdim, dtype):
-    from tinygrad_ext import linalg
-
     rank = self.dim()
     if dim is not None:
         dim = [dim] if isinstance(dim, int) else list(dim)
@@ -103,8 +98,8 @@ def _any_norm(self, ord, dim, keepdim, dtype):
             "call linalg.vector_norm."
         )
     if isinstance(ord, str) or (ord is not None and (rank if dim is None else len(dim)) == 2):
-        return linalg.matrix_norm(self, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return linalg.vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+        return tg.linalg.matrix_norm(self, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return tg.linalg.vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 # ---- samples and references ----------------------------------------------------------------------------------------
@@ -190,8 +185,6 @@ def _refused(name, error, text, shape, *args, dtype=None, **options):
     """A call of linalg.<name> that must raise, with ones, or with the numbers in a list; dtype by its name."""
 
     def call():
-        import tinygrad_ext as tg
-
         x = tg.tensor(shape) if isinstance(shape, list) else tg.ones(shape)
         return getattr(tg.linalg, name)(x, *args, dtype=getattr(tg, dtype or "", None), **options)
 

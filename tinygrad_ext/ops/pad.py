@@ -1,5 +1,7 @@
 """Padding, and differences between neighbours."""
 
+import tinygrad_ext as tg
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta
@@ -89,8 +91,6 @@ op(
 
 
 def _pad(*args):
-    from tinygrad_ext.registry import functions
-
     return functions["nn.functional.pad"](*args)
 
 
@@ -140,9 +140,7 @@ def _extended(self, dim, before, after, extension):
     if after > 0:
         parts.append(extension(self, dim, size, after, False))
     if len(parts) > 1:
-        from tinygrad_ext import cat
-
-        self = cat(parts, dim)
+        self = tg.cat(parts, dim)
     return _cut(self, dim, before, after)
 
 
@@ -204,8 +202,6 @@ def _diff(self, n, dim, prepend, append):
 
 
 def _surrounded(self, dim, prepend, append):
-    from tinygrad_ext import cat
-
     axis = dim % self.dim()
     for t in (prepend, append):
         if t is None:
@@ -223,4 +219,4 @@ def _surrounded(self, dim, prepend, append):
                     "except along the "
                     f"differencing dimension; input.size({i}) = {a}, but got tensor.size({i}) = {b}"
                 )
-    return cat([t for t in (prepend, self, append) if t is not None], dim)
+    return tg.cat([t for t in (prepend, self, append) if t is not None], dim)

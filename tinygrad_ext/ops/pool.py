@@ -1,5 +1,6 @@
 """Pooling: the largest or the mean of each window, in one and two dimensions."""
 
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -10,8 +11,6 @@ def _call(name, shape, *args, **kwargs):
     """Call of the function on zeros of a shape, for the error samples."""
 
     def call():
-        from tinygrad_ext.registry import functions
-
         fn = functions.get("nn.functional." + name) or functions[name]
         return fn(functions["zeros"](shape), *args, **kwargs)
 
@@ -101,8 +100,6 @@ def _avg_rule_1d(grad, self_shape, kernel_size, stride, padding, ceil_mode, coun
 
 
 def _avg_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, dims):
-    from tinygrad_ext.registry import functions
-
     if dims == 1:
         return functions["avg_pool1d"](grad, kernel_size, stride, padding, ceil_mode, count_include_pad)
     return functions["nn.functional.avg_pool2d"](
@@ -115,8 +112,6 @@ def _adaptive_rule(dims):
 
 
 def _adaptive_twice(grad, self_shape, dims):
-    from tinygrad_ext.registry import functions
-
     return functions["adaptive_avg_pool1d" if dims == 1 else "nn.functional.adaptive_avg_pool2d"](
         grad, self_shape[-dims:]
     )
@@ -133,8 +128,6 @@ def _with_indices(name):
     """The function of an op that returns the largest elements and their places."""
 
     def compute(self, *args):
-        from tinygrad_ext.registry import functions
-
         return functions["nn.functional." + name](self, *args)
 
     return compute

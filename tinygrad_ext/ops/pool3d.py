@@ -4,6 +4,7 @@ A window of a volume is a stack of windows of its planes, all of the same size. 
 stacks are, as images that have a row for each plane and a column for each element of a pooled plane.
 """
 
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -22,8 +23,6 @@ def _samples(make):
 def _errors(name):
     def call(shape, *size):
         def run():
-            from tinygrad_ext.registry import functions
-
             return functions["nn.functional." + name](zeros(*shape), *size)
 
         return run
@@ -97,8 +96,6 @@ def _stacks(name, self, output_size):
 
 
 def _mean(self, output_size):
-    from tinygrad_ext.registry import functions
-
     pool = functions["nn.functional.adaptive_avg_pool2d"]
     volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)
     if depth == height == width == 1:  # the mean of all is quicker
@@ -112,8 +109,6 @@ def _mean(self, output_size):
 
 
 def _largest(self, output_size):
-    from tinygrad_ext.registry import functions
-
     pool = functions["nn.functional.adaptive_max_pool2d_with_indices"]
     volumes, (depth, height, width), shape = _stacks("adaptive_max_pool3d", self, output_size)
     count, layers, *plane = volumes.shape

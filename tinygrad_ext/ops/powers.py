@@ -1,14 +1,13 @@
 """Powers and roots."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 
 def _tensor(values):
-    from tinygrad_ext import tensor
-
-    return tensor(values)
+    return tg.tensor(values)
 
 
 def _exponents(make):
@@ -123,11 +122,9 @@ op(
 
 
 def _float_power(self, exponent):
-    from tinygrad_ext import complex64, complex128, float64, result_type
-
-    dtype = complex128 if result_type(self, exponent) in (complex64, complex128) else float64
+    dtype = tg.complex128 if tg.result_type(self, exponent) in (tg.complex64, tg.complex128) else tg.float64
     self, exponent = (
-        v.to(dtype) if hasattr(v, "dtype") else complex(v) if dtype is complex128 else float(v)
+        v.to(dtype) if hasattr(v, "dtype") else complex(v) if dtype is tg.complex128 else float(v)
         for v in (self, exponent)
     )
     return fused.pow(self, exponent)

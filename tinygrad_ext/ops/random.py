@@ -3,6 +3,7 @@
 Each draws from `generator`, or from the default generator that manual_seed starts, in PyTorch's order.
 """
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -54,8 +55,8 @@ op(
     samples=_sizes,
     tags="random",
     errors=[
-        (lambda: _tg().rand(2, -1), RuntimeError, "negative dimension"),
-        (lambda: _tg().rand(2, dtype=_tg().int64), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: tg.rand(2, -1), RuntimeError, "negative dimension"),
+        (lambda: tg.rand(2, dtype=tg.int64), NotImplementedError, "not implemented for 'Long'"),
     ],
     doc="Uniform numbers in [0, 1).",
 )
@@ -79,7 +80,7 @@ op(
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(7, (2, 3)), Sample(1, ()), Sample(3, (0,))],
-    errors=[(lambda: _tg().randint(0, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    errors=[(lambda: tg.randint(0, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
     doc="Integers from 0 up to but without high.",
 )
 
@@ -91,7 +92,7 @@ op(
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(-3, 7, (2, 3)), Sample(0, 1, ())],
-    errors=[(lambda: _tg().randint(3, 3, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    errors=[(lambda: tg.randint(3, 3, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to'")],
     doc="Integers from low up to but without high.",
 )
 
@@ -103,7 +104,7 @@ op(
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(5), Sample(0), Sample(1)],
-    errors=[(lambda: _tg().randperm(-1), RuntimeError, "n must be non-negative")],
+    errors=[(lambda: tg.randperm(-1), RuntimeError, "n must be non-negative")],
     doc="0, 1, ..., n - 1 in random order.",
 )
 
@@ -163,7 +164,7 @@ op(
     samples=_likes,
     types="float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).uniform_(2, 1), RuntimeError, "uniform_")],
+    errors=[(lambda: tg.zeros(2).uniform_(2, 1), RuntimeError, "uniform_")],
     doc="uniform_: numbers in [from, to).",
 )
 
@@ -177,7 +178,7 @@ op(
     samples=_likes,
     types="float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).normal_(0, -1), RuntimeError, "normal")],
+    errors=[(lambda: tg.zeros(2).normal_(0, -1), RuntimeError, "normal")],
     doc="normal_: numbers of the given mean and standard deviation.",
 )
 
@@ -217,7 +218,7 @@ op(
     samples=_likes_and(2, 9),
     types="int float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).random_(3, 2), RuntimeError, "random_ expects 'from' to be less than 'to'")],
+    errors=[(lambda: tg.zeros(2).random_(3, 2), RuntimeError, "random_ expects 'from' to be less than 'to'")],
     doc="random_: integers from `from` up to but without `to`, or to the greatest of the dtype.",
 )
 
@@ -231,7 +232,7 @@ op(
     samples=_likes,
     types="float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).exponential_(0), RuntimeError, "exponential_")],
+    errors=[(lambda: tg.zeros(2).exponential_(0), RuntimeError, "exponential_")],
     doc="exponential_: numbers with density lambd * exp(-lambd * x).",
 )
 
@@ -245,7 +246,7 @@ op(
     samples=_likes_and(0.3),
     types="int float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
+    errors=[(lambda: tg.zeros(2).geometric_(1.0), RuntimeError, "geometric_")],
     doc="geometric_: number of trials, of success probability p, up to the first success.",
 )
 
@@ -259,7 +260,7 @@ op(
     samples=_likes,
     types="float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_")],
+    errors=[(lambda: tg.zeros(2).cauchy_(0, 0), RuntimeError, "cauchy_")],
     doc="cauchy_: numbers with density 1 / (pi * sigma * (1 + ((x - median) / sigma) ** 2)).",
 )
 
@@ -273,7 +274,7 @@ op(
     samples=_likes,
     types="float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_")],
+    errors=[(lambda: tg.zeros(2).log_normal_(0, 0), RuntimeError, "log_normal_")],
     doc="log_normal_: numbers whose logarithm is normal with the given mean and standard deviation.",
 )
 
@@ -290,8 +291,8 @@ op(
     types="float half",
     tags="random",
     errors=[
-        (lambda: _tg().bernoulli(_tg().tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
-        (lambda: _tg().bernoulli(_tg().tensor([1])), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: tg.bernoulli(tg.tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
+        (lambda: tg.bernoulli(tg.tensor([1])), NotImplementedError, "not implemented for 'Long'"),
     ],
     doc="0 or 1 by the probabilities of a 1 that self holds.",
 )
@@ -319,7 +320,7 @@ op(
     samples=_likes_and(0.3),
     types="int float half",
     tags="random",
-    errors=[(lambda: _tg().zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
+    errors=[(lambda: tg.zeros(2).bernoulli_(1.5), RuntimeError, "bernoulli_")],
     doc="bernoulli_: 0 or 1, each 1 with probability p.",
 )
 
@@ -345,8 +346,8 @@ op(
     tags="random",
     samples=lambda make: [Sample(make(5, low=1, high=3), 3), Sample(make(2, 4, low=1, high=3), 6, True)],
     errors=[
-        (lambda: _tg().multinomial(_tg().ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),
-        (lambda: _tg().multinomial(_tg().ones(1, 1, 1), 1), RuntimeError, "prob_dist must be 1 or 2 dim"),
+        (lambda: tg.multinomial(tg.ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),
+        (lambda: tg.multinomial(tg.ones(1, 1, 1), 1), RuntimeError, "prob_dist must be 1 or 2 dim"),
     ],
     doc="Indices drawn by the weights in self: one row of num_samples for a vector, a row for each row of a matrix.",
 )
@@ -364,10 +365,8 @@ def _normal_spread(mean, std, generator):
 
 
 def _normal_each(mean, std, generator):
-    from tinygrad_ext import broadcast_tensors
-
     _check_std(std)
-    shape = broadcast_tensors(mean, std)[0].shape
+    shape = tg.broadcast_tensors(mean, std)[0].shape
     return mean.new_empty(shape).normal_(generator=generator).mul_(std).add_(mean)
 
 
@@ -376,12 +375,6 @@ def _check_std(std):
         raise RuntimeError(f"normal expects standard deviation to be non-complex, got {std.dtype}")
     if std.numel() and bool((std < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0, got a negative one")
-
-
-def _tg():
-    import tinygrad_ext
-
-    return tinygrad_ext
 
 
 def _zeros_like(name):
@@ -411,7 +404,7 @@ op(
     types="float half",
     tags="random",
     samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
-    errors=[(lambda: _tg().normal(0.0, _tg().tensor([-1.0])), RuntimeError, "std >= 0.0")],
+    errors=[(lambda: tg.normal(0.0, tg.tensor([-1.0])), RuntimeError, "std >= 0.0")],
     doc="Normal numbers of one mean, each with its own standard deviation.",
 )
 

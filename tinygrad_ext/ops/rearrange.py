@@ -1,5 +1,6 @@
 """Copies with the elements in other places: flipped, rolled, repeated, padded, cut to a triangle, on a diagonal."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta, same, wrapped
@@ -317,9 +318,7 @@ def _negated(shifts):
 
 
 def _call(name, *args, **options):
-    import tinygrad_ext
-
-    return getattr(tinygrad_ext, name)(*args, **options)
+    return getattr(tg, name)(*args, **options)
 
 
 def _numpy(name, *args):

@@ -3,6 +3,7 @@
 Sums run in double or int64 and in an order given by the logical index alone, see kernels/reduce.h.
 """
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import (
     by_numpy,
     filled,
@@ -20,6 +21,7 @@ from tinygrad_ext.ops.folding import (
 )
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.scan import before
 from tinygrad_ext.ops.shapes import reduced
 
 _OUT = "function method out"
@@ -30,8 +32,6 @@ def _call(name, *shape, of="float32", **kwargs):
     """A call of an op on zeros that is meant to raise."""
 
     def call():
-        import tinygrad_ext as tg
-
         return getattr(tg, name)(tg.zeros(*shape, dtype=getattr(tg, of)), **kwargs)
 
     return call
@@ -39,8 +39,6 @@ def _call(name, *shape, of="float32", **kwargs):
 
 def _ints(name, **kwargs):
     def call():
-        import tinygrad_ext as tg
-
         return getattr(tg, name)(tg.tensor([1, 2]), **kwargs)
 
     return call
@@ -55,19 +53,15 @@ _FAR = (
 
 
 def _with_dtype(make):
-    from tinygrad_ext import float64
-
     yield from whole(make)
     if not make.dtype.is_complex:
-        yield Sample(make(2, 3), dtype=float64)
+        yield Sample(make(2, 3), dtype=tg.float64)
 
 
 def _dims_with_dtype(make):
-    from tinygrad_ext import float64
-
     yield from sized_dims(make)
     if not make.dtype.is_complex:
-        yield Sample(make(2, 3), 0, dtype=float64)
+        yield Sample(make(2, 3), 0, dtype=tg.float64)
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -150,8 +144,6 @@ op(
 
 def _other_factors(self, dim):
     """For each element, the product of the others along dim: before it times after it, so zeros do no harm."""
-    from tinygrad_ext.ops.scan import before
-
     return before(self, dim) * before(self.flip(dim), dim).flip(dim)
 
 

@@ -12,6 +12,8 @@ made with `make(...)` follow the dtype under test; those from `make.ints`, `make
 import itertools
 import random
 
+import tinygrad_ext as tg
+
 
 class Sample:
     """Arguments of one call."""
@@ -75,44 +77,32 @@ class Maker:
 
     def ints(self, low, high, shape, dtype=None):
         """int64 (or `dtype`) tensor of random integers in [low, high)."""
-        from tinygrad_ext import int64
-
         return self._wrap(
-            [self._random.randrange(low, high) for _ in range(_count(shape))], shape, dtype or int64, False
+            [self._random.randrange(low, high) for _ in range(_count(shape))], shape, dtype or tg.int64, False
         )
 
     def bools(self, *shape):
         """bool tensor."""
-        from tinygrad_ext import bool as bool_dtype
-
-        return self._wrap([self._random.random() < 0.5 for _ in range(_count(shape))], shape, bool_dtype, False)
+        return self._wrap([self._random.random() < 0.5 for _ in range(_count(shape))], shape, tg.bool, False)
 
     def of(self, values, dtype=None, requires_grad=False):
         """Tensor of given values, in a dtype of its own."""
-        from tinygrad_ext import tensor
-
-        t = tensor(values, dtype=dtype)
+        t = tg.tensor(values, dtype=dtype)
         return t.requires_grad_() if requires_grad else t
 
     def like(self, values):
         """Tensor of given values in the dtype under test."""
-        from tinygrad_ext import tensor
-
-        t = tensor(values, dtype=self.dtype)
+        t = tg.tensor(values, dtype=self.dtype)
         return t.requires_grad_() if self.requires_grad and _floating(self.dtype) else t
 
     def _wrap(self, values, shape, dtype, requires_grad):
-        from tinygrad_ext import tensor
-
-        t = tensor(values, dtype=dtype).reshape(shape)
+        t = tg.tensor(values, dtype=dtype).reshape(shape)
         return t.requires_grad_() if requires_grad and _floating(dtype) else t
 
 
 def zeros(*shape, **options):
     """Zeros for the calls that must raise."""
-    from tinygrad_ext import zeros
-
-    return zeros(shape, **options)
+    return tg.zeros(shape, **options)
 
 
 def _floating(dtype):

@@ -1,5 +1,6 @@
 """Scans: running sums, products and extremes along a dimension."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import wide
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -23,9 +24,7 @@ def _edge(self, dim):
 
 
 def _cat(tensors, dim):
-    from tinygrad_ext import cat
-
-    return cat(tensors, dim)
+    return tg.cat(tensors, dim)
 
 
 def _shifted(self, dim):
@@ -72,9 +71,7 @@ def _running_shape(self, dim, dtype=None):
 
 
 def _extreme_shape(self, dim):
-    from tinygrad_ext import int64
-
-    return meta(self.shape, self.dtype), meta(self.shape, int64)
+    return meta(self.shape, self.dtype), meta(self.shape, tg.int64)
 
 
 def _lines(make):
@@ -128,8 +125,6 @@ def _extreme_reference(name):
 
 def _far(name):
     def call():
-        import tinygrad_ext as tg
-
         return getattr(tg, name)(tg.zeros(2, 3), 2)
 
     return call, IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 2)"

@@ -1,14 +1,13 @@
 """Finding: places in sorted rows, distinct elements, counts of small integers."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta
 
 
 def _int64():
-    from tinygrad_ext import int64
-
-    return int64
+    return tg.int64
 
 
 # ---- searchsorted --------------------------------------------------------------------------------------------------
@@ -38,10 +37,8 @@ def _to_right(right, side):
 
 
 def _search(sorted_sequence, self, out_int32, right, side, sorter):
-    from tinygrad_ext import int32
-
     out = sorted_sequence.detach()._searchsorted(self.detach(), _to_right(right, side), sorter)
-    return out.to(int32) if out_int32 else out
+    return out.to(tg.int32) if out_int32 else out
 
 
 def _reference_search(sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None):
@@ -98,9 +95,7 @@ op(
 
 
 def _as_tensor(number, like):
-    from tinygrad_ext import tensor
-
-    return tensor(number, device=like.device)
+    return tg.tensor(number, device=like.device)
 
 
 op(
@@ -142,9 +137,7 @@ def _one_row(boundaries):
 
 def _order_of_rows(rows):
     """Order in which the rows of a matrix stand when they are sorted by their first column, then the second, ..."""
-    from tinygrad_ext import arange
-
-    order = arange(rows.shape[0])
+    order = tg.arange(rows.shape[0])
     for column in range(rows.shape[1] - 1, -1, -1):
         order = order[rows[order, column].argsort(stable=True)]
     return order
@@ -152,26 +145,22 @@ def _order_of_rows(rows):
 
 def _starts(rows):
     """Mask of the rows that differ from the one before."""
-    from tinygrad_ext import cat
-
     first = rows.new_ones((min(rows.shape[0], 1),)) != 0
-    return cat([first, (rows[1:] != rows[:-1]).any(1)])
+    return tg.cat([first, (rows[1:] != rows[:-1]).any(1)])
 
 
 def _grouped(rows, order, return_inverse, return_counts):
     """Distinct neighbours among rows (taken in `order`, or as they are): first rows, inverse, counts."""
-    from tinygrad_ext import cat, empty_like
-
     n = rows.shape[0]
     ordered = rows if order is None else rows[order]
     starts = _starts(ordered)
     inverse = counts = rows.new_empty((0,), dtype=_int64())
     if return_inverse:
         inverse = starts.to(_int64()).cumsum(0) - 1
-        inverse = inverse if order is None else empty_like(inverse).scatter_(0, order, inverse)
+        inverse = inverse if order is None else tg.empty_like(inverse).scatter_(0, order, inverse)
     if return_counts:
         at = starts.nonzero().reshape(-1)
-        counts = cat([at[1:], at.new_full((min(n, 1),), n)]) - at
+        counts = tg.cat([at[1:], at.new_full((min(n, 1),), n)]) - at
     return ordered[starts], inverse, counts
 
 
@@ -239,8 +228,6 @@ op(
 
 
 def _bincount(self, weights, minlength):
-    from tinygrad_ext import float32, float64
-
     if self.dtype.is_floating_point or self.dtype.is_complex:
         raise NotImplementedError(
             f"\"bincount\" not implemented for '{self.dtype}': it counts integers; convert with .long()"
@@ -255,7 +242,7 @@ def _bincount(self, weights, minlength):
             f"{tuple(self.shape)}"
         )
     size = max(self.max().item() + 1 if self.numel() else 0, minlength)
-    dtype = _int64() if weights is None else weights.dtype if weights.dtype is float32 else float64
+    dtype = _int64() if weights is None else weights.dtype if weights.dtype is tg.float32 else tg.float64
     if not self.numel():
         dtype = _int64()
     each = self.new_ones(self.shape, dtype=dtype) if weights is None else weights.detach().to(dtype)

@@ -3,12 +3,12 @@
 A record's `shape=` is one of these, or a function with the op's own arguments that ends in `meta(...)`.
 """
 
+import tinygrad_ext as tg
+
 
 def meta(shape, dtype):
     """A tensor of this shape and dtype that has no memory."""
-    from tinygrad_ext import empty
-
-    return empty(tuple(shape), dtype=dtype, device="meta")
+    return tg.empty(tuple(shape), dtype=dtype, device="meta")
 
 
 def same(self, *_):
@@ -18,12 +18,10 @@ def same(self, *_):
 
 def broadcast(*args):
     """Tensors (and numbers) broadcast against each other, in their promoted dtype."""
-    from tinygrad_ext import result_type
-
     operands = [a for a in args if hasattr(a, "shape")]
     dtype = operands[0].dtype
     for other in operands[1:]:
-        dtype = result_type(meta((1,), dtype), other) if other.dim() else result_type(operands[0], other)
+        dtype = tg.result_type(meta((1,), dtype), other) if other.dim() else tg.result_type(operands[0], other)
     return meta(broadcast_sizes(*[t.shape for t in operands]), dtype)
 
 

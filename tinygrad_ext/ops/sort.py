@@ -1,14 +1,13 @@
 """Sorting and selection along a dimension. Every sort is stable; NaN is greater than everything else."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta, wrapped
 
 
 def _int64():
-    from tinygrad_ext import int64
-
-    return int64
+    return tg.int64
 
 
 def _pair(self, dim=-1, *_):

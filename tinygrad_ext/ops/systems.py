@@ -1,5 +1,6 @@
 """Systems of linear equations, by the LAPACK that NumPy brings."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.linalg import _adjoint
 from tinygrad_ext.ops.record import op
@@ -54,17 +55,15 @@ def _solved(A, B):
     """The kernel: X of A X = B, for matrices whose dimensions in front broadcast."""
     import numpy
 
-    from tinygrad_ext import from_numpy, linalg
-
     shape = _shape(A, B).shape
     if A.dtype.itemsize < 4:
         raise NotImplementedError(f'"linalg.solve" not implemented for {A.dtype}: convert A and B with .float()')
     a, b = A.numpy(), B.numpy()
     try:
-        return from_numpy(numpy.linalg.solve(a, b).reshape(shape))
+        return tg.from_numpy(numpy.linalg.solve(a, b).reshape(shape))
     except numpy.linalg.LinAlgError:
         which = f"(Batch element {_first_singular(a)}): " if a.ndim > 2 else ""
-    raise linalg.LinAlgError(
+    raise tg.linalg.LinAlgError(
         f"linalg.solve: {which}The solver failed because the input matrix is singular: no single X solves it"
     )
 
@@ -103,12 +102,10 @@ def _solve_back(grad, A, result, A_shape, B_shape, needs):
 
 def _regular(make, *shape):
     """Matrices far from singular: the diagonal outweighs its row."""
-    from tinygrad_ext import eye
-
     if 0 in shape:
         return make(*shape)
     drawn = make(*shape, low=-1, high=1).detach()
-    return make.like((drawn + 4 * eye(shape[-1], dtype=drawn.dtype)).tolist())
+    return make.like((drawn + 4 * tg.eye(shape[-1], dtype=drawn.dtype)).tolist())
 
 
 def _systems(*pairs):
@@ -146,8 +143,6 @@ def _refused(error, text, A, B, **options):
     """linalg.solve of these numbers, or of ones in these shapes, must raise."""
 
     def call():
-        import tinygrad_ext as tg
-
         tensors = [tg.tensor(x) if isinstance(x, list) else tg.ones(x) for x in (A, B)]
         return tg.linalg.solve(*tensors, **options)
 

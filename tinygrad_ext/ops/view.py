@@ -1,5 +1,6 @@
 """Views: other shapes of the same memory."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import broadcast_sizes, same
@@ -419,10 +420,8 @@ op(
 
 
 def _as_bytes(make):
-    from tinygrad_ext import uint8
-
-    yield Sample(make(2, 4), uint8)
-    yield Sample(make(1, 1), uint8)
+    yield Sample(make(2, 4), tg.uint8)
+    yield Sample(make(1, 1), tg.uint8)
 
 
 def _inverse(dims):
@@ -439,9 +438,7 @@ def _broadcast_tensors(tensors):
 
 
 def _broadcast_all(*tensors):
-    from tinygrad_ext import broadcast_tensors
-
-    return broadcast_tensors(*tensors)
+    return tg.broadcast_tensors(*tensors)
 
 
 def _sum_to_size(self, size):

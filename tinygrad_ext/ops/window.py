@@ -1,5 +1,6 @@
 """Views that show parts of a tensor: one index, a range, all pieces of a split, a diagonal, windows."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -222,12 +223,8 @@ def _put_windows_back(grad, geometry, stride, storage_offset):
 
 
 def _joined(grads, dim):
-    from tinygrad_ext import cat
-
-    return cat(grads, dim)
+    return tg.cat(grads, dim)
 
 
 def _stacked(grads, dim):
-    from tinygrad_ext import stack
-
-    return stack(grads, dim)
+    return tg.stack(grads, dim)

@@ -6,6 +6,7 @@ from tinygrad_ext import registry
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import mode_stack as _core
 from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.callables import OpFunction
 from tinygrad_ext.overrides.modes import TorchFunctionMode
 from tinygrad_ext.tensor import interop
 
@@ -39,7 +40,7 @@ class DeviceContext(TorchFunctionMode):
         return f"DeviceContext(device='{self.device}')"
 
 
-_CALLABLES = (type(interop.as_tensor), type(registry.functions["zeros"]))
+_CALLABLES = (type(interop.as_tensor), OpFunction)
 
 
 class _Default(DeviceContext):

@@ -6,7 +6,7 @@ methods of Tensor that are no ops under the protocol.
 
 import types
 
-from tinygrad_ext.core import overrides, unasked
+from tinygrad_ext.core import methods, operators, overrides, protocols, subclass, unasked
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.overridable import OverridableMethod, OverridableProperty
 from tinygrad_ext.core.tensor import Tensor
@@ -34,7 +34,7 @@ _METHODS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
-    type(Tensor.register_hook),
+    type(methods.register_hook),
 )
 _ATTRIBUTES = (property, types.GetSetDescriptorType, types.MemberDescriptorType)
 
@@ -123,9 +123,6 @@ def _cover(name, found):
 @boundary
 def install():
     """Put Tensor under the protocol."""
-    from tinygrad_ext.core import operators, protocols, subclass
-    from tinygrad_ext.overrides import defaults
-
     known = {}  # the same function under two names stays the same
     for name, found in list(vars(Tensor).items()):
         covered = known.setdefault(id(found), _cover(name, found))
@@ -138,4 +135,3 @@ def install():
     Tensor.__init_subclass__ = classmethod(operators.inherit)
     unasked.set_nowrap(get_default_nowrap_functions())
     overrides.install(classmethod(unasked.torch_function), path_of)
-    defaults.install()

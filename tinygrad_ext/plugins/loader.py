@@ -72,7 +72,7 @@ def _transact(plugin):
     plugin.before = {m for m in before if plugin.owns(m)}
     try:
         with scope.entered(plugin.scope):
-            from . import hooks
+            from . import hooks  # lazy: brings pluggy, for which a program without plugins does not pay
 
             hooks.run(plugin, _target(plugin))
     except BaseException as raised:

@@ -18,7 +18,7 @@ def everything():
     if _scanned is None:
         with _lock:
             if _scanned is None:
-                from .scan import scan
+                from .scan import scan  # lazy: reading metadata takes long, and only a scan needs it
 
                 found, problems = scan()
                 _scanned = found
@@ -41,7 +41,7 @@ def after_fork():
 def rescan():
     """Look again at what is installed. Plugins that are loaded stay, whatever version is found beside them."""
     global _scanned
-    from .scan import scan
+    from .scan import scan  # lazy: as in everything()
 
     undeclared.forget()
     with _lock:

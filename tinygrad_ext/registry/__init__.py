@@ -1,18 +1,18 @@
 """What is registered, by whom, and how it gets there and goes again."""
 
+from tinygrad_ext.core.op_tables import functions, methods, ops
 from tinygrad_ext.registry.table import (
     attribute,
     builtin_attribute,
+    find,
     function_by_path,
-    functions,
-    methods,
     module_owners,
     module_samples,
     modules,
     names,
     namespace,
+    namespace_names,
     namespaces,
-    ops,
     prefixes,
     variants,
 )

@@ -1,19 +1,22 @@
 """`ops.<namespace>`: the ops of a namespace by name, `ops.vision.roi_align`, and their overloads, `.default`."""
 
+from tinygrad_ext import ops
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.callables import OpFunction, OpPacket, enable_vectorcall
+from tinygrad_ext.registry.tags import Tag
 
 
 @boundary
 class Namespace:
     """Ops of one namespace, as attributes. `dir()` lists all of them."""
 
-    __slots__ = ("__dict__", "__weakref__", "_tgx_find", "_tgx_name")
+    __slots__ = ("__dict__", "__weakref__", "_tgx_find", "_tgx_name", "_tgx_names")
 
-    def __init__(self, name, find):
-        """name: of the namespace. find(namespace, name): an op that is no attribute yet, or AttributeError."""
+    def __init__(self, name, find, names):
+        """find(namespace, name): an op that is no attribute yet, or AttributeError; names(namespace): all of them."""
         object.__setattr__(self, "_tgx_name", name)
         object.__setattr__(self, "_tgx_find", find)
+        object.__setattr__(self, "_tgx_names", names)
 
     def __getattr__(self, name):
         if name.startswith("__") and name not in dir(self):  # Python's own questions load nothing
@@ -21,9 +24,7 @@ class Namespace:
         return self._tgx_find(self._tgx_name, name)
 
     def __dir__(self):
-        from tinygrad_ext import registry
-
-        return sorted(registry.names(self._tgx_name))
+        return sorted(self._tgx_names(self._tgx_name))
 
     def __repr__(self):
         return f"<ops of namespace '{self._tgx_name}'>"
@@ -39,8 +40,6 @@ class Namespace:
 
 
 def _by_name(name):
-    from tinygrad_ext import ops
-
     return getattr(ops, name)
 
 
@@ -75,8 +74,6 @@ class OpOverload(OpFunction):
     @property
     def tags(self):
         """What is said about the op, as a list of `library.Tag`."""
-        from tinygrad_ext.library.tags import Tag
-
         return [Tag[word] for word in (self.candidates[0].record.tags or "").split() if word in Tag.__members__]
 
     def __str__(self):

@@ -20,6 +20,7 @@ import sys
 import threading
 
 from tinygrad_ext import registry
+from tinygrad_ext.core import operators
 from tinygrad_ext.core.callables import OpFunction, OpMethod
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN, Record
@@ -137,7 +138,7 @@ class OpRegistrar:
     def _show(self, namespace, name, f):
         """Make f an attribute of ops.<namespace>; a namespace lives as long as it has one."""
         if namespace not in namespaces:
-            namespaces[namespace] = op_namespace.Namespace(namespace, registry.attribute)
+            namespaces[namespace] = op_namespace.Namespace(namespace, registry.attribute, registry.names)
         vars(namespaces[namespace])[name] = f
         self.scope.note(_hide, namespace, name)
 
@@ -148,8 +149,6 @@ class OpRegistrar:
         m = _callable(OpMethod, name, o, inplace)
         self.scope.put(methods, name, m)
         if name.startswith("__"):
-            from tinygrad_ext.core import operators
-
             operators.show(name, m)
         else:
             setattr(Tensor, name, m)
@@ -172,8 +171,6 @@ _named_apart = {}  # method -> the methods over the same ops that carry an opera
 
 
 def _operators(root, o, inplace):
-    from tinygrad_ext.core import operators
-
     method = methods[o.schema.name]
     if root[0] == "r" and root[1:] in operators.ROOTS:
         return operators.bind_reflected(root[1:], method)
@@ -197,7 +194,7 @@ def register_builtin(records):
     for record in records:
         register.add(record)
     register.finish()
-    namespaces["aten"] = op_namespace.Namespace("aten", registry.builtin_attribute)
+    namespaces["aten"] = op_namespace.Namespace("aten", registry.builtin_attribute, registry.names)
 
 
 def _find(name):

@@ -4,14 +4,13 @@ import importlib
 import sys
 
 from tinygrad_ext.core import callables, overridable
+from tinygrad_ext.core.later import later
+from tinygrad_ext.core.op_tables import functions, methods, ops
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import op_namespace
 from tinygrad_ext.tensor import older_calls
 
-ops = {}  # "aten::add.Tensor" -> Op
-functions = {}  # "nn.functional.relu", "ops.vision.roi_align" -> OpFunction
-methods = {}  # "add", "add_" -> OpMethod
 namespaces = {}  # "vision" -> op_namespace.Namespace
 modules = {}  # "vision::RoIAlign" -> class
 module_owners = {}  # class -> ("vision::RoIAlign", Owner)
@@ -39,17 +38,14 @@ def prefixes(record):
 def namespace(name):
     """`ops.<name>`. What a plugin declares is loaded; that nobody declares it is told when an op is asked for."""
     if name not in namespaces:
-        from tinygrad_ext import plugins
-
-        plugins.load_namespace(name)
-    return namespaces.get(name) or op_namespace.Namespace(name, _attribute_of_none)
+        later("plugins").load_namespace(name)
+    return namespaces.get(name) or op_namespace.Namespace(name, _attribute_of_none, names)
 
 
 def _attribute_of_none(name, op):
     """`ops.<name>.<op>` where nothing was registered in the namespace when it was asked for; it may have been since."""
     if name not in namespaces:
-        from tinygrad_ext import plugins
-
+        plugins = later("plugins")
         plugins.load_namespace(name)
         if name not in namespaces:
             raise AttributeError(plugins.why_no_namespace(name))
@@ -58,8 +54,7 @@ def _attribute_of_none(name, op):
 
 def attribute(namespace, name):
     """An op of a namespace that is there in part: another plugin may hold the rest of it."""
-    from tinygrad_ext import plugins
-
+    plugins = later("plugins")
     plugins.load_namespace(namespace)
     found = functions.get(f"ops.{namespace}.{name}")
     if found is None:
@@ -78,11 +73,14 @@ def builtin_attribute(namespace, name):
             if o.schema.name == name[:-1] and o.record.owner == BUILTIN and "inplace" in variants(o.record)
         ]
     if not found:
-        from tinygrad_ext import plugins
-
-        raise AttributeError(plugins.why_no_op(namespace, name))
+        raise AttributeError(later("plugins").why_no_op(namespace, name))
     made = vars(namespaces[namespace])[name] = op_namespace.packet(name, found, namespace, inplace=inplace)
     return made
+
+
+def namespace_names():
+    """The namespaces that hold ops, and those that a plugin declares."""
+    return {*namespaces, *later("plugins").declared()}
 
 
 def names(namespace):
@@ -91,6 +89,33 @@ def names(namespace):
         return set(vars(namespaces[namespace])) if namespace in namespaces else set()
     own = [o for o in ops.values() if o.record.owner == BUILTIN]
     return {o.schema.name for o in own} | {o.schema.name + "_" for o in own if "inplace" in variants(o.record)}
+
+
+def find(name):
+    """The ops a user may mean by 'exp', 'add.Tensor', 'aten::add.Tensor', 'multiply', 'nn.functional.gelu' or 'add_'.
+
+    Raises LookupError, with near misses.
+    """
+    found = _find(name)
+    if not found:  # a plugin that was not used yet may have it
+        later("plugins").load_all()
+        found = _find(name)
+    if not found:
+        import difflib  # lazy: for an error only
+
+        known = {n for o in ops.values() for n in (o.name.partition("::")[2], o.schema.name)}
+        near = difflib.get_close_matches(name, sorted({*known, *functions, *methods}), 3)
+        hint = f" Near: {', '.join(near)}." if near else " `ops list` prints the names there are."
+        raise LookupError(f"no op is called '{name}'.{hint}")
+    return found
+
+
+def _find(name):
+    found = [o for o in ops.values() if name in (o.name, o.name.partition("::")[2], o.schema.name)]
+    for table, key in ((functions, name), (methods, name.removeprefix("Tensor."))):
+        if not found and key in table:
+            found = list(table[key].candidates)
+    return found
 
 
 def function_by_path(module, qualname):
@@ -115,15 +140,10 @@ def why_not_handled(types):
     return plugins.why_not_handled(types) if plugins is not None else ""
 
 
-def _later(name):
-    """A function of `signatures`, which is imported when somebody asks for help."""
-    return lambda f: getattr(importlib.import_module("tinygrad_ext.describe.signatures"), name)(f)
-
-
 callables.set_readers(
-    signature_of=_later("signature_of"),
-    text_signature_of=_later("text_signature_of"),
-    doc_of=_later("doc_of"),
+    signature_of=lambda f: later("signatures").signature_of(f),
+    text_signature_of=lambda f: later("signatures").text_signature_of(f),
+    doc_of=lambda f: later("signatures").doc_of(f),
     function_by_path=function_by_path,
     overload_of=op_namespace.overload_of,
     why_not_handled=why_not_handled,

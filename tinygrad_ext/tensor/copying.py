@@ -13,6 +13,7 @@ from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core import unasked
 from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.levels import atomic
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
@@ -102,9 +103,7 @@ def init_parameter(self, data, requires_grad):
 
 def _init_parameter(self, data, requires_grad):
     if data is None:
-        from tinygrad_ext import empty
-
-        data = empty(0)
+        data = functions["empty"](0)
     if not isinstance(data, Tensor):
         raise TypeError(
             f"Parameter(): argument 'data' must be Tensor, not {class_name(data)}"

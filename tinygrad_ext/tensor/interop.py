@@ -6,6 +6,7 @@ from tinygrad_ext.core import construct
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.dtype import device as _device
+from tinygrad_ext.core.dtype import get_default_dtype
 from tinygrad_ext.core.overridable import converting
 from tinygrad_ext.core.tensor import Tensor
 
@@ -219,8 +220,6 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
     Raises ValueError where count and offset do not fit the buffer, or where the memory is not aligned to the elements.
     """
-    from tinygrad_ext import get_default_dtype
-
     dtype = get_default_dtype() if dtype is None else dtype
     have, size = memoryview(buffer).nbytes, dtype.itemsize
     if have == 0 or count == 0:

@@ -7,6 +7,7 @@ from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.elsewhere import how_to_convert
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
@@ -58,9 +59,7 @@ def _is_size(a):
 
 
 def _empty(size, dtype):
-    from tinygrad_ext import empty
-
-    return empty(size, dtype=dtype)
+    return functions["empty"](size, dtype=dtype)
 
 
 def _of_data(data, dtype):

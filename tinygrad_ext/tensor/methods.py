@@ -1,7 +1,7 @@
 """Tensor methods in Python that are no ops."""
 
-from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import strided
+from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.tensor import copying, interop, legacy
 
@@ -71,7 +71,7 @@ def _hermitian(self):
 
 def _part(name):
     def get(self):
-        return registry.functions[name](self)
+        return functions[name](self)
 
     def put(self, value):
         get(self).copy_(value)

@@ -6,6 +6,7 @@ the result becomes a tensor.
 """
 
 from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.tensor.interop import METHODS
 
 
 def answer(method, args, kwargs):
@@ -27,8 +28,6 @@ def _run(name, t, axis=None, dtype=None, out=None, keepdims=False, ddof=0, **mor
 
 def _by_numpy(name, t, out, options):
     import numpy
-
-    from tinygrad_ext.tensor.interop import METHODS
 
     target = out.numpy() if isinstance(out, Tensor) else out
     found = getattr(numpy, name)(t.numpy(), out=target, **options)

@@ -15,6 +15,8 @@ import warnings
 from contextlib import contextmanager
 
 from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.dtype import get_default_dtype
+from tinygrad_ext.core.tensor import Parameter, Tensor
 
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -257,9 +259,7 @@ def _contents(tensor, indent, options):
 
 def _size_and_dtype(tensor, options):
     """Yield the suffixes for what the printed elements do not tell."""
-    import tinygrad_ext as package  # here, as the package loads this module
-
-    default = str(package.get_default_dtype())
+    default = str(get_default_dtype())
     size_told, dtypes_told = False, {default}
     if not _is_meta(tensor):
         if tensor.numel() == 0:
@@ -306,8 +306,6 @@ def _append(text, suffixes, indent, linewidth):
 
 def _wrapping(tensor):
     """Return what stands before the tensor's text, the name it is printed by, and what stands after it."""
-    from tinygrad_ext.core.tensor import Parameter, Tensor
-
     kind = type(tensor)
     if kind is Tensor:
         return "", "tensor", ""

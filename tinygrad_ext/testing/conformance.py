@@ -8,6 +8,7 @@
 gives test_conformance[nms-schema], test_conformance[nms-mutation] and so on: `pytest -k "nms and mutation"`.
 """
 
+import tinygrad_ext as tg
 from tinygrad_ext.testing.battery import FAILED, OP_CHECKS, SKIPPED, checks_of, run_check, subjects_of
 from tinygrad_ext.testing.battery.fold import CAUSE, follows
 
@@ -23,10 +24,8 @@ def plugin_tests(name, *, only=()):
     """
     import pytest
 
-    from tinygrad_ext import plugins
-
-    plugins.load(name)
-    info = plugins.info(name)
+    tg.plugins.load(name)
+    info = tg.plugins.info(name)
     pairs = [(s, c) for s in subjects_of(info) for c in checks_of(s, only)]
     names = {}
     for s, c in pairs:
@@ -35,8 +34,8 @@ def plugin_tests(name, *, only=()):
 
     @pytest.mark.parametrize(("subject", "check"), [(s.name, c) for s, c in pairs], ids=ids)
     def test_conformance(subject, check):
-        plugins.load(name)  # another test may have unloaded it meanwhile, and then its ops are new ones
-        found = next(s for s in subjects_of(plugins.info(name)) if s.name == subject)
+        tg.plugins.load(name)  # another test may have unloaded it meanwhile, and then its ops are new ones
+        found = next(s for s in subjects_of(tg.plugins.info(name)) if s.name == subject)
         result = run_check(check, found)
         if result.status == FAILED and CAUSE in names.get(subject, ()) and follows(found, check):
             cause = run_check(OP_CHECKS[CAUSE], found)

@@ -11,6 +11,7 @@ from tinygrad_ext import plugins, registry
 from tinygrad_ext.ops.record import Owner, Record
 from tinygrad_ext.plugins import loader, settings, table
 from tinygrad_ext.plugins.model import ACTIVE
+from tinygrad_ext.plugins.scan import scan
 from tinygrad_ext.registry import foreign, scope
 from tinygrad_ext.registry.module_registrar import ModuleRegistrar
 from tinygrad_ext.registry.op_registrar import OpRegistrar
@@ -65,8 +66,6 @@ class Isolated:
     def use(self, name):
         """Let an installed plugin be seen, by its name, namespace or distribution. PluginError when there is none."""
         if self._installed is None:
-            from tinygrad_ext.plugins.scan import scan
-
             self._installed = scan()[0]
         found = [p for p in self._installed if settings.plain(name) in settings.names_of(p)]
         if not found:

@@ -5,6 +5,8 @@ Each function takes a tensor and gives one with the layout it names, or None whe
 tensor with the op on that tensor's contiguous copy.
 """
 
+import tinygrad_ext as tg
+
 
 def contiguous(t):
     """As it is."""
@@ -59,9 +61,7 @@ def empty(t):
 
 
 def _row_major():
-    from tinygrad_ext import contiguous_format
-
-    return contiguous_format
+    return tg.contiguous_format
 
 
 KEEP_SHAPE = {
@@ -82,11 +82,9 @@ def map_tensors(values, fn):
 
 
 def _map(v, fn):
-    from tinygrad_ext import Tensor
-
-    if isinstance(v, Tensor):
+    if isinstance(v, tg.Tensor):
         return fn(v)
-    if isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v):
+    if isinstance(v, (list, tuple)) and any(isinstance(x, tg.Tensor) for x in v):
         return type(v)([_map(x, fn) for x in v])
     if isinstance(v, dict):
         return {k: _map(x, fn) for k, x in v.items()}
@@ -95,8 +93,6 @@ def _map(v, fn):
 
 def laid_out(sample, layout):
     """(args, kwargs) of a sample in a layout; None when no tensor of it can take the layout."""
-    from tinygrad_ext import Tensor
-
     changed = []
 
     def change(t):
@@ -104,7 +100,7 @@ def laid_out(sample, layout):
         if got is None:
             return t
         changed.append(got)
-        return got.requires_grad_() if isinstance(t, Tensor) and t.requires_grad else got
+        return got.requires_grad_() if isinstance(t, tg.Tensor) and t.requires_grad else got
 
     args, kwargs = map_tensors(sample.args, change), map_tensors(sample.kwargs, change)
     return (args, kwargs) if changed else None
@@ -112,9 +108,7 @@ def laid_out(sample, layout):
 
 def growth(sample, elements):
     """By what to multiply sizes so that a sample's largest tensor has about `elements`; 1 for what cannot grow."""
-    from tinygrad_ext import Tensor
-
-    tensors = [v for v in [*sample.args, *sample.kwargs.values()] if isinstance(v, Tensor) and v.numel() > 1]
+    tensors = [v for v in [*sample.args, *sample.kwargs.values()] if isinstance(v, tg.Tensor) and v.numel() > 1]
     if not tensors:
         return 1
     largest = max(tensors, key=lambda t: t.numel())
@@ -128,7 +122,5 @@ def enlarge(t, factor):
         return t
     import numpy as np
 
-    from tinygrad_ext import tensor
-
     shape = [s * factor if s > 1 else s for s in t.shape]
-    return tensor(np.resize(np.array(t.tolist()), shape), dtype=t.dtype)
+    return tg.tensor(np.resize(np.array(t.tolist()), shape), dtype=t.dtype)

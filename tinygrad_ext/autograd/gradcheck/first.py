@@ -68,6 +68,7 @@ def gradcheck(
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     refuse("gradcheck", "forward-mode differentiation", check_forward_ad=check_forward_ad)
     refuse("gradcheck", "vmap", check_batched_grad=check_batched_grad)
+    # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple
 

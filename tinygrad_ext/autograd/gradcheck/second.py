@@ -55,6 +55,7 @@ def gradgradcheck(
     refuse("gradgradcheck", "vmap", check_batched_grad=check_batched_grad)
     import numpy as np
 
+    # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
     from tinygrad_ext.autograd.gradcheck.gradients import Gradients, random_gradient
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.testing import layouts
 
@@ -53,24 +54,20 @@ def mapped(sample, fn):
 
 def copied(t):
     """A copy in the same memory layout that requires grad when t does."""
-    from tinygrad_ext import empty_strided, no_grad
-
     if t.device.type == "meta":
         return t
     spread = t.numel() and any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride()))
-    with no_grad():
-        copy = t.detach().clone() if spread else empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t.detach())
+    with tg.no_grad():
+        copy = t.detach().clone() if spread else tg.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t.detach())
     return copy.requires_grad_() if t.requires_grad else copy
 
 
 def _spelled(v, small):
-    from tinygrad_ext import Tensor, device, dtype
-
-    if isinstance(v, Tensor):
+    if isinstance(v, tg.Tensor):
         return _tensor(v, small)
-    if isinstance(v, dtype):
+    if isinstance(v, tg.dtype):
         return f"tg.{v.name}"
-    if isinstance(v, device):
+    if isinstance(v, tg.device):
         return repr(str(v))
     if isinstance(v, (list, tuple)) and not hasattr(v, "numel"):
         inside = ", ".join(_spelled(x, small) for x in v)

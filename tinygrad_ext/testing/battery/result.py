@@ -3,6 +3,8 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+import tinygrad_ext as tg
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -88,12 +90,10 @@ class Report:
 
     def to_dict(self):
         """Plain values: name, owner, host, ok, counts and results."""
-        from tinygrad_ext import __version__
-
         return {
             "name": self.name,
             "owner": self.owner,
-            "tinygrad_ext": __version__,
+            "tinygrad_ext": tg.__version__,
             "ok": self.ok,
             "counts": self.counts,
             "results": [r.to_dict() for r in self.results],

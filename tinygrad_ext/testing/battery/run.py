@@ -1,6 +1,8 @@
 """Runs the checks on an op, a module, or all that a plugin brings."""
 
+from tinygrad_ext import plugins, registry
 from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.nn.plugins import module_class
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, run_check
 from tinygrad_ext.testing.battery.fold import fold
 from tinygrad_ext.testing.battery.handlers import HANDLER_CHECKS, HandlerSubject
@@ -23,9 +25,7 @@ def ops_of(op):
     Raises LookupError for a name that is not known, TypeError for what is no op.
     """
     if isinstance(op, str):
-        from tinygrad_ext.describe import op_facts
-
-        return op_facts.find(op)
+        return registry.find(op)
     for found in (op, getattr(op, "_opoverload", None), getattr(op, "op", None)):
         if hasattr(found, "candidates"):
             return list(found.candidates)
@@ -56,8 +56,6 @@ def check_op(op, *, only=()):
 @boundary
 def check_module(name, *, only=()):
     """Run the battery on an nn module, by its name "vision::RoIAlign". Returns a Report; LookupError as `check_op`."""
-    from tinygrad_ext.nn.plugins import module_class
-
     try:
         module_class(name)
     except AttributeError as error:
@@ -78,8 +76,6 @@ def check_plugin(name, *, only=(), op=None):
     Returns a Report. Raises PluginError when there is no such plugin or it cannot be loaded, LookupError for an op or
     check that is not there.
     """
-    from tinygrad_ext import plugins
-
     plugins.load(name)
     info = plugins.info(name)
     return _report(info.name, f"{info.distribution} {info.version}".strip(), subjects_of(info, op), only)
@@ -90,8 +86,6 @@ def subjects_of(info, op=None):
 
     op: as in `check_plugin`.
     """
-    from tinygrad_ext import registry
-
     subjects = [*(OpSubject(registry.ops[n]) for n in info.ops), *(ModuleSubject(n) for n in info.modules)]
     if op is None:
         return [PluginSubject(info), *subjects, *map(HandlerSubject, info.overrides)]

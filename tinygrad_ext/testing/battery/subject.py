@@ -2,8 +2,10 @@
 
 import functools
 
+from tinygrad_ext import registry
 from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.testing import sweep
 from tinygrad_ext.testing.battery.case import Case, mapped
 
@@ -97,8 +99,6 @@ class GivenSubject(OpSubject):
 
 def given(op, args, kwargs):
     """The subject for a call op(*args, **kwargs)."""
-    from tinygrad_ext.ops.samples import Sample
-
     sample = Sample(*args, **kwargs)
     dtypes = [t.dtype.name for t in Case(sample, "").tensors]
     floating = [d for d in dtypes if by_name[d].is_floating_point or by_name[d].is_complex]
@@ -113,8 +113,6 @@ def _doubled(t):
 
 def _spelling(op):
     """tg.ops.vision.nms, tg.add, tg.Tensor.add."""
-    from tinygrad_ext import registry
-
     record, name = op.record, op.schema.name
     if record.owner != BUILTIN or not registry.variants(record):
         return f"tg.ops.{op.schema.namespace}.{name}"

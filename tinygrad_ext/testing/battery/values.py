@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 import tinygrad_ext as tg
+from tinygrad_ext.registry import variants
 from tinygrad_ext.testing import compare, sweep
 from tinygrad_ext.testing.battery.case import Case, mapped
 from tinygrad_ext.testing.battery.check import OP_CHECKS, check
@@ -99,8 +100,6 @@ def out(subject, sample, dtype):
 
 
 def _has(subject, variant, spelled):
-    from tinygrad_ext.registry import variants
-
     if variant not in variants(subject.op.record):
         raise NotApplicable(f"it has no {spelled} form")
 
