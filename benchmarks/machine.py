@@ -60,12 +60,12 @@ def cpu_name():
 def describe(libraries, threads):
     """What the head of the report says, as a dict."""
     from tinygrad_ext.core.blas import blas_info
-    from tinygrad_ext.core.loops import cpu_level
+    from tinygrad_ext.core.loops import instruction_set
 
     return {
         "cpu": f"{cpu_name()}, {os.cpu_count()} cores",
         "blas": blas_info(),
-        "loops": cpu_level(),
+        "loops": instruction_set(),
         "threads": threads,
         "load": load_average(),
         "python": platform.python_version(),

@@ -83,3 +83,11 @@ def test_the_page_of_the_command_line_names_every_command():
     for name, group in app.commands.items():
         for leaf in getattr(group, "commands", {"": None}):
             assert f"| `{name} {leaf}".rstrip() in text, f"{name} {leaf}"
+
+
+def test_a_word_has_one_meaning():
+    """One row for each word; those that a row brings along in italics are no rows of their own."""
+    rows = [line.strip("|").split(" | ") for line in (ROOT / "docs" / "words.md").read_text().splitlines()[6:]]
+    words = [word.strip() for row in rows for word in row[0].split(",")]
+    words += [word for row in rows for word in re.findall(r"\*(\w[\w ]*)\*", row[1])]
+    assert len(words) > 20 and sorted(words) == sorted(set(words))

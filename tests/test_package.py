@@ -44,6 +44,27 @@ def test_an_unknown_name_points_to_the_page_of_differences():
         _ = tg.sofmax
 
 
+WHEEL = """
+import os
+from setuptools import Distribution
+dist = Distribution()
+dist.parse_config_files(["pyproject.toml"])
+command = dist.get_command_obj("build_py")
+command.ensure_finalized()
+for package, folder, _, names in command.data_files:
+    print(*(os.path.join(folder, name) for name in names), sep="\\n")
+"""
+
+
+def test_the_wheel_ships_what_is_read_at_run_time_and_nothing_private():
+    """Sources and declarations of the compiled parts are the build's: who compiled against them would break."""
+    done = subprocess.run([sys.executable, "-c", WHEEL], cwd=ROOT, check=True, capture_output=True, text=True)
+    shipped = [Path(line).relative_to("tinygrad_ext") for line in done.stdout.split()]
+    assert {"py.typed", "errors/torch_names.json", "nn/functional.pyi"} <= set(map(str, shipped))
+    assert any("templates" in p.parts for p in shipped)
+    assert not [p for p in shipped if p.suffix in (".pxd", ".pyx", ".pxi", ".c") or p.match("core/*.h")]
+
+
 @pytest.mark.slow
 def test_the_sdist_is_the_repository(tmp_path):
     """All of it, so that its tests run; the build of a wheel from it is `make smoke`."""

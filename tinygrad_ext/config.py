@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.blas import blas_info
 from tinygrad_ext.core.boundary import boundary, full_tracebacks, set_full_tracebacks
-from tinygrad_ext.core.loops import cpu_level
+from tinygrad_ext.core.loops import instruction_set
 from tinygrad_ext.core.storage import empty_cache, memory_stats, reset_peak_memory_stats
 
 __all__ = [
@@ -35,7 +35,7 @@ def _facts():
     return {
         "tinygrad_ext": tg.__version__,
         "python": f"{platform.python_version()} on {platform.machine()} {platform.system()}",
-        "instruction set": cpu_level(),
+        "instruction set": instruction_set(),
         "BLAS": ", ".join(f"{name} {value}" for name, value in blas.items()),
         "threads": tg.get_num_threads(),
         "allocator": f"64-byte aligned blocks, freed ones kept for reuse: {memory['allocated']} bytes in use, peak "

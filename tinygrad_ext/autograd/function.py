@@ -217,7 +217,7 @@ class NestedIOFunction(Function):
         raise NotImplementedError("You must implement backward_extended for a NestedIOFunction.")
 
 
-class _Slot:
+class _Gap:
     """Stands for a tensor in the layout of a nested value."""
 
 
@@ -225,7 +225,7 @@ def _unnest(value, flat, none_too=False):
     """Put the tensors of a nested value into `flat`; what is left is its layout."""
     if isinstance(value, Tensor) or (value is None and none_too):
         flat.append(value)
-        return _Slot
+        return _Gap
     if isinstance(value, (list, tuple)):
         row = [_unnest(v, flat, none_too) for v in value]
         return type(value)(*row) if hasattr(value, "_fields") else type(value)(row)
@@ -235,8 +235,8 @@ def _unnest(value, flat, none_too=False):
 
 
 def _nest(layout, tensors):
-    """The nested value again, with the next tensors in its slots."""
-    if layout is _Slot:
+    """The nested value again, with the next tensors in its gaps."""
+    if layout is _Gap:
         return next(tensors)
     if isinstance(layout, (list, tuple)):
         row = [_nest(v, tensors) for v in layout]

@@ -178,10 +178,10 @@ class set_multithreading_enabled(_Mode):
 class set_detect_anomaly(_Mode):
     """Anomaly mode on or off: backward errors show where their forward was; check_nan looks for NaN gradients."""
 
-    __slots__ = ("level",)
+    __slots__ = ("anomaly",)
 
     def __init__(self, mode, check_nan=True):
-        self.level = (2 if check_nan else 1) if mode else 0
+        self.anomaly = (2 if check_nan else 1) if mode else 0
         self._saved = [get_modes()]
         self._switch(*get_modes())
 
@@ -189,16 +189,16 @@ class set_detect_anomaly(_Mode):
         self._switch(*get_modes())
 
     def clone(self):
-        return set_detect_anomaly(self.level > 0, self.level == 2)
+        return set_detect_anomaly(self.anomaly > 0, self.anomaly == 2)
 
     def _switch(self, grad, inference, anomaly):
-        set_modes(grad, inference, self.level)
+        set_modes(grad, inference, self.anomaly)
 
 
 class detect_anomaly(_Mode):
     """Anomaly mode for the extent of a `with`. Slow: for debugging only."""
 
-    __slots__ = ("level",)
+    __slots__ = ("anomaly",)
 
     def __init__(self, check_nan=True):
         super().__init__()
@@ -208,10 +208,10 @@ class detect_anomaly(_Mode):
             UserWarning,
             stacklevel=2,
         )
-        self.level = 2 if check_nan else 1
+        self.anomaly = 2 if check_nan else 1
 
     def clone(self):
-        return set_detect_anomaly(True, self.level == 2)
+        return set_detect_anomaly(True, self.anomaly == 2)
 
     def _switch(self, grad, inference, anomaly):
-        set_modes(grad, inference, self.level)
+        set_modes(grad, inference, self.anomaly)

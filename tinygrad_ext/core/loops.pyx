@@ -20,22 +20,22 @@ cdef extern from *:
     const tgx_loop_row **tgx_loops_avx512
     int tgx_cpu_level()
 
-LEVELS = ("base", "avx2", "avx512")
+INSTRUCTION_SETS = ("base", "avx2", "avx512")
 tables = {}
 
 
-def cpu_level():
+def instruction_set():
     """Name of the instruction set in use: base, avx2 or avx512."""
-    return LEVELS[tgx_cpu_level()]
+    return INSTRUCTION_SETS[tgx_cpu_level()]
 
 
 def _load():
     cdef const tgx_loop_row **family
     cdef const tgx_loop_row *row
-    level = cpu_level()
-    if level == "avx512":
+    used = instruction_set()
+    if used == "avx512":
         family = <const tgx_loop_row **>tgx_loops_avx512
-    elif level == "avx2":
+    elif used == "avx2":
         family = <const tgx_loop_row **>tgx_loops_avx2
     else:
         family = <const tgx_loop_row **>tgx_loops_base

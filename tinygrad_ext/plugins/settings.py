@@ -4,7 +4,7 @@
 2. the environment: TINYGRAD_EXT_DISABLE_PLUGINS=c,d and TINYGRAD_EXT_PLUGINS=all|none|a,b;
 3. the user's file `plugins.ini` in the folder of `config_folder()`: [plugins] load = ..., disable = ...
 
-Without a word about it a plugin is enabled. Each level may name a plugin, a namespace or a distribution; what it
+Without a word about it a plugin is enabled. Each of them may name a plugin, a namespace or a distribution; what it
 disables it disables, whatever its list says. No file of the current folder is read: a cloned repository must not
 choose what code runs.
 """
@@ -38,8 +38,8 @@ def say(name, on):
 def why_disabled(plugin):
     """Text, or None when the plugin may be loaded."""
     names = names_of(plugin)
-    for level in (_program, _environment, _file):
-        word = level(names)
+    for say_of in (_program, _environment, _file):
+        word = say_of(names)
         if word is not None:
             return word or None
     return None
@@ -50,7 +50,7 @@ def strict():
     return os.environ.get("TINYGRAD_EXT_STRICT_PLUGINS", "").strip().lower() not in ("", "0", "no", "false", "off")
 
 
-# Each level answers None (says nothing), "" (enabled) or why it is disabled.
+# Each answers None (says nothing), "" (enabled) or why it is disabled.
 
 
 def _program(names):
