@@ -34,10 +34,6 @@ def _rounded(make):
     yield Sample(make(0, 3), make(3, low=1, high=5), rounding_mode="floor")
 
 
-def _tensor(values, **options):
-    return tg.tensor(values, **options)
-
-
 # ---- sum, difference, product --------------------------------------------------------------------------------------
 
 op(
@@ -53,9 +49,9 @@ op(
     samples=_with_alpha,
     reference=lambda x, y, alpha=1: x + y if alpha == 1 else x + alpha * y,
     errors=[
-        (lambda: _tensor([1]).add(1, alpha=1.5), RuntimeError, "alpha must not be a floating point number"),
-        (lambda: _tensor([1]).add(1, alpha=True), RuntimeError, "Boolean alpha only supported"),
-        (lambda: _tensor([1, 2]).add(_tensor([1, 2, 3])), RuntimeError, "must match the size"),
+        (lambda: tg.tensor([1]).add(1, alpha=1.5), RuntimeError, "alpha must not be a floating point number"),
+        (lambda: tg.tensor([1]).add(1, alpha=True), RuntimeError, "Boolean alpha only supported"),
+        (lambda: tg.tensor([1, 2]).add(tg.tensor([1, 2, 3])), RuntimeError, "must match the size"),
     ],
     doc="self + alpha * other, element by element, with broadcasting.",
 )
@@ -71,7 +67,7 @@ op(
     refuses=_NO_BOOL_SUB,
     samples=_with_alpha,
     reference=lambda x, y, alpha=1: x - y if alpha == 1 else x - alpha * y,
-    errors=[(lambda: _tensor([True]) - True, RuntimeError, "with a bool tensor is not supported")],
+    errors=[(lambda: tg.tensor([True]) - True, RuntimeError, "with a bool tensor is not supported")],
     doc="self - alpha * other, element by element, with broadcasting.",
 )
 
@@ -84,7 +80,7 @@ op(
     refuses=_NO_BOOL_SUB,
     samples=_with_alpha,
     reference=lambda x, y, alpha=1: y - x if alpha == 1 else y - alpha * x,
-    errors=[(lambda: 1 - _tensor([True]), RuntimeError, "with a bool tensor is not supported")],
+    errors=[(lambda: 1 - tg.tensor([True]), RuntimeError, "with a bool tensor is not supported")],
     doc="other - alpha * self: subtraction with the operands exchanged.",
 )
 
@@ -169,7 +165,7 @@ op(
     variants="function method inplace out",
     samples=_rounded,
     reference=_rounded_reference,
-    errors=[(lambda: _tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
+    errors=[(lambda: tg.tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
     doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers "
     "when rounded.",
 )
@@ -193,7 +189,7 @@ op(
     numbers="self other",
     samples=_divisors,
     reference="numpy.floor_divide",
-    errors=[(lambda: _tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
+    errors=[(lambda: tg.tensor([1]) // 0, RuntimeError, "ZeroDivisionError")],
     doc="Quotient rounded down.",
 )
 
@@ -205,7 +201,7 @@ op(
     numbers="self|other",
     samples=_divisors,
     reference="numpy.remainder",
-    errors=[(lambda: _tensor([1]) % 0, RuntimeError, "ZeroDivisionError")],
+    errors=[(lambda: tg.tensor([1]) % 0, RuntimeError, "ZeroDivisionError")],
     doc="Remainder of the quotient rounded down: it has the divisor's sign.",
 )
 
@@ -216,7 +212,7 @@ op(
     numbers="other",
     samples=_divisors,
     reference="numpy.fmod",
-    errors=[(lambda: _tensor([1]).fmod(0), RuntimeError, "ZeroDivisionError")],
+    errors=[(lambda: tg.tensor([1]).fmod(0), RuntimeError, "ZeroDivisionError")],
     doc="Remainder of the quotient rounded to zero: it has the dividend's sign.",
 )
 
@@ -275,7 +271,7 @@ op(
     aliases="negative",
     refuses=_NO_BOOL_NEG,
     reference="numpy.negative",
-    errors=[(lambda: -_tensor([True]), RuntimeError, "on a bool tensor is not supported")],
+    errors=[(lambda: -tg.tensor([True]), RuntimeError, "on a bool tensor is not supported")],
     doc="Each element with the other sign; unsigned integers wrap.",
 )
 
@@ -307,7 +303,7 @@ op(
     samples=lambda make: [Sample(make(3, 4)), Sample(make(0))],
     operator="pos",
     reference="numpy.positive",
-    errors=[(lambda: +_tensor([True]), RuntimeError, "positive")],
+    errors=[(lambda: +tg.tensor([True]), RuntimeError, "positive")],
     doc="The tensor itself.",
 )
 
@@ -346,64 +342,3 @@ op(
     reference=lambda x: 1.0 / x if x.dtype.kind in "iub" else 1 / x,
     doc="1 / self.",
 )
-
-op(
-    "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    older="self value tensor1 tensor2",
-    scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
-    grad={
-        "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * scaled(tensor2, value),
-        "tensor2": lambda grad, tensor1, value: grad * scaled(tensor1, value),
-    },
-    reference=lambda x, y, z, value=1: x + value * y * z,
-    errors=[(lambda: _tensor([1]).addcmul(_tensor([1]), _tensor([1]), value=0.5), RuntimeError, "value must not be")],
-    doc="self + value * tensor1 * tensor2, element by element.",
-)
-
-op(
-    "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    older="self value tensor1 tensor2",
-    scalar={"float": {"value == 1": "x + y / z", "else": "x + value * y / z"}},
-    domain=((-4, 4), (-4, 4), (0.5, 4)),
-    grad={
-        "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
-        "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
-    },
-    reference=lambda x, y, z, value=1: x + value * y / z,
-    errors=[(lambda: _tensor([1]).addcdiv(_tensor([1]), _tensor([1])), RuntimeError, "Integer division with addcdiv")],
-    refuses={
-        "int": "Integer division with addcdiv is no longer supported. Convert the operands to floating tensors, or "
-        "compose it of div(rounding_mode='trunc') and add."
-    },
-    doc="self + value * tensor1 / tensor2, element by element, for floating tensors.",
-)
-
-op(
-    "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
-    refuses={"mixed": "expected dtype of end and weight to be that of self"},
-    grad={
-        "self": lambda grad, weight: grad * (1 - weight),
-        "end": lambda grad, weight: grad * weight,
-        "weight": lambda grad, self, end: grad * (end - self),
-    },
-    reference=lambda x, y, z: x + z * (y - x),
-    errors=[(lambda: _tensor([1.0]).lerp(_tensor([1.0], dtype=_float64()), 0.5), RuntimeError, "expected dtype")],
-    doc="self + weight * (end - self), computed from the nearer end.",
-)
-
-op(
-    "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
-    refuses={"mixed": "expected dtype of end to be that of self"},
-    grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
-    samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
-    reference=lambda x, y, weight: x + weight * (y - x),
-    doc="self + weight * (end - self) for one weight, computed from the nearer end.",
-)
-
-
-def _float64():
-    return tg.float64

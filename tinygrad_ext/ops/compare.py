@@ -213,13 +213,9 @@ op(
     reference="numpy.where",
     samples=_wheres,
     refuses={"inputs": "where expected condition to be a boolean tensor: compare first, for example condition != 0"},
-    errors=[(lambda: fused.where(_tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean")],
+    errors=[(lambda: fused.where(tg.tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean")],
     doc="Elements of self where condition is true, else those of other; all three broadcast.",
 )
-
-
-def _tensor(values):
-    return tg.tensor(values)
 
 
 def _limits(make):
@@ -285,7 +281,7 @@ op(
     variants="function method inplace out function_",
     reference=_clip,
     samples=_limits,
-    errors=[(lambda: _tensor([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'")],
+    errors=[(lambda: tg.tensor([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'")],
     doc="Elements limited to the range from min to max; max wins where min is above it.",
 )
 

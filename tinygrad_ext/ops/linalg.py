@@ -44,12 +44,12 @@ def _matmul_right(grad, self, other_shape):
             return grad * _conj(self)
         return (_conj(self).unsqueeze(-1) * grad.unsqueeze(-2)).sum_to_size(other_shape)
     if n <= 2:  # a single matrix or vector: one product over all rows instead of a sum over batches
-        rows = _adjoint(_as_rows(self))
-        return rows.matmul(_as_rows(grad) if n == 2 else grad.reshape(grad.numel()))
+        rows = _adjoint(as_rows(self))
+        return rows.matmul(as_rows(grad) if n == 2 else grad.reshape(grad.numel()))
     return _adjoint(self).matmul(grad).sum_to_size(other_shape)
 
 
-def _as_rows(t):
+def as_rows(t):
     """t as a matrix of its last dimension."""
     if t.dim() == 2:
         return t
@@ -65,10 +65,10 @@ def _linear_input(grad, weight):
 
 
 def _linear_weight(grad, input, weight_shape):
-    rows = _conj(_as_rows(input))
+    rows = _conj(as_rows(input))
     if len(weight_shape) == 1:
         return grad.reshape(grad.numel()).matmul(rows)
-    return _as_rows(grad).t().mm(rows)
+    return as_rows(grad).t().mm(rows)
 
 
 def _linear_bias(grad, bias_shape):
@@ -80,7 +80,7 @@ def _linear_bias(grad, bias_shape):
 # ---- samples -------------------------------------------------------------------------------------------------------
 
 
-def _call(name, *shapes, **kwargs):
+def call_of(name, *shapes, **kwargs):
     """Call of the public function on zeros of these shapes, for the error samples."""
 
     def call():
@@ -90,13 +90,13 @@ def _call(name, *shapes, **kwargs):
     return call
 
 
-def _of_shapes(*pairs):
+def of_shapes(*pairs):
     return lambda make: [Sample(*[make(*s, low=-2, high=2) for s in shapes]) for shapes in pairs]
 
 
-_MATRICES = _of_shapes(((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((5, 4), (4, 1)))
-_BATCHES = _of_shapes(((2, 3, 4), (2, 4, 5)), ((1, 2, 2), (1, 2, 2)), ((0, 2, 3), (0, 3, 2)), ((2, 2, 0), (2, 0, 3)))
-_ALL_RANKS = _of_shapes(
+_MATRICES = of_shapes(((2, 3), (3, 4)), ((1, 1), (1, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((5, 4), (4, 1)))
+_BATCHES = of_shapes(((2, 3, 4), (2, 4, 5)), ((1, 2, 2), (1, 2, 2)), ((0, 2, 3), (0, 3, 2)), ((2, 2, 0), (2, 0, 3)))
+_ALL_RANKS = of_shapes(
     ((3,), (3,)),
     ((2, 3), (3,)),
     ((3,), (3, 2)),
@@ -113,7 +113,7 @@ _ALL_RANKS = _of_shapes(
 )
 
 
-def _added(*shapes):
+def added(*shapes):
     def samples(make):
         for s in shapes:
             yield Sample(*[make(*x, low=-2, high=2) for x in s])
@@ -124,7 +124,7 @@ def _added(*shapes):
     return samples
 
 
-def _added_reference(self, a, b, beta=1, alpha=1):
+def added_reference(self, a, b, beta=1, alpha=1):
     import numpy
 
     wide = int if a.dtype.kind in "iu" else a.dtype
@@ -181,16 +181,16 @@ op(
     samples=_ALL_RANKS,
     reference="numpy.matmul",
     errors=[
-        (_call("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
+        (call_of("matmul", (2, 3), (4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
         (
-            _call("matmul", (), (2,)),
+            call_of("matmul", (), (2,)),
             RuntimeError,
             "both arguments to matmul need to be at least 1D, but they are 0D and 1D",
         ),
-        (_call("matmul", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
-        (_call("matmul", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+        (call_of("matmul", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+        (call_of("matmul", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
         (
-            _call("matmul", (2, 2, 3), (3, 3, 2)),
+            call_of("matmul", (2, 2, 3), (3, 3, 2)),
             RuntimeError,
             "must match the size of tensor b (3) at non-singleton dimension 0",
         ),
@@ -210,9 +210,9 @@ op(
     samples=_MATRICES,
     reference="numpy.matmul",
     errors=[
-        (_call("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
-        (_call("mm", (3,), (3, 2)), RuntimeError, "self must be a matrix"),
-        (_call("mm", (2, 3), (3,)), RuntimeError, "mat2 must be a matrix"),
+        (call_of("mm", (2, 3), (2, 3)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+        (call_of("mm", (3,), (3, 2)), RuntimeError, "self must be a matrix"),
+        (call_of("mm", (2, 3), (3,)), RuntimeError, "mat2 must be a matrix"),
     ],
     doc="Product of two matrices, (m, k) by (k, n), without broadcasting.",
 )
@@ -228,9 +228,9 @@ op(
     samples=_BATCHES,
     reference="numpy.matmul",
     errors=[
-        (_call("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
+        (call_of("bmm", (2, 3), (3, 2)), RuntimeError, "batch1 must be a 3D tensor"),
         (
-            _call("bmm", (2, 2, 3), (2, 2, 3)),
+            call_of("bmm", (2, 2, 3), (2, 2, 3)),
             RuntimeError,
             "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 2]",
         ),
@@ -246,11 +246,11 @@ op(
     variants="function method out",
     shape="kernel",
     grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
-    samples=_of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))),
+    samples=of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))),
     reference="numpy.matmul",
     errors=[
-        (_call("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
-        (_call("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1"),
+        (call_of("mv", (2, 3), (4,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (4)"),
+        (call_of("mv", (3,), (3,)), RuntimeError, "vector + matrix @ vector expected, got 1, 1, 1"),
     ],
     doc="Product of a matrix (m, k) and a vector (k,).",
 )
@@ -262,11 +262,11 @@ op(
     where="linalg",
     variants="function out",
     samples=lambda make: (
-        [*_of_shapes(((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((2, 1), (2, 3)), ((), ()))(make)]
+        [*of_shapes(((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((2, 1), (2, 3)), ((), ()))(make)]
         + [Sample(make(2, 3), make(2, 3), dim=0)]
     ),
     reference=lambda x, y, dim=-1: (x.conj() * y).sum(dim) if x.ndim else x.conj() * y,
-    errors=[(_call("linalg.vecdot", (2, 3), (2, 2)), RuntimeError, "must match the size of tensor b (2)")],
+    errors=[(call_of("linalg.vecdot", (2, 3), (2, 2)), RuntimeError, "must match the size of tensor b (2)")],
     doc="Sum of the products of x's elements, conjugated, and y's along dim; both broadcast. RuntimeError for integers "
     "and for two dtypes.",
 )
@@ -279,11 +279,11 @@ op(
     variants="function method out",
     shape="kernel",
     grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
-    samples=_of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))),
+    samples=of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))),
     reference="numpy.dot",
     errors=[
-        (_call("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
-        (_call("dot", (2, 3), (3,)), RuntimeError, "1D tensors expected, but got 2D and 1D tensors"),
+        (call_of("dot", (3,), (4,)), RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+        (call_of("dot", (2, 3), (3,)), RuntimeError, "1D tensors expected, but got 2D and 1D tensors"),
     ],
     doc="Sum of the products of two vectors' elements; neither is conjugated.",
 )
@@ -301,18 +301,18 @@ op(
         "mat1": lambda grad, mat2, alpha: scaled(grad.mm(_adjoint(mat2)), alpha),
         "mat2": lambda grad, mat1, alpha: scaled(_adjoint(mat1).mm(grad), alpha),
     },
-    samples=_added(
+    samples=added(
         ((2, 4), (2, 3), (3, 4)),
         ((4,), (2, 3), (3, 4)),
         ((2, 1), (2, 3), (3, 4)),
         ((), (2, 0), (0, 2)),
         ((0, 2), (0, 3), (3, 2)),
     ),
-    reference=_added_reference,
+    reference=added_reference,
     errors=[
-        (_call("addmm", (5,), (2, 3), (3, 4)), RuntimeError, "must match the existing size"),
+        (call_of("addmm", (5,), (2, 3), (3, 4)), RuntimeError, "must match the existing size"),
         (
-            _call("addmm", (2, 4), (2, 3), (2, 4)),
+            call_of("addmm", (2, 4), (2, 3), (2, 4)),
             RuntimeError,
             "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)",
         ),
@@ -333,9 +333,9 @@ op(
         "mat": lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec),
         "vec": lambda grad, mat, alpha: scaled(_adjoint(mat).mv(grad), alpha),
     },
-    samples=_added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),
-    reference=_added_reference,
-    errors=[(_call("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
+    samples=added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),
+    reference=added_reference,
+    errors=[(call_of("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
     doc="beta * self + alpha * (mat @ vec); self broadcasts to the product and is not read when beta is 0.",
 )
 
@@ -352,11 +352,11 @@ op(
         "batch1": lambda grad, batch2, alpha: scaled(grad.bmm(_adjoint(batch2)), alpha),
         "batch2": lambda grad, batch1, alpha: scaled(_adjoint(batch1).bmm(grad), alpha),
     },
-    samples=_added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
-    reference=_added_reference,
+    samples=added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
+    reference=added_reference,
     errors=[
         (
-            _call("baddbmm", (2, 2, 2), (2, 2, 3), (2, 2, 2)),
+            call_of("baddbmm", (2, 2, 2), (2, 2, 3), (2, 2, 2)),
             RuntimeError,
             "Expected size for first two dimensions of batch2",
         )
@@ -374,112 +374,10 @@ op(
     grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
     samples=_linear_samples,
     reference=_linear_reference,
-    errors=[(_call("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")],
-    doc="input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,).",
-)
-
-# ---- vectors, and what is made of the products ---------------------------------------------------------------------
-
-
-def _outer(self, vec2):
-    for name, t in (("self", self), ("vec2", vec2)):
-        if t.dim() != 1:
-            raise RuntimeError(
-                f"outer: Expected 1-D argument {name}, but got {t.dim()}-D: outer() multiplies two vectors; flatten() "
-                "makes one"
-            )
-    return self.unsqueeze(1) * vec2
-
-
-def _inner(self, other):
-    if self.dim() == 0 or other.dim() == 0:
-        return self * other
-    if self.shape[-1] != other.shape[-1]:
-        raise RuntimeError(
-            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
-            f"{list(other.shape)}"
-        )
-    if other.dim() <= 2:
-        return self.matmul(other.t())
-    out = self.matmul(_as_rows(other).t())
-    return out.reshape((*self.shape[:-1], *other.shape[:-1]))
-
-
-def _addr(self, vec1, vec2, beta, alpha):
-    product = _outer(vec1, vec2)
-    if product.dtype.name == "bool":  # factors count as true or false
-        beta, alpha = bool(beta), bool(alpha)
-    product = product if alpha == 1 else product * alpha
-    shape = tuple(product.shape)
-    if self.dim() > 2 or any(s not in (1, n) for s, n in zip(reversed(self.shape), reversed(shape))):
-        raise RuntimeError(
-            f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
-            f"{list(self.shape)} to the product's shape {list(shape)}"
-        )
-    return product + (self if beta == 1 else self * beta) if beta else product
-
-
-def _trace(self):
-    if self.dim() != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.dim()}")
-    return self.diagonal(0, 0, 1).sum()
-
-
-def _addr_reference(self, vec1, vec2, beta=1, alpha=1):
-    import numpy
-
-    return (
-        _added_reference(self, vec1[:, None], vec2[None, :], beta, alpha)
-        if vec1.size and vec2.size
-        else numpy.zeros((vec1.size, vec2.size), vec1.dtype)
-    )
-
-
-op(
-    "aten::outer(Tensor self, Tensor vec2) -> Tensor",
-    compose=_outer,
-    types="bool " + NUMBERS,
-    variants="function method out",
-    aliases="ger",
-    reference="numpy.outer",
-    samples=_of_shapes(((2,), (3,)), ((0,), (2,)), ((1,), (1,))),
-    errors=[(_call("outer", (2, 2), (3,)), RuntimeError, "outer: Expected 1-D argument self, but got 2-D")],
-    doc="All products of an element of one vector with an element of another, as a matrix.",
-)
-
-op(
-    "aten::inner(Tensor self, Tensor other) -> Tensor",
-    compose=_inner,
-    types=NUMBERS,
-    variants="function method out",
-    reference="numpy.inner",
-    samples=_of_shapes(((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3)), ((), (2,)), ((2, 3), (2, 2, 3)), ((0,), (0,))),
     errors=[
-        (_call("inner", (2, 3), (4,)), RuntimeError, "inner() the last dimension must match on both input tensors")
+        (call_of("linear", (2, 3), (3, 4)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)")
     ],
-    doc="Sums of products over the last dimensions of both tensors.",
-)
-
-op(
-    "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    older="beta self alpha vec1 vec2 | beta self vec1 vec2",
-    compose=_addr,
-    types=NUMBERS,
-    variants="function method inplace out",
-    reference=_addr_reference,
-    samples=_added(((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((0, 3), (0,), (3,))),
-    errors=[(_call("addr", (2, 3), (2,), (4,)), RuntimeError, "must match the existing size")],
-    doc="beta * self + alpha * outer(vec1, vec2).",
-)
-
-op(
-    "aten::trace(Tensor self) -> Tensor",
-    compose=_trace,
-    types=NUMBERS,
-    reference="numpy.trace",
-    samples=_of_shapes(((3, 3),), ((2, 4),), ((0, 2),)),
-    errors=[(_call("trace", (2,)), RuntimeError, "trace: expected a matrix, but got tensor with dim 1")],
-    doc="Sum of the elements on the main diagonal of a matrix.",
+    doc="input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,).",
 )
 
 op(
@@ -488,7 +386,7 @@ op(
     types=NUMBERS,
     variants="method",
     operator="rmatmul",
-    samples=_of_shapes(((3, 4), (2, 3)), ((3,), (3,))),
+    samples=of_shapes(((3, 4), (2, 3)), ((3,), (3,))),
     reference=lambda self, other: other @ self,
     doc="other @ self.",
 )

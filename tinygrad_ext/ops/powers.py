@@ -6,10 +6,6 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
 
-def _tensor(values):
-    return tg.tensor(values)
-
-
 def _exponents(make):
     for e in (0, 1, 2, 3, 4):
         yield Sample(make(3, 4, low=0.5, high=3), e)
@@ -90,7 +86,7 @@ op(
     grad={"self": _scalar_grad},
     samples=_exponents,
     reference="numpy.power",
-    errors=[(lambda: _tensor([2]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed")],
+    errors=[(lambda: tg.tensor([2]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed")],
     doc="self to the power of a number.",
 )
 

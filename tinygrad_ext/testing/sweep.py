@@ -17,6 +17,7 @@ from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.samples import Maker
 from tinygrad_ext.testing import compare, layouts
 from tinygrad_ext.testing.generate import from_schema
+from tinygrad_ext.testing.wide import doubled, rounded, wide
 
 KINDS = {word: [row.name for row in table.dtypes(*kinds)] for word, kinds in table.WORDS.items()}
 ALL_DTYPES = [name for names in KINDS.values() for name in names]
@@ -139,58 +140,15 @@ def reference(op):
 
 def reference_agrees(op, sample, dtype):
     """The op gives what the record's NumPy function gives, which computes in float64."""
-    wide = _doubled if op.record.promote == "float" else lambda t: _wide(compare.to_numpy(t))
-    args, kwargs = layouts.map_tensors(sample.args, wide), layouts.map_tensors(sample.kwargs, wide)
+    widened = doubled if op.record.promote == "float" else lambda t: wide(compare.to_numpy(t))
+    args, kwargs = layouts.map_tensors(sample.args, widened), layouts.map_tensors(sample.kwargs, widened)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         want = compare.flatten(reference(op)(*args, **kwargs))
     got = compare.flatten(call(op, sample.args, sample.kwargs))
     if len(want) == len(got):
-        want = [w if w is None else _rounded(w, g) for w, g in zip(want, got)]
+        want = [w if w is None else rounded(w, g) for w, g in zip(want, got)]
     compare.assert_close(got, want, dtype, f"{op.name} {sample} in {dtype}", factor=5, check_dtype=False)
-
-
-class Wide(np.ndarray):
-    """An array whose integers stay what they are, and become float64 where NumPy takes small ones to float16."""
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
-        plain = [np.asarray(x) if isinstance(x, Wide) else x for x in inputs]
-        if out is not None:
-            kwargs["out"] = tuple(np.asarray(o) if isinstance(o, Wide) else o for o in out)
-        found = getattr(ufunc, method)(*plain, **kwargs)
-        several = found if isinstance(found, tuple) else (found,)
-        if out is None and any(getattr(r, "dtype", None) in (np.float16, np.float32) for r in several):
-            found = getattr(ufunc, method)(*[_float64(x) for x in plain], **kwargs)
-        return tuple(map(_wide, found)) if isinstance(found, tuple) else _wide(found)
-
-    def __array_function__(self, func, types, args, kwargs):
-        found = super().__array_function__(func, types, args, kwargs)
-        return _wide(found) if isinstance(found, np.ndarray) else found
-
-
-def _wide(value):
-    """An array or a number of NumPy as Wide, floats in float64; anything else as it is."""
-    if not isinstance(value, (np.ndarray, np.generic)):
-        return value
-    array = np.asarray(value)
-    return array.astype({"f": "float64", "c": "complex128"}.get(array.dtype.kind, array.dtype)).view(Wide)
-
-
-def _float64(value):
-    small = getattr(getattr(value, "dtype", None), "kind", None) in ("b", "i", "u")
-    return value.astype("float64") if small else value
-
-
-def _doubled(t):
-    """A tensor as an array of float64, integers too: what an op gives that computes them as floats."""
-    return np.asarray(_float64(_wide(compare.to_numpy(t))))
-
-
-def _rounded(want, got):
-    """A reference's floating result in the dtype of the op's, infinities of overflow included."""
-    dtype, want = compare.to_numpy(got).dtype, np.asarray(want)
-    with np.errstate(all="ignore"):
-        return want.astype(dtype) if dtype.kind == "f" == want.dtype.kind else want
 
 
 def leaves(args, kwargs, cls):

@@ -1,0 +1,42 @@
+"""A file is read in one sitting: at most 400 lines, those that the build writes excepted."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LIMIT = 400
+FOLDERS = ("benchmarks", "demo", "examples", "plugins", "tests", "tinygrad_ext", "tools")
+SUFFIXES = (".c", ".h", ".pxd", ".pxi", ".py", ".pyx")
+# Longer all the same, each to be split by meaning. The list may only shrink.
+LONG = {
+    "tests/autograd/test_function.py",
+    "tests/autograd/test_function_calls_like_torch.py",
+    "tests/autograd/test_saved_hooks.py",
+    "tests/core/test_levels.py",
+    "tests/plugins/test_hostile.py",
+    "tests/plugins/test_loading.py",
+    "tinygrad_ext/core/arguments.pyx",
+    "tinygrad_ext/core/custom.pyx",
+    "tinygrad_ext/core/dispatch.pyx",
+    "tinygrad_ext/core/engine.pyx",
+    "tinygrad_ext/core/function.pyx",
+    "tinygrad_ext/core/levels.pyx",
+    "tinygrad_ext/core/node.pyx",
+    "tinygrad_ext/core/pointwise.pyx",
+    "tinygrad_ext/native/conv.pyx",
+    "tinygrad_ext/native/matmul.pyx",
+    "tinygrad_ext/native/view.pyx",
+}
+
+
+def too_long():
+    found = (p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in SUFFIXES)
+    written = (p for p in found if "_gen" not in p.stem and "build" not in p.relative_to(ROOT).parts)
+    return {p.relative_to(ROOT).as_posix() for p in written if p.read_text().count("\n") > LIMIT}
+
+
+def test_no_file_is_longer_than_a_sitting():
+    assert not too_long() - LONG
+
+
+def test_a_file_that_was_split_leaves_the_list():
+    assert not LONG - too_long()
