@@ -6,12 +6,14 @@ Edges are taken before the forward runs, because the forward may write to its in
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state, tgx_state
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
-from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
+from tinygrad_ext.core.history cimport check_inplace, edge, rebase
 from tinygrad_ext.core.levels cimport Operation, offer
-from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta
+from tinygrad_ext.core.node cimport FRESH, hang, reserve, reserve_outputs, set_meta
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
-from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, version_of
+from tinygrad_ext.core.tensor cimport (
+    DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, set_base, version_of,
+)
 from tinygrad_ext.core.types cimport is_inexact
 
 cdef extern from "Python.h":
@@ -122,7 +124,7 @@ cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
                 ctx.inputs[i] |= NEEDS_GRAD
                 if not no_grad:
                     record = True
-                    gradient_edge(<Tensor>a, &ctx.edges[e])
+                    edge(ctx, e, <Tensor>a)
             e += 1
         elif not no_grad and isinstance(a, (list, tuple, dict)) and _holds(a, DEPTH, needs_grad):
             raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
@@ -171,13 +173,14 @@ cdef object _finish(FunctionNode ctx, tuple args, object output, bint record):
         _check_plain(ctx, outputs)
     if n != 1:
         reserve_outputs(ctx, n)
-    wrapped = tuple([_wrapped(ctx, args, outputs[i], i, n, record) for i in range(n)])
+    # to an output refer the row, the argument of _wrapped, its variable, and `output`
+    wrapped = tuple([_wrapped(ctx, args, outputs[i], i, n, record, 3 if outputs is output else 4) for i in range(n)])
     ctx.seal(record)
     return wrapped if isinstance(output, tuple) else wrapped[0]
 
 
-cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint record):
-    """Output i as the caller sees it."""
+cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint record, int own):
+    """Output i as the caller sees it. own: references to it that are ours."""
     cdef Tensor t
     cdef bint plain, differentiable
     if not isinstance(o, Tensor):
@@ -200,7 +203,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     if differentiable:
         if t.bits & DIFF_VIEW and t.base is not None:
             _forbid_inplace(t, ctx, n)
-        t.node, t.output_nr = ctx, i
+        hang(t, ctx, i, own)
     elif plain:
         t.bits &= ~REQUIRES_GRAD
     return t
@@ -209,7 +212,7 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
 cdef Tensor _window(Tensor o):
     """A view of all of o, which keeps its own history."""
     cdef Tensor t = alias(o)
-    t.base = o.base if o.bits & DIFF_VIEW else o
+    set_base(t, <Tensor>o.base if o.bits & DIFF_VIEW else o, FRESH)
     t.bits |= DIFF_VIEW
     t.view_version = version_of(o)
     if state().in_forward and (needs_grad(o) or o.bits & DERIVED):

@@ -6,7 +6,6 @@ arguments, which counts as one mutation of each. And its derivative may be a `ba
 the call is a step of the graph like that of an autograd.Function. Its outputs are, in this order, the arguments it
 writes to and what it returns beside them; its inputs are the positional arguments, lists of tensors laid out flat.
 """
-cimport cython
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
     COMPOSITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, record_op, run_python, set_custom, state,
@@ -14,8 +13,8 @@ from tinygrad_ext.core.dispatch cimport (
 )
 from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD
 from tinygrad_ext.core.guard cimport check_hidden, convert, run_guarded
-from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase
-from tinygrad_ext.core.node cimport reserve, reserve_outputs, set_meta, slot
+from tinygrad_ext.core.history cimport check_inplace, edge as set_edge, rebase
+from tinygrad_ext.core.node cimport hang, reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.outputs cimport check_readonly
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.tensor cimport DERIVED, DIFF_VIEW, Tensor, needs_grad, set_version, version_of
@@ -211,7 +210,6 @@ cdef object _run_writing(Custom c, PyObject **args, list written, list versions)
 
 # ---- autograd ------------------------------------------------------------------------------------------------------
 
-@cython.trashcan(True)
 cdef class OpNode(FunctionNode):
     """ctx of setup_context and backward, and the node of the call."""
 
@@ -333,7 +331,7 @@ cdef int _edge(OpNode ctx, object o, int i, int *e) except -1:
         ctx.inputs[i] = IS_TENSOR
         if needs_grad(<Tensor>o):
             ctx.inputs[i] |= NEEDS_GRAD
-            gradient_edge(<Tensor>o, &ctx.edges[e[0]])
+            set_edge(ctx, e[0], <Tensor>o)
         e[0] += 1
     return 0
 
@@ -393,7 +391,7 @@ cdef int _give_history(Custom c, OpNode ctx, PyObject **args, object result) exc
     cdef int i, n, nwritten
     if c.nwrites == 0 and c.nreturns == 1 and isinstance(result, Tensor):
         ctx.output_counts = (-1,)
-        _give(ctx, <Tensor>result, 0, -1)
+        _give(ctx, <Tensor>result, 0, -1, 1)
         return 0
     for i in range(c.nwrites):
         _lay_flat(<object>args[c.writes[i]], outputs, counts)
@@ -407,7 +405,7 @@ cdef int _give_history(Custom c, OpNode ctx, PyObject **args, object result) exc
         reserve_outputs(ctx, n)
     for i in range(n):
         if isinstance(outputs[i], Tensor):
-            _give(ctx, <Tensor>outputs[i], i, _edge_of(c, args, <Tensor>outputs[i]) if i < nwritten else -1)
+            _give(ctx, <Tensor>outputs[i], i, _edge_of(c, args, <Tensor>outputs[i]) if i < nwritten else -1, 2)
         else:
             ctx.metas[i].rank = -1
     return 0
@@ -423,7 +421,7 @@ cdef int _lay_flat(object o, list flat, list counts) except -1:
     return 0
 
 
-cdef int _give(OpNode ctx, Tensor t, int nr, int edge) except -1:
+cdef int _give(OpNode ctx, Tensor t, int nr, int edge, int own) except -1:
     """Make t output nr of the node, where it can carry a gradient. edge: that of an argument written to, else -1."""
     set_meta(ctx, nr, t)
     if not is_inexact(t.tid):
@@ -436,7 +434,7 @@ cdef int _give(OpNode ctx, Tensor t, int nr, int edge) except -1:
         ctx.locate()
         rebase(t, ctx, nr, edge)
     else:
-        t.node, t.output_nr = ctx, nr
+        hang(t, ctx, nr, own)
     return 0
 
 

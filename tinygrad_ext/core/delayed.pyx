@@ -4,17 +4,15 @@
 A tensor whose derivative is not known hangs on such a node. Its edges lead where the missing derivative would
 have gone, so the engine comes by exactly when somebody asks for it, in grad() as in backward(), and is told why.
 """
-cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.history cimport gradient_edge
-from tinygrad_ext.core.node cimport Node, next_seq, reserve, set_meta
+from tinygrad_ext.core.history cimport edge
+from tinygrad_ext.core.node cimport FRESH, Node, hang, next_seq, reserve, set_meta
 from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
 from tinygrad_ext.core.types cimport is_inexact
 
 
-@cython.trashcan(True)
 cdef class DelayedError(Node):
     """Raises RuntimeError when a gradient arrives."""
 
@@ -33,7 +31,7 @@ cdef DelayedError delayed_error(Node source, str message, list sources, int nout
         if n.edges[i].node != NULL:
             Py_INCREF(<object>n.edges[i].node)
     for i in range(len(sources)):
-        gradient_edge(<Tensor>sources[i], &n.edges[source.nedges + i])
+        edge(n, source.nedges + i, <Tensor>sources[i])
     n.place = source.place              # the refusal is about that call
     if n.place.code != NULL:
         Py_INCREF(<object>n.place.code)
@@ -48,7 +46,7 @@ cdef object _hang(DelayedError n, int nr, object got):
         return got
     t = alias(<Tensor>got)
     set_meta(n, nr, t)
-    t.node, t.output_nr = n, nr
+    hang(t, n, nr, FRESH)
     return t
 
 

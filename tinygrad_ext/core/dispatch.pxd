@@ -70,6 +70,7 @@ cdef class Op:
     cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
     cdef object custom              # custom.Custom of an op whose Python function is not ours, else None
     cdef bint writes                # some argument is mutated
+    cdef bint loose                 # registered no more
     cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
     # pointwise
     cdef tgx_loop[TGX_NTYPES] loops

@@ -10,8 +10,9 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.dtype cimport dtype_of
 from tinygrad_ext.core.tensor cimport (
-    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, version_of,
+    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )
+from tinygrad_ext.core.tracking cimport track_all
 from tinygrad_ext.core.types cimport A_ANY, A_TENSOR, F_KEYWORD, F_NESTED, F_WRITE
 
 cdef extern from *:
@@ -197,6 +198,11 @@ cdef class Op:
         """How meta tensors go through the op."""
         self.shape_rule = fn
 
+    def taken_back(self):
+        """The op is registered no more: from now on a circle may go through it, and what its Python functions hold."""
+        self.loose = True
+        track_all()
+
     def set_rules(self, rules, saved, output_mask):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
         cdef int i, k
@@ -298,7 +304,7 @@ cdef object call_below(Op op, PyObject **args):
     else:
         result = _record(op, args, NULL, False)
     if op.is_view:
-        _link_views(op, <object>args[op.tensors[0]], result)
+        _link_views(op, <object>args[op.tensors[0]], result, 2)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
     if tgx_thread_state.inference and _made_here(op, args, result):
@@ -309,20 +315,20 @@ cdef object call_below(Op op, PyObject **args):
 cdef object _tuple_new = tuple.__new__
 
 
-cdef int _link_views(Op op, object base, object result) except -1:
-    """Note whose memory a view shares, so that autograd follows in-place writes."""
+cdef int _link_views(Op op, object base, object result, int own) except -1:
+    """Note whose memory a view shares, so that autograd follows in-place writes. own: references to it that are ours."""
     cdef Tensor t, b
     if op.kind == COMPOSITE or not isinstance(base, Tensor):
         return 0
     if not isinstance(result, Tensor):
         for r in result:
-            _link_views(op, base, r)
+            _link_views(op, base, r, 3)
         return 0
     t, b = <Tensor>result, <Tensor>base
     if t is b or t.storage is not b.storage:
         return 0
     # a view that was made a leaf by requires_grad_() is the base of its own views
-    t.base = b.base if b.bits & DIFF_VIEW and not b.bits & REQUIRES_GRAD else b
+    set_base(t, <Tensor>b.base if b.bits & DIFF_VIEW and not b.bits & REQUIRES_GRAD else b, own)
     t.bits |= DIFF_VIEW
     if b.extra is not None and "made_by" in b.extra:        # a view that a Function returned
         t.extra = {"made_by": b.extra["made_by"]}

@@ -307,6 +307,7 @@ class Size(tuple):
 cdef object _Size = Size
 
 cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(PyObject *o) noexcept
     ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
     cdef struct _PyTypeAlloc "_typeobject":
         allocfunc tp_alloc
@@ -322,6 +323,7 @@ cdef object make_size(int64_t *shape, int ndim):
         n = PyLong_FromLongLong(shape[i])
         Py_INCREF(n)
         PyTuple_SET_ITEM(size, i, n)
+    PyObject_GC_UnTrack(<PyObject *>size)       # ints close no circle
     return size
 
 

@@ -12,10 +12,10 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.gradients cimport (
-    add_to_leaf, check_nan, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
+    add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
 )
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices, gradient_edge
-from tinygrad_ext.core.node cimport Edge, Node, slot
+from tinygrad_ext.core.node cimport Edge, Node
 from tinygrad_ext.core.reach cimport needed_for
 from tinygrad_ext.core.tensor cimport Tensor, empty, needs_grad, write_scalar
 from tinygrad_ext.core.types cimport uint32_t, uint64_t
@@ -243,14 +243,13 @@ cdef class Task:
             except BaseException as error:
                 if self.observer is not None:
                     self.observer(n, arrived, error)
-                if n.trace is not None:
-                    slot("explain_trace")(n.name(), n.trace)
+                explain(n)
                 raise
             if self.observer is not None:
                 self.observer(n, arrived, row(results, n.nedges))
             elif n.hooks is not None and n.hooks.post is not None:
                 run_post_hooks(n, e.grads, results)
-            if state().anomaly == 2 or n.trace is not None:
+            if state().anomaly == 2:
                 check_nan(n, results)
             if not self.keep_graph and not n.released:
                 n.release()

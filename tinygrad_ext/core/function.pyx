@@ -5,13 +5,12 @@ It must not own its own outputs, or out -> node -> out would be a circle: an out
 attribute is held as a detached alias and gets its history back when it is read. A tensor made inside forward that
 depends on the inputs has a derivative which nobody wrote down: it is read as the output of a DelayedError.
 """
-cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.node cimport Node, next_seq, reserve, slot, zeros_for
+from tinygrad_ext.core.node cimport FRESH, Node, hang, hooks_of, next_seq, reserve, slot, zeros_for
 from tinygrad_ext.core.places cimport here, place_text
 from tinygrad_ext.core.plan cimport backward_of
 from tinygrad_ext.core.saved cimport raw, save, unpack
@@ -28,7 +27,6 @@ cdef enum Origin:               # of a saved tensor that is no output
     INTERMEDIATE = -2           # made inside forward from an input that needs a gradient
 
 
-@cython.trashcan(True)
 cdef class FunctionNode(Node):
     """ctx of a Function's forward, and the node of its backward."""
 
@@ -165,9 +163,9 @@ cdef class FunctionNode(Node):
             return t
         fresh = alias(t)
         if origin >= 0:
-            fresh.node, fresh.output_nr = self, origin
+            hang(fresh, self, origin, FRESH)
         else:
-            fresh.node = self._refusal(what, saved)
+            hang(fresh, self._refusal(what, saved), 0, FRESH)
         return fresh
 
     def _refusal(self, what, bint saved):
@@ -194,7 +192,7 @@ cdef class FunctionNode(Node):
         if record:
             self.locate()
             if state().anomaly:
-                self.trace = slot("stack")()
+                hooks_of(self).trace = slot("stack")()
             self.seq = next_seq()
             self.keep_saved()
             self.keep_attributes()

@@ -9,4 +9,5 @@ cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) exce
 cdef tuple row(PyObject **grads, int n)
 cdef int run_pre_hooks(Node n, PyObject **grads) except -1
 cdef int run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1
+cdef int explain(Node n) except -1
 cdef int check_nan(Node n, PyObject **results) except -1

@@ -7,7 +7,7 @@ from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.levels cimport HostOperation, offer
 from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, shape_text
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, set_grad, shape_text
 from tinygrad_ext.core.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
@@ -118,13 +118,13 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
         # take the gradient itself when this pass alone holds it and its memory
         if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
                 <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
-            v.grad_ = g
+            set_grad(v, g)
         elif create_graph:
-            v.grad_ = slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g)
+            set_grad(v, slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g))
         else:
-            v.grad_ = slot("detached_clone")(g)
+            set_grad(v, slot("detached_clone")(g))
     elif create_graph:
-        v.grad_ = _add(v.grad_, g)
+        set_grad(v, _add(v.grad_, g))
     else:
         slot("accumulate_into")(v.grad_, g)
     return 0
@@ -134,7 +134,7 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
 
 def retain(Tensor t not None, grad not None):
     """Add a gradient into the .grad of a tensor that is no leaf."""
-    t.grad_ = grad if t.grad_ is None else _add(t.grad_, grad)
+    set_grad(t, grad if t.grad_ is None else _add(t.grad_, grad))
 
 
 cdef HostOperation _retention = HostOperation("autograd::retain_grad", retain)
@@ -231,13 +231,19 @@ cdef int run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
     return 0
 
 
+cdef int explain(Node n) except -1:
+    """In anomaly mode: show where the forward of n was."""
+    if n.hooks is not None and n.hooks.trace is not None:
+        slot("explain_trace")(n.name(), n.hooks.trace)
+    return 0
+
+
 cdef int check_nan(Node n, PyObject **results) except -1:
     cdef int i
     if state().anomaly != 2:
         return 0
     for i in range(n.nedges):
         if results[i] != NULL and slot("has_nan")(<object>results[i]):
-            if n.trace is not None:
-                slot("explain_trace")(n.name(), n.trace)
+            explain(n)
             raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
     return 0

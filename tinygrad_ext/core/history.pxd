@@ -15,6 +15,7 @@ cdef class CopySlices(Node):
 
 cdef Node accumulator(Tensor leaf)
 cdef int gradient_edge(Tensor t, Edge *into) except -1
+cdef int edge(Node n, int i, Tensor t) except -1
 cdef object grad_fn_of(Tensor t)
 cdef int rebase(Tensor t, Node n, int nr, int at) except -1
 cdef int set_node(Tensor t, Node n, int nr) except -1

@@ -5,10 +5,13 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport make_size
-from tinygrad_ext.core.node cimport Edge, Hooks, Node, next_seq, reserve, set_meta, slot
-from tinygrad_ext.core.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, version_of,
+from tinygrad_ext.core.node cimport (
+    Edge, Hooks, Node, follow_node, follow_tensor, hang, leave_untracked, next_seq, reserve, set_meta, slot, untrack,
 )
+from tinygrad_ext.core.tensor cimport (
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, settle, version_of,
+)
+from tinygrad_ext.core.tracking cimport tgx_unlink
 from tinygrad_ext.core.types cimport ITEMSIZE
 
 
@@ -17,11 +20,14 @@ cdef class AccumulateGrad(Node):
     """Adds what arrives to the `.grad` of a leaf."""
 
     def __dealloc__(self):
+        tgx_unlink(&self.link)               # before the leaf goes, with what hangs on it
         if self.variable is not None:
             self.variable.accumulator = NULL
 
+    cdef bint settled(self) noexcept:
+        return self.hooks is None and settle(self.variable) and untrack(self)
 
-@cython.trashcan(True)
+
 cdef class CopySlices(Node):
     """Backward of an in-place op on a view, seen from the base."""
 
@@ -68,6 +74,7 @@ cdef Node accumulator(Tensor leaf):
     a.noutputs = 1
     set_meta(a, 0, leaf)
     a.variable = leaf
+    follow_tensor(a, leaf)
     a.seq = next_seq()
     leaf.accumulator = <void *>a
     if leaf.extra is not None and "hooks" in leaf.extra:
@@ -89,6 +96,14 @@ cdef int gradient_edge(Tensor t, Edge *into) except -1:
         return 0
     Py_INCREF(n)
     into.node = <PyObject *>n
+    return 0
+
+
+cdef int edge(Node n, int i, Tensor t) except -1:
+    """Edge i of n leads where t's gradient goes."""
+    gradient_edge(t, &n.edges[i])
+    if n.edges[i].node != NULL:
+        follow_node(n, <Node>n.edges[i].node)
     return 0
 
 
@@ -167,7 +182,7 @@ cdef int set_node(Tensor t, Node n, int nr) except -1:
         h = (<Node>t.node).hooks
         if h is not None and h.retain is not None and t.output_nr in h.retain:
             n._retain(nr, h.retain.pop(t.output_nr))
-    t.node, t.output_nr = n, nr
+    hang(t, n, nr, 0)
     return 0
 
 
@@ -186,10 +201,12 @@ cdef int rebase(Tensor t, Node n, int nr, int at) except -1:
             c.edges[i] = n.edges[i]
             if c.edges[i].node != NULL:
                 Py_INCREF(<object>c.edges[i].node)
-    gradient_edge(base, &c.edges[at])
+                follow_node(c, <Node>c.edges[i].node)
+    edge(c, at, base)
     c.at = at
     set_meta(c, 0, base)
     c.fn = n
+    follow_node(c, n)
     c.base_like, c.view_like = alias(base), alias(t)
     c.offset = (t.data - base.data) // ITEMSIZE[t.tid]
     for like in (c.base_like, c.view_like):
@@ -203,3 +220,7 @@ cdef int rebase(Tensor t, Node n, int nr, int at) except -1:
     set_node(t, n, nr)
     t.view_version = version_of(t) - 1
     return 0
+
+
+leave_untracked(AccumulateGrad)
+leave_untracked(CopySlices)

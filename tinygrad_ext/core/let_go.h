@@ -8,8 +8,14 @@
 
 enum { TGX_DEEPEST = 30 };
 typedef struct tgx_waiting { PyObject *object; struct tgx_waiting *next; } tgx_waiting;
-static __thread int tgx_depth;
-static __thread tgx_waiting *tgx_waits;
+/* In the static block of the thread, as its state is: see dispatch.pyx. */
+#ifdef __GLIBC__
+#define TGX_STATIC_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define TGX_STATIC_TLS
+#endif
+TGX_STATIC_TLS static __thread int tgx_depth;
+TGX_STATIC_TLS static __thread tgx_waiting *tgx_waits;
 
 static int tgx_postpone(PyObject *o) {
     tgx_waiting *w = malloc(sizeof *w);

@@ -6,7 +6,7 @@ from tinygrad_ext.core.history cimport grad_fn_of
 from tinygrad_ext.core.node cimport Hooks, Node, shown, slot
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, needs_grad, set_geometry,
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, expose, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport is_float
 from tinygrad_ext.core.engine import backward_scalar
@@ -21,6 +21,7 @@ def grad_fn(Tensor t):
 
 cdef Hooks _leaf_hooks(Tensor t):
     """Hooks of a leaf: kept with the leaf, since its AccumulateGrad comes and goes."""
+    expose(t)
     if t.extra is None:
         t.extra = {}
     if "hooks" not in t.extra:

@@ -3,7 +3,8 @@
 
 Ownership runs one way, from newer to older: a tensor owns its node, a node owns its edges' nodes and what it
 saved, an AccumulateGrad owns its leaf and the leaf only points back. A saved output would close a circle, so
-a detached alias is saved in its place. Trashcan keeps the freeing of a long chain off the C stack.
+a detached alias is saved in its place. `let_go` keeps the freeing of a long chain off the C stack, for all kinds of
+nodes; Cython's trashcan would ask the interpreter for each node, and knows no tensors between them.
 """
 cimport cython
 from cpython.object cimport PyObject
@@ -13,10 +14,14 @@ from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, Rule, state, tgx_state,
 from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.places cimport place_text
 from tinygrad_ext.core.saved cimport freed_error, raw, unpack
-from tinygrad_ext.core.tensor cimport exact
+from tinygrad_ext.core.storage cimport let_go
+from tinygrad_ext.core.tensor cimport exact, settle
+from tinygrad_ext.core.tracking cimport PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, track_all
 from tinygrad_ext.core.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE
 
 from collections import namedtuple
+
+from tinygrad_ext.core.dtype import Size
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
@@ -34,8 +39,32 @@ cdef extern from *:
         inquiry tp_clear
     CType *TGX_TYPE(object t)
 
+ctypedef void (*destructor)(PyObject *o) noexcept
+
+cdef extern from "own_dealloc.h":
+    destructor tgx_own_dealloc(object type, destructor dealloc)
+
+cdef extern from "untracked.h":
+    tgx_link tgx_ring
+    int tgx_start_untracked(object type, Py_ssize_t link_offset, bint frequent) except -1
+
 cdef extern from "node_type.h":
     void tgx_become(object o, object type)
+    Py_ssize_t TGX_NODE_LINK
+    ctypedef struct Fields "TGX_NODE":          # of an instance that goes
+        int nedges
+        int noutputs
+        int nsaved
+        Edge *edges
+        PyObject **saved
+        uint32_t *versions
+        int *counts
+        Meta *metas
+        tgx_place place
+        tgx_link link
+        Edge *inline_edges
+        PyObject **inline_saved
+        Meta inline_meta
 
 InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
@@ -81,8 +110,6 @@ cdef bint _is_plain(object v) noexcept:
     return v is None or v is Ellipsis or isinstance(v, (int, float, complex, str, slice, dtype))
 
 
-@cython.freelist(512)
-@cython.trashcan(True)
 cdef class Node:
     """A step of the backward graph."""
 
@@ -92,26 +119,6 @@ cdef class Node:
         self.versions = self.inline_versions
         self.metas = &self.inline_meta
         self.inline_meta.sizes = self.inline_meta.inline_sizes
-
-    def __dealloc__(self):
-        cdef int i
-        for i in range(self.nsaved):
-            Py_XDECREF(self.saved[i])
-        for i in range(self.nedges):
-            Py_XDECREF(self.edges[i].node)
-        self.nedges = 0
-        if self.edges != self.inline_edges:
-            free(self.edges)
-        if self.saved != self.inline_saved:
-            free(self.saved)
-            free(self.versions)
-        for i in range(self.noutputs):
-            if self.metas[i].sizes != self.metas[i].inline_sizes:
-                free(self.metas[i].sizes)
-        if self.metas != &self.inline_meta:
-            free(self.metas)
-        free(self.counts)
-        Py_XDECREF(self.place.code)
 
     cdef void release(self) noexcept:
         """Let go of the tensors saved for backward. A node that saved none can be run again, as in PyTorch."""
@@ -123,6 +130,10 @@ cdef class Node:
                 self.released = True
                 self.saved[i] = NULL
                 Py_XDECREF(o)
+
+    cdef bint settled(self) noexcept:
+        """Take the node out of the collector's lists if it may be; whether. Those of ops stay: what they hold is known too."""
+        return self.link.next != NULL
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         """Gradients of the inputs from those of the outputs: results[e] for edge e, where needed[e]."""
@@ -262,9 +273,10 @@ cdef class Node:
     @property
     def metadata(self):
         """A dict of one's own for notes on this node."""
-        if self.metadata_ is None:
-            self.metadata_ = {}
-        return self.metadata_
+        h = _open_hooks(self)
+        if h.metadata is None:
+            h.metadata = {}
+        return h.metadata
 
     @property
     def _input_metadata(self):
@@ -306,26 +318,26 @@ cdef class Node:
 
     def register_hook(self, fn):
         """Call fn(grad_inputs, grad_outputs) after this node has run; a returned tuple replaces grad_inputs."""
-        h = _hooks(self)
+        h = _open_hooks(self)
         if h.post is None:
             h.post = []
         return _handle(h.post, fn)
 
     def register_prehook(self, fn):
         """Call fn(grad_outputs) before this node runs; a returned tuple replaces them."""
-        h = _hooks(self)
+        h = _open_hooks(self)
         if h.pre is None:
             h.pre = []
         return _handle(h.pre, fn)
 
     def _register_tensor_hook(self, int nr, fn):
-        h = _hooks(self)
+        h = _open_hooks(self)
         if h.tensor is None:
             h.tensor = {}
         return _handle(h.tensor.setdefault(nr, []), fn)
 
     def _retain(self, int nr, reference):
-        h = _hooks(self)
+        h = hooks_of(self)               # weak references alone: no circle goes through them
         if h.retain is None:
             h.retain = {}
         h.retain[nr] = reference
@@ -334,6 +346,8 @@ cdef class Node:
 cdef object shown(Node n):
     """n as users see it: type(n).__name__ is the name of its op's derivative, such as AddBackward0."""
     if type(n) is Node and n.op is not None:
+        if n.link.next != NULL:         # types made in Python free their instances in their own way
+            track(<PyObject *>n, &n.link)
         name = n.op.node_type
         if name not in _types:
             _types[name] = type(name, (Node,), {"__slots__": (), "__module__": "builtins"})
@@ -369,15 +383,23 @@ cdef object _call_unasked(Rule *rule, PyObject **params):
             st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
 
 
-cdef Hooks _hooks(Node n):
+cdef Hooks hooks_of(Node n):
     if n.hooks is None:
-        n.hooks = Hooks()
+        n.hooks = Hooks.__new__(Hooks)
     return n.hooks
+
+
+cdef Hooks _open_hooks(Node n):
+    """n's hooks, to hang something on them."""
+    track_all()
+    return hooks_of(n)
 
 
 cdef object _handle(list hooks, fn):
     return _slots["handle"](hooks, fn)
 
+
+# ---- the garbage collector -----------------------------------------------------------------------------------------
 
 cdef int _traverse(PyObject *o, visitproc visit, void *arg) noexcept:
     cdef Node n = <Node>o
@@ -392,8 +414,74 @@ cdef int _traverse(PyObject *o, visitproc visit, void *arg) noexcept:
     return code
 
 
+cdef inline void _give_up(PyObject *o) noexcept:
+    if o != NULL and o.ob_refcnt > 1:
+        Py_XDECREF(o)
+    else:
+        let_go(o)
+
+
+cdef void _dealloc(PyObject *o) noexcept:
+    """Free a node. (Cython's __dealloc__ would put the current exception aside and back each time.)"""
+    cdef Fields *n = <Fields *>o
+    cdef int i
+    PyObject_GC_UnTrack(o)
+    tgx_unlink(&n.link)
+    for i in range(n.nsaved):
+        _give_up(n.saved[i])
+    for i in range(n.nedges):
+        _give_up(n.edges[i].node)
+    if n.edges != n.inline_edges:
+        free(n.edges)
+    if n.saved != n.inline_saved:
+        free(n.saved)
+        free(n.versions)
+    for i in range(n.noutputs):
+        if n.metas[i].sizes != n.metas[i].inline_sizes:
+            free(n.metas[i].sizes)
+    if n.metas != &n.inline_meta:
+        free(n.metas)
+    free(n.counts)
+    Py_XDECREF(n.place.code)
+    n.nedges = n.nsaved = n.noutputs = 0
+    _plain_dealloc(o)
+
+
+cdef int leave_untracked(node_type) except -1:
+    """Instances of exactly this class start untracked: whoever links one says so by `follow`, and by `track_all`."""
+    tgx_start_untracked(node_type, TGX_NODE_LINK, node_type is Node)
+    return 0
+
+
+cdef bint untrack(Node n) noexcept:
+    """Take n out of the collector's lists; its class starts untracked."""
+    if n.link.next == NULL:
+        PyObject_GC_UnTrack(<PyObject *>n)
+        tgx_link_into(&tgx_ring, &n.link)
+    return True
+
+
+cdef bint harmless(object o, int depth=3) noexcept:
+    """Whether no circle can go through what a node is to hold, as long as nothing is hung on it."""
+    if not tgx_is_gc(o):
+        return True
+    if isinstance(o, Tensor):
+        return settle(<Tensor>o)
+    if isinstance(o, Node):
+        return (<Node>o).settled()
+    if depth and (type(o) is tuple or type(o) is Size):
+        for item in <tuple>o:
+            if not harmless(item, depth - 1):
+                return False
+        return True
+    return depth and type(o) is slice and harmless(o.start, 0) and harmless(o.stop, 0) and harmless(o.step, 0)
+
+
 cdef traverseproc _plain_traverse = TGX_TYPE(Node).tp_traverse
 TGX_TYPE(Node).tp_traverse = _traverse
+cdef destructor _plain_dealloc = tgx_own_dealloc(Node, _dealloc)
+leave_untracked(Node)
+add_ring(&tgx_ring, TGX_NODE_LINK)
 
 
 # ---- building ------------------------------------------------------------------------------------------------------
@@ -437,7 +525,7 @@ cdef int reserve_outputs(Node n, int count) except -1:
 cdef int set_meta(Node n, int nr, Tensor t) except -1:
     cdef Meta *m = &n.metas[nr]
     cdef int i
-    if t.rank > INLINE_DIMS:
+    if t.rank > INLINE_META:
         m.sizes = <int64_t *>malloc(t.rank * sizeof(int64_t))
         if m.sizes == NULL:
             m.sizes = m.inline_sizes

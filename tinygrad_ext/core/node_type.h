@@ -4,6 +4,10 @@
 #define TGX_NODE_TYPE_H
 #include <Python.h>
 
+/* The struct that Cython makes of the class; a macro, because it is declared after this header. */
+#define TGX_NODE struct __pyx_obj_12tinygrad_ext_4core_4node_Node
+#define TGX_NODE_LINK ((Py_ssize_t)offsetof(TGX_NODE, link))
+
 static void tgx_become(PyObject *o, PyObject *type) {
     PyTypeObject *before = Py_TYPE(o);
     Py_INCREF(type);

@@ -6,13 +6,13 @@ from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.cuts import note_cut_of
 from tinygrad_ext.core.dispatch cimport Op, forward, set_record, state
 from tinygrad_ext.core.dtype cimport dtype_of, make_size
-from tinygrad_ext.core.history cimport check_inplace, gradient_edge, rebase, set_node
+from tinygrad_ext.core.history cimport check_inplace, edge, rebase, set_node
 from tinygrad_ext.core.inplace cimport forward_into
-from tinygrad_ext.core.node cimport Node, next_seq, reserve, reserve_outputs, set_meta, slot
+from tinygrad_ext.core.node cimport FRESH, Node, follow, hang, hooks_of, next_seq, reserve, reserve_outputs, set_meta, slot
 from tinygrad_ext.core.places cimport here
-from tinygrad_ext.core.saved cimport save
+from tinygrad_ext.core.saved cimport save, save_number
 from tinygrad_ext.core.tensor cimport Tensor, version_of
-from tinygrad_ext.core.types cimport P_DTYPE, P_GEOMETRY, P_RESULT, P_SHAPE, is_inexact, uint64_t
+from tinygrad_ext.core.types cimport P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, is_inexact, uint64_t
 
 
 cdef bint _count_edges(Op op, PyObject **args, int *total) except -1:
@@ -40,12 +40,12 @@ cdef int _connect(Node n, Op op, PyObject **args, bint lists) except -1:
         if isinstance(o, (list, tuple)):
             for t in o:
                 if isinstance(t, Tensor):
-                    gradient_edge(<Tensor>t, &n.edges[e])
+                    edge(n, e, <Tensor>t)
                 e += 1
             n.counts[i] = len(o)
             continue
         if isinstance(o, Tensor):
-            gradient_edge(<Tensor>o, &n.edges[e])
+            edge(n, e, <Tensor>o)
         if lists:
             n.counts[i] = 1
         e += 1
@@ -69,7 +69,7 @@ cdef Tensor _before(Node n, Tensor t):
     """A copy of what an in-place op is about to overwrite, with the history it has now."""
     cdef Tensor copy = clone(t)
     if n.edges[0].node != NULL:
-        copy.node, copy.output_nr = <object>n.edges[0].node, n.edges[0].nr
+        hang(copy, <Node>n.edges[0].node, n.edges[0].nr, FRESH)
     return copy
 
 
@@ -81,19 +81,22 @@ cdef int _save_inputs(Node n, Op op, PyObject **args, uint64_t mask, bint inplac
         if not mask & (<uint64_t>1 << k) or code & 0xff00 == P_RESULT:
             continue
         o = <object>args[code & 0xff]
-        if code & 0xff00 == P_SHAPE:
-            if isinstance(o, (list, tuple)):
-                o = tuple([t.shape for t in o])
-            else:
-                o = make_size((<Tensor>o).sizes, (<Tensor>o).rank) if isinstance(o, Tensor) else ()
-        elif code & 0xff00 == P_GEOMETRY:
-            o = ((<Tensor>o).shape, (<Tensor>o).stride(), (<Tensor>o).storage_offset())
-        elif code & 0xff00 == P_DTYPE:
-            o = dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
-        elif inplace and code & 0xff == 0:
-            o = _before(n, <Tensor>o)
-        save(n, k, o, -1)
+        if code & 0xff00 == P_INPUT:
+            save(n, k, _before(n, <Tensor>o) if inplace and code & 0xff == 0 else o, -1)
+        else:
+            save_number(n, k, _measure_of(o, code & 0xff00))
     return 0
+
+
+cdef object _measure_of(object o, int kind):
+    """What a rule asks of an argument instead of its values."""
+    if kind == P_SHAPE:
+        if isinstance(o, (list, tuple)):
+            return tuple([t.shape for t in o])
+        return make_size((<Tensor>o).sizes, (<Tensor>o).rank) if isinstance(o, Tensor) else ()
+    if kind == P_GEOMETRY:
+        return (<Tensor>o).shape, (<Tensor>o).stride(), (<Tensor>o).storage_offset()
+    return dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
 
 
 cdef int _save_results(Node n, Op op, object result, uint64_t mask) except -1:
@@ -113,14 +116,14 @@ cdef int _set_history(Node n, Op op, object result) except -1:
         t = <Tensor>result
         set_meta(n, 0, t)
         if is_inexact(t.tid):
-            t.node, t.output_nr = n, 0
+            hang(t, n, 0, 2)        # `result` of record() and t here
         return 0
     for i, t in enumerate(result):
         if t is None:       # an output that the op's mask left out
             continue
         set_meta(n, i, t)
         if is_inexact(t.tid) and (op.output_mask == 0 or op.output_mask & (<uint64_t>1 << i)):
-            t.node, t.output_nr = n, i
+            hang(t, n, i, 2)        # the tuple's and t's
     return 0
 
 
@@ -147,6 +150,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     lists = _count_edges(op, args, &total)
     reserve(n, total, 1, op.nsaved)
     n.op = op
+    if op.loose:
+        follow(n, op)
     _connect(n, op, args, lists)
     mask = _what_to_save(n, op)
     if mask == 0 and not inplace:
@@ -164,7 +169,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     _save_results(n, op, result, mask)
     n.place = here()
     if state().anomaly:
-        n.trace = slot("stack")()
+        hooks_of(n).trace = slot("stack")()
+        follow(n, n.hooks)
     n.seq = next_seq()
     if inplace:
         set_meta(n, 0, <Tensor>result)

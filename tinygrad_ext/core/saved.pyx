@@ -9,9 +9,10 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.history cimport CopySlices, gradient_edge
-from tinygrad_ext.core.node cimport Edge, Node
+from tinygrad_ext.core.node cimport FRESH, Edge, Node, follow, hang
 from tinygrad_ext.core.places cimport GUARDED, mutation_text, place_text, watch
 from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
+from tinygrad_ext.core.tracking cimport track_all
 from tinygrad_ext.core.types cimport is_inexact, uint32_t
 
 hooked = 0
@@ -31,9 +32,11 @@ cdef int save_rare(Node n, int k, object value, int output) except -1:
                 value = alias(<Tensor>value)
             version = version_of(<Tensor>value)
             watch(<Tensor>value)
-    elif n.counts != NULL and isinstance(value, (list, tuple)):
+    elif type(value) is list:       # the caller may change it later
+        value = tuple(value)
+    if n.counts != NULL and isinstance(value, tuple):
         if hooked and state().saved_hooks != NULL:
-            value = [_packed(n, <Tensor>v, -1) if isinstance(v, Tensor) else v for v in value]
+            value = tuple([_packed(n, <Tensor>v, -1) if isinstance(v, Tensor) else v for v in value])
         for v in value:
             if isinstance(v, Tensor):
                 _refuse_inference(<Tensor>v)
@@ -42,6 +45,7 @@ cdef int save_rare(Node n, int k, object value, int output) except -1:
     Py_INCREF(value)
     n.saved[k] = <PyObject *>value
     n.versions[k] = version
+    follow(n, value)
     return 0
 
 
@@ -60,6 +64,7 @@ cdef Packed _packed(Node n, Tensor t, int output):
     hooks = <tuple>state().saved_hooks
     p.unpack, p.output = hooks[1], output
     n.packed = True
+    track_all()
     if output < 0:
         gradient_edge(t, &edge)
         if edge.node != NULL:
@@ -68,7 +73,7 @@ cdef Packed _packed(Node n, Tensor t, int output):
         p.value = _call_pack(hooks[0], t)
         return p
     t = alias(t)
-    t.node, t.output_nr = n, output
+    hang(t, n, output, FRESH)
     try:
         p.value = _call_pack(hooks[0], t)
     finally:
@@ -114,7 +119,7 @@ cdef object unpack(Node n, int k, int output, bint with_history):
 cdef Tensor _as_output(Node n, Tensor t, int output):
     cdef Tensor fresh = alias(t)
     if is_inexact(t.tid):            # indices have no history
-        fresh.node, fresh.output_nr = n, output
+        hang(fresh, n, output, FRESH)
     return fresh
 
 
@@ -133,7 +138,7 @@ cdef object _unpacked(Node n, Packed p):
     if (t.node is p.node and t.output_nr == p.nr) or t.accumulator == <void *>p.node:
         return t
     t = alias(t)
-    t.node, t.output_nr = p.node, p.nr
+    hang(t, <Node>p.node, p.nr, FRESH)
     return t
 
 

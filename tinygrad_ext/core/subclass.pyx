@@ -8,9 +8,9 @@ from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport device as Device, dtype_id
 from tinygrad_ext.core.dtype import get_default_dtype
 from tinygrad_ext.core.geometry cimport ANY_ROOM, reach, read_numbers
-from tinygrad_ext.core.node cimport slot
+from tinygrad_ext.core.node cimport FRESH, slot
 from tinygrad_ext.core.tensor cimport (
-    REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, needs_grad, set_geometry,
+    REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
 
@@ -40,6 +40,8 @@ cdef Tensor as_class(Tensor t, cls):
     out.node, out.output_nr = t.node, t.output_nr
     out.base, out.view_version = t.base, t.view_version
     out.extra = t.extra
+    if t.link.next == NULL or t.extra is not None:      # cls may be Tensor itself
+        let_know(out, FRESH)
     out.bits = t.bits & ~(REQUIRES_GRAD | RETAINS_GRAD)
     return out
 

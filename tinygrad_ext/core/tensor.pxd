@@ -1,5 +1,7 @@
 """The Tensor object: geometry, storage and autograd links inline; everything rare in `extra`."""
+from cpython.object cimport PyObject
 from tinygrad_ext.core.storage cimport Storage
+from tinygrad_ext.core.tracking cimport tgx_link, track, track_all
 from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t
 
 cdef enum:
@@ -39,6 +41,7 @@ cdef class Tensor:
     cdef int64_t[2 * INLINE_DIMS] dims
     cdef object attributes          # the instance's __dict__; NULL until something is put there
     cdef bytes room                 # sizes and strides of more than INLINE_DIMS dimensions
+    cdef tgx_link link              # of the tensors that the garbage collector does not know, see tracking.pyx
     cdef object __weakref__
 
 cdef class Parameter(Tensor):
@@ -78,6 +81,23 @@ cdef inline void set_version(Tensor t, uint32_t version) noexcept:
     elif t.storage is not None:
         t.storage.version = version
 
+cdef inline void expose(Tensor t) noexcept:
+    """Something that a circle could go through is about to hang on t, which anything may own."""
+    if t.link.next != NULL:
+        track_all()
+
+cdef inline void let_know(Tensor t, Py_ssize_t own) noexcept:
+    """The collector must know t. own: references to it that are the caller's; others may be those of untracked owners."""
+    if t.link.next == NULL:
+        pass
+    elif (<PyObject *>t).ob_refcnt > own:
+        track_all()
+    else:
+        track(<PyObject *>t, &t.link)
+
+cdef bint settle(Tensor t) noexcept                             # take t out of the collector's lists if it may be; whether
+cdef int set_grad(Tensor t, object grad) except -1              # a Tensor or None
+cdef int set_base(Tensor t, Tensor base, Py_ssize_t own) except -1
 cdef Carried blank_carried(int ndim)
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides

@@ -15,6 +15,9 @@ from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.storage cimport let_go, new_storage
 from tinygrad_ext.core.table import DTYPES
+from tinygrad_ext.core.tracking cimport (
+    PyObject_GC_IsTracked, PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, tgx_link, track_all,
+)
 from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U8, int16_t, int32_t, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
@@ -24,6 +27,7 @@ from tinygrad_ext.core.types cimport (
 
 cdef extern from "Python.h":
     char *PyBytes_AS_STRING(object b)
+    int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) except -1
 
 ctypedef void (*destructor)(PyObject *o) noexcept
 
@@ -32,12 +36,19 @@ cdef extern from "own_dealloc.h":
 
 cdef extern from "tensor_type.h":
     Py_ssize_t TGX_DICT_OFFSET
+    Py_ssize_t TGX_LINK_OFFSET
     void TGX_START_NULL(object self)
-    int tgx_give_dict(object type, Py_ssize_t offset) except -1
+    int tgx_give_dict(object type, Py_ssize_t offset, void (*on_dict)(PyObject *) noexcept) except -1
     void tgx_own_clear(object type, Py_ssize_t offset)
     ctypedef struct Links "TGX_TENSOR":         # the same fields, to be taken out of an instance that goes
         PyObject *base
         PyObject *grad_
+        PyObject *attributes
+        tgx_link link
+
+cdef extern from "untracked.h":
+    tgx_link tgx_ring
+    int tgx_start_untracked(object type, Py_ssize_t link_offset, bint frequent) except -1
 
 
 @cython.final
@@ -60,7 +71,6 @@ def get_slot(name):
     return _slots[name]
 
 
-@cython.freelist(512)
 cdef class Tensor:
     """An n-dimensional array of one dtype that can record how it was computed."""
 
@@ -230,7 +240,7 @@ cdef class Tensor:
         if shape_text(g) != shape_text(self):
             raise RuntimeError(f"assigned grad has data of a different size: the tensor is {shape_text(self)}, the gradient "
                                f"{shape_text(g)}")
-        self.grad_ = value
+        set_grad(self, value)
 
     @grad.deleter
     def grad(self):
@@ -252,6 +262,11 @@ cdef class Tensor:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         set_geometry(self, <Tensor>value)
         self.counter = None
+
+    def __setattr__(self, name, value):
+        PyObject_GenericSetAttr(<PyObject *>self, <PyObject *>name, <PyObject *>value)
+        if (<Links *>self).attributes != NULL:
+            expose(self)
 
     def __reduce_ex__(self, protocol):
         return _slots["reduce"](self)
@@ -357,32 +372,7 @@ cdef class Carried(Tensor):
         raise TypeError("a carried value is made by the carry() of its level")
 
 
-cdef destructor _plain_dealloc = NULL
-
-
-cdef void _dealloc(PyObject *o) noexcept:
-    """Free a Tensor; a chain of bases or of gradients does not nest."""
-    if (<Links *>o).base != <PyObject *>None or (<Links *>o).grad_ != <PyObject *>None:
-        _dealloc_links_last(o)
-    else:
-        _plain_dealloc(o)
-
-
-cdef void _dealloc_links_last(PyObject *o) noexcept:
-    cdef PyObject *base = (<Links *>o).base
-    cdef PyObject *grad = (<Links *>o).grad_
-    (<Links *>o).base = (<Links *>o).grad_ = NULL
-    _plain_dealloc(o)
-    let_go(base)
-    let_go(grad)
-
-
-for _type in (Tensor, Parameter):
-    tgx_give_dict(_type, TGX_DICT_OFFSET)
-    tgx_own_clear(_type, TGX_DICT_OFFSET)
-    _plain_dealloc = tgx_own_dealloc(_type, _dealloc)
-
-
+include "tensor_life.pxi"
 include "tensor_making.pxi"
 include "tensor_buffer.pxi"
 include "tensor_values.pxi"

@@ -11,6 +11,7 @@
 /* The struct that Cython makes of the class; a macro, because it is declared after this header. */
 #define TGX_TENSOR struct __pyx_obj_12tinygrad_ext_4core_6tensor_Tensor
 #define TGX_DICT_OFFSET ((Py_ssize_t)offsetof(TGX_TENSOR, attributes))
+#define TGX_LINK_OFFSET ((Py_ssize_t)offsetof(TGX_TENSOR, link))
 /* tp_new has put None there. */
 #define TGX_START_NULL(self) do { \
         PyObject **place_ = &((TGX_TENSOR *)(self))->attributes; \
@@ -18,11 +19,23 @@
         *place_ = NULL; \
     } while (0)
 
-static int tgx_give_dict(PyObject *type, Py_ssize_t offset) {
-    static PyGetSetDef def = {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL};
+/* Whoever gets the dict, or sets it, may put anything into it: `tgx_on_dict` is told first. */
+static void (*tgx_on_dict)(PyObject *);
+static PyObject *tgx_get_dict(PyObject *o, void *context) {
+    tgx_on_dict(o);
+    return PyObject_GenericGetDict(o, context);
+}
+static int tgx_set_dict(PyObject *o, PyObject *value, void *context) {
+    tgx_on_dict(o);
+    return PyObject_GenericSetDict(o, value, context);
+}
+
+static int tgx_give_dict(PyObject *type, Py_ssize_t offset, void (*on_dict)(PyObject *)) {
+    static PyGetSetDef def = {"__dict__", tgx_get_dict, tgx_set_dict, NULL, NULL};
     PyTypeObject *t = (PyTypeObject *)type;
     PyObject *descriptor = PyDescr_NewGetSet(t, &def);
     int code;
+    tgx_on_dict = on_dict;
     if (descriptor == NULL) return -1;
     t->tp_dictoffset = offset;
 #if PY_VERSION_HEX >= 0x030C0000

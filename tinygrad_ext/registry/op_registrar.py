@@ -101,6 +101,7 @@ class OpRegistrar:
         if not compiler.set_rules(o, _find):
             self._waiting.append(o)
         self.scope.put(ops, o.name, o)
+        self.scope.note(o.taken_back)
         for name in [schema.name, *(record.aliases or "").split()]:
             self._methods(name, o, kinds)
             self._functions(name, o, kinds)

@@ -29,7 +29,7 @@ def reduce_tensor(t):
     cls, marked = _plain_class(type(t))
     marked = marked and hasattr(type(t), "_parameter_of")
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
-    return rebuild_tensor, (cls, marked, window, t.__dict__ or None)
+    return rebuild_tensor, (cls, marked, window, _tensor.attributes_of(t) or None)
 
 
 def rebuild_tensor(cls, marked, window, state):
@@ -64,8 +64,8 @@ def deepcopy_tensor(t, memo):
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)
-    if t.__dict__:
-        made.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    if attributes := _tensor.attributes_of(t):
+        made.__dict__.update(copy.deepcopy(attributes, memo))
     return made
 
 
