@@ -6,7 +6,7 @@ import os
 
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
-from tinygrad_ext.core import boundary, cuts, later, methods, node, places, tensor
+from tinygrad_ext.core import boundary, cuts, later, methods, places, slots
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.core.type_names import name_types
@@ -54,15 +54,15 @@ def _repr(t):
 
 
 def _fill_slots(folder):
-    tensor.set_slot("repr", _repr)
-    tensor.set_slot("grad_fn", methods.grad_fn)
-    tensor.set_slot("cut", cuts.note_cut_of)
+    slots.set_slot("repr", _repr)
+    slots.set_slot("grad_fn", methods.grad_fn)
+    slots.set_slot("cut", cuts.note_cut_of)
     places.set_package_folder(folder + "/")
     boundary.set_own_folder(folder + "/")
     boundary.set_full_tracebacks(os.environ.get("TINYGRAD_EXT_TRACEBACKS", "") == "full")
-    node.set_slot("handle", add_hook)
+    slots.set_slot("handle", add_hook)
     graph_slots.fill()
-    node.set_slot("backward", backward)
+    slots.set_slot("backward", backward)
     for name in (
         "register_hook",
         "register_post_accumulate_grad_hook",

@@ -43,9 +43,11 @@ def dotted(path, package=PACKAGE):
 
 
 def room(module):
-    """'core' for 'tinygrad_ext.core.tensor'; None for the package itself and for other packages."""
-    parts = module.split(".")
-    return parts[1] if parts[0] == "tinygrad_ext" and len(parts) > 1 else None
+    """'ops' for 'tinygrad_ext.ops.view'; None for the package itself and for other packages. A folder in core too."""
+    package, *parts = module.split(".")
+    if package != "tinygrad_ext" or not parts:
+        return None
+    return ".".join(parts[:2]) if parts[0] == "core" and (PACKAGE / Path(*parts[:2])).is_dir() else parts[0]
 
 
 def module_of_name(name):
@@ -72,7 +74,11 @@ def arrows(path, package=PACKAGE):
         else:
             base = _absolute(module, package_of)
             found += [(line, _target(base, name, package), how) for name in names]
-    kept = {Arrow(path, line, own, target, how) for line, target, how in found if room(target) and target != own}
+    kept = {
+        Arrow(path, line, own, target, how)
+        for line, target, how in found
+        if target != own and (room(target) or (target, how) == ("tinygrad_ext", "inside"))
+    }
     return sorted(kept, key=lambda a: (a.line, a.target))
 
 

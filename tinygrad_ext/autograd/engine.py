@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.engine import run_backward
-from tinygrad_ext.core.node import get_slot
 from tinygrad_ext.core.overridable import overridable
+from tinygrad_ext.core.slots import get_slot
 from tinygrad_ext.core.tensor import Tensor
 
 

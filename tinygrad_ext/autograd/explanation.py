@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from tinygrad_ext.autograd.cut import why_disconnected
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.core.engine import gradient_edge_of, run_backward
-from tinygrad_ext.core.node import get_slot, place_of
+from tinygrad_ext.core.node import place_of
 from tinygrad_ext.core.random import default_generator
 from tinygrad_ext.core.reach import nodes_behind
+from tinygrad_ext.core.slots import get_slot
 from tinygrad_ext.core.tensor import Tensor
 
 TEXT_LINES = 40

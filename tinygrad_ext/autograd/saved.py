@@ -5,8 +5,8 @@ import threading
 import weakref
 
 from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.node import get_slot, set_slot
 from tinygrad_ext.core.saved import check_hooks, guard, pop_hooks, push_hooks, refuse_hooks, storage_of
+from tinygrad_ext.core.slots import get_slot, set_slot
 
 
 @boundary

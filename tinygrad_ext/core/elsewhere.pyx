@@ -9,7 +9,7 @@ import sys
 
 from cpython.object cimport PyTypeObject
 from tinygrad_ext.core.tensor cimport Tensor
-from tinygrad_ext.core.tensor import set_slot
+from tinygrad_ext.core.slots import set_slot
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object o)

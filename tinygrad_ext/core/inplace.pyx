@@ -12,7 +12,7 @@ from tinygrad_ext.core.dispatch cimport (
 )
 from tinygrad_ext.core.held cimport run_held
 from tinygrad_ext.core.history cimport check_inference, check_inplace, shows_history
-from tinygrad_ext.core.node cimport slot
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
 from tinygrad_ext.core.tensor cimport (

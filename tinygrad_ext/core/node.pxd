@@ -5,6 +5,7 @@ from tinygrad_ext.core.places cimport tgx_place
 from tinygrad_ext.core.tensor cimport Tensor, let_know, settle
 from tinygrad_ext.core.tracking cimport tgx_is_gc, tgx_link, track
 from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
+from tinygrad_ext.core.slots cimport slot
 
 cdef enum:
     INLINE_EDGES = 3
@@ -96,4 +97,3 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1
 cdef uint64_t next_seq() noexcept
 cdef object zeros_for(Node n, int nr)
 cdef object shown(Node n)              # n as users see it
-cdef object slot(str name)

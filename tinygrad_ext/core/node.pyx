@@ -69,22 +69,7 @@ cdef extern from "node_type.h":
 InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
 cdef uint64_t _seq = 0
-cdef dict _slots = {}
 cdef dict _types = {}           # of nodes, by name
-
-
-def set_slot(name, fn):
-    """Functions of the layers above that the graph needs: zeros, add, sum_to, restride, copy_strided, clone."""
-    _slots[name] = fn
-
-
-def get_slot(name):
-    """The function in a slot."""
-    return _slots[name]
-
-
-cdef object slot(str name):
-    return _slots[name]
 
 
 cdef uint64_t next_seq() noexcept:
@@ -396,7 +381,7 @@ cdef Hooks _open_hooks(Node n):
 
 
 cdef object _handle(list hooks, fn):
-    return _slots["handle"](hooks, fn)
+    return slot("handle")(hooks, fn)
 
 
 # ---- the garbage collector -----------------------------------------------------------------------------------------
@@ -539,7 +524,7 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1:
 cdef object zeros_for(Node n, int nr):
     """Zeros in the shape of output nr."""
     cdef Meta *m = &n.metas[nr]
-    return _slots["zeros"](make_size(m.sizes, m.rank), dtype_of(m.tid), device_of(m.device_id))
+    return slot("zeros")(make_size(m.sizes, m.rank), dtype_of(m.tid), device_of(m.device_id))
 
 
 def place_of(Node n):

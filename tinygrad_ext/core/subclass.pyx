@@ -8,7 +8,8 @@ from tinygrad_ext.core.dispatch cimport state
 from tinygrad_ext.core.dtype cimport device as Device, dtype_id
 from tinygrad_ext.core.dtype import get_default_dtype
 from tinygrad_ext.core.geometry cimport ANY_ROOM, reach, read_numbers
-from tinygrad_ext.core.node cimport FRESH, slot
+from tinygrad_ext.core.node cimport FRESH
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.tensor cimport (
     REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )

@@ -13,6 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.storage cimport let_go, new_storage
 from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tracking cimport (
@@ -57,20 +58,6 @@ cdef class VersionCounter:
     pass
 
 
-# Functions of the layers above, filled in at import: core never imports upwards.
-cdef dict _slots = {}
-
-
-def set_slot(name, fn):
-    """Fill a slot of the Tensor type: 'repr', 'new', 'grad_fn_of_view', ..."""
-    _slots[name] = fn
-
-
-def get_slot(name):
-    """The function in a slot."""
-    return _slots[name]
-
-
 cdef class Tensor:
     """An n-dimensional array of one dtype that can record how it was computed."""
 
@@ -84,7 +71,7 @@ cdef class Tensor:
         self.bits = CONTIGUOUS
 
     def __init__(self, *args, **kwargs):
-        _slots["new"](self, args, kwargs)
+        slot("new")(self, args, kwargs)
 
     # ---- geometry
 
@@ -179,11 +166,11 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        return self.node is None if not self.bits & DIFF_VIEW else _slots["grad_fn"](self) is None
+        return self.node is None if not self.bits & DIFF_VIEW else slot("grad_fn")(self) is None
 
     @property
     def grad_fn(self):
-        return None if self.node is None and not self.bits & DIFF_VIEW else _slots["grad_fn"](self)
+        return None if self.node is None and not self.bits & DIFF_VIEW else slot("grad_fn")(self)
 
     @property
     def requires_grad(self):
@@ -250,7 +237,7 @@ cdef class Tensor:
     def data(self):
         cdef Tensor t = alias(self)
         if needs_grad(self):
-            _slots["cut"](".data", (self,))
+            slot("cut")(".data", (self,))
         t.counter = VersionCounter.__new__(VersionCounter)
         return t
 
@@ -269,10 +256,10 @@ cdef class Tensor:
             expose(self)
 
     def __reduce_ex__(self, protocol):
-        return _slots["reduce"](self)
+        return slot("reduce")(self)
 
     def __deepcopy__(self, memo):
-        return _slots["deepcopy"](self, memo)
+        return slot("deepcopy")(self, memo)
 
     @property
     def retains_grad(self):
@@ -298,13 +285,13 @@ cdef class Tensor:
         return self.sizes[0]
 
     def __iter__(self):
-        return _slots["iter"](self)
+        return slot("iter")(self)
 
     def __contains__(self, item):
-        return _slots["contains"](self, item)
+        return slot("contains")(self, item)
 
     def __repr__(self):
-        return _slots["repr"](self)
+        return slot("repr")(self)
 
     def __bool__(self):
         return bool(self._only_element("Boolean value of Tensor"))
@@ -354,14 +341,14 @@ cdef object _real(Tensor t, str c_type):
 
 cdef int _refuse_value(str text, object value) except -1:
     """TypeError for what is no tensor."""
-    raise TypeError(f"{text} {_slots['as_words'](value)}")
+    raise TypeError(f"{text} {slot('as_words')(value)}")
 
 
 cdef class Parameter(Tensor):
     """A Tensor that a Module lists among its parameters when it is assigned as an attribute."""
 
     def __init__(self, data=None, requires_grad=True):
-        _slots["parameter"](self, data, requires_grad)
+        slot("parameter")(self, data, requires_grad)
 
 
 @cython.final

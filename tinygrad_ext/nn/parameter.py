@@ -1,5 +1,7 @@
 """What a module registers on plain assignment: Parameter and Buffer."""
 
+import tinygrad_ext as tg
+
 from ..core.tensor import Parameter, Tensor
 
 __all__ = ["Buffer", "Parameter"]
@@ -25,8 +27,6 @@ class Buffer(metaclass=_BufferType):
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
-            import tinygrad_ext as tg
-
             data = tg.empty(0)
         buffer = data.detach().requires_grad_(data.requires_grad)
         buffer.persistent = persistent

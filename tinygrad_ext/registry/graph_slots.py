@@ -1,7 +1,8 @@
 """What the engine needs from ops: the one place that says which op does a job of the graph."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import gradients, node
+from tinygrad_ext.core import gradients
+from tinygrad_ext.core.slots import set_slot
 
 
 def _zeros(size, dtype, device):
@@ -71,5 +72,5 @@ def fill():
         "to_dtype": lambda t, d: t.to(d),
     }
     for name, fn in functions.items():
-        node.set_slot(name, fn)
+        set_slot(name, fn)
     gradients.read_slots()

@@ -9,12 +9,12 @@ import copy
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core import subclass as _subclass
-from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core import unasked
 from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.levels import atomic
 from tinygrad_ext.core.op_tables import functions
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.slots import set_slot
+from tinygrad_ext.core.tensor import Parameter, Tensor, attributes_of
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ def reduce_tensor(t):
     cls, marked = _plain_class(type(t))
     marked = marked and hasattr(type(t), "_parameter_of")
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
-    return rebuild_tensor, (cls, marked, window, _tensor.attributes_of(t) or None)
+    return rebuild_tensor, (cls, marked, window, attributes_of(t) or None)
 
 
 def rebuild_tensor(cls, marked, window, state):
@@ -64,7 +64,7 @@ def deepcopy_tensor(t, memo):
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)
-    if attributes := _tensor.attributes_of(t):
+    if attributes := attributes_of(t):
         made.__dict__.update(copy.deepcopy(attributes, memo))
     return made
 
@@ -184,7 +184,7 @@ METHODS = {
 
 def fill_slots():
     """Hand the functions to the core."""
-    _tensor.set_slot("reduce", reduce_tensor)
-    _tensor.set_slot("deepcopy", deepcopy_tensor)
-    _tensor.set_slot("parameter", init_parameter)
+    set_slot("reduce", reduce_tensor)
+    set_slot("deepcopy", deepcopy_tensor)
+    set_slot("parameter", init_parameter)
     _core.set_parameter_class(parameter_class)

@@ -4,10 +4,10 @@ from tinygrad_ext.core import construct, unasked
 from tinygrad_ext.core import dtype as _dtype
 from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import subclass as _subclass
-from tinygrad_ext.core import tensor as _tensor
 from tinygrad_ext.core.dtype import Size, device
 from tinygrad_ext.core.elsewhere import how_to_convert
 from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.slots import set_slot
 from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.tensor import Parameter, Tensor
 
@@ -194,6 +194,6 @@ METHODS = {
 
 def fill_slots():
     """Hand the functions to the core."""
-    _tensor.set_slot("new", _init)
-    _tensor.set_slot("iter", _iter)
-    _tensor.set_slot("contains", _contains)
+    set_slot("new", _init)
+    set_slot("iter", _iter)
+    set_slot("contains", _contains)

@@ -1,0 +1,1 @@
+cdef object slot(str name)
