@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent
 PACKAGE = ROOT / "tinygrad_ext"
 sys.path.insert(0, str(ROOT / "tools"))
 
+from generate_kernels import declared, kernel_files  # noqa: E402
 from progress import CythonProgress, Progress, processors  # noqa: E402  of tools/
 
 # ---- switches ------------------------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ CFLAGS = [
     "-Werror=implicit-function-declaration",
 ]
 CFLAGS += ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
-LDFLAGS = [] if DEBUG else ["-Wl,-s"] if sys.platform == "linux" else []
+LDFLAGS = [] if DEBUG else ["-Wl,--strip-debug"] if sys.platform == "linux" else []
 if SANITIZE:
     CFLAGS += [
         "-O1",
@@ -74,7 +75,7 @@ DIRECTIVES = {
 }
 
 # C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
-# kernels/X_isa.h where these exist; what goes beyond the rule stands here.
+# kernels/X_isa.h where these exist; core/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
     "core/random": ["kernels/random_sample.c"],
     "core/blas": ["kernels/gemm.c"],
@@ -92,13 +93,27 @@ LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
 def kernel_sources(place):
     """C files of the module at `place` (such as native/conv), below the package."""
     stem = place.rpartition("/")[2]
-    if (PACKAGE / "kernels" / f"{stem}.c").exists():
+    if (PACKAGE / "kernels" / f"{stem}.c").exists() and not declared(PACKAGE / "kernels" / f"{stem}.c"):
         yield f"kernels/{stem}.c"
     if (PACKAGE / "kernels" / f"{stem}_isa.h").exists():
         yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
+    if place == "core/kernel_call":
+        yield from library(PACKAGE / "kernels")
     if place == "core/loops":
         yield from (f"kernels/{c.name}" for c in sorted((PACKAGE / "kernels").glob("loops_*_gen.c")))
     yield from MORE_SOURCES.get(place, [])
+
+
+def library(folder):
+    """All C files of the kernels: those that declare some, and what belongs to the headers they include."""
+    yield "kernels/kernel_table_gen.c"
+    files = kernel_files(folder)
+    stems = {c.stem for c in files} | {h.stem for c in files for h in included(str(c)) if h.parent == folder}
+    for stem in sorted(stems):
+        if (folder / f"{stem}.c").exists():
+            yield f"kernels/{stem}.c"
+        if (folder / f"{stem}_isa.h").exists():
+            yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
 
 
 def extensions():
@@ -187,11 +202,13 @@ def included(src):
 
 def main():
     from Cython.Build import cythonize
+    from generate_kernels import write_table
     from generate_loops import generate as generate_loops
     from generate_table import generate as generate_table
 
     generate_table(PACKAGE)
     generate_loops(PACKAGE)
+    write_table(PACKAGE / "kernels")
     with redirect_stdout(CythonProgress(JOBS)):
         modules = cythonize(
             list(extensions()),

@@ -227,7 +227,9 @@ def test_error_samples_raise(op):
 def test_record_is_complete(op):
     record = op.record
     assert record.doc and record.doc.strip().endswith("."), f"{op.name} needs a sentence of doc"
-    if op.kernel_kind in ("kernel", "python") and not op.is_view_op:
+    if op.kernel_kind == "kernel":
+        assert record.shape is None, f"{op.name}: a kernel in C brings its own shape rule"
+    elif op.kernel_kind in ("boxed", "python") and not op.is_view_op:
         assert record.shape is not None or "shape" in (record.gaps or {}), f"{op.name} needs a shape rule"
     for check, reason in (record.gaps or {}).items():
         assert len(reason) > 10, f"{op.name}: the gap {check!r} needs a reason"

@@ -30,6 +30,7 @@ later.set_modules(
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
     importlib.import_module("tinygrad_ext.core.pointwise")  # fills the dispatcher's slot for pointwise ops
+    importlib.import_module("tinygrad_ext.core.kernel_call")  # and that for kernels in C
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
     for name in NATIVE:

@@ -5,7 +5,7 @@ import click
 from tinygrad_ext import plugins, registry
 from tinygrad_ext.cli.show import as_json, dump, facts, note, table
 
-KINDS = ("pointwise", "kernel", "python", "composite")
+KINDS = ("pointwise", "kernel", "boxed", "python", "composite")
 NAME = "NAME is exp, add.Tensor, aten::add.Tensor, nn.functional.gelu, ..."
 
 

@@ -185,6 +185,9 @@ cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bi
         if s.kind == A_TENSOR and not s.flags & F_LIST and exact(<object>given[i]):
             b.args[i] = given[i]
             continue
+        if s.kind == A_INT and PyLong_CheckExact(<object>given[i]) and (s.size > 0 or not s.flags & F_LIST):
+            b.args[i] = given[i]
+            continue
         got = 1 if given[i] == b.packed else _accepts(s, given[i])
         if got == 0:
             if i == op.npositional - 1 and i == n - 1 and _packs(s) and s.size <= 0:

@@ -1,5 +1,6 @@
 """Op, the callables over it, and the thread's state."""
 from cpython.object cimport PyObject
+from tinygrad_ext.core.kernel cimport tgx_kernel
 from tinygrad_ext.core.tensor cimport Tensor
 from tinygrad_ext.core.types cimport TGX_NTYPES, int32_t, int64_t, tgx_loop, tgx_scalar, uint8_t, uint32_t, uint64_t
 
@@ -65,7 +66,12 @@ cdef class Op:
     cdef int nreturns
     cdef int[MAX_ARGS] tensors      # numbers of the arguments that hold tensors or lists of them
     cdef ArgSpec[MAX_ARGS] args
+    cdef int nattributes
+    cdef int[MAX_ARGS] attributes   # numbers of the other arguments
     cdef kernel_fn kernel
+    cdef const tgx_kernel *pair     # a kernel in C, or NULL
+    cdef const char *c_title        # title, for kernels in C
+    cdef bint makes_list            # the result is a list of tensors
     cdef object python              # a Python kernel or a composite's function
     cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
     cdef object custom              # custom.Custom of an op whose Python function is not ours, else None
@@ -109,6 +115,11 @@ ctypedef object (*forward_fn)(Op op, PyObject **args, PyObject *out)
 ctypedef object (*held_fn)(forward_fn run, Op op, PyObject **args, PyObject *out, bint apart)
 cdef int set_held(held_fn fn) except -1
 cdef int register_kernel(str name, kernel_fn fn) except -1
+cdef int register_pair(str name, const tgx_kernel *pair) except -1
+ctypedef object (*call_kernel_fn)(Op op, PyObject **args)
+ctypedef int (*kernel_into_fn)(Op op, PyObject **args, Tensor out, bint inplace) except -1
+cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1
+cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1     # of an op with a kernel in C
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
 cdef bint any_meta(Op op, PyObject **args) noexcept
 cdef int mark_derived(Op op, PyObject **args, object result) except -1

@@ -9,6 +9,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.dtype cimport dtype_of
+from tinygrad_ext.core.kernel cimport tgx_kernel
 from tinygrad_ext.core.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )
@@ -28,6 +29,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
+    const char *PyUnicode_AsUTF8(object o) except NULL
 
 cdef record_fn _record = NULL
 cdef pointwise_fn _pointwise = NULL
@@ -35,7 +37,10 @@ cdef held_fn _run_held = NULL
 cdef custom_fn _call_custom = NULL
 cdef custom_fn _run_custom = NULL
 cdef levels_fn _levels = NULL
+cdef call_kernel_fn _call_kernel = NULL
+cdef kernel_into_fn _kernel_into = NULL
 cdef dict _kernels = {}
+cdef dict _pairs = {}
 
 
 cdef tgx_state *state() noexcept nogil:
@@ -89,9 +94,28 @@ cdef int register_kernel(str name, kernel_fn fn) except -1:
     return 0
 
 
+cdef int register_pair(str name, const tgx_kernel *pair) except -1:
+    """Offer a kernel in C to the records, which name it."""
+    if name in _pairs or name in _kernels:
+        raise RuntimeError(f"kernel '{name}' is registered twice")
+    _pairs[name] = PyCapsule_New(<void *>pair, NULL, NULL)
+    return 0
+
+
+cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1:
+    """The functions that call a kernel in C, see core/kernel_call.pyx."""
+    global _call_kernel, _kernel_into
+    _call_kernel, _kernel_into = call, into
+    return 0
+
+
+cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1:
+    return _kernel_into(op, args, out, inplace)
+
+
 def kernel_names():
-    """Names of the compiled kernels loaded so far."""
-    return sorted(_kernels)
+    """Names of the kernels loaded so far: those in C, and those that speak Python."""
+    return sorted(_pairs), sorted(_kernels)
 
 
 cdef class Op:
@@ -119,7 +143,11 @@ cdef class Op:
             if kind == A_TENSOR:
                 self.tensors[self.ntensors] = i
                 self.ntensors += 1
+            else:
+                self.attributes[self.nattributes] = i
+                self.nattributes += 1
         self.nargs = len(args)
+        self.c_title = PyUnicode_AsUTF8(self.title)
 
     def __dealloc__(self):
         cdef int i
@@ -135,7 +163,9 @@ cdef class Op:
 
     @property
     def kernel_kind(self):
-        """'pointwise', 'kernel', 'python' or 'composite'."""
+        """'pointwise', 'kernel' (in C), 'boxed' (compiled, over Python objects), 'python' or 'composite'."""
+        if self.kind == KERNEL and self.pair == NULL:
+            return "boxed"
         return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
 
     @property
@@ -168,10 +198,13 @@ cdef class Op:
 
     def set_kernel(self, name, bint takes_out):
         """Compiled kernel, by the name it was registered under."""
-        if name not in _kernels:
-            raise ValueError(f"{self.name}: no compiled kernel is called '{name}'")
-        self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
         self.kind, self.out_kernel = KERNEL, takes_out
+        if name in _pairs:
+            self.pair = <const tgx_kernel *>PyCapsule_GetPointer(_pairs[name], NULL)
+        elif name in _kernels:
+            self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
+        else:
+            raise ValueError(f"{self.name}: no compiled kernel is called '{name}'")
 
     def set_composite(self, name):
         """A compiled function over other ops, by the name it was registered under."""
@@ -187,12 +220,13 @@ cdef class Op:
         self.kind = COMPOSITE if composite else PYTHON_KERNEL
 
     def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
-                   returns=None):
+                   returns=None, bint makes_list=False):
         """What is true of the op whatever its kernel."""
         self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
-        self.knows_meta = is_view or shape_rule == "kernel"
+        self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
+        self.makes_list = makes_list
 
     def set_shape_rule(self, fn):
         """How meta tensors go through the op."""
@@ -232,16 +266,22 @@ cdef class Op:
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept:
     """Whether some tensor among the arguments takes part in autograd."""
     cdef int i
-    cdef object o
+    cdef PyObject *o
     for i in range(op.ntensors):
-        o = <object>args[op.tensors[i]]
-        if isinstance(o, Tensor):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor):
             if needs_grad(<Tensor>o):
                 return True
-        elif isinstance(o, (list, tuple)):
-            for t in o:
-                if isinstance(t, Tensor) and needs_grad(<Tensor>t):
-                    return True
+        elif o != <PyObject *>None and _any_in_list(<object>o):
+            return True
+    return False
+
+
+cdef bint _any_in_list(object o) noexcept:
+    if isinstance(o, (list, tuple)):
+        for t in o:
+            if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+                return True
     return False
 
 
@@ -293,7 +333,9 @@ cdef object call_op(Op op, PyObject **args):
 cdef object call_below(Op op, PyObject **args):
     """Autograd, then the kernel."""
     cdef object result
-    if op.custom is not None:
+    if op.pair != NULL and not tgx_thread_state.no_grad and not any_needs_grad(op, args):
+        result = _call_kernel(op, args)
+    elif op.custom is not None:
         result = _call_custom(op, args)
     elif tgx_thread_state.no_grad:
         result = forward(op, args, NULL)
@@ -368,6 +410,8 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
     if op.kind == POINTWISE:
         return _pointwise(op, args, out)
     cdef int traits
+    if op.pair != NULL:
+        return _call_kernel(op, args)
     if op.kind == KERNEL:
         traits = 0 if op.is_view else _traits(op, args)
         if not op.knows_meta:

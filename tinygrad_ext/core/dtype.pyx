@@ -238,6 +238,8 @@ cdef object device_of(int id):
 class layout:
     """Memory layout of a tensor; `strided` is the only one of this package."""
 
+    number = 0
+
     def __repr__(self):
         return "torch.strided"
 
@@ -251,8 +253,8 @@ strided = layout()
 class memory_format:
     """Order of dimensions in memory."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, number):
+        self.name, self.number = name, number
 
     def __repr__(self):
         return "torch." + self.name
@@ -261,9 +263,9 @@ class memory_format:
         return self.name
 
 
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
+contiguous_format = memory_format("contiguous_format", 0)
+preserve_format = memory_format("preserve_format", 1)
+channels_last = memory_format("channels_last", 2)
 
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ counter and mutation ring are kept here and nowhere else.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, mark_derived, record_op, state,
+    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, kernel_into, mark_derived, record_op, state,
     through_levels,
 )
 from tinygrad_ext.core.held cimport run_held
@@ -30,6 +30,8 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
         forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:
         return set_view(op, args, out)
+    elif op.pair != NULL:
+        kernel_into(op, args, out, inplace)
     elif op.kind == KERNEL and op.out_kernel:
         check_writable(out, op.title)
         if inplace:

@@ -2,7 +2,7 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.storage cimport Storage
 from tinygrad_ext.core.tracking cimport tgx_link, track, track_all
-from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t
+from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
     INLINE_DIMS = 6
@@ -98,6 +98,9 @@ cdef inline void let_know(Tensor t, Py_ssize_t own) noexcept:
 cdef bint settle(Tensor t) noexcept                             # take t out of the collector's lists if it may be; whether
 cdef int set_grad(Tensor t, object grad) except -1              # a Tensor or None
 cdef int set_base(Tensor t, Tensor base, Py_ssize_t own) except -1
+
+cdef uint64_t geometry_changes         # how often the window of some tensor was changed since the start
+
 cdef Carried blank_carried(int ndim)
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides

@@ -149,8 +149,10 @@ cdef Tensor alias(Tensor t):
 
 cdef int set_geometry(Tensor t, Tensor like) except -1:
     """Let t be what `like` is (memory, shape, dtype), keeping t's identity and autograd links."""
+    global geometry_changes
     if t is like:
         return 0
+    geometry_changes += 1
     _reserve(t, like.rank)
     memcpy(t.sizes, like.sizes, like.rank * sizeof(int64_t))
     memcpy(t.strides, like.strides, like.rank * sizeof(int64_t))

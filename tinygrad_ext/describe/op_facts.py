@@ -181,7 +181,8 @@ def section(op):
 def _kind_words(op):
     words = {
         "pointwise": "generated loops",
-        "kernel": "a compiled kernel",
+        "kernel": "a kernel in C",
+        "boxed": "a compiled kernel over Python objects",
         "python": "a Python function, one step for autograd",
         "composite": "other ops",
     }[op.kernel_kind]

@@ -10,7 +10,6 @@ from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty, shape_text, vi
 from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_I64, TGX_MAX_DIMS, TGX_NO_MEMORY, int64_t, is_integer, is_native_float, uint64_t,
 )
-from tinygrad_ext.native.reduce cimport reduced
 
 cdef extern from "median.h" nogil:
     int64_t tgx_median(const char *row, int64_t n, int dtype, int skip_nan, void *room)
@@ -26,6 +25,21 @@ cdef struct Rows:
     int dtype
     int itemsize
     int skip_nan
+
+
+cdef Tensor reduced(Tensor t, uint64_t mask, bint keepdim, int dtype):
+    """Fresh tensor of t's shape without the dimensions in mask, or with size 1 in their place."""
+    cdef int64_t[TGX_MAX_DIMS] shape
+    cdef int i, ndim = 0
+    for i in range(t.rank):
+        if mask >> i & 1:
+            if not keepdim:
+                continue
+            shape[ndim] = 1
+        else:
+            shape[ndim] = t.sizes[i]
+        ndim += 1
+    return empty(shape, ndim, dtype)
 
 
 cdef int _rows(void *ctx, ptrdiff_t lo, ptrdiff_t hi) noexcept nogil:

@@ -72,8 +72,6 @@ NATIVE = (
     "gather",
     "sort",
     "search",
-    "reduce",
-    "moment",
     "median",
     "scan",
     "matmul",

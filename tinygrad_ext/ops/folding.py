@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta, reduced
+from tinygrad_ext.ops.shapes import reduced
 
 
 def kept(shape, dim):
@@ -37,17 +37,6 @@ def reduced_count(shape, dim):
 def wide(dtype):
     """dtype of a sum: int64 for integers and bool."""
     return dtype if dtype.is_floating_point or dtype.is_complex else tg.int64
-
-
-def sum_shape(self, dim=None, keepdim=False, dtype=None):
-    """sum-like: integers widen unless a dtype is given."""
-    return reduced(self, dim, keepdim, dtype=dtype or wide(self.dtype))
-
-
-def truth_shape(self, dim=None, keepdim=False):
-    """any, all: bool, uint8 for uint8; an empty list reduces nothing."""
-    dtype = tg.uint8 if self.dtype == tg.uint8 else tg.bool
-    return meta(self.shape, dtype) if dim in ((), []) else reduced(self, dim, keepdim, dtype=dtype)
 
 
 def index_shape(self, dim=None, keepdim=False):

@@ -122,10 +122,6 @@ def _spreads_corrected(make):
     yield Sample(make(70, 3), dim=0, correction=None)
 
 
-def _pair_of(shape_of):
-    return lambda *args: (shape_of(*args), shape_of(*args))
-
-
 def _int_call(name):
     def call():
         return getattr(tg, name)(tg.tensor([1, 2]))
@@ -146,19 +142,11 @@ for _name, _doc in (
         "infinite, with a warning, where that is not positive."
     )
     _rules = _grads(_name)
-    _whole, _along, _corrected = (
-        (lambda self, unbiased: reduced(self)),
-        (lambda self, dim, unbiased, keepdim: reduced(self, dim, keepdim)),
-        (lambda self, dim, correction, keepdim: reduced(self, dim, keepdim)),
-    )
-    if _pair:
-        _whole, _along, _corrected = _pair_of(_whole), _pair_of(_along), _pair_of(_corrected)
     op(
         f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
         kernel=_name,
         types="float",
         variants=_variants.replace(" out", ""),
-        shape=_whole,
         grad={"self": _rules[0]},
         samples=_spreads,
         reference=_var_reference(_name),
@@ -170,7 +158,6 @@ for _name, _doc in (
         kernel=_name + "_dim",
         types="float",
         variants=_variants,
-        shape=_along,
         grad={"self": _rules[1]},
         samples=_spreads_along,
         reference=_var_reference(_name),
@@ -182,7 +169,6 @@ for _name, _doc in (
         kernel=_name + "_correction",
         types="float",
         variants=_variants,
-        shape=_corrected,
         grad={"self": _rules[2]},
         samples=_spreads_corrected,
         reference=_var_reference(_name),

@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import numpy_axis, unfold
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta, reduced, wrapped
+from tinygrad_ext.ops.shapes import meta, wrapped
 
 _INF = float("inf")
 
@@ -200,7 +200,6 @@ op(
     types="float",
     where="linalg",
     variants="function out",
-    shape=lambda self, ord, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
     grad={"self": _norm_back},
     samples=_vector_norms,
     reference=_vector_norm_reference,

@@ -7,22 +7,17 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import (
     by_numpy,
     filled,
-    index_shape,
     one_dim,
-    pair_shape,
     reduced_count,
     sized_dims,
     some_dims,
     spread,
-    sum_shape,
-    truth_shape,
     unfold,
     whole,
 )
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.scan import before
-from tinygrad_ext.ops.shapes import reduced
 
 _OUT = "function method out"
 _ALL_DTYPES = "bool int float half complex"
@@ -71,7 +66,6 @@ op(
     kernel="sum",
     types=_ALL_DTYPES,
     variants=_OUT,
-    shape=lambda self, dtype: sum_shape(self, dtype=dtype),
     grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
     samples=_with_dtype,
     reference=by_numpy("sum"),
@@ -83,7 +77,6 @@ op(
     kernel="sum_dim",
     types=_ALL_DTYPES,
     variants=_OUT,
-    shape=sum_shape,
     grad={"self": lambda grad, self_shape, dim, keepdim: spread(grad, self_shape, dim, keepdim)},
     samples=_dims_with_dtype,
     reference=by_numpy("sum"),
@@ -95,7 +88,6 @@ op(
     "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     kernel="nansum",
     variants=_OUT,
-    shape=sum_shape,
     grad={"self": lambda grad, self, dim, keepdim: spread(grad, self.shape, dim, keepdim) * (self == self)},
     samples=sized_dims,
     reference=by_numpy("nansum"),
@@ -107,7 +99,6 @@ op(
     kernel="mean",
     types="float half complex",
     variants=_OUT,
-    shape=lambda self, dtype: reduced(self, dtype=dtype),
     grad={"self": lambda grad, self_shape: (grad / max(reduced_count(self_shape, None), 1)).expand(self_shape)},
     samples=_with_dtype,
     reference=by_numpy("mean"),
@@ -127,7 +118,6 @@ op(
     kernel="mean_dim",
     types="float half complex",
     variants=_OUT,
-    shape=lambda self, dim, keepdim, dtype: reduced(self, dim, keepdim, dtype=dtype),
     grad={
         "self": lambda grad, self_shape, dim, keepdim: spread(
             grad / max(reduced_count(self_shape, dim), 1), self_shape, dim, keepdim
@@ -174,7 +164,6 @@ op(
     "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     kernel="prod",
     variants=_OUT,
-    shape=lambda self, dtype: sum_shape(self, dtype=dtype),
     grad={"self": _prod_back},
     samples=_factors,
     domain=(-2, 2),
@@ -186,7 +175,6 @@ op(
     "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     kernel="prod_dim",
     variants=_OUT,
-    shape=sum_shape,
     grad={"self": _prod_dim_back},
     samples=_factors_along,
     domain=(-2, 2),
@@ -223,7 +211,6 @@ for _name, _doc in (
         kernel=_name,
         types=_ALL_DTYPES,
         variants=_OUT,
-        shape=truth_shape,
         samples=whole,
         reference=_truth_reference(_name),
         doc=_doc,
@@ -233,7 +220,6 @@ for _name, _doc in (
         kernel=_name + "_dim",
         types=_ALL_DTYPES,
         variants=_OUT,
-        shape=truth_shape,
         samples=one_dim,
         reference=_truth_reference(_name),
         doc=_doc,
@@ -243,7 +229,6 @@ for _name, _doc in (
         kernel=_name + "_dim",
         types=_ALL_DTYPES,
         variants=_OUT,
-        shape=truth_shape,
         samples=_truths,
         reference=_truth_reference(_name),
         doc=_doc + " An empty list of dims reduces nothing.",
@@ -253,7 +238,6 @@ op(
     "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
     kernel="count_nonzero",
     types=_ALL_DTYPES,
-    shape=lambda self, dim: index_shape(self, dim),
     samples=lambda make: [
         Sample(make(3, 4)),
         Sample(make(3, 4), 0),
@@ -269,7 +253,6 @@ op(
     "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
     kernel="count_nonzero",
     types=_ALL_DTYPES,
-    shape=lambda self, dim: index_shape(self, dim),
     samples=lambda make: [Sample(make(3, 4), (0, 1)), Sample(make(2, 3, 4), (0, 2))],
     reference=by_numpy("count_nonzero"),
     doc="Number of elements that are not zero, along several dimensions.",
@@ -320,7 +303,6 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         f"aten::{_name}(Tensor self) -> Tensor",
         kernel=_name,
         variants=_OUT,
-        shape=lambda self: reduced(self),
         grad={"self": _share},
         samples=filled,
         reference=by_numpy(_name),
@@ -347,7 +329,6 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         kernel=_name + "_dim",
         variants=_OUT,
-        shape=pair_shape,
         grad={
             "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
         },
@@ -362,7 +343,6 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         kernel="a" + _name,
         variants=_OUT,
-        shape=reduced,
         grad={"self": _share_dims},
         samples=_not_empty,
         reference=by_numpy(_name),
@@ -373,7 +353,6 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         kernel="arg" + _name,
         types="int float",
         variants=_OUT,
-        shape=index_shape,
         samples=lambda make: [*filled(make), *one_dim(make), Sample(make.distinct(2, 3), keepdim=True)],
         reference=by_numpy("arg" + _name),
         errors=[

@@ -1,6 +1,5 @@
 """Softmax and log_softmax."""
 
-from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -14,11 +13,6 @@ def _with_dim(make):
     yield Sample(make(), 0)
     yield Sample(make(0, 3), -1)
     yield Sample(make(2, 0), 1)
-
-
-def _softmax_shape(self, dim, dtype=None):
-    shapes.wrapped(dim, self.dim())
-    return shapes.meta(self.shape, dtype or self.dtype)
 
 
 def _softmax_reference(x, dim, dtype=None):
@@ -40,7 +34,6 @@ def _implied(self, dim):
 op(
     "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     kernel="softmax",
-    shape=_softmax_shape,
     samples=_with_dim,
     reference=_softmax_reference,
     grad={"self": "_softmax_backward_data(grad, result, dim, self_dtype)"},
@@ -50,7 +43,6 @@ op(
 op(
     "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     kernel="log_softmax",
-    shape=_softmax_shape,
     samples=_with_dim,
     reference=_log_softmax_reference,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self_dtype)"},
@@ -62,7 +54,6 @@ op(
     kernel="softmax_functional",
     variants="function",
     where="nn.functional",
-    shape=lambda self, dim, _stacklevel, dtype: _softmax_shape(self, _implied(self, dim), dtype),
     samples=_with_dim,
     reference=_softmax_reference,
     grad={
@@ -78,7 +69,6 @@ op(
     kernel="log_softmax_functional",
     variants="function",
     where="nn.functional",
-    shape=lambda self, dim, _stacklevel, dtype: _softmax_shape(self, _implied(self, dim), dtype),
     samples=_with_dim,
     reference=_log_softmax_reference,
     grad={
@@ -111,15 +101,10 @@ def _log_softmax_backward_reference(g, y, dim, dtype):
     return g - np.exp(y) * g.sum(dim, keepdims=True)
 
 
-def _backward_shape(grad_output, output, dim, input_dtype):
-    return shapes.meta(output.shape, input_dtype)
-
-
 op(
     "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     kernel="_softmax_backward",
     variants="function",
-    shape=_backward_shape,
     samples=_backward_samples,
     reference=lambda g, y, dim, dtype: (g - (g * y).sum(dim, keepdims=True)) * y,
     grad={
@@ -136,7 +121,6 @@ op(
     "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     kernel="_log_softmax_backward",
     variants="function",
-    shape=_backward_shape,
     samples=_backward_samples,
     reference=_log_softmax_backward_reference,
     grad={

@@ -153,6 +153,7 @@ def make_op(record, schema, has_out):
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,
+        makes_list=len(schema.returns) == 1 and bool(schema.returns[0].is_list),
     )
     return o
 
