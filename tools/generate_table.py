@@ -57,7 +57,9 @@ def header():
     for name, prefix, _, value, words in meanings():
         text += enum(name, [f"TGX_{prefix}_{w} = {value(i)}, /* {words[w]} */" for i, w in enumerate(words)])
     sizes = ", ".join(f"[TGX_{row.code}] = {row.itemsize}" for row in rows)
-    text += f"static const int tgx_itemsize[TGX_NTYPES] = {{{sizes}}};\n\n"
+    text += f"static const int tgx_itemsize[TGX_NTYPES] = {{{sizes}}};\n"
+    titles = ", ".join(f'[TGX_{row.code}] = "{row.title}"' for row in rows)
+    text += f"static const char *const tgx_titles[TGX_NTYPES] = {{{titles}}};\n\n"
     text += "/* Of a dtype's number, which is none of the negative ones that stand for 'not given'. */\n"
     for name, (kinds, meaning) in table.PREDICATES.items():
         text += f"static inline int tgx_{name}(int dtype) {{ return {test_of(kinds)}; }} /* {meaning} */\n"

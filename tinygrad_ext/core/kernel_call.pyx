@@ -16,8 +16,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
-    A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, ArgSpec,
-    F_LIST, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
+    ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
 )
 from tinygrad_ext.core.dtype cimport device_id, dtype_id
 from tinygrad_ext.core.kernel cimport *
@@ -29,7 +28,8 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_strided, geometry_changes, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
-    TGX_BAD_VALUE, TGX_INDEX, TGX_MAX_DIMS, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
+    A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
+    TGX_BAD_VALUE, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
 )
 
 cdef extern from "Python.h":
@@ -171,7 +171,7 @@ cdef inline tgx_tensor *fields(Tensor t) noexcept:
 
 
 cdef inline int _look(Frame *f, Tensor t) noexcept:
-    if t.place:
+    if t.device_id:
         f.meta = True
     elif t.count >= HOLD_FROM:
         f.large = True
@@ -515,7 +515,7 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
     while True:
         before = geometry_changes
         o = f.call.outputs
-        if f.meta != (out.place != 0) and (op.ntensors or not out.place):
+        if f.meta != (out.device_id != 0) and (op.ntensors or not out.device_id):
             raise RuntimeError(f"{op.title}(): Expected out tensor to have device {'meta' if f.meta else 'cpu'}, but got "
                                f"{out.device} instead")
         if op.pair.flags & TGX_APART and _shared(op, args, out, 0 if inplace else -1) and out.count:
@@ -571,7 +571,7 @@ cdef int _check_layout() except -1:
     cdef tgx_tensor *t = <tgx_tensor *>at
     if (<char *>&_probe.sizes != <char *>&t.sizes or <char *>&_probe.strides != <char *>&t.strides
             or <char *>&_probe.count != <char *>&t.count or <char *>&_probe.rank != <char *>&t.rank
-            or <char *>&_probe.tid != <char *>&t.dtype or <char *>&_probe.place != <char *>&t.device
+            or <char *>&_probe.tid != <char *>&t.dtype or <char *>&_probe.device_id != <char *>&t.device
             or <char *>&_probe.bits != <char *>&t.flags):
         raise ImportError("core/tensor.pxd and kernels/tgx.h disagree about the fields of a tensor: build all of the package again")
     return 0

@@ -3,13 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const char *const titles[TGX_NTYPES] = {
-    [TGX_BOOL] = "Bool", [TGX_U8] = "Byte", [TGX_I8] = "Char", [TGX_I16] = "Short", [TGX_I32] = "Int", [TGX_I64] = "Long",
-    [TGX_F16] = "Half", [TGX_BF16] = "BFloat16", [TGX_F32] = "Float", [TGX_F64] = "Double",
-    [TGX_C64] = "ComplexFloat", [TGX_C128] = "ComplexDouble",
-};
-const char *tgx_dtype_title(int dtype) { return titles[dtype]; }
-
 int tgx_fail(tgx_call *c, int kind, const char *format, ...) {
     va_list rest;
     va_start(rest, format);

@@ -12,7 +12,6 @@
 #ifndef TGX_H
 #define TGX_H
 #include "types.h"
-#include "tmp_table.h"
 
 enum {
     TGX_MAX_ARGUMENTS = 24,
@@ -146,7 +145,7 @@ void tgx_warn(tgx_call *c, const char *format, ...) __attribute__((format(printf
 const char *tgx_sizes_text(const int64_t *sizes, int rank);
 static inline const char *tgx_shape_text(const tgx_tensor *t) { return tgx_sizes_text(t->sizes, t->rank); }
 /* "Float", as messages name a dtype. */
-const char *tgx_dtype_title(int dtype);
+static inline const char *tgx_dtype_title(int dtype) { return tgx_titles[dtype]; }
 
 /* ---- reading arguments ------------------------------------------------------------------------------------------- */
 

@@ -256,7 +256,7 @@ cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar
                            f"{[s.sizes[i] for i in range(s.ndim)]}: {op}_() writes into self, which must have the product's shape")
     if out is not None:
         prepare_out(<Tensor>out, s.sizes, s.ndim, tid)
-        if not (<Tensor>out).bits & READONLY and _direct(<Tensor>out, computed, a, b):
+        if computed == tid and not (<Tensor>out).bits & READONLY and _direct(<Tensor>out, tid, a, b):
             c = <Tensor>out
             if keep and c is not start:
                 copy_into(c, start)
@@ -269,7 +269,7 @@ cdef Tensor _into(Tensor a, Tensor b, Tensor start, tgx_scalar alpha, tgx_scalar
         a, b = cast(a, computed), cast(b, computed)
     _run(a, b, c, alpha, beta if keep else NONE)
     if out is not None:
-        _deliver(<Tensor>out, c, op)
+        _deliver(<Tensor>out, cast(c, tid), op)
         return <Tensor>out
     return cast(c, tid)
 

@@ -1,0 +1,48 @@
+"""`out=` of a wider dtype than the result has: the result, converted, or a refusal; nothing is read as another dtype."""
+
+import warnings
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.testing import compare, sweep
+
+REFUSALS = (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError)
+WIDER = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float64",
+    "int32": "int64",
+    "complex64": "complex128",
+}
+
+
+def takes_out(op):
+    """Whether one tensor can be given as out=; what makes tensors from numbers alone takes its dtype from that."""
+    return (
+        "out" in tg.registry.variants(op.record)
+        and len(op.schema.returns) == 1
+        and any(a.type == "Tensor" for a in op.schema.args)
+        and not sweep.is_random(op)
+    )
+
+
+OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops() if takes_out(op)}
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+@pytest.mark.parametrize("dtype", WIDER)
+def test_the_result_is_converted(op, dtype):
+    wider = getattr(tg, WIDER[dtype])
+    for sample in sweep.samples(op, dtype)[:4]:
+        with warnings.catch_warnings(), tg.no_grad():
+            warnings.simplefilter("ignore")
+            try:
+                expected = sweep.call(op, sample.args, sample.kwargs)
+                if expected.dtype is not getattr(tg, dtype):
+                    continue
+                out = tg.empty_like(expected, dtype=wider)
+                sweep.call(op, sample.args, {**sample.kwargs, "out": out})
+            except REFUSALS:
+                continue
+        assert compare.same_bits([out], [expected.to(wider)]), f"{op.name} {sample}"
