@@ -136,6 +136,7 @@ def test_it_ends_with_the_process_that_wanted_it(tmp_path):
     script = f"from tinygrad_ext.plugins import child\nchild.run({program!r}, seconds=600)"
     caller = subprocess.Popen([sys.executable, "-c", script])
     while not note.exists():
+        assert caller.poll() is None, "the caller ended before its child had begun"
         time.sleep(0.01)
     caller.kill()
     caller.wait()
