@@ -82,7 +82,7 @@ MORE_SOURCES = {
     "core/copy": [
         "kernels/casts.c",
         "kernels/planes.c",
-        *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
+        *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
     ],
     "core/places": ["core/frames.c"],
     "core/boundary": ["core/tracebacks.c"],
@@ -105,10 +105,16 @@ def kernel_sources(place):
 
 
 def library(folder):
-    """All C files of the kernels: those that declare some, and what belongs to the headers they include."""
+    """All C files of the kernels: those that declare some, the walk, and what belongs to the headers that they include."""
     yield "kernels/kernel_table_gen.c"
-    files = kernel_files(folder)
-    stems = {c.stem for c in files} | {h.stem for c in files for h in included(str(c)) if h.parent == folder}
+    waiting, stems = ["walk", *(c.stem for c in kernel_files(folder))], set()
+    while waiting:
+        stem = waiting.pop()
+        if stem in stems:
+            continue
+        stems.add(stem)
+        if (folder / f"{stem}.c").exists():
+            waiting += [h.stem for h in included(str(folder / f"{stem}.c")) if h.parent == folder]
     for stem in sorted(stems):
         if (folder / f"{stem}.c").exists():
             yield f"kernels/{stem}.c"

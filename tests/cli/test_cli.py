@@ -54,7 +54,8 @@ def test_where_leads_to_the_line_of_the_record():
 def test_where_finds_the_file_of_every_compiled_kernel():
     for op in builtin_ops():
         if isinstance(op.record.kernel or op.record.compose, str):
-            assert ", native/" in op_facts.computed_by(op), op_facts.computed_by(op)
+            folder = "kernels" if op.kernel_kind == "kernel" else "native"
+            assert f", {folder}/" in op_facts.computed_by(op), op_facts.computed_by(op)
 
 
 @pytest.mark.parametrize("name", ["add", "add.Tensor", "aten::add.Tensor", "add_", "multiply", "Tensor.exp"])
@@ -74,7 +75,7 @@ def test_list_counts_kinds_and_json_holds_every_op(capsys):
     _, out = run(capsys, "ops", "list", "--json")
     listed = json.loads(out.out)
     assert {o["name"] for o in listed} == set(registry.ops)
-    assert all(o["kind"] in ("pointwise", "kernel", "python", "composite") for o in listed)
+    assert all(o["kind"] in ("pointwise", "kernel", "boxed", "python", "composite") for o in listed)
 
 
 def test_where_and_show_print_json_too(capsys):

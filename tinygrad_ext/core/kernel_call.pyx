@@ -20,12 +20,12 @@ from tinygrad_ext.core.dispatch cimport (
 )
 from tinygrad_ext.core.dtype cimport device_id, dtype_id
 from tinygrad_ext.core.kernel cimport *
-from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
+from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
 from tinygrad_ext.core.random cimport Generator, as_generator
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport (
-    CONTIGUOUS, Tensor, alias, empty, empty_strided, geometry_changes, shape_text, view,
+    CONTIGUOUS, Tensor, alias, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
     A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
@@ -36,6 +36,9 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(object o)
     int64_t PyLong_AsLongLong(object o) except? -1
     const char *PyUnicode_AsUTF8(object o) except NULL
+
+cdef extern from "walk.h" nogil:
+    int tgx_copy(const tgx_services *services, const tgx_tensor *to, const tgx_tensor *source)
 
 cdef extern from "kernel_table.h":
     const tgx_kernel **tgx_kernels
@@ -58,7 +61,11 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     char[SCRATCH] scratch
 
 cdef tgx_services services
-services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, NULL
+services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
+
+
+cdef int _copy(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil:
+    return tgx_copy(&services, to, source)
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
@@ -464,24 +471,38 @@ cdef bint _lies_in(object o, Storage memory) noexcept:
     return False
 
 
-cdef int _fit_inplace(Op op, tgx_output *o, Tensor out) except -1:
+cdef bint _fits(tgx_output *o, Tensor out) noexcept:
     cdef int i
-    cdef bint same = o.rank == out.rank
-    refuse_cast(o.dtype, out.tid)
+    if o.rank != out.rank:
+        return False
     for i in range(o.rank):
-        if same and o.sizes[i] != out.sizes[i]:
-            same = False
-    if not same:
-        raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
-                           f"{[o.sizes[i] for i in range(o.rank)]}")
-    return 0
+        if o.sizes[i] != out.sizes[i]:
+            return False
+    return True
 
 
 cdef bint _direct(Op op, PyObject **args, tgx_output *o, Tensor out):
-    """Whether run may write straight into out."""
+    """Whether run may write straight into out, which fits."""
     if o.origin != TGX_FRESH or o.strides != NULL or not out.bits & CONTIGUOUS:
         return False
     return out.tid == (o.dtype if o.via < 0 else o.via) and out.tid == o.dtype and not _shared(op, args, out, -1)
+
+
+cdef int _check_target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace) except -1:
+    """Refuse what cannot take the result, before anything is changed."""
+    if f.meta != (out.device_id != 0) and (op.ntensors or not out.device_id):
+        raise RuntimeError(f"{op.title}(): Expected out tensor to have device {'meta' if f.meta else 'cpu'}, but got {out.device} "
+                           "instead")
+    refuse_cast(o.dtype, out.tid)
+    if op.pair.flags & TGX_APART and out.count and _shared(op, args, out, 0 if inplace else -1):
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                           f"single memory location. {op.title}() cannot write to its own input; clone() it first.")
+    if _fits(o, out):
+        return check_writable(out, op.title)
+    if inplace:
+        raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
+                           f"{[o.sizes[i] for i in range(o.rank)]}")
+    return check_readonly(out, "out=")
 
 
 cdef int _part_operands(Frame *f, Op op, PyObject **args, Tensor out, int but) except -1:
@@ -510,46 +531,31 @@ cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1
 cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) except -1:
     cdef tgx_output *o
     cdef uint64_t before
-    cdef Tensor target
+    cdef object made
     _begin(f, op, args)
     while True:
         before = geometry_changes
         o = f.call.outputs
-        if f.meta != (out.device_id != 0) and (op.ntensors or not out.device_id):
-            raise RuntimeError(f"{op.title}(): Expected out tensor to have device {'meta' if f.meta else 'cpu'}, but got "
-                               f"{out.device} instead")
-        if op.pair.flags & TGX_APART and _shared(op, args, out, 0 if inplace else -1) and out.count:
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-                               f"single memory location. {op.title}() cannot write to its own input; clone() it first.")
-        if inplace:
-            _fit_inplace(op, o, out)
-        else:
-            prepare_out(out, o.sizes, o.rank, o.dtype)
-        check_writable(out, op.title)
-        if before == geometry_changes:
-            target = _target(f, op, args, o, out, inplace)
-            if f.call.needs and not f.meta:
-                _convert(f)
+        _check_target(f, op, args, o, out, inplace)
+        made = _target(f, op, args, o, out, inplace)
+        if f.call.needs and not f.meta:
+            _convert(f)
         if before == geometry_changes:
             break
         _ask_shape(f, op, args)
-    if f.meta:
-        return 0
-    if o.origin != TGX_SAME and o.origin != TGX_VIEW:
+    if not f.meta and o.origin != TGX_SAME and o.origin != TGX_VIEW:
         _run(f, op)
-    if target is not None:
-        copy_into(out, target)
+    if made is not None:
+        _deliver(o, out, <Tensor>_as_asked(o, made))
     return 0
 
 
-cdef Tensor _target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace):
-    """Let run find what it writes to; a tensor to be copied to out afterwards, or None."""
+cdef object _target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace):
+    """Let run find what it writes to: out itself, and None; or a result that is still to be delivered."""
     cdef Tensor t
-    if f.meta:
-        return None
     if o.origin == TGX_WRITES and inplace and out is <object>args[o.of]:
         _part_operands(f, op, args, out, o.of)
-    elif not _direct(op, args, o, out):
+    elif not _fits(o, out) or not _direct(op, args, o, out):
         return _result(f, op, args, o)
     t = out
     if f.large:
@@ -557,6 +563,18 @@ cdef Tensor _target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out,
         _keep(f, t)
     o.tensor = fields(t)
     return None
+
+
+cdef int _deliver(tgx_output *o, Tensor out, Tensor made) except -1:
+    """Leave a finished result in out. Only now out is resized: a handler of the warning can change nothing any more."""
+    if _fits(o, out):
+        return copy_into(out, made)
+    if out.count:
+        warn_resized(out, made.sizes, made.rank)
+    if made.tid == out.tid and (o.origin == TGX_FRESH or o.origin == TGX_WRITES):
+        return set_geometry(out, made)
+    set_geometry(out, empty(made.sizes, made.rank, out.tid, out.device_id))
+    return copy_into(out, made)
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------

@@ -5,5 +5,6 @@ from tinygrad_ext.core.types cimport int64_t
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1
 cdef int refuse_cast(int src, int dst) except -1
 cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) except -1
+cdef int warn_resized(Tensor out, const int64_t *shape, int ndim) except -1
 cdef int check_readonly(Tensor out, str op) except -1
 cdef int check_writable(Tensor out, str op) except -1

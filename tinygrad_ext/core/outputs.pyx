@@ -50,11 +50,16 @@ cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) exce
     for i in range(ndim):
         wanted[i] = shape[i]
     if out.count:
-        import warnings
-        warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
-                      f"not match the required output shape {[wanted[i] for i in range(ndim)]}. Pass an empty tensor "
-                      "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
+        warn_resized(out, wanted, ndim)
     set_geometry(out, empty(wanted, ndim, out.tid, out.device_id))
+    return 0
+
+
+cdef int warn_resized(Tensor out, const int64_t *shape, int ndim) except -1:
+    import warnings
+    warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
+                  f"not match the required output shape {[shape[i] for i in range(ndim)]}. Pass an empty tensor "
+                  "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
     return 0
 
 

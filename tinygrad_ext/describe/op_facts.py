@@ -103,15 +103,22 @@ def computed_by(op):
     return f"{kind}, Python function {getattr(fn, '__name__', fn)}{at}" + (f", calls {library}" if library else "")
 
 
+_DECLARED = (
+    ("kernels", "*.c", r"^TGX_KERNEL\({name}, (\w+),", r"^static int {function}\("),
+    ("native", "*.pyx", r"""register_kernel\(\s*["']{name}["'],\s*(\w+)""", r"^cdef object {function}\("),
+)
+
+
 def _kernel_file(name):
-    """', native/join.pyx:12' when the sources are at hand."""
-    pattern = re.compile(rf"""register_kernel\(\s*["']{re.escape(name)}["'],\s*(\w+)""")
-    for path in sorted((PACKAGE / "native").glob("*.pyx")):
-        text = path.read_text()
-        if found := pattern.search(text):
-            start = re.search(rf"^cdef object {found[1]}\(", text, re.M)
-            line = text.count("\n", 0, start.start() if start else found.start()) + 1
-            return f", native/{path.name}:{line}"
+    """', kernels/softmax.c:12' when the sources are at hand: where the kernel's first function begins."""
+    for folder, files, declared, begins in _DECLARED:
+        pattern = re.compile(declared.format(name=re.escape(name)), re.M)
+        for path in sorted((PACKAGE / folder).glob(files)):
+            text = path.read_text()
+            if found := pattern.search(text):
+                start = re.search(begins.format(function=found[1]), text, re.M)
+                line = text.count("\n", 0, start.start() if start else found.start()) + 1
+                return f", {folder}/{path.name}:{line}"
     return ""
 
 

@@ -1,4 +1,4 @@
-/* Chooses the conversion loop of two dtypes, or the copy of one; copy_isa.h has them. */
+/* Chooses the conversion loop of two dtypes, or the copy of one; casts_isa.h has them. */
 #include "casts.h"
 #include "isa.h"
 
