@@ -105,7 +105,7 @@ def kernel_sources(place):
 
 
 def library(folder):
-    """All C files of the kernels: those that declare some, the walk, and what belongs to the headers that they include."""
+    """All C files of the kernels: those that declare some, the walk, and what belongs to their headers."""
     yield "kernels/kernel_table_gen.c"
     waiting, stems = ["walk", *(c.stem for c in kernel_files(folder))], set()
     while waiting:

@@ -1,4 +1,4 @@
-"""`out=` of a wider dtype than the result has: the result, converted, or a refusal; nothing is read as another dtype."""
+"""`out=` of a wider dtype than the result has: the result, converted, or a refusal; none is read as another dtype."""
 
 import warnings
 
