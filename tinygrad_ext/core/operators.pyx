@@ -1,8 +1,10 @@
 # cython: language_level=3
 """Operators of Tensor: C slots over the methods that records name with operator=.
 
-Names put into a static type's dict do not reach its slots, so the slots are set here, once, for Tensor and
-Parameter, and look the method up in a table that `bind` fills.
+Names put into a static type's dict do not reach its slots, so the slots are set here, once, for Tensor and Parameter,
+and look the method up in a table that `bind` fills. A subclass keeps these slots unless it defines the operator.
+Python's own way, generic slots for every subclass, is rejected: `tensor - subclass` would arrive as the subclass's
+`__rsub__`.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.callables cimport OpMethod, binary, call_packet

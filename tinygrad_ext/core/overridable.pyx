@@ -2,7 +2,8 @@
 """Public callables over no op record, which take part in the override protocol all the same.
 
 `overridable` wraps a function, OverridableMethod a method of Tensor, OverridableProperty what is read and set as an
-attribute. A plain call costs the test of its arguments' types more than the function alone.
+attribute. A plain call costs the test of its arguments' types more than the function alone. Methods and attributes are
+found by one walk over the class; a list of them by hand, which is the other way, forgets some.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_SKIP_ONE, state, tgx_state

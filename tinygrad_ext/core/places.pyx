@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Where in the user's code things happened.
 
-A place is a code object and an instruction: two words that cost a few nanoseconds to read, and become a file and a
-line only when a message is written. The last writes to saved tensors are remembered in a ring.
+A place is a code object and an instruction: two words that cost a few nanoseconds to read, and become a file and a line
+only when a message is written. The last writes to saved tensors are remembered in a ring. Python's own way to a frame
+makes objects for it; it is what versions of CPython take here whose internal frames we do not know.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF

@@ -3,7 +3,10 @@
  * A storage tag (b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128) names how an element lies in memory; expressions see
  * it as the computing type, float for the two halves. All bodies of a loop evaluate the same expression, so an
  * element's value does not depend on where it lies. An expression that can fail calls FAIL(code), which gives 0 and
- * marks the loop failed. */
+ * marks the loop failed.
+ *
+ * Tried and left out: unrolling and software prefetch, which made every simple loop slower; and streaming stores, which
+ * gain 20 to 25 % at 4M elements, lose as much depending on where the buffer lies, and make the next op read from memory. */
 #ifndef TGX_LOOPS_H
 #define TGX_LOOPS_H
 #include <math.h>

@@ -1,4 +1,7 @@
-/* Circular functions and their inverses in single precision; included by vecmath.h. */
+/* Circular functions and their inverses in single precision; included by vecmath.h.
+ *
+ * Rejected: sin by a reduction to multiples of pi with one polynomial, 12 to 19 % faster and up to 2.1 ulp wrong where this
+ * is 1.5; and a chain of ?: in acos, of which gcc computes both sides twice, 0.45 ns an element where masks take 0.28. */
 
 /* a - n pi/2 for an integer n < 2^20.  Without fma, double is cheaper than enough short
  * parts of pi. */
