@@ -1,0 +1,82 @@
+# Carried values: which level serves a call, and what it says of their attributes and methods. Part of levels.pyx.
+
+cdef Py_ssize_t _carrier(object args, Py_ssize_t active, int depth=DEPTH) except -2:
+    """The highest level that carries a value among the arguments, -1 for none; RuntimeError when it is not active."""
+    cdef Py_ssize_t found = -1, at
+    for o in args:
+        if type(o) is Carried:
+            at = _place(<Carried>o)
+            if at < 0:
+                _refuse_ended(<Carried>o)
+            if at >= active:
+                raise RuntimeError(f"a value carried by {(<Carried>o).level!r} reached an operation below that level: process() "
+                                   "has to pass on what the value holds (value.value) instead")
+            if at > found:
+                found = at
+        elif depth and isinstance(o, (list, tuple)):
+            at = _carrier(o, active, depth - 1)
+            if at > found:
+                found = at
+    return found
+
+
+cdef Py_ssize_t _place(Carried o) noexcept:
+    """Where the level of a value stands in this thread's stack; -1 when it is over, or another thread's."""
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t at
+    if not isinstance(o.level, Level) or st.levels == NULL:
+        return -1
+    at = (<Level>o.level).at
+    return at if 0 <= at < len(<list>st.levels) and (<list>st.levels)[at] is o.level else -1
+
+
+cdef int _refuse_ended(Carried o) except -1:
+    raise RuntimeError(f"a value carried by {o.level!r} was used after that level ended, or in another thread: it has no "
+                       "elements of its own. Return what you need from the function that the level runs")
+
+
+cdef bint _holds(object args, int depth) noexcept:
+    for o in args:
+        if type(o) is Carried or (depth and isinstance(o, (list, tuple)) and _holds(o, depth - 1)):
+            return True
+    return False
+
+
+cdef bint holds_carried(PyObject **args, Py_ssize_t n) noexcept:
+    cdef Py_ssize_t i
+    for i in range(n):
+        o = <object>args[i]
+        if type(o) is Carried or (isinstance(o, (list, tuple)) and _holds(o, DEPTH)):
+            return True
+    return False
+
+
+cdef int check_carried(PyObject **args, Py_ssize_t n) except -1:
+    cdef Py_ssize_t i
+    for i in range(n):
+        _carrier((<object>args[i],), state().active)
+    return 0
+
+
+cdef object _ask_level(Carried o, str how, tuple given):
+    """level.read or level.write, with that level and those above it off."""
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t at = _place(o), was = st.active, n
+    if at < 0:
+        if given[1] == "__repr__":
+            return f"<value of {o.level!r}, which ended>"
+        _refuse_ended(o)
+    n = len(<list>st.levels)
+    _activate(st, min(at, was))
+    try:
+        return getattr(o.level, how)(*given)
+    finally:
+        _activate(st, was + len(<list>st.levels) - n)
+
+
+cdef object read_carried(object carried, str name, tuple args):
+    return _ask_level(<Carried>carried, "read", (carried, name, args))
+
+
+cdef object write_carried(object carried, object target, str name, object new):
+    return _ask_level(<Carried>carried, "write", (target, name, new))
