@@ -8,12 +8,6 @@ FOLDERS = ("benchmarks", "demo", "examples", "plugins", "tests", "tinygrad_ext",
 SUFFIXES = (".c", ".h", ".pxd", ".pxi", ".py", ".pyx")
 # Longer all the same, each to be split by meaning. The list may only shrink.
 LONG = {
-    "tests/autograd/test_function.py",
-    "tests/autograd/test_function_calls_like_torch.py",
-    "tests/autograd/test_saved_hooks.py",
-    "tests/core/test_levels.py",
-    "tests/plugins/test_hostile.py",
-    "tests/plugins/test_loading.py",
     "tinygrad_ext/core/arguments.pyx",
     "tinygrad_ext/core/custom.pyx",
     "tinygrad_ext/core/dispatch.pyx",

@@ -1,71 +1,12 @@
 """autograd.Function: three styles, binding, refusals, memory."""
 
-import threading
 from collections import OrderedDict
 
 import pytest
+from affine import STYLES, Affine, AffineLegacy, AffineSeparate, point
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, grad, gradcheck, gradgradcheck
-
-
-def point(*values):
-    return tg.tensor(list(values), dtype=tg.float64, requires_grad=True)
-
-
-class Affine(Function):
-    """x * w + b, ctx style."""
-
-    @staticmethod
-    def forward(ctx, x, w, b=None):
-        ctx.save_for_backward(x, w)
-        return x * w if b is None else x * w + b
-
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        return g * w, g * x, g if ctx.needs_input_grad[2] else None
-
-
-class AffineSeparate(Function):
-    """The same with setup_context, and a dict of gradients."""
-
-    @staticmethod
-    def forward(x, w, *, b=None):
-        return x * w if b is None else x * w + b
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        x, w, b = inputs
-        ctx.save_for_backward(x, w)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        return {"x": g * w, "w": g * x, "b": g if ctx.needs_input_grad[2] else None}
-
-
-class AffineLegacy(Function):
-    """The same on instances."""
-
-    def __init__(self, scale=1.0):
-        self.scale = scale
-
-    def forward(self, x, w, b=None):
-        self.save_for_backward(x, w)
-        return (x * w if b is None else x * w + b) * self.scale
-
-    def backward(self, g):
-        x, w = self.saved_tensors
-        g = g * self.scale
-        return g * w, g * x, g if self.needs_input_grad[2] else None
-
-
-STYLES = {
-    "ctx": Affine.apply,
-    "setup_context": lambda x, w, b=None: AffineSeparate.apply(x, w, b=b),
-    "legacy": AffineLegacy(2.0),
-}
 
 
 @pytest.mark.parametrize("f", STYLES.values(), ids=STYLES)
@@ -317,90 +258,3 @@ def test_a_leaf_of_the_closure_returned_by_forward_stays_a_leaf():
     y = make(lambda ctx, x: w, lambda ctx, g: g).apply(point(1.0, 2.0))
     assert w.is_leaf and w.requires_grad and y is not w and y.grad_fn.name() == "MadeBackward"
     assert y.data_ptr() == w.data_ptr()
-
-
-class SquareRoot(Function):
-    """Saves its output, as the chain's memory would leak through it."""
-
-    @staticmethod
-    def forward(ctx, x):
-        y = x.sqrt()
-        ctx.save_for_backward(y)
-        ctx.y = y
-        return y
-
-    @staticmethod
-    def backward(ctx, g):
-        return g / (2 * ctx.saved_tensors[0])
-
-
-CHAINS = {"output saved": SquareRoot.apply, **STYLES, "legacy": AffineLegacy()}
-
-
-@pytest.mark.parametrize("style", CHAINS)
-def test_a_hundred_thousand_functions_in_a_chain(style):
-    x, one, f = point(1.0), tg.ones(1, dtype=tg.float64), CHAINS[style]
-    rest = () if style == "output saved" else (one,)
-    y = x
-    for _ in range(100_000):
-        y = f(y, *rest)
-    y.sum().backward(retain_graph=True)
-    assert x.grad.item() == (0.0 if style == "output saved" else 1.0)
-    del y  # freed without recursion
-
-
-def test_eight_threads_run_every_style_at_once():
-    """Values differ in each thread; some threads fail inside forward and backward all the time."""
-    failures = []
-    shared = point(1.0)
-
-    class Fail(Function):
-        @staticmethod
-        def forward(ctx, x, where):
-            ctx.where = where
-            return x / (1 / 0 if where == "forward" else 1)
-
-        @staticmethod
-        def backward(ctx, g):
-            raise KeyError(ctx.where)
-
-    def work(k):
-        x, w = point(float(k)), point(3.0)
-        for _ in range(60):
-            for f, scale in ((Affine.apply, 1), (STYLES["setup_context"], 1), (AffineLegacy(2.0), 2)):
-                y = f(x, w, shared)
-                assert y.item() == scale * (3.0 * k + 1)
-                gx, gw, gb = grad(y * y, (x, w, shared), create_graph=True)
-                assert (gx.item(), gb.item()) == (2 * y.item() * 3 * scale, 2 * y.item() * scale)
-                assert grad(gw, w)[0].item() == 2 * (k * scale) ** 2
-            with pytest.raises(ZeroDivisionError):
-                Fail.apply(x, "forward")
-            with pytest.raises(KeyError):
-                Fail.apply(x, "backward").backward()
-            assert tg.is_grad_enabled()
-
-    def guarded(k):
-        try:
-            work(k)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(k,)) for k in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not failures
-
-
-def test_threads_share_one_graph():
-    """As in PyTorch, several threads may run one graph at once when it is retained."""
-    x = point(2.0)
-    y = Affine.apply(Affine.apply(x, x), x)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(grad(y, x, retain_graph=True)[0].item())) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert found == [12.0] * 8
