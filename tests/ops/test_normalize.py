@@ -97,6 +97,18 @@ def test_batch_norm_moves_the_running_statistics_in_place():
     assert mean._version == 1
 
 
+def test_running_statistics_are_counted_as_written_and_refused_when_they_must_not_be():
+    x, mean, var = tg.ones(4, 3), tg.zeros(3), tg.ones(3)
+    F.batch_norm(x, mean, var, training=True)
+    assert (mean._version, var._version) == (1, 1)
+    F.batch_norm(x, mean, var)
+    assert (mean._version, var._version) == (1, 1)
+    before = mean.tolist()
+    with pytest.raises(RuntimeError, match=r"more than one element.*running_var"):
+        tg.native_batch_norm(x, None, None, mean, tg.ones(1).expand(3), True, 0.1, 1e-5)
+    assert mean.tolist() == before
+
+
 def test_batch_norm_works_on_strided_running_statistics():
     t = tg.randn(6, 3)
     wide = tg.zeros(3, 2)

@@ -63,6 +63,7 @@ cdef extern from "tgx.h" nogil:
         int32_t noutputs
         int32_t capacity
         uint64_t needs
+        uint64_t changes
         int64_t work
         int64_t scratch_bytes
         void *scratch

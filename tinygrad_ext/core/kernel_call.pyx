@@ -22,10 +22,11 @@ from tinygrad_ext.core.dtype cimport device_id, dtype_id
 from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
+from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.random cimport Generator, as_generator
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport (
-    CONTIGUOUS, Tensor, alias, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
+    CONTIGUOUS, Tensor, alias, bump, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
     A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
@@ -35,6 +36,7 @@ from tinygrad_ext.core.types cimport (
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object o)
     int64_t PyLong_AsLongLong(object o) except? -1
+    PyObject *PyTuple_GET_ITEM(object o, Py_ssize_t i)
     const char *PyUnicode_AsUTF8(object o) except NULL
 
 cdef extern from "walk.h" nogil:
@@ -92,8 +94,21 @@ cdef void *_room(Frame *f, Py_ssize_t words) except NULL:
     return more.data
 
 
+cdef inline bint _set_plain(Frame *f, tgx_value *v, object given) except -1:
+    """A tuple of nothing but ints, which reading does not change; whether it was one."""
+    cdef Py_ssize_t i, n = len(<tuple>given)
+    v.tag, v.n, v.ints = TGX_INTS, <int>n, <int64_t *>_room(f, n)
+    for i in range(n):
+        if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(given, i)):
+            return False
+        v.ints[i] = PyLong_AsLongLong(<object>PyTuple_GET_ITEM(given, i))
+    return True
+
+
 cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -1:
     cdef Py_ssize_t i, n
+    if type(given) is tuple and spec.kind == A_INT and _set_plain(f, v, given):
+        return 0
     if PyLong_CheckExact(given) and spec.kind == A_INT and spec.size == 1:
         v.tag, v.n, v.ints = TGX_INTS, 1, <int64_t *>_room(f, 1)
         v.ints[0] = PyLong_AsLongLong(given)
@@ -190,16 +205,16 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
     cdef PyObject *o
     cdef tgx_value *v
     f.meta = f.large = False
-    f.call.needs = 0
+    f.call.needs = f.call.changes = 0
     for k in range(op.ntensors):
         i = op.tensors[k]
         o = args[i]
         v = &f.values[i]
-        if isinstance(<object>o, Tensor):
+        if o == <PyObject *>None:
+            v.tag, v.tensor = TGX_NONE, NULL
+        elif isinstance(<object>o, Tensor):
             v.tag, v.tensor = TGX_TENSOR, fields(<Tensor>o)
             _look(f, <Tensor>o)
-        elif o == <PyObject *>None:
-            v.tag, v.tensor = TGX_NONE, NULL
         elif isinstance(<object>o, (list, tuple)):
             _set_tensor_list(f, v, <object>o)
         else:
@@ -354,7 +369,7 @@ cdef inline Tensor _borrowed(tgx_tensor *t):
 cdef inline int _run(Frame *f, Op op) except -1:
     """run, without the interpreter's lock where it is worth it."""
     cdef int code
-    if f.large or f.call.scratch_bytes:
+    if f.large or f.call.scratch_bytes or f.call.changes:
         return _run_large(f, op)
     code = op.pair.run(&f.call)
     if code:
@@ -362,10 +377,45 @@ cdef inline int _run(Frame *f, Op op) except -1:
     return 0
 
 
+cdef int _check_changed(Frame *f, Op op) except -1:
+    """Refuse to change what may not be written to, before anything is changed."""
+    cdef int i, k
+    for i in range(f.call.nargs):
+        if f.call.changes >> i & 1:
+            if f.values[i].tag == TGX_TENSOR:
+                check_writable(_borrowed(f.values[i].tensor), f"{op.title}(): {<object>op.args[i].name}")
+                continue
+            for k in range(f.values[i].n):
+                if f.values[i].tensors[k] != NULL:
+                    check_writable(_borrowed(f.values[i].tensors[k]), f"{op.title}(): {<object>op.args[i].name}")
+    return 0
+
+
+cdef int _note_changed(Frame *f) except -1:
+    cdef int i, k
+    for i in range(f.call.nargs):
+        if f.call.changes >> i & 1:
+            if f.values[i].tag == TGX_TENSOR:
+                _wrote(_borrowed(f.values[i].tensor))
+                continue
+            for k in range(f.values[i].n):
+                if f.values[i].tensors[k] != NULL:
+                    _wrote(_borrowed(f.values[i].tensors[k]))
+    return 0
+
+
+cdef int _wrote(Tensor t) except -1:
+    bump(t)
+    note_mutation(t)
+    return 0
+
+
 cdef int _run_large(Frame *f, Op op) except -1:
     cdef int code
     cdef int64_t work = f.call.work
     cdef Storage room
+    if f.call.changes:
+        _check_changed(f, op)
     if f.call.scratch_bytes > <int64_t>(SCRATCH - 64):
         room = new_storage(f.call.scratch_bytes)
         _keep(f, room)
@@ -377,6 +427,8 @@ cdef int _run_large(Frame *f, Op op) except -1:
             code = op.pair.run(&f.call)
     else:
         code = op.pair.run(&f.call)
+    if f.call.changes:
+        _note_changed(f)
     if code:
         _raise_code(f, op, code)
     return 0

@@ -67,7 +67,7 @@ static int converted(tgx_owned *to, const tgx_tensor *from, int dtype) {
 
 static int ask_shape(const tgx_kernel *kernel, tgx_call *c, int noutputs) {
     int code;
-    c->needs = 0, c->work = 0, c->scratch_bytes = 0, c->warned = 1, c->warning = 0, c->meta = 0, c->noutputs = noutputs;
+    c->needs = c->changes = 0, c->work = 0, c->scratch_bytes = 0, c->warned = 1, c->warning = 0, c->meta = 0, c->noutputs = noutputs;
     while ((code = kernel->shape(c)) == TGX_MORE) {
         free(c->outputs);
         c->outputs = malloc((size_t)c->noutputs * sizeof *c->outputs);

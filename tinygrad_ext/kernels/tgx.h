@@ -100,6 +100,7 @@ typedef struct tgx_call {
     int32_t noutputs;          /* as the schema says; of a list of results shape says it, see tgx_results */
     int32_t capacity;          /* of outputs */
     uint64_t needs;            /* arguments that must be converted before run */
+    uint64_t changes;          /* arguments that run writes to, see tgx_changes */
     int64_t work;              /* elements touched; 0: as many as the largest tensor has */
     int64_t scratch_bytes;     /* shape asks, run finds `scratch`, 64-byte aligned */
     void *scratch;
@@ -189,6 +190,12 @@ static inline void tgx_need_dtype(tgx_call *c, int i, int dtype) {
     c->needs |= (uint64_t)1 << i;
     c->args[i].want = (int8_t)dtype;
     c->args[i].dense = 0;
+}
+
+/* Let run write to an argument that is no result, a tensor or all tensors of a list, where it is given. The caller refuses
+ * memory that may not be written to, and counts the write. */
+static inline void tgx_changes(tgx_call *c, int i) {
+    if (tgx_given(c, i)) c->changes |= (uint64_t)1 << i;
 }
 
 /* A fresh result of the sizes that outputs[k].dims will hold. */

@@ -76,7 +76,6 @@ NATIVE = (
     "scan",
     "matmul",
     "softmax",
-    "norm",
     "loss",
     "class_loss",
     "convolution",

@@ -1,7 +1,6 @@
 """Layer norm, batch norm and their relatives."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
 from tinygrad_ext.ops.record import op
@@ -29,7 +28,6 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
-    "shape": lambda input, *_: shapes.same(input),
     "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
     "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
            "and variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
@@ -53,18 +51,12 @@ def _three(make):
     yield Sample(make(2, 3, 4), make(2, 3, 4), (3, 4), None, 1e-5, (True, False, False))
 
 
-def _layer_backward_shape(grad_output, self, normalized_shape, weight, eps, output_mask):
-    sizes = (self.shape, tuple(normalized_shape), tuple(normalized_shape))
-    return tuple(shapes.meta(s, self.dtype) if wanted else None for s, wanted in zip(sizes, output_mask))
-
-
 op(
     "aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
     "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
     kernel="layer_norm_backward",
     variants="function",
     where="_fused",
-    shape=_layer_backward_shape,
     samples=_three,
     grad={"grad_output, self, weight": layer_norm_twice},
     gaps={"reference": "gradcheck of layer_norm compares it"},
@@ -144,10 +136,6 @@ op(
 )
 
 
-def _channels(input):
-    return (shapes.meta(input.shape[1:2], input.dtype) for _ in range(2))
-
-
 def _batch_norm_grad(grad_out, input, weight, save_mean, save_invstd, training, eps, needs):
     return fused._batch_norm_backward(grad_out, input, weight, save_mean, save_invstd, training, eps, needs[:3])
 
@@ -157,7 +145,6 @@ op(
     "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
     kernel="batch_norm",
     variants="function",
-    shape=lambda input, *_: (shapes.same(input), *_channels(input)),
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
     grad={"input, weight, bias": _batch_norm_grad},
     gaps={"reference": "batch_norm, which is its first result, has one"},
@@ -170,9 +157,6 @@ op(
     kernel="batch_norm_backward",
     variants="function",
     where="_fused",
-    shape=lambda g, self, weight, mean, invstd, training, eps, mask: tuple(
-        m if wanted else None for m, wanted in zip((shapes.same(self), *_channels(self)), mask)
-    ),
     grad={"grad_output, self, weight": batch_norm_twice},
     samples=lambda make: iter(
         [
