@@ -206,8 +206,8 @@ def included(src):
     return found
 
 
-def main():
-    from Cython.Build import cythonize
+def generate():
+    """Write the C and Cython files that are made from tables and records."""
     from generate_kernels import write_table
     from generate_loops import generate as generate_loops
     from generate_table import generate as generate_table
@@ -215,6 +215,12 @@ def main():
     generate_table(PACKAGE)
     generate_loops(PACKAGE)
     write_table(PACKAGE / "kernels")
+
+
+def main():
+    from Cython.Build import cythonize
+
+    generate()
     with redirect_stdout(CythonProgress(JOBS)):
         modules = cythonize(
             list(extensions()),

@@ -7,8 +7,8 @@ counter and mutation ring are kept here and nowhere else.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, kernel_into, mark_derived, record_op, state,
-    through_levels,
+    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, kernel_into, mark_derived,
+    record_op, state, through_levels,
 )
 from tinygrad_ext.core.held cimport run_held
 from tinygrad_ext.core.history cimport check_inference, check_inplace, shows_history

@@ -23,14 +23,14 @@ from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
 from tinygrad_ext.core.places cimport note_mutation
-from tinygrad_ext.core.random cimport Generator, as_generator
+from tinygrad_ext.core.random cimport as_generator
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, alias, bump, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
     A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
-    TGX_BAD_VALUE, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
+    TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
 )
 
 cdef extern from "Python.h":

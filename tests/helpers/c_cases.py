@@ -1,0 +1,144 @@
+"""Writes calls of ops and their results as cases for tests/c/table.c."""
+
+import struct
+
+import tinygrad_ext as tg
+from tinygrad_ext.registry.compiler import default_of
+from tinygrad_ext.testing import compare, sweep
+
+NONE, TENSOR, TENSORS, INT, INTS, FLOAT, FLOATS, NUMBER, STRING, POINTER = range(10)
+IS_BOOL, IS_INT, IS_FLOAT, IS_COMPLEX = range(4)
+FEW = 4  # samples of each op in each dtype
+
+
+def number(*values):
+    return struct.pack(f"={len(values)}q", *values)
+
+
+def text(words):
+    data = words.encode()
+    return number(len(data)) + data
+
+
+def tensor(t):
+    if t is None:
+        return number(-1, 0)
+    t = t.detach().contiguous()
+    return (
+        number(t.dtype.id, t.dim(), *t.shape) + bytes(t.reshape(-1).view(tg.uint8).numpy())
+        if t.numel()
+        else number(t.dtype.id, t.dim(), *t.shape)
+    )
+
+
+def scalar(value):
+    """A tgx_scalar."""
+    if value is None:
+        return struct.pack("=ddqq", 0, 0, 0, 0)
+    if isinstance(value, tg.Tensor):
+        value = value.item()
+    z = complex(value)
+    whole = int(value) if not isinstance(value, complex) and abs(z.real) < 9.2e18 and z == z else 0
+    return struct.pack("=ddqq", z.real, z.imag, whole, 1)
+
+
+def kind_of(value):
+    if isinstance(value, bool):
+        return IS_BOOL
+    return IS_INT if isinstance(value, int) else IS_COMPLEX if isinstance(value, complex) else IS_FLOAT
+
+
+def listed(arg, given):
+    """A list argument."""
+    if arg.type == "Tensor":
+        return number(TENSORS, 0, len(given)) + b"".join(tensor(t) for t in given)
+    items = list(given) if isinstance(given, (list, tuple)) else [given] * max(arg.size or 0, 1)
+    if arg.type == "float":
+        return number(FLOATS, 0, len(items)) + struct.pack(f"={len(items)}d", *map(float, items))
+    return number(INTS, 0, len(items)) + number(*map(int, items))
+
+
+def value(arg, given, state):
+    """One argument as a tgx_value; None for what has no form in C."""
+    if arg.type == "Generator":
+        return number(POINTER, 0, 0) + state
+    if given is None:
+        return number(NONE, 0, 0)
+    if arg.is_list:
+        return listed(arg, given)
+    if isinstance(given, tg.Tensor) and arg.type == "Tensor":
+        return number(TENSOR, 0, 0) + tensor(given)
+    if arg.type in ("Scalar", "number", "complex") or arg.type == "Tensor":
+        return number(NUMBER, kind_of(given), 0) + scalar(given)
+    if arg.type == "float":
+        return number(FLOAT, 0, 0) + struct.pack("=d", float(given))
+    if arg.type == "str":
+        return number(STRING, 0, 0) + text(given)
+    if arg.type == "Device":
+        return number(INT, 0, 0, 0)
+    number_of = getattr(given, "id", getattr(given, "number", given))
+    return number(INT, 0, 0, int(number_of))
+
+
+def bound(op, sample):
+    """A sample's arguments in the order of the schema."""
+    names = [a.name for a in op.schema.args]
+    given = dict(zip(names, sample.args)) | sample.kwargs
+    if len(sample.args) > len(names):
+        given[names[-1]] = list(sample.args[len(names) - 1 :])
+    return [given[a.name] if a.name in given else default_of(a) for a in op.schema.args]
+
+
+def kernel_case(op, sample):
+    """A call of a kernel, or None when Python is needed to say what it does."""
+    args = bound(op, sample)
+    if any(isinstance(a, tg.Tensor) and a.requires_grad for a in args):
+        return None
+    state = bytes(tg.get_rng_state().numpy())
+    parts = [value(arg, given, state) for arg, given in zip(op.schema.args, args)]
+    results = compare.flatten(sweep.call(op, sample.args, sample.kwargs))
+    case = (
+        text(op.record.kernel)
+        + number(0)
+        + text(op.title)
+        + number(len(parts), len(op.schema.returns))
+        + b"".join(parts)
+    )
+    return case + number(len(results)) + b"".join(tensor(t) for t in results) + number(0)
+
+
+def loop_case(op, sample):
+    """A call of a pointwise loop, or None where operands are converted before it."""
+    args = bound(op, sample)
+    fixed = op.record.inputs or {}
+    tensors = [(a.name, given) for a, given in zip(op.schema.args, args) if a.type == "Tensor"]
+    dtypes = {t.dtype for name, t in tensors if isinstance(t, tg.Tensor) and name not in fixed}
+    if len(dtypes) != 1 or any(t is None for _, t in tensors):
+        return None
+    (dtype,) = dtypes
+    if str(dtype).removeprefix("torch.") not in op.loop_dtypes:
+        return None
+    operands = [t if isinstance(t, tg.Tensor) else tg.tensor(t, dtype=dtype) for _, t in tensors]
+    result = sweep.call(op, sample.args, sample.kwargs)
+    aux = b""
+    scalars = [(a, given) for a, given in zip(op.schema.args, args) if a.type != "Tensor"]
+    for arg, given in scalars:
+        if isinstance(given, complex):
+            return None
+        choices = (op.record.choices or {}).get(arg.name, "").split()
+        aux += scalar(choices.index(given) if isinstance(given, str) else given)
+    head = text(op.name) + number(1, dtype.id, len(operands), len(scalars))
+    return head + b"".join(map(tensor, operands)) + aux + tensor(result)
+
+
+def cases():
+    """(op name, case) of every op that C computes, from its record's samples."""
+    for op in sweep.ops():
+        make = {"kernel": kernel_case, "pointwise": loop_case}.get(op.kernel_kind)
+        if make is None:
+            continue
+        for dtype in sweep.supported(op):
+            for sample in sweep.samples(op, dtype)[:FEW]:
+                case = make(op, sample)
+                if case is not None:
+                    yield op.name, case
