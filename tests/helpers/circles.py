@@ -1,5 +1,7 @@
 """Ways to close a circle through a graph that was there before."""
 
+from contextlib import contextmanager
+
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, grad
 from tinygrad_ext.autograd.graph import saved_tensors_hooks
@@ -20,12 +22,18 @@ class Double(Function):
         return g * 2
 
 
-@tg.library.custom_op("collection::thrice", mutates_args=())
-def thrice(x: tg.Tensor) -> tg.Tensor:
-    return x * 3
+@contextmanager
+def custom_op():
+    """`thrice` is there inside."""
+    with tg.library.Library("collection", "FRAGMENT") as library:
+        library.define("thrice(Tensor x) -> Tensor")
+        library.impl("thrice", lambda x: x * 3, "CPU")
+        tg.library.register_autograd("collection::thrice", lambda ctx, g: g * 3, lib=library)
+        yield
 
 
-thrice.register_autograd(lambda ctx, g: g * 3, setup_context=lambda ctx, inputs, output: None)
+def thrice(x):
+    return tg.ops.collection.thrice(x)
 
 
 def nothing(*held):

@@ -5,16 +5,22 @@ Edges are taken before the forward runs, because the forward may write to its in
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state, tgx_state
-from tinygrad_ext.core.function cimport IS_TENSOR, NEEDS_GRAD, FunctionNode
-from tinygrad_ext.core.history cimport check_inplace, edge, rebase
+from tinygrad_ext.core.function cimport IS_TENSOR, FunctionNode
+from tinygrad_ext.core.history cimport check_targets, give_history, rewrite
 from tinygrad_ext.core.levels cimport Operation, offer
-from tinygrad_ext.core.node cimport FRESH, hang, reserve, reserve_outputs, set_meta
+from tinygrad_ext.core.node cimport FRESH, reserve_outputs, set_meta
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.plan cimport Plan, plan_of
 from tinygrad_ext.core.tensor cimport (
     DERIVED, DIFF_VIEW, REQUIRES_GRAD, Tensor, alias, bump, needs_grad, set_base, version_of,
 )
 from tinygrad_ext.core.types cimport is_inexact
+
+cdef extern from *:
+    """
+    #define TGX_ITEMS(row) (((PyTupleObject *)(row))->ob_item)
+    """
+    PyObject **TGX_ITEMS(tuple row)
 
 cdef extern from "Python.h":
     object PyObject_Call(object f, tuple args, PyObject *keywords)
@@ -93,7 +99,9 @@ cdef object _run(Plan plan, FunctionNode ctx, tuple flat, tuple positional, dict
     cdef unsigned char was_no_grad = st.no_grad, was_in_forward = st.in_forward
     cdef bint record
     cdef object output
-    record = _connect(ctx, flat, was_no_grad)
+    record = ctx.take_inputs(TGX_ITEMS(flat), len(flat), 0, not was_no_grad) and not was_no_grad
+    if not was_no_grad and ctx.nedges < ctx.ninputs:
+        _refuse_hidden(ctx, flat)
     st.no_grad = 1
     if record:
         st.in_forward = 1
@@ -110,28 +118,16 @@ cdef object _run(Plan plan, FunctionNode ctx, tuple flat, tuple positional, dict
     return _finish(ctx, flat, output, record)
 
 
-cdef bint _connect(FunctionNode ctx, tuple args, bint no_grad) except -1:
-    """Edges to what the tensors among the arguments came from; whether there is anything to differentiate."""
-    cdef int i, e = 0, n = len(args)
-    cdef bint record = False
-    reserve(ctx, n, 1, 0)
-    ctx.set_inputs(n)
-    for i in range(n):
+cdef int _refuse_hidden(FunctionNode ctx, tuple args) except -1:
+    """TypeError for a tensor inside a list whose gradient would be lost."""
+    cdef int i
+    for i in range(ctx.ninputs):
         a = args[i]
-        if isinstance(a, Tensor):
-            ctx.inputs[i] = IS_TENSOR
-            if needs_grad(<Tensor>a):
-                ctx.inputs[i] |= NEEDS_GRAD
-                if not no_grad:
-                    record = True
-                    edge(ctx, e, <Tensor>a)
-            e += 1
-        elif not no_grad and isinstance(a, (list, tuple, dict)) and _holds(a, DEPTH, needs_grad):
+        if isinstance(a, (list, tuple, dict)) and _holds(a, DEPTH, needs_grad):
             raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
                             "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
                             "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
-    ctx.nedges = e
-    return record
+    return 0
 
 
 cdef bint _holds(object a, int depth, bint (*matters)(Tensor) noexcept) except -1:
@@ -190,7 +186,6 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
                             "lost. Return them as one flat tuple.")
         return o
     t = <Tensor>o
-    set_meta(ctx, i, t)
     plain = _among(o, ctx.non_differentiable)
     if record or plain:
         t.bits &= ~DERIVED
@@ -200,12 +195,14 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
         return alias(t) if plain and needs_grad(t) else t
     if _among(o, args) or (differentiable and needs_grad(t) and t.node is not ctx):
         t = _window(<Tensor>o)
-    if differentiable:
-        if t.bits & DIFF_VIEW and t.base is not None:
-            _forbid_inplace(t, ctx, n)
-        hang(t, ctx, i, own)
-    elif plain:
-        t.bits &= ~REQUIRES_GRAD
+    if not differentiable:
+        set_meta(ctx, i, t)
+        if plain:
+            t.bits &= ~REQUIRES_GRAD
+        return t
+    if t.bits & DIFF_VIEW and t.base is not None:
+        _forbid_inplace(t, ctx, n)
+    give_history(ctx, i, t, own)
     return t
 
 
@@ -222,17 +219,15 @@ cdef Tensor _window(Tensor o):
 
 cdef int _set_dirty(FunctionNode ctx, tuple args, Tensor t, int i, int n, bint differentiable) except -1:
     """An input that forward wrote to: it now comes from this node."""
+    cdef PyObject *target = <PyObject *>t
     bump(t)
     note_mutation(t)
     if not state().no_grad:
-        check_inplace(t, differentiable)
-    if not differentiable:
-        return 0
-    if t.bits & DIFF_VIEW and n > 1:
-        raise RuntimeError(f"{ctx.name()}: if your Function modifies in place an input that is a view, your Function cannot return "
-                           "more than one Tensor. Clone the input first, or split the Function in two.")
-    ctx.locate()
-    rebase(t, ctx, i, _edge_of(ctx, args, t))
+        check_targets(&target, 1, differentiable, n, ctx.name())
+    if differentiable:
+        rewrite(ctx, i, t, _edge_of(ctx, args, t))
+    else:
+        set_meta(ctx, i, t)
     return 0
 
 

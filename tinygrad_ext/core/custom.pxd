@@ -1,9 +1,6 @@
 """Ops whose kernel is a Python function from elsewhere: a plugin's, a program's."""
-from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op
-from tinygrad_ext.core.function cimport FunctionNode
+from tinygrad_ext.core.dispatch cimport MAX_ARGS, Elsewhere, Op
 from tinygrad_ext.core.plan cimport Plan
-from tinygrad_ext.core.tensor cimport Tensor
 
 cdef enum:
     MAX_RETURNS = 16
@@ -16,7 +13,7 @@ cdef struct ReturnSpec:
     bint optional
     int written             # number of the mutated argument that it is, or -1
 
-cdef class Custom:
+cdef class Custom(Elsewhere):
     cdef Op op
     cdef int nreturns
     cdef ReturnSpec[MAX_RETURNS] returns
@@ -31,8 +28,3 @@ cdef class Custom:
     cdef object node_type
     cdef object setup               # setup_context, or None
     cdef bint keyword_inputs        # setup_context is given the keyword-only arguments too
-
-cdef class OpNode(FunctionNode):
-    cdef Custom custom
-    cdef tuple input_counts         # tensors in each argument that is a list, -1 for another; None without lists
-    cdef tuple output_counts

@@ -7,8 +7,9 @@ have gone, so the engine comes by exactly when somebody asks for it, in grad() a
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.history cimport edge
-from tinygrad_ext.core.node cimport FRESH, Node, hang, next_seq, reserve, set_meta
+from tinygrad_ext.core.edges cimport edge, share_edges
+from tinygrad_ext.core.history cimport give_history
+from tinygrad_ext.core.node cimport FRESH, Node, next_seq, reserve
 from tinygrad_ext.core.tensor cimport Tensor, alias, needs_grad
 from tinygrad_ext.core.types cimport is_inexact
 
@@ -26,10 +27,7 @@ cdef DelayedError delayed_error(Node source, str message, list sources, int nout
     cdef int i
     n.message = message
     reserve(n, source.nedges + len(sources), noutputs, 0)
-    for i in range(source.nedges):
-        n.edges[i] = source.edges[i]
-        if n.edges[i].node != NULL:
-            Py_INCREF(<object>n.edges[i].node)
+    share_edges(n, source, -1)
     for i in range(len(sources)):
         edge(n, source.nedges + i, <Tensor>sources[i])
     n.place = source.place              # the refusal is about that call
@@ -45,8 +43,7 @@ cdef object _hang(DelayedError n, int nr, object got):
     if not isinstance(got, Tensor) or not is_inexact((<Tensor>got).tid):
         return got
     t = alias(<Tensor>got)
-    set_meta(n, nr, t)
-    hang(t, n, nr, FRESH)
+    give_history(n, nr, t, FRESH)
     return t
 
 

@@ -54,6 +54,12 @@ cdef struct Rule:
 
 ctypedef object (*kernel_fn)(PyObject **args)
 
+cdef class Op
+
+cdef class Elsewhere:               # an op's Python function from elsewhere; custom_call.pyx has the one subclass
+    cdef object call(self, Op op, PyObject **args)                      # the op as a whole
+    cdef object run(self, Op op, PyObject **args)                       # its kernel alone
+
 cdef class Op:
     cdef readonly str name          # aten::add.Tensor
     cdef readonly str title         # add: what messages say
@@ -74,7 +80,7 @@ cdef class Op:
     cdef bint makes_list            # the result is a list of tensors
     cdef object python              # a Python kernel or a composite's function
     cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
-    cdef object custom              # custom.Custom of an op whose Python function is not ours, else None
+    cdef Elsewhere custom           # how an op whose Python function is not ours is called, else None
     cdef bint writes                # some argument is mutated
     cdef bint loose                 # registered no more
     cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
@@ -124,16 +130,15 @@ cdef bint any_needs_grad(Op op, PyObject **args) noexcept
 cdef bint any_meta(Op op, PyObject **args) noexcept
 cdef int mark_derived(Op op, PyObject **args, object result) except -1
 
+# The slot of autograd, which record.pyx fills: runs an op on operands of which some need a gradient, and writes down its
+# history. The dispatcher decides that it is wanted; how it is made is known above it only.
 ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
+cdef record_fn record_op
 ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)
 cdef object run_python(Op op, PyObject **args)                           # a Python kernel or composite alone
-ctypedef object (*custom_fn)(Op op, PyObject **args)
 ctypedef object (*levels_fn)(Op op, PyObject **args, int form)
 cdef int set_levels(levels_fn fn) except -1
 cdef object through_levels(Op op, PyObject **args, int form)             # NotImplemented: go on, nobody took it
-cdef int set_custom(custom_fn call, custom_fn run) except -1
-cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace)
-cdef int set_record(record_fn fn) except -1
 cdef int set_pointwise(pointwise_fn fn) except -1
 
 # reading boxed arguments inside kernels

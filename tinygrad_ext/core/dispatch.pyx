@@ -31,11 +31,8 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
     const char *PyUnicode_AsUTF8(object o) except NULL
 
-cdef record_fn _record = NULL
 cdef pointwise_fn _pointwise = NULL
 cdef held_fn _run_held = NULL
-cdef custom_fn _call_custom = NULL
-cdef custom_fn _run_custom = NULL
 cdef levels_fn _levels = NULL
 cdef call_kernel_fn _call_kernel = NULL
 cdef kernel_into_fn _kernel_into = NULL
@@ -45,13 +42,6 @@ cdef dict _pairs = {}
 
 cdef tgx_state *state() noexcept nogil:
     return &tgx_thread_state
-
-
-cdef int set_record(record_fn fn) except -1:
-    """The autograd layer's function that runs an op and makes its node."""
-    global _record
-    _record = fn
-    return 0
 
 
 cdef int set_pointwise(pointwise_fn fn) except -1:
@@ -65,13 +55,6 @@ cdef int set_held(held_fn fn) except -1:
     """The function that runs a kernel on aliases of its tensors, see core/held.pyx."""
     global _run_held
     _run_held = fn
-    return 0
-
-
-cdef int set_custom(custom_fn call, custom_fn run) except -1:
-    """The functions that call an op with a Python kernel from elsewhere: as a whole, and its kernel alone."""
-    global _call_custom, _run_custom
-    _call_custom, _run_custom = call, run
     return 0
 
 
@@ -116,6 +99,14 @@ cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1
 def kernel_names():
     """Names of the kernels loaded so far: those in C, and those that speak Python."""
     return sorted(_pairs), sorted(_kernels)
+
+
+cdef class Elsewhere:
+    cdef object call(self, Op op, PyObject **args):
+        raise NotImplementedError(op.name)
+
+    cdef object run(self, Op op, PyObject **args):
+        raise NotImplementedError(op.name)
 
 
 cdef class Op:
@@ -317,10 +308,6 @@ cdef int _mark(object result) except -1:
     return 0
 
 
-cdef object record_op(Op op, PyObject **args, PyObject *out, bint inplace):
-    return _record(op, args, out, inplace)
-
-
 cdef object call_op(Op op, PyObject **args):
     """Levels, autograd, then the kernel."""
     if tgx_thread_state.flags & TGX_LEVELS:
@@ -336,7 +323,7 @@ cdef object call_below(Op op, PyObject **args):
     if op.pair != NULL and not tgx_thread_state.no_grad and not any_needs_grad(op, args):
         result = _call_kernel(op, args)
     elif op.custom is not None:
-        result = _call_custom(op, args)
+        result = op.custom.call(op, args)
     elif tgx_thread_state.no_grad:
         result = forward(op, args, NULL)
         if tgx_thread_state.in_forward:
@@ -344,7 +331,7 @@ cdef object call_below(Op op, PyObject **args):
     elif op.kind == COMPOSITE or not any_needs_grad(op, args):
         result = forward(op, args, NULL)
     else:
-        result = _record(op, args, NULL, False)
+        result = record_op(op, args, NULL, False)
     if op.is_view:
         _link_views(op, <object>args[op.tensors[0]], result, 2)
     if op.returns is not None and type(result) is tuple:
@@ -427,7 +414,7 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
             args[op.nargs] = out if out != NULL else <PyObject *>None
         return op.kernel(args)
     if op.custom is not None:
-        return _run_custom(op, args)
+        return op.custom.run(op, args)
     return run_python(op, args)
 
 

@@ -14,7 +14,7 @@ from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.gradients cimport (
     add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
 )
-from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices, gradient_edge
+from tinygrad_ext.core.edges cimport AccumulateGrad, CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport Edge, Node
 from tinygrad_ext.core.reach cimport needed_for
 from tinygrad_ext.core.tensor cimport Tensor, empty, needs_grad, write_scalar

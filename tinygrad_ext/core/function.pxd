@@ -31,8 +31,8 @@ cdef class FunctionNode(Node):
     cdef tgx_place save_place               # where save_for_backward was called
     cdef unsigned char[FEW_INPUTS] few_inputs
 
-    cdef int set_inputs(self, int n) except -1
-    cdef int locate(self) except -1
+    cdef bint take_inputs(self, PyObject **args, int n, int nothing, bint record) except -1
+    cdef int _make_room(self, int n) except -1
     cdef int seal(self, bint record) except -1
     cdef int keep_saved(self) except -1
     cdef int keep_attributes(self) except -1

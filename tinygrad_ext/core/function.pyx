@@ -10,10 +10,11 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.node cimport FRESH, Node, hang, hooks_of, next_seq, reserve, slot, zeros_for
+from tinygrad_ext.core.history cimport connect, enter, keep
+from tinygrad_ext.core.node cimport FRESH, Node, hang, reserve, zeros_for
 from tinygrad_ext.core.places cimport here, place_text
 from tinygrad_ext.core.plan cimport backward_of
-from tinygrad_ext.core.saved cimport raw, save, unpack
+from tinygrad_ext.core.saved cimport raw, unpack
 from tinygrad_ext.core.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
 from tinygrad_ext.core.types cimport is_inexact, uint32_t
 
@@ -39,7 +40,42 @@ cdef class FunctionNode(Node):
             free(self.inputs)
         Py_XDECREF(self.save_place.code)
 
-    cdef int set_inputs(self, int n) except -1:
+    cdef bint take_inputs(self, PyObject **args, int n, int nothing, bint record) except -1:
+        """Note what forward is given, and connect the tensors among it; whether some of them needs a gradient.
+
+        nothing: so many edges that lead nowhere come after those of the tensors.
+        """
+        cdef PyObject *few[FEW_INPUTS]
+        cdef PyObject **row = few
+        cdef int i, e = 0
+        cdef bint needed = False
+        self._make_room(n)
+        if n + nothing > FEW_INPUTS:
+            row = <PyObject **>malloc((n + nothing) * sizeof(PyObject *))
+            if row == NULL:
+                raise MemoryError()
+        for i in range(n):
+            if isinstance(<object>args[i], Tensor):
+                self.inputs[i] = IS_TENSOR
+                if needs_grad(<Tensor>args[i]):
+                    self.inputs[i] |= NEEDS_GRAD
+                    needed = True
+                row[e] = args[i]
+                e += 1
+        for i in range(e, e + nothing):
+            row[i] = <PyObject *>None
+        e += nothing
+        try:
+            if record and needed:
+                connect(self, row, e, 0)
+            else:
+                reserve(self, e, 1, 0)
+        finally:
+            if row != few:
+                free(row)
+        return needed
+
+    cdef int _make_room(self, int n) except -1:
         cdef int i
         if n > FEW_INPUTS:
             self.inputs = <unsigned char *>malloc(n)
@@ -181,19 +217,10 @@ cdef class FunctionNode(Node):
                           "@once_differentiable.", [], 1)
         return n
 
-    cdef int locate(self) except -1:
-        """Write down where the user made the call."""
-        if self.place.code == NULL:
-            self.place = here()
-        return 0
-
     cdef int seal(self, bint record) except -1:
         """The forward is over: take its place in the graph, and what it asked to keep."""
         if record:
-            self.locate()
-            if state().anomaly:
-                hooks_of(self).trace = slot("stack")()
-            self.seq = next_seq()
+            enter(self)
             self.keep_saved()
             self.keep_attributes()
         self.over = True
@@ -218,7 +245,7 @@ cdef class FunctionNode(Node):
                 continue
             t = <Tensor>kept[i]
             self.output_of[i] = self._origin(t)
-            save(self, i, t if self.output_of[i] >= 0 else self._apart(t, ELSEWHERE), self.output_of[i])
+            keep(self, i, t if self.output_of[i] >= 0 else self._apart(t, ELSEWHERE), self.output_of[i])
         return 0
 
     # ---- attributes that hold tensors
@@ -332,71 +359,4 @@ cdef class FunctionNode(Node):
         return 0
 
 
-cdef object _call_backward(FunctionNode ctx, PyObject **grads):
-    """Run the user's backward; RuntimeError when it wrote to a gradient that others may hold."""
-    cdef uint32_t version
-    cdef object g, got
-    cdef object rule = backward_of(ctx.plan.function)
-    if ctx.plan.function.boxed_grads_call:
-        return _call_boxed(ctx, rule, _box(ctx, grads))
-    if ctx.noutputs == 1 and grads[0] != NULL:
-        g = <object>grads[0]
-        version = version_of(<Tensor>g)
-        got = rule(ctx, g)
-        if version_of(<Tensor>g) != version:
-            raise _changed_gradient(ctx)
-        return got
-    return _call_with_many(ctx, rule, grads)
-
-
-cdef object _call_with_many(FunctionNode ctx, object rule, PyObject **grads):
-    cdef int i
-    cdef list given = [_gradient(ctx, i, grads) for i in range(ctx.noutputs)]
-    cdef list versions = [version_of(<Tensor>g) if isinstance(g, Tensor) else 0 for g in given]
-    got = rule(ctx, *given)
-    for i in range(ctx.noutputs):
-        # zeros made here belong to backward alone
-        if grads[i] != NULL and version_of(<Tensor>given[i]) != <uint32_t>versions[i]:
-            raise _changed_gradient(ctx)
-    return got
-
-
-cdef object _call_boxed(FunctionNode ctx, object rule, list box):
-    """Only gradients that somebody else can see are watched: the others may go early."""
-    cdef list watched = []
-    for g in box:
-        if isinstance(g, Tensor) and _is_shared(<Tensor>g, 2):
-            watched.append((g, version_of(<Tensor>g)))
-    got = rule(ctx, box)
-    for g, version in watched:
-        if version_of(<Tensor>g) != <uint32_t>version:
-            raise _changed_gradient(ctx)
-    return got
-
-
-cdef bint _is_shared(Tensor g, int own) noexcept:
-    """Whether there are more references to g than the caller's own, or others to its memory."""
-    return (<PyObject *>g).ob_refcnt > own or g.base is not None or (
-        g.storage is not None and (<PyObject *>g.storage).ob_refcnt > 1)
-
-
-cdef list _box(FunctionNode ctx, PyObject **grads):
-    """The gradients in a list that alone holds them, so that backward can let go of each."""
-    cdef int i
-    cdef list box = [_gradient(ctx, i, grads) for i in range(ctx.noutputs)]
-    if ctx.hooks is None or ctx.hooks.post is None:
-        for i in range(ctx.noutputs):
-            Py_XDECREF(grads[i])
-            grads[i] = NULL
-    return box
-
-
-cdef object _gradient(FunctionNode ctx, int i, PyObject **grads):
-    if grads[i] != NULL:
-        return <object>grads[i]
-    return zeros_for(ctx, i) if ctx.materialize_grads and ctx.metas[i].rank >= 0 else None
-
-
-cdef object _changed_gradient(FunctionNode ctx):
-    return RuntimeError(f"{ctx.name()}: backward changed an incoming gradient in place. Others may hold the same tensor: work "
-                        "on grad.clone().")
+include "function_backward.pxi"

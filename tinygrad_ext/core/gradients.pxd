@@ -1,6 +1,6 @@
 """What the engine does with a gradient between two nodes."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.history cimport AccumulateGrad
+from tinygrad_ext.core.edges cimport AccumulateGrad
 from tinygrad_ext.core.node cimport Node
 
 cdef object validated(Node n, int nr, object grad, Node source, int index)

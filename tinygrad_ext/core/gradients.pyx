@@ -4,9 +4,10 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
-from tinygrad_ext.core.history cimport AccumulateGrad, CopySlices
+from tinygrad_ext.core.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.levels cimport HostOperation, offer
-from tinygrad_ext.core.node cimport Hooks, Meta, Node, slot
+from tinygrad_ext.core.node cimport Hooks, Meta, Node
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, set_grad, shape_text
 from tinygrad_ext.core.types cimport is_complex
 

@@ -1,24 +1,42 @@
-"""How tensors hang on the graph: edges, accumulators, in-place history."""
-from tinygrad_ext.core.node cimport Edge, Node
-from tinygrad_ext.core.tensor cimport Tensor
-from tinygrad_ext.core.types cimport int64_t
+"""The one builder of history: check_targets, connect, keep, enter, give_history."""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from tinygrad_ext.core.node cimport Node, follow_tensor
+from tinygrad_ext.core.places cimport WATCHED
+from tinygrad_ext.core.saved cimport hooked, keep_rare
+from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, version_of
+from tinygrad_ext.core.tracking cimport tgx_is_gc
 
-cdef class AccumulateGrad(Node):
-    cdef readonly Tensor variable
-
-cdef class CopySlices(Node):
-    cdef Node fn
-    cdef Tensor base_like        # geometry of base, without data
-    cdef Tensor view_like
-    cdef int64_t offset
-    cdef int at                  # the edge of fn that belongs to the view
-
-cdef Node accumulator(Tensor leaf)
-cdef int gradient_edge(Tensor t, Edge *into) except -1
-cdef int edge(Node n, int i, Tensor t) except -1
-cdef object grad_fn_of(Tensor t)
-cdef int rebase(Tensor t, Node n, int nr, int at) except -1
-cdef int set_node(Tensor t, Node n, int nr) except -1
-cdef int check_inplace(Tensor t, bint recording) except -1
-cdef int check_inference(Tensor t) except -1
 cdef bint shows_history(Tensor t) noexcept
+cdef int check_inference(Tensor t) except -1
+cdef int check_targets(PyObject **targets, int count, bint recording, int noutputs, str who) except -1
+cdef int connect(Node n, PyObject **operands, int count, int nsaved) except -1
+cdef int locate(Node n) except -1
+cdef int enter(Node n) except -1
+cdef int give_history(Node n, int nr, Tensor t, Py_ssize_t own) except -1
+cdef int rewrite(Node n, int nr, Tensor t, int at) except -1
+
+
+cdef inline void keep_number(Node n, int k, object value) noexcept:
+    """Keep numbers, or a tuple of numbers that nobody else knows."""
+    Py_INCREF(value)
+    n.saved[k] = <PyObject *>value
+    n.versions[k] = 0
+
+
+cdef inline int keep(Node n, int k, object value, int output) except -1:
+    """Keep an operand, or output number `output` (-1: none), at place k of n."""
+    cdef Tensor t
+    if n.counts == NULL and not isinstance(value, Tensor) and not tgx_is_gc(value):
+        keep_number(n, k, value)
+        return 0
+    if output < 0 and not hooked and isinstance(value, Tensor) and not (<Tensor>value).bits & INFERENCE:
+        t = <Tensor>value
+        Py_INCREF(t)
+        n.saved[k] = <PyObject *>t
+        n.versions[k] = version_of(t)
+        follow_tensor(n, t)
+        if t.storage is not None:
+            t.storage.watched |= WATCHED
+        return 0
+    return keep_rare(n, k, value, output)

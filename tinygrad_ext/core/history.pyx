@@ -1,148 +1,34 @@
 # cython: language_level=3
-"""How tensors hang on the graph: the edge of a tensor, the accumulator of a leaf, and what in-place ops rewrite."""
-cimport cython
+"""The one builder of history, for ops, Functions and custom ops alike.
+
+Who runs a step that has a derivative makes a node and goes through these, in this order:
+
+    check_targets   may the tensors that the step will write to be written to, without losing a gradient
+    connect         an edge for each operand, before the step runs: it may write to its operands
+    keep            what the derivative asks for; operands before the step runs, results after it
+    enter           the node takes its place in time and in the user's program
+    give_history    each result comes from the node; `rewrite` for a tensor that the step wrote to
+
+The callers say what operands, results and targets are, in the terms of a schema (record.pyx), of a forward (apply.pyx) or
+of both (custom_call.pyx). Below stand the edges (edges.pyx) and how values are kept (saved.pyx).
+"""
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF
+from libc.stdlib cimport malloc
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport make_size
+from tinygrad_ext.core.edges cimport CopySlices, check_origin, edge, set_node, share_edges
 from tinygrad_ext.core.node cimport (
-    Edge, Hooks, Node, follow_node, follow_tensor, hang, leave_untracked, next_seq, reserve, set_meta, slot, untrack,
+    Node, follow, follow_node, hang, hooks_of, next_seq, reserve, set_meta,
 )
+from tinygrad_ext.core.places cimport here
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, settle, version_of,
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, alias, needs_grad, version_of,
 )
-from tinygrad_ext.core.tracking cimport tgx_unlink
-from tinygrad_ext.core.types cimport ITEMSIZE
+from tinygrad_ext.core.types cimport ITEMSIZE, is_inexact
 
 
-@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
-cdef class AccumulateGrad(Node):
-    """Adds what arrives to the `.grad` of a leaf."""
-
-    def __dealloc__(self):
-        tgx_unlink(&self.link)               # before the leaf goes, with what hangs on it
-        if self.variable is not None:
-            self.variable.accumulator = NULL
-
-    cdef bint settled(self) noexcept:
-        return self.hooks is None and settle(self.variable) and untrack(self)
-
-
-cdef class CopySlices(Node):
-    """Backward of an in-place op on a view, seen from the base."""
-
-    cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
-        cdef Tensor b = self.base_like, v = self.view_like
-        cdef PyObject *inner[1]
-        grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
-        window = slot("restride")(grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
-        slice_grad = slot("clone")(window)
-        inner[0] = <PyObject *>slice_grad
-        Py_INCREF(slice_grad)           # fn may take it over
-        try:
-            self.fn.apply(inner, results, needed)
-        finally:
-            Py_XDECREF(inner[0])
-        if results[self.at] == NULL:
-            slot("zero_")(window)
-        else:
-            slot("copy_")(window, <object>results[self.at])
-            Py_DECREF(<object>results[self.at])
-            results[self.at] = NULL
-        if needed[self.at]:
-            Py_INCREF(grad)
-            results[self.at] = <PyObject *>grad
-        return 0
-
-    cdef void release(self) noexcept:
-        if self.fn is not None:
-            self.fn.release()
-            self.released = self.fn.released
-
-    def name(self):
-        return "CopySlices"
-
-
-# ---- edges -----------------------------------------------------------------------------------------------------------
-
-cdef Node accumulator(Tensor leaf):
-    """The leaf's AccumulateGrad, made when first needed."""
-    cdef AccumulateGrad a
-    if leaf.accumulator != NULL:
-        return <Node>leaf.accumulator
-    a = AccumulateGrad.__new__(AccumulateGrad)
-    a.noutputs = 1
-    set_meta(a, 0, leaf)
-    a.variable = leaf
-    follow_tensor(a, leaf)
-    a.seq = next_seq()
-    leaf.accumulator = <void *>a
-    if leaf.extra is not None and "hooks" in leaf.extra:
-        a.hooks = leaf.extra["hooks"]
-    return a
-
-
-cdef int gradient_edge(Tensor t, Edge *into) except -1:
-    """Where t's gradient goes: its grad_fn, or its accumulator; nowhere when it needs none."""
-    cdef object n
-    n = grad_fn_of(t) if t.bits & DIFF_VIEW else t.node
-    if n is not None:
-        into.nr = t.output_nr
-    elif t.bits & REQUIRES_GRAD:
-        n = accumulator(t)
-        into.nr = 0
-    else:
-        into.node = NULL
-        return 0
-    Py_INCREF(n)
-    into.node = <PyObject *>n
-    return 0
-
-
-cdef int edge(Node n, int i, Tensor t) except -1:
-    """Edge i of n leads where t's gradient goes."""
-    gradient_edge(t, &n.edges[i])
-    if n.edges[i].node != NULL:
-        follow_node(n, <Node>n.edges[i].node)
-    return 0
-
-
-cdef object grad_fn_of(Tensor t):
-    """t's node; a view whose base was written to since gets a new one, made by restriding the base."""
-    cdef Tensor base, fresh
-    if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
-        _check_origin(t, "is a view and its base or another view of its base has been modified inplace")
-        base = <Tensor>t.base
-        if t.bits & DETACHED_VIEW and t.node is None and needs_grad(base):
-            raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
-                               "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
-                               "the same mode as the update, or a detach() of it.")
-        # (the same bytes viewed in another dtype have no derivative)
-        if t.tid == base.tid and needs_grad(base):
-            offset = (t.data - base.data) // ITEMSIZE[t.tid]
-            was = state().no_grad
-            state().no_grad = 0
-            try:
-                fresh = slot("restride")(base, make_size(t.sizes, t.rank), tuple([t.strides[i] for i in range(t.rank)]),
-                                           base.storage_offset() + offset)
-            finally:
-                state().no_grad = was
-            set_node(t, <Node>fresh.node, fresh.output_nr)
-        t.view_version = version_of(t)
-    return t.node
-
-
-cdef int _check_origin(Tensor t, str problem) except -1:
-    """Refuse what goes wrong for a view that a Function returned: a write would go around its backward."""
-    if t.extra is not None and "made_by" in t.extra:
-        name, count = t.extra["made_by"]
-        raise RuntimeError(f"Output of {name} {problem}. This view was created inside a custom Function (or because an input was "
-                           "returned as-is) and the autograd logic to handle view+inplace would override the custom backward"
-                           + (", and the function returned multiple views" if count > 1 else "") + ". Return a clone of it.")
-    return 0
-
-
-# ---- in-place ------------------------------------------------------------------------------------------------------
+# ---- targets -------------------------------------------------------------------------------------------------------
 
 cdef bint shows_history(Tensor t) noexcept:
     """Whether t, or what it is a view of, takes part in autograd."""
@@ -157,10 +43,23 @@ cdef int check_inference(Tensor t) except -1:
     return 0
 
 
-cdef int check_inplace(Tensor t, bint recording) except -1:
-    """Refuse in-place ops (under grad mode) that would lose a gradient. recording: some operand needs one."""
+cdef int check_targets(PyObject **targets, int count, bint recording, int noutputs, str who) except -1:
+    """Refuse a write (under grad mode) that would lose a gradient.
+
+    recording: some operand needs one. noutputs: results of the step, targets included. who: what is written in messages.
+    """
+    cdef int i
+    for i in range(count):
+        _check_target(<Tensor><object>targets[i], recording)
+        if recording and noutputs > 1 and (<Tensor><object>targets[i]).bits & DIFF_VIEW:
+            raise RuntimeError(f"{who}: a tensor to write to is a view, and gradients are recorded: then the call cannot return more "
+                               "than one Tensor, those it writes to included. Pass a clone, or split it in two.")
+    return 0
+
+
+cdef int _check_target(Tensor t, bint recording) except -1:
     check_inference(t)
-    _check_origin(t, "is a view and is being modified inplace")
+    check_origin(t, "is a view and is being modified inplace")
     if t.node is None and t.bits & REQUIRES_GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. "
                            "Wrap the update in no_grad(), or work on a clone.")
@@ -174,34 +73,89 @@ cdef int check_inplace(Tensor t, bint recording) except -1:
     return 0
 
 
-cdef int set_node(Tensor t, Node n, int nr) except -1:
-    """t, whose value has changed, comes from n. Its .grad is that of the new value, where it is retained; hooks stay
-    with the value that they were registered for."""
-    cdef Hooks h
-    if t.bits & RETAINS_GRAD and t.node is not None:
-        h = (<Node>t.node).hooks
-        if h is not None and h.retain is not None and t.output_nr in h.retain:
-            n._retain(nr, h.retain.pop(t.output_nr))
-    hang(t, n, nr, 0)
+# ---- operands ------------------------------------------------------------------------------------------------------
+
+cdef int connect(Node n, PyObject **operands, int count, int nsaved) except -1:
+    """An edge for each operand to what it came from: an empty one where no gradient is wanted, one for each item of a list.
+
+    Makes room in n, for one output and for `nsaved` kept values too.
+    """
+    cdef int i, total = count
+    cdef bint lists = False
+    cdef object o
+    for i in range(count):
+        o = <object>operands[i]
+        if isinstance(o, (list, tuple)):
+            lists = True
+            total += len(o) - 1
+    reserve(n, total, 1, nsaved)
+    if lists:
+        return _connect_lists(n, operands, count)
+    for i in range(count):
+        o = <object>operands[i]
+        if isinstance(o, Tensor):
+            edge(n, i, <Tensor>o)
     return 0
 
 
-cdef int rebase(Tensor t, Node n, int nr, int at) except -1:
-    """After an in-place op recorded as n, t (and the base it is a view of) is output nr of n, where it has edge `at`."""
+cdef int _connect_lists(Node n, PyObject **operands, int count) except -1:
+    cdef int i, e = 0
+    cdef tuple row
+    n.counts = <int *>malloc(count * sizeof(int))
+    if n.counts == NULL:
+        raise MemoryError()
+    for i in range(count):
+        o = <object>operands[i]
+        row = tuple(o) if isinstance(o, (list, tuple)) else (o,)
+        if e + len(row) > n.nedges:
+            raise RuntimeError("a list of tensors changed its length while it was read")
+        n.counts[i] = len(row)
+        for t in row:
+            if isinstance(t, Tensor):
+                edge(n, e, <Tensor>t)
+            e += 1
+    return 0
+
+
+# ---- the node and its results --------------------------------------------------------------------------------------
+
+cdef int locate(Node n) except -1:
+    """Write down where the user made the call."""
+    if n.place.code == NULL:
+        n.place = here()
+    return 0
+
+
+cdef int enter(Node n) except -1:
+    """n takes its place in time: it is newer than all that it has edges to."""
+    locate(n)
+    if state().anomaly:
+        hooks_of(n).trace = slot("stack")()
+        follow(n, n.hooks)
+    n.seq = next_seq()
+    return 0
+
+
+cdef int give_history(Node n, int nr, Tensor t, Py_ssize_t own) except -1:
+    """t is output nr of n, where it can carry a gradient. own: references to t that are the caller's, see node.hang."""
+    set_meta(n, nr, t)
+    if is_inexact(t.tid):
+        hang(t, n, nr, own)
+    return 0
+
+
+cdef int rewrite(Node n, int nr, Tensor t, int at) except -1:
+    """n wrote to t: t, and the base it is a view of, is output nr of n, where it had edge `at`."""
     cdef CopySlices c
     cdef Tensor base
-    cdef int i
+    locate(n)
+    set_meta(n, nr, t)
     if not (t.bits & DIFF_VIEW and t.base is not None):
         return set_node(t, n, nr)
     base = <Tensor>t.base
     c = CopySlices.__new__(CopySlices)
     reserve(c, n.nedges if n.nedges else 1, 1, 0)
-    for i in range(n.nedges):
-        if i != at:
-            c.edges[i] = n.edges[i]
-            if c.edges[i].node != NULL:
-                Py_INCREF(<object>c.edges[i].node)
-                follow_node(c, <Node>c.edges[i].node)
+    share_edges(c, n, at)
     edge(c, at, base)
     c.at = at
     set_meta(c, 0, base)
@@ -220,7 +174,3 @@ cdef int rebase(Tensor t, Node n, int nr, int at) except -1:
     set_node(t, n, nr)
     t.view_version = version_of(t) - 1
     return 0
-
-
-leave_untracked(AccumulateGrad)
-leave_untracked(CopySlices)

@@ -11,7 +11,7 @@ from tinygrad_ext.core.dispatch cimport (
     record_op, state, through_levels,
 )
 from tinygrad_ext.core.held cimport run_held
-from tinygrad_ext.core.history cimport check_inference, check_inplace, shows_history
+from tinygrad_ext.core.history cimport check_inference, check_targets, shows_history
 from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.outputs cimport check_writable, prepare_out, refuse_cast
@@ -106,7 +106,7 @@ cdef object inplace_below(Op op, PyObject **args):
         if any_needs_grad(op, args):
             return record_inplace(op, args, o)
         if (<Tensor>o).bits & DIFF_VIEW:
-            check_inplace(<Tensor>o, False)
+            check_targets(args, 1, False, 1, op.title)
     return forward_into(op, args, <Tensor>o, True)
 
 

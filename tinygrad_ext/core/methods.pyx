@@ -2,9 +2,10 @@
 """Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
 import weakref
 
-from tinygrad_ext.core.history cimport grad_fn_of
-from tinygrad_ext.core.node cimport Hooks, Node, shown, slot
+from tinygrad_ext.core.edges cimport grad_fn_of
+from tinygrad_ext.core.node cimport Hooks, Node, shown
 from tinygrad_ext.core.places cimport note_mutation
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.tensor cimport (
     DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, expose, needs_grad, set_geometry,
 )

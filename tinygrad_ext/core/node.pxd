@@ -1,11 +1,10 @@
 """Nodes of the backward graph."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport Op, Rule
+from tinygrad_ext.core.dispatch cimport Op
 from tinygrad_ext.core.places cimport tgx_place
 from tinygrad_ext.core.tensor cimport Tensor, let_know, settle
 from tinygrad_ext.core.tracking cimport tgx_is_gc, tgx_link, track
 from tinygrad_ext.core.types cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
-from tinygrad_ext.core.slots cimport slot
 
 cdef enum:
     INLINE_EDGES = 3
@@ -34,7 +33,7 @@ cdef class Hooks:               # what hangs on few nodes
     cdef dict metadata
 
 cdef class Node:
-    cdef Op op
+    cdef Op op                  # of a RuleNode
     cdef uint64_t seq
     cdef int nedges
     cdef int noutputs
@@ -60,15 +59,9 @@ cdef class Node:
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1
     cdef void release(self) noexcept
     cdef bint settled(self) noexcept
-    cdef int _first_edge(self, int tensor) noexcept
-    cdef int _edge_count(self, int tensor) noexcept
-    cdef int _deliver(self, int tensor, object got, PyObject **results, const unsigned char *needed) except -1
-    cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed, dict unpacked)
-    cdef object _unpack(self, int code)
-    cdef str _saved_name(self, int k)
 
 cdef Hooks hooks_of(Node n)             # made where there are none
-cdef int leave_untracked(node_type) except -1
+cdef int start_untracked(node_type, bint plain) except -1
 cdef bint untrack(Node n) noexcept      # True
 cdef bint harmless(object o, int depth=?) noexcept
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Node: one step of the backward graph.
+"""Node: one step of a history, which is a backward graph.
 
 Ownership runs one way, from newer to older: a tensor owns its node, a node owns its edges' nodes and what it
 saved, an AccumulateGrad owns its leaf and the leaf only points back. A saved output would close a circle, so
@@ -8,23 +8,18 @@ nodes; Cython's trashcan would ask the interpreter for each node, and knows no t
 """
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from tinygrad_ext.core.dispatch cimport TGX_NO_SUBCLASS, Rule, state, tgx_state, uint32_t
 from tinygrad_ext.core.dtype cimport device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.places cimport place_text
-from tinygrad_ext.core.saved cimport freed_error, raw, unpack
+from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.storage cimport let_go
-from tinygrad_ext.core.tensor cimport exact, settle
+from tinygrad_ext.core.tensor cimport settle
 from tinygrad_ext.core.tracking cimport PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, track_all
-from tinygrad_ext.core.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE
 
 from collections import namedtuple
 
 from tinygrad_ext.core.dtype import Size
-
-cdef extern from "Python.h":
-    object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
 
 ctypedef int (*visitproc)(PyObject *o, void *arg)
 cdef extern from *:
@@ -70,6 +65,7 @@ InputMetadata = namedtuple("InputMetadata", "shape dtype device")
 
 cdef uint64_t _seq = 0
 cdef dict _types = {}           # of nodes, by name
+cdef object _plain_type = None  # the class of most nodes, which takes on another when it is shown
 
 
 cdef uint64_t next_seq() noexcept:
@@ -122,99 +118,7 @@ cdef class Node:
 
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         """Gradients of the inputs from those of the outputs: results[e] for edge e, where needed[e]."""
-        cdef Op op = self.op
-        cdef int r, k, e, first
-        cdef bint wanted
-        cdef Rule *rule
-        cdef object got
-        cdef dict unpacked = None       # a hook is called once for all rules of the node
-        if self.released:
-            raise freed_error(self)
-        if self.packed:
-            unpacked = {op.saved[k]: self._unpack(op.saved[k]) for k in range(op.nsaved) if self.saved[k] != NULL}
-        for r in range(op.nrules):
-            rule = &op.rules[r]
-            wanted = False
-            for k in range(rule.ntargets):
-                first = self._first_edge(rule.targets[k])
-                for e in range(first, first + self._edge_count(rule.targets[k])):
-                    if needed[e]:
-                        wanted = True
-            if not wanted:
-                continue
-            if rule.identity:
-                got = <object>grads[0]
-            else:
-                got = self._call_rule(rule, grads, needed, unpacked)
-            if rule.ntargets == 1:
-                self._deliver(rule.targets[0], got, results, needed)
-            else:
-                if not isinstance(got, (tuple, list)) or len(got) != rule.ntargets:
-                    raise RuntimeError(f"{self.name()}: the derivative rule of {op.name} must return {rule.ntargets} "
-                                       f"gradients, got {type(got).__name__}")
-                for k in range(rule.ntargets):
-                    self._deliver(rule.targets[k], got[k], results, needed)
         return 0
-
-    cdef int _first_edge(self, int tensor) noexcept:
-        cdef int i, at = 0
-        if self.counts == NULL:
-            return tensor
-        for i in range(tensor):
-            at += self.counts[i]
-        return at
-
-    cdef int _edge_count(self, int tensor) noexcept:
-        return 1 if self.counts == NULL else self.counts[tensor]
-
-    cdef int _deliver(self, int tensor, object got, PyObject **results, const unsigned char *needed) except -1:
-        cdef int e, first = self._first_edge(tensor), count = self._edge_count(tensor)
-        if self.counts != NULL and isinstance(got, (tuple, list)):
-            if len(got) != count:
-                raise RuntimeError(f"{self.name()}: expected {count} gradients for a list of tensors, got {len(got)}")
-            for e in range(count):
-                if needed[first + e] and got[e] is not None:
-                    Py_INCREF(got[e])
-                    results[first + e] = <PyObject *>got[e]
-            return 0
-        if got is not None and needed[first]:
-            Py_INCREF(got)
-            results[first] = <PyObject *>got
-        return 0
-
-    cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed, dict unpacked):
-        cdef PyObject *params[24]
-        cdef list kept = []
-        cdef int i, code
-        cdef object v
-        for i in range(rule.nparams):
-            code = rule.params[i]
-            if code & 0xff00 == P_GRAD:
-                if grads[code & 0xff] != NULL:
-                    params[i] = grads[code & 0xff]
-                    continue
-                v = zeros_for(self, code & 0xff)
-            elif code & 0xff00 == P_GRADS:
-                v = tuple([<object>grads[k] if grads[k] != NULL else zeros_for(self, k) for k in range(self.noutputs)])
-            elif code & 0xff00 == P_NEEDS:
-                v = tuple([needed[self._first_edge(k)] != 0 for k in range(self.op.ntensors)])
-            elif unpacked is None:
-                v = self._unpack(code)
-            else:
-                v = unpacked.get(code)
-            kept.append(v)
-            params[i] = <PyObject *>v
-        if _any_subclass(params, rule.nparams):
-            return _call_unasked(rule, params)
-        return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
-
-    cdef object _unpack(self, int code):
-        """A saved value by its parameter code."""
-        cdef int i = 0
-        for i in range(self.op.nsaved):
-            if self.op.saved[i] == code:
-                break
-        return unpack(self, i, code & 0xff if code & 0xff00 == P_RESULT else -1, not state().no_grad)
 
     # ---- what users see
 
@@ -245,15 +149,7 @@ cdef class Node:
 
     def _edge_names(self):
         """Names of the arguments that next_functions belong to."""
-        cdef int i, k
-        cdef list names = []
-        if self.op is None:
-            return [str(i) for i in range(self.nedges)]
-        for i in range(self.op.ntensors):
-            name = <object>self.op.args[self.op.tensors[i]].name
-            many = self._edge_count(i) != 1
-            names += [f"{name}[{k}]" if many else name for k in range(self._edge_count(i))]
-        return names
+        return [str(i) for i in range(self.nedges)]
 
     @property
     def metadata(self):
@@ -269,37 +165,6 @@ cdef class Node:
         return tuple([InputMetadata(make_size(self.metas[i].sizes, self.metas[i].rank), dtype_of(self.metas[i].tid),
                                     device_of(self.metas[i].device_id)) if self.metas[i].rank >= 0 else None
                       for i in range(self.noutputs)])
-
-    cdef str _saved_name(self, int k):
-        """Name of saved value k as PyTorch shows it, or None for what it does not show."""
-        cdef int code = self.op.saved[k], kind = code & 0xff00
-        if kind == P_INPUT:
-            return <object>self.op.args[code & 0xff].name
-        if kind == P_SHAPE:
-            return f"{<object>self.op.args[code & 0xff].name}_sym_sizes"
-        if kind == P_RESULT:
-            return "result" if self.op.nreturns == 1 else f"result{code & 0xff}"
-        return None
-
-    def __getattr__(self, name):
-        cdef int k, code
-        cdef bint is_raw = name.startswith("_raw_saved_")
-        if self.op is not None and (is_raw or name.startswith("_saved_")):
-            wanted = name[len("_raw_saved_") if is_raw else len("_saved_"):]
-            for k in range(self.nsaved):
-                if self._saved_name(k) != wanted:
-                    continue
-                code = self.op.saved[k]
-                if is_raw:
-                    return raw(self, k, code & 0xff if code & 0xff00 == P_RESULT else -1)
-                if self.released:
-                    raise freed_error(self)
-                return unpack(self, k, code & 0xff if code & 0xff00 == P_RESULT else -1, True)
-        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
-
-    def __dir__(self):
-        names = [self._saved_name(k) for k in range(self.nsaved)] if self.op is not None else []
-        return [*object.__dir__(self), *[kind + name for name in names if name is not None for kind in ("_saved_", "_raw_saved_")]]
 
     def register_hook(self, fn):
         """Call fn(grad_inputs, grad_outputs) after this node has run; a returned tuple replaces grad_inputs."""
@@ -330,42 +195,14 @@ cdef class Node:
 
 cdef object shown(Node n):
     """n as users see it: type(n).__name__ is the name of its op's derivative, such as AddBackward0."""
-    if type(n) is Node and n.op is not None:
+    if type(n) is _plain_type and n.op is not None:
         if n.link.next != NULL:         # types made in Python free their instances in their own way
             track(<PyObject *>n, &n.link)
         name = n.op.node_type
         if name not in _types:
-            _types[name] = type(name, (Node,), {"__slots__": (), "__module__": "builtins"})
+            _types[name] = type(name, (_plain_type,), {"__slots__": (), "__module__": "builtins"})
         tgx_become(n, _types[name])
     return n
-
-
-cdef bint _any_subclass(PyObject **params, int n) noexcept:
-    """Whether a subclass of Tensor is among a rule's parameters, or in a list there."""
-    cdef int i
-    cdef object o
-    for i in range(n):
-        o = <object>params[i]
-        if isinstance(o, Tensor):
-            if not exact(o):
-                return True
-        elif isinstance(o, (list, tuple)):
-            for t in o:
-                if isinstance(t, Tensor) and not exact(t):
-                    return True
-    return False
-
-
-cdef object _call_unasked(Rule *rule, PyObject **params):
-    """A rule computes with tensors of a subclass as with plain ones: its ops are no calls that anybody made."""
-    cdef tgx_state *st = state()
-    cdef uint32_t was = st.flags & TGX_NO_SUBCLASS
-    st.flags |= TGX_NO_SUBCLASS
-    try:
-        return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
-    finally:
-        if not was:
-            st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
 
 
 cdef Hooks hooks_of(Node n):
@@ -432,9 +269,16 @@ cdef void _dealloc(PyObject *o) noexcept:
     _plain_dealloc(o)
 
 
-cdef int leave_untracked(node_type) except -1:
-    """Instances of exactly this class start untracked: whoever links one says so by `follow`, and by `track_all`."""
-    tgx_start_untracked(node_type, TGX_NODE_LINK, node_type is Node)
+cdef int start_untracked(node_type, bint plain) except -1:
+    """Instances of exactly this class start untracked: whoever links one says so by `follow`, and by `track_all`.
+
+    plain: it is the class of most nodes. It has no fields of its own, the memory of freed ones is kept for the next.
+    """
+    global _plain_type
+    tgx_start_untracked(node_type, TGX_NODE_LINK, plain)
+    if plain:
+        _plain_type = node_type
+        tgx_own_dealloc(node_type, _dealloc)
     return 0
 
 
@@ -465,7 +309,6 @@ cdef bint harmless(object o, int depth=3) noexcept:
 cdef traverseproc _plain_traverse = TGX_TYPE(Node).tp_traverse
 TGX_TYPE(Node).tp_traverse = _traverse
 cdef destructor _plain_dealloc = tgx_own_dealloc(Node, _dealloc)
-leave_untracked(Node)
 add_ring(&tgx_ring, TGX_NODE_LINK)
 
 
@@ -510,6 +353,9 @@ cdef int reserve_outputs(Node n, int count) except -1:
 cdef int set_meta(Node n, int nr, Tensor t) except -1:
     cdef Meta *m = &n.metas[nr]
     cdef int i
+    if m.sizes != m.inline_sizes:
+        free(m.sizes)
+        m.sizes = m.inline_sizes
     if t.rank > INLINE_META:
         m.sizes = <int64_t *>malloc(t.rank * sizeof(int64_t))
         if m.sizes == NULL:

@@ -8,7 +8,7 @@ made, and the history that the unpacked tensor gets back.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.dispatch cimport state, tgx_state
-from tinygrad_ext.core.history cimport CopySlices, gradient_edge
+from tinygrad_ext.core.edges cimport CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport FRESH, Edge, Node, follow, hang
 from tinygrad_ext.core.places cimport GUARDED, mutation_text, place_text, watch
 from tinygrad_ext.core.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
@@ -20,8 +20,8 @@ hooked = 0
 
 # ---- saving --------------------------------------------------------------------------------------------------------
 
-cdef int save_rare(Node n, int k, object value, int output) except -1:
-    """All cases of save()."""
+cdef int keep_rare(Node n, int k, object value, int output) except -1:
+    """Keep an operand, or output number `output`, at place k of n."""
     cdef uint32_t version = 0
     if isinstance(value, Tensor):
         _refuse_inference(<Tensor>value)

@@ -4,7 +4,7 @@ import inspect
 from types import SimpleNamespace
 
 from tinygrad_ext.core import custom
-from tinygrad_ext.core.custom import OpNode
+from tinygrad_ext.core.custom_call import OpNode
 from tinygrad_ext.core.plan import plan_of_names
 from tinygrad_ext.library import state as _state
 

@@ -18,6 +18,8 @@ NOT_OVERRIDABLE = {
     "__init_subclass__": "about classes",
     "__hash__": "identity",
     "__dict__": "the instance's own attributes",
+    "__setattr__": "sets those; an attribute of Tensor is asked about itself",
+    "__delattr__": "deletes those; an attribute of Tensor is asked about itself",
     "__weakref__": "the instance's own attributes",
     "__doc__": "text",
     "__array_priority__": "a number",

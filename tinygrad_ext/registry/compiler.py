@@ -3,7 +3,7 @@
 import sys
 from types import SimpleNamespace
 
-from tinygrad_ext.core import custom, dtype, loops, table
+from tinygrad_ext.core import custom, custom_call, dtype, loops, table
 from tinygrad_ext.core.dispatch import Op
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
@@ -194,7 +194,7 @@ def set_python_kernel(o, fn):
 
 
 def _custom(o):
-    return custom.Custom(o, [_return_row(o.schema, r) for r in o.schema.returns])
+    return custom_call.CustomCall(o, [_return_row(o.schema, r) for r in o.schema.returns])
 
 
 def _keywords(o):
