@@ -11,6 +11,16 @@ def test_cat_passes_over_empty_vectors():
     assert tg.cat([tg.zeros(0), tg.zeros(0)], 1).shape == (0,)
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_any_dim_will_do_for_nothing_but_empty_vectors(device):
+    assert tg.ops.aten.cat.default([tg.empty(0, device=device)], 5).shape == (0,)
+
+
+def test_an_input_without_elements_may_lie_in_the_memory_of_out():
+    out = tg.zeros(2)
+    assert tg.cat([out[:0], tg.ones(2)], out=out).tolist() == [1.0, 1.0]
+
+
 def test_an_empty_vector_among_the_inputs_still_promotes():
     assert tg.cat([tg.zeros(0, dtype=tg.float64), tg.ones(2, 3)], 1).dtype == tg.float64
 

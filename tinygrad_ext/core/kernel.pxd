@@ -9,12 +9,13 @@ cdef extern from "tgx.h" nogil:
         TGX_MORE
         TGX_READS
         TGX_APART
+        TGX_JOINS
     enum tgx_tag:
         TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER
     enum tgx_number_kind:
         TGX_IS_BOOL, TGX_IS_INT, TGX_IS_FLOAT, TGX_IS_COMPLEX
     enum tgx_origin:
-        TGX_FRESH, TGX_VIEW, TGX_WRITES, TGX_SAME, TGX_ABSENT
+        TGX_FRESH, TGX_VIEW, TGX_WRITES, TGX_SAME, TGX_ABSENT, TGX_OVER
     enum tgx_error_kind:
         TGX_RUNTIME_ERROR, TGX_INDEX_ERROR, TGX_TYPE_ERROR, TGX_VALUE_ERROR, TGX_NOT_IMPLEMENTED_ERROR, TGX_MEMORY_ERROR
     ctypedef struct tgx_tensor:

@@ -12,13 +12,14 @@ began, shape is asked again. Large tensors are replaced by aliases, because run 
 sizes and strides into the call instead would cost a small kernel more than it does itself.
 """
 from cpython.float cimport PyFloat_CheckExact, PyFloat_AS_DOUBLE
+from cpython.list cimport PyList_GET_SIZE, PyList_GetSlice
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
     ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
 )
-from tinygrad_ext.core.dtype cimport device_id, dtype_id
+from tinygrad_ext.core.dtype cimport device_id, dtype_id, dtype_of
 from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
@@ -26,12 +27,14 @@ from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.random cimport as_generator
 from tinygrad_ext.core.storage cimport Storage, new_storage
 from tinygrad_ext.core.tensor cimport (
-    CONTIGUOUS, Tensor, alias, bump, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
+    CONTIGUOUS, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
     A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
     TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
 )
+
+from tinygrad_ext.core.dtype import can_cast
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object o)
@@ -230,9 +233,14 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
 
 cdef int _set_tensor_list(Frame *f, tgx_value *v, object given) except -1:
     cdef Py_ssize_t i, n
-    row = list(given)           # a subclass may lie about its length; another thread may change it
-    _keep(f, row)
+    # a copy: a subclass may lie about its length; another thread may change it
+    row = PyList_GetSlice(given, 0, PyList_GET_SIZE(given)) if type(given) is list else list(given)
     n = len(row)
+    if f.kept == NULL:
+        f.kept = <PyObject *>row
+        Py_INCREF(row)
+    else:
+        _keep(f, row)
     v.tag, v.n, v.tensors = TGX_TENSORS, <int>n, <tgx_tensor **>_room(f, n)
     for i in range(n):
         v.tensors[i] = NULL
@@ -446,7 +454,9 @@ cdef inline object _result(Frame *f, Op op, PyObject **args, tgx_output *o):
 
 cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
     cdef Tensor t
-    if o.origin == TGX_FRESH:
+    if o.origin == TGX_OVER and o.strides == NULL:
+        t = empty(o.sizes, o.rank, o.dtype, f.meta)
+    elif o.origin == TGX_FRESH or o.origin == TGX_OVER:
         t = empty_strided(o.sizes, o.strides, o.rank, o.dtype if o.via < 0 else o.via, f.meta)
     elif o.origin == TGX_VIEW:
         t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
@@ -518,7 +528,7 @@ cdef bint _lies_in(object o, Storage memory) noexcept:
         return (<Tensor>o).storage is memory
     if isinstance(o, (list, tuple)):
         for t in o:
-            if isinstance(t, Tensor) and (<Tensor>t).storage is memory:
+            if isinstance(t, Tensor) and (<Tensor>t).storage is memory and (<Tensor>t).count:
                 return True
     return False
 
@@ -535,7 +545,7 @@ cdef bint _fits(tgx_output *o, Tensor out) noexcept:
 
 cdef bint _direct(Op op, PyObject **args, tgx_output *o, Tensor out):
     """Whether run may write straight into out, which fits."""
-    if o.origin != TGX_FRESH or o.strides != NULL or not out.bits & CONTIGUOUS:
+    if (o.origin != TGX_FRESH and o.origin != TGX_OVER) or o.strides != NULL or not out.bits & CONTIGUOUS:
         return False
     return out.tid == (o.dtype if o.via < 0 else o.via) and out.tid == o.dtype and not _shared(op, args, out, -1)
 
@@ -545,6 +555,9 @@ cdef int _check_target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor o
     if f.meta != (out.device_id != 0) and (op.ntensors or not out.device_id):
         raise RuntimeError(f"{op.title}(): Expected out tensor to have device {'meta' if f.meta else 'cpu'}, but got {out.device} "
                            "instead")
+    if op.pair.flags & TGX_JOINS and not can_cast(dtype_of(o.dtype), dtype_of(out.tid)):
+        raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: together "
+                        f"they make {dtype_title(o.dtype)}")
     refuse_cast(o.dtype, out.tid)
     if op.pair.flags & TGX_APART and out.count and _shared(op, args, out, 0 if inplace else -1):
         raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
@@ -605,7 +618,7 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
 cdef object _target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace):
     """Let run find what it writes to: out itself, and None; or a result that is still to be delivered."""
     cdef Tensor t
-    if o.origin == TGX_WRITES and inplace and out is <object>args[o.of]:
+    if (o.origin == TGX_WRITES or o.origin == TGX_OVER) and inplace and out is <object>args[o.of]:
         _part_operands(f, op, args, out, o.of)
     elif not _fits(o, out) or not _direct(op, args, o, out):
         return _result(f, op, args, o)
@@ -623,7 +636,7 @@ cdef int _deliver(tgx_output *o, Tensor out, Tensor made) except -1:
         return copy_into(out, made)
     if out.count:
         warn_resized(out, made.sizes, made.rank)
-    if made.tid == out.tid and (o.origin == TGX_FRESH or o.origin == TGX_WRITES):
+    if made.tid == out.tid and (o.origin == TGX_FRESH or o.origin == TGX_WRITES or o.origin == TGX_OVER):
         return set_geometry(out, made)
     set_geometry(out, empty(made.sizes, made.rank, out.tid, out.device_id))
     return copy_into(out, made)

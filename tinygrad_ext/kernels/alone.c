@@ -79,7 +79,7 @@ static int ask_shape(const tgx_kernel *kernel, tgx_call *c, int noutputs) {
 
 /* Memory for one result, or the window that it is. */
 static int place(tgx_call *c, tgx_output *o, tgx_owned *result) {
-    const tgx_tensor *of = o->origin == TGX_FRESH || o->origin == TGX_ABSENT ? NULL : c->args[o->of].tensor;
+    const tgx_tensor *of = o->origin == TGX_FRESH || o->origin == TGX_OVER || o->origin == TGX_ABSENT ? NULL : c->args[o->of].tensor;
     int code = 0;
     if (o->origin == TGX_WRITES) code = converted(result, of, of->dtype);
     else if (of) {
@@ -87,7 +87,7 @@ static int place(tgx_call *c, tgx_output *o, tgx_owned *result) {
         result->tensor.data = of->data + (o->origin == TGX_VIEW ? o->offset * tgx_itemsize[of->dtype] : 0);
     } else {
         set_geometry(result, o->sizes, o->strides, o->rank, o->via < 0 ? o->dtype : o->via);
-        if (o->origin == TGX_FRESH) code = find_memory(result);
+        if (o->origin == TGX_FRESH || o->origin == TGX_OVER) code = find_memory(result);
     }
     o->tensor = &result->tensor;
     return code;

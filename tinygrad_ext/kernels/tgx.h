@@ -64,6 +64,8 @@ enum tgx_origin {
     TGX_WRITES,                /* the argument as it is, to be changed: itself in the in-place form, else a copy */
     TGX_SAME,                  /* the argument itself, where nothing is to be done */
     TGX_ABSENT,                /* None */
+    TGX_OVER,                  /* as TGX_FRESH, but in the in-place form the argument itself, in its own layout: run reads
+                                * each of its elements before it writes it */
 };
 
 /* One result: said by shape, filled by run. */
@@ -124,6 +126,7 @@ enum {
 enum tgx_kernel_flag {
     TGX_READS = 1,             /* shape reads the elements of its tensors, so sizes depend on them: none on meta */
     TGX_APART = 2,             /* out= that shares memory with an input is refused, not copied */
+    TGX_JOINS = 4,             /* out= of a dtype that cannot take what the inputs make together is a TypeError */
 };
 
 typedef struct {
@@ -142,6 +145,8 @@ typedef struct {
 int tgx_fail(tgx_call *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Ask for a UserWarning before anything is run. */
 void tgx_warn(tgx_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether 63 bits can count the elements of so many sizes; `what` begins the message. */
+int tgx_check_sizes(tgx_call *c, const int64_t *sizes, int rank, const char *what);
 /* "[2, 3]" in a buffer of the thread's, good for the next eight calls. */
 const char *tgx_sizes_text(const int64_t *sizes, int rank);
 static inline const char *tgx_shape_text(const tgx_tensor *t) { return tgx_sizes_text(t->sizes, t->rank); }
@@ -210,6 +215,8 @@ static inline tgx_output *tgx_like(tgx_call *c, int k, const tgx_tensor *t, int 
     o->sizes = t->sizes;
     return o;
 }
+/* A fresh result of a tensor's sizes; a dense tensor's order of dimensions is kept. */
+tgx_output *tgx_like_order(tgx_call *c, int k, const tgx_tensor *t, int dtype);
 /* A result that starts as an argument and is changed. */
 static inline tgx_output *tgx_writes(tgx_call *c, int k, int arg) {
     tgx_output *o = tgx_like(c, k, c->args[arg].tensor, c->args[arg].tensor->dtype);

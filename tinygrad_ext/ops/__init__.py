@@ -62,7 +62,6 @@ NATIVE = (
     "view",
     "window",
     "putback",
-    "join",
     "rearrange",
     "basic_index",
     "masks",

@@ -3,43 +3,8 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta, wrapped
 
 _ALL = "bool int float half complex"
-
-
-def _dtype(tensors):
-    dtype = tensors[0].dtype
-    for t in tensors:
-        dtype = tg.promote_types(dtype, t.dtype)
-    return dtype
-
-
-def _cat_shape(tensors, dim):
-    kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    shape = list(kept[0].shape)
-    dim = wrapped(dim, len(shape))
-    for i, t in enumerate(kept):
-        if t.dim() != len(shape) or any(a != b for k, (a, b) in enumerate(zip(t.shape, shape)) if k != dim):
-            raise RuntimeError(
-                f"Sizes of tensors must match except in dimension {dim}. Expected {shape} but got "
-                f"{list(t.shape)} for tensor number {i} in the list."
-            )
-    shape[dim] = sum(t.shape[dim] for t in kept)
-    return meta(shape, _dtype(tensors))
-
-
-def _stack_shape(tensors, dim):
-    shape = list(tensors[0].shape)
-    for i, t in enumerate(tensors):
-        if list(t.shape) != shape:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {shape} at entry 0 and "
-                f"{list(t.shape)} at "
-                f"entry {i}"
-            )
-    shape.insert(wrapped(dim, len(shape) + 1), len(tensors))
-    return meta(shape, _dtype(tensors))
 
 
 def _uncat(grad, tensors_shape, dim):
@@ -71,11 +36,9 @@ def _equal_lists(make):
 op(
     "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
     kernel="cat",
-    takes_out=True,
     variants="function out",
     types=_ALL,
     aliases="concat concatenate",
-    shape=_cat_shape,
     grad={"tensors": _uncat},
     samples=_lists,
     reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
@@ -95,10 +58,8 @@ op(
 op(
     "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
     kernel="stack",
-    takes_out=True,
     variants="function out",
     types=_ALL,
-    shape=_stack_shape,
     grad={"tensors": lambda grad, dim: grad.unbind(dim)},
     samples=_equal_lists,
     reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),

@@ -1,0 +1,112 @@
+/* Kernels that put tensors together: cat and stack. A small contiguous piece goes row by row through memcpy, any other
+ * through the general copy. */
+#include "part.h"
+
+/* Copy t to the places start .. start + width of out's dimension dim; t may lack that dimension (stack). */
+static int put(tgx_call *c, const tgx_tensor *out, const tgx_tensor *t, int dim, int64_t start, int64_t width) {
+    tgx_part to, from;
+    if (t->count == 0) return 0;
+    if (t->flags & TGX_CONTIGUOUS && t->dtype == out->dtype && t->count <= TGX_SMALL) {
+        int64_t inner = out->strides[dim] * tgx_itemsize[t->dtype], row = inner * width, pitch = inner * out->sizes[dim];
+        char *at = out->data + start * inner, *end = t->data + t->count * tgx_itemsize[t->dtype];
+        for (const char *x = t->data; x < end; x += row, at += pitch) memcpy(at, x, (size_t)row);
+        return 0;
+    }
+    tgx_part_of(&to, out), tgx_part_cut(&to, dim, start, width);
+    tgx_part_of(&from, t);
+    if (t->rank < out->rank) tgx_part_insert(&from, dim);
+    return c->services->copy(&to.t, &from.t);
+}
+
+/* ---- cat: (tensors, dim) ----------------------------------------------------------------------------------------- */
+
+/* cat passes over tensors of shape (0,), whatever the shape of the others. */
+static inline int skipped(const tgx_tensor *t) { return t->rank == 1 && t->sizes[0] == 0; }
+
+static int check_cat(tgx_call *c, const tgx_tensor *first, const tgx_tensor *t, int dim, int at) {
+    if (t->rank != first->rank)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Tensors must have same number of dimensions: got %d and %d. cat(): tensor number %d in "
+                        "the list has shape %s, the first %s", first->rank, t->rank, at, tgx_shape_text(t), tgx_shape_text(first));
+    for (int i = 0; i < t->rank; i++)
+        if (i != dim && t->sizes[i] != first->sizes[i])
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "Sizes of tensors must match except in dimension %d. Expected size %lld but got size "
+                            "%lld for tensor number %d in the list.", dim, (long long)first->sizes[i], (long long)t->sizes[i], at);
+    return 0;
+}
+
+static int cat_shape(tgx_call *c) {
+    const tgx_value *v = &c->args[0];
+    const tgx_tensor *t, *first = NULL;
+    int64_t total = 0;
+    double elements = 0;
+    if (!v->n) return tgx_fail(c, TGX_VALUE_ERROR, "torch.cat(): expected a non-empty list of Tensors");
+    int dtype = v->tensors[0]->dtype;
+    for (int i = 0; i < v->n; i++) {
+        t = v->tensors[i];
+        if (t->rank == 0)
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "zero-dimensional tensor (at position %d) cannot be concatenated. Use stack() or "
+                            "unsqueeze it.", i);
+        if (!first && !skipped(t)) first = t;
+        if (t->dtype != dtype) dtype = tgx_promote(dtype, t->dtype);
+    }
+    if (!first) return tgx_like(c, 0, v->tensors[0], dtype), 0; /* nothing but passed-over tensors: any dim will do */
+    if (tgx_wrap_arg(c, 1, first->rank)) return TGX_FAILED;
+    int dim = (int)tgx_int(c, 1);
+    for (int i = 0; i < v->n; i++) {
+        t = v->tensors[i];
+        if (skipped(t)) continue;
+        if (t != first && check_cat(c, first, t, dim, i)) return TGX_FAILED;
+        total += t->sizes[dim], elements += (double)t->count;
+    }
+    tgx_output *o = tgx_fresh(c, 0, first->rank, dtype);
+    for (int i = 0; i < first->rank; i++) o->dims[i] = first->sizes[i];
+    o->dims[dim] = total;
+    return elements > 1e9 ? tgx_check_sizes(c, o->dims, o->rank, c->title) : 0;
+}
+
+static int cat_run(tgx_call *c) {
+    const tgx_value *v = &c->args[0];
+    const tgx_tensor *out = tgx_out(c, 0);
+    int dim = (int)tgx_int(c, 1), code;
+    int64_t start = 0;
+    for (int i = 0; i < v->n; i++) {
+        const tgx_tensor *t = v->tensors[i];
+        if (skipped(t)) continue;
+        if ((code = put(c, out, t, dim, start, t->sizes[dim]))) return code;
+        start += t->sizes[dim];
+    }
+    return 0;
+}
+TGX_KERNEL(cat, cat_shape, cat_run, TGX_APART | TGX_JOINS)
+
+/* ---- stack: (tensors, dim) --------------------------------------------------------------------------------------- */
+
+static int stack_shape(tgx_call *c) {
+    const tgx_value *v = &c->args[0];
+    if (!v->n) return tgx_fail(c, TGX_RUNTIME_ERROR, "stack expects a non-empty TensorList");
+    const tgx_tensor *first = v->tensors[0];
+    int dtype = first->dtype;
+    if (tgx_wrap_arg(c, 1, first->rank + 1)) return TGX_FAILED;
+    if (first->rank == TGX_MAX_DIMS)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "stack(): a tensor has at most %d dimensions, and the entries have them all", TGX_MAX_DIMS);
+    for (int i = 1; i < v->n; i++) {
+        if (!tgx_same_sizes(v->tensors[i], first))
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
+                            tgx_shape_text(first), tgx_shape_text(v->tensors[i]), i);
+        dtype = tgx_promote(dtype, v->tensors[i]->dtype);
+    }
+    int dim = (int)tgx_int(c, 1);
+    tgx_output *o = tgx_fresh(c, 0, first->rank + 1, dtype);
+    for (int i = 0; i < first->rank; i++) o->dims[i + (i >= dim)] = first->sizes[i];
+    o->dims[dim] = v->n;
+    return (double)first->count * v->n > 1e9 ? tgx_check_sizes(c, o->dims, o->rank, c->title) : 0;
+}
+
+static int stack_run(tgx_call *c) {
+    const tgx_value *v = &c->args[0];
+    int code;
+    for (int i = 0; i < v->n; i++)
+        if ((code = put(c, tgx_out(c, 0), v->tensors[i], (int)tgx_int(c, 1), i, 1))) return code;
+    return 0;
+}
+TGX_KERNEL(stack, stack_shape, stack_run, TGX_APART | TGX_JOINS)
