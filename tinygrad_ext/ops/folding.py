@@ -1,8 +1,6 @@
-"""What the records of reductions share: gradients brought back to the operand's shape, shape rules, samples."""
+"""What the records of reductions share: gradients brought back to the operand's shape, samples."""
 
-import tinygrad_ext as tg
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import reduced
 
 
 def kept(shape, dim):
@@ -29,24 +27,6 @@ def reduced_count(shape, dim):
     for s, k in zip(shape, kept(shape, dim)):
         n *= s if k == 1 else 1
     return n
-
-
-# ---- shape rules ---------------------------------------------------------------------------------------------------
-
-
-def wide(dtype):
-    """dtype of a sum: int64 for integers and bool."""
-    return dtype if dtype.is_floating_point or dtype.is_complex else tg.int64
-
-
-def index_shape(self, dim=None, keepdim=False):
-    """argmax: int64."""
-    return reduced(self, dim, keepdim, dtype=tg.int64)
-
-
-def pair_shape(self, dim, keepdim=False):
-    """(values, indices)."""
-    return reduced(self, dim, keepdim), index_shape(self, dim, keepdim)
 
 
 # ---- samples and references ----------------------------------------------------------------------------------------

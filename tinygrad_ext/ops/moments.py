@@ -6,7 +6,6 @@ from tinygrad_ext.ops.folding import (
     filled,
     numpy_axis,
     one_dim,
-    pair_shape,
     reduced_count,
     spread,
     unfold,
@@ -263,7 +262,6 @@ for _name, _doc in (
         f"aten::{_name}(Tensor self) -> Tensor",
         kernel=_name,
         types="int float",
-        shape=lambda self: reduced(self),
         grad={"self": _share},
         samples=filled,
         reference=_median_reference(_name),
@@ -274,7 +272,6 @@ for _name, _doc in (
         kernel=_name + "_dim",
         types="int float",
         variants=_OUT,
-        shape=pair_shape,
         grad={
             "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
         },

@@ -1,10 +1,8 @@
 """Scans: running sums, products and extremes along a dimension."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.folding import wide
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta
 
 
 def before(self, dim):
@@ -64,14 +62,6 @@ def _linear_back(grad, decay, result, dim, needs):
 
 def _extreme_back(grad, self_shape, dim, indices):
     return grad.new_zeros(self_shape).scatter_add(dim, indices, grad) if self_shape else grad
-
-
-def _running_shape(self, dim, dtype=None):
-    return meta(self.shape, dtype or wide(self.dtype))
-
-
-def _extreme_shape(self, dim):
-    return meta(self.shape, self.dtype), meta(self.shape, tg.int64)
 
 
 def _lines(make):
@@ -134,7 +124,6 @@ op(
     "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     kernel="cumsum",
     variants="function method inplace out",
-    shape=_running_shape,
     grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
     samples=_lines,
     reference=_reference("cumsum"),
@@ -146,7 +135,6 @@ op(
     "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     kernel="cumprod",
     variants="function method inplace out",
-    shape=_running_shape,
     grad={"self": _cumprod_back},
     samples=_zero_lines,
     domain=(-2, 2),
@@ -160,7 +148,6 @@ op(
     kernel="linear_scan",
     types="float",
     variants="method",
-    shape=lambda self, decay, dim: meta(self.shape, self.dtype),
     grad={"self, decay": _linear_back},
     samples=lambda make: [
         Sample(make(3, 4), make(3, 4), 0),
@@ -178,7 +165,6 @@ for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "small
         f"aten::{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         kernel=_name,
         variants="function method out",
-        shape=_extreme_shape,
         grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},
         samples=_tied_lines,
         reference=_extreme_reference(_numpy),

@@ -3,7 +3,6 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta
 
 
 def _int64():
@@ -17,7 +16,6 @@ op(
     kernel="searchsorted",
     types="bool int float",
     variants="method",
-    shape=lambda sorted_sequence, self, right, sorter: meta(self.shape, _int64()),
     samples=lambda make: [
         Sample(_ascending(make, 6), make(3, 4), False, None),
         Sample(_ascending(make, 2, 5), make(2, 3), True, None),

@@ -1,28 +1,8 @@
 """Sorting and selection along a dimension. Every sort is stable; NaN is greater than everything else."""
 
-import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta, wrapped
-
-
-def _int64():
-    return tg.int64
-
-
-def _pair(self, dim=-1, *_):
-    wrapped(dim, self.dim())
-    return meta(self.shape, self.dtype), meta(self.shape, _int64())
-
-
-def _first_k(self, k, dim=-1, *_):
-    dim = wrapped(dim, self.dim())
-    if not 0 <= k <= (self.shape[dim] if self.dim() else 1):
-        raise RuntimeError(
-            f"selected index k out of range: topk() got k={k} for shape {tuple(self.shape)} and dim={dim}"
-        )
-    shape = [k if d == dim else s for d, s in enumerate(self.shape)]
-    return meta(shape, self.dtype), meta(shape, _int64())
+from tinygrad_ext.ops.shapes import wrapped
 
 
 def _rows(make):
@@ -59,7 +39,6 @@ op(
     kernel="sort",
     types=_TYPES,
     variants="function method out",
-    shape=_pair,
     grad={"self": _back},
     samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)],
     reference=_reference_sort,
@@ -74,7 +53,6 @@ op(
     kernel="sort_stable",
     types=_TYPES,
     variants="function method out",
-    shape=lambda self, stable, dim, descending: _pair(self, dim),
     grad={"self": _back},
     samples=lambda make: [Sample(x, stable=True, dim=d, descending=r) for x, d in _rows(make) for r in (False, True)],
     reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending),
@@ -87,7 +65,6 @@ op(
     kernel="topk",
     types=_TYPES,
     variants="function method out",
-    shape=_first_k,
     grad={"self": _back},
     samples=lambda make: [
         Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x, d in _rows(make) for r in (True, False)
