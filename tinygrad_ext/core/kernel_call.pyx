@@ -31,7 +31,7 @@ from tinygrad_ext.core.tensor cimport (
 )
 from tinygrad_ext.core.types cimport (
     A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
-    TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, tgx_scalar,
+    TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 
 from tinygrad_ext.core.dtype import can_cast
@@ -130,7 +130,18 @@ cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -
     return 0
 
 
+cdef object _plain(object given):
+    """The Python number of a 0-dim tensor or of another library's scalar; of a meta tensor a zero of its kind."""
+    cdef Tensor t
+    if isinstance(given, Tensor) and (<Tensor>given).device_id:
+        t = <Tensor>given
+        return 0j if is_complex(t.tid) else 0.0 if is_inexact(t.tid) else False if t.tid == TGX_BOOL else 0
+    return given.item() if hasattr(given, "item") else given
+
+
 cdef int _set_number(Frame *f, tgx_value *v, object given) except -1:
+    if not isinstance(given, (int, float, complex)):
+        given = _plain(given)
     v.tag, v.number = TGX_NUMBER, <tgx_scalar *>_room(f, sizeof(tgx_scalar) // 8)
     v.number[0] = as_scalar(given)
     if isinstance(given, bool):

@@ -1,5 +1,7 @@
+/* Offsets of index numbers, checked against the bounds once, and the plan that moves blocks. See advanced.h. */
 #include "advanced.h"
 #include "isa.h"
+#include <stdio.h>
 
 extern const tgx_picks_table tgx_picks_loops_base, tgx_picks_loops_avx2, tgx_picks_loops_avx512;
 
@@ -9,13 +11,59 @@ static const tgx_picks_table *best(void) {
     return chosen;
 }
 
-int64_t tgx_index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags) {
-    return best()->offsets(offset, index, n, size, stride, flags);
+/* ---- where the points lie ---------------------------------------------------------------------------------------- */
+
+static int refuse(tgx_call *c, int outside, int64_t index, int dim, int64_t size, const char *title) {
+    char text[128];
+    snprintf(text, sizeof text, "index %lld is out of bounds for dimension %d with size %lld", (long long)index, dim, (long long)size);
+    switch (outside) {
+        case TGX_OUT_RUNTIME: return tgx_fail(c, TGX_RUNTIME_ERROR, "%s (%s)", text, title);
+        case TGX_OUT_SELECT:
+            return tgx_fail(c, TGX_INDEX_ERROR, "index out of range in self: %s(): %s; the index must lie between 0 and %lld", title,
+                            text, (long long)size - 1);
+        case TGX_OUT_COPY: return tgx_fail(c, TGX_INDEX_ERROR, "%s(): %s", title, text);
+        case TGX_OUT_TAKE:
+            return tgx_fail(c, TGX_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                            (long long)index, (long long)size);
+        default: return tgx_fail(c, TGX_INDEX_ERROR, "%s", text);
+    }
 }
 
-void tgx_picks_run(const tgx_picks *p, int move, int64_t lo, int64_t hi) { best()->run(p, move, lo, hi); }
+int tgx_picks_aim(tgx_call *c, tgx_picks *p, int64_t *offset, const tgx_tensor *table, int dim, const int64_t *index, int flags,
+                  int outside, const char *title) {
+    int64_t size = table->sizes[dim];
+    int64_t bad = best()->offsets(offset, index, p->points, size, table->strides[dim] * tgx_itemsize[table->dtype], flags);
+    p->offset = offset;
+    return bad < 0 ? 0 : refuse(c, outside, offset[bad], dim, size, title);
+}
 
-void tgx_picks_plan(tgx_picks *p) {
+void tgx_picks_lay(tgx_picks *p, const tgx_tensor *table, const int *dims, int n) {
+    int adjacent = dims[n - 1] - dims[0] == n - 1, k = 0;
+    p->table = table->data, p->width = tgx_itemsize[table->dtype], p->dtype = table->dtype;
+    p->nouter = p->ninner = 0;
+    for (int i = 0; i < table->rank; i++) {
+        if (k < n && dims[k] == i) {
+            k++;
+        } else if (adjacent && i < dims[0]) {
+            p->outer[p->nouter] = table->sizes[i], p->outer_table[p->nouter++] = table->strides[i] * p->width;
+        } else {
+            p->inner[p->ninner] = table->sizes[i], p->inner_table[p->ninner++] = table->strides[i] * p->width;
+        }
+    }
+}
+
+int tgx_picks_along(tgx_call *c, tgx_picks *p, int64_t *few, const tgx_tensor *table, int dim, const tgx_tensor *index, int flags,
+                    int outside, const char *title) {
+    p->points = index->count;
+    tgx_picks_lay(p, table, &dim, 1);
+    return tgx_picks_aim(c, p, index->count <= TGX_FEW ? few : c->scratch, table, dim, (const int64_t *)index->data,
+                         TGX_FIRST | flags, outside, title);
+}
+
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
+
+/* Merge inner dimensions that lie behind each other on both sides. */
+static void merge(tgx_picks *p) {
     int n = 0;
     for (int d = 0; d < p->ninner; d++) {
         if (p->inner[d] == 1) continue;
@@ -32,4 +80,34 @@ void tgx_picks_plan(tgx_picks *p) {
         n++;
     }
     p->ninner = n;
+}
+
+/* Strides of the dense side: those of contiguous memory, or none for one repeated element. Returns outer x points. */
+static int64_t lay_dense(tgx_picks *p, char *dense, int64_t count) {
+    ptrdiff_t at = count == 1 ? 0 : p->width;
+    int64_t units = p->points;
+    p->dense = dense;
+    for (int i = p->ninner - 1; i >= 0; i--) p->inner_dense[i] = at, at *= p->inner[i];
+    p->point_dense = at;
+    at *= p->points;
+    for (int i = p->nouter - 1; i >= 0; i--) p->outer_dense[i] = at, at *= p->outer[i], units *= p->outer[i];
+    if (p->ninner) merge(p);
+    return units;
+}
+
+static int read_part(void *p, ptrdiff_t lo, ptrdiff_t hi) {
+    best()->run(p, TGX_READ, lo, hi);
+    return 0;
+}
+
+int tgx_picks_read(tgx_call *c, tgx_picks *p, tgx_tensor *out) {
+    int64_t units;
+    if (out->count == 0) return 0;
+    units = lay_dense(p, out->data, out->count);
+    if (out->count <= TGX_SMALL) return read_part(p, 0, units);
+    return tgx_range(c, read_part, p, units, 1 + TGX_SMALL * units / out->count);
+}
+
+void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move) {
+    if (count) best()->run(p, move, 0, lay_dense(p, (char *)values, count));
 }

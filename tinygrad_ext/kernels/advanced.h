@@ -1,10 +1,12 @@
 /* Moves blocks between a table (strided, addressed by index) and dense memory in the order of the result.
  *
  * A result has outer dimensions, then the points of the index, then the block of inner dimensions that one
- * point stands for. `offset[k]` says where point k lies in the table. All strides are in bytes. */
+ * point stands for. `offset[k]` says where point k lies in the table. All strides are in bytes.
+ * Reading runs in several threads. Writing does not: of two writes to one place the later one wins, and sums add up in
+ * the order of the index, whatever the number of threads. */
 #ifndef TGX_ADVANCED_H
 #define TGX_ADVANCED_H
-#include "types.h"
+#include "tgx.h"
 
 enum tgx_move { TGX_READ, TGX_WRITE, TGX_ADD };
 
@@ -26,10 +28,29 @@ typedef struct {
     void (*run)(const tgx_picks *p, int move, int64_t lo, int64_t hi);
 } tgx_picks_table;
 
-/* offset[k] += index[k] * stride. Position k of the first index outside the bounds, which offset[k] then holds, or -1. */
-int64_t tgx_index_offsets(int64_t *offset, const int64_t *index, int64_t n, int64_t size, ptrdiff_t stride, int flags);
-/* Merge inner dimensions that lie behind each other on both sides. */
-void tgx_picks_plan(tgx_picks *p);
-/* Units lo..hi of outer x points. */
-void tgx_picks_run(const tgx_picks *p, int move, int64_t lo, int64_t hi);
+/* How an index outside the bounds is reported. */
+enum tgx_outside {
+    TGX_OUT_INDEX,       /* IndexError "index 5 is out of bounds for dimension 0 with size 3" */
+    TGX_OUT_RUNTIME,     /* the same as a RuntimeError */
+    TGX_OUT_SELECT,      /* IndexError "index out of range in self" */
+    TGX_OUT_COPY,        /* IndexError with the op's name in front */
+    TGX_OUT_TAKE,        /* IndexError "out of range: tried to access index ..." */
+};
+
+enum { TGX_FEW = 32 };   /* offsets of so many points need no scratch */
+
+/* Bytes of scratch for offsets that do not fit in TGX_FEW. */
+static inline int64_t tgx_offsets_room(int64_t points) { return points <= TGX_FEW ? 0 : points * (int64_t)sizeof(int64_t); }
+
+/* Add what index numbers (dense, as many as p->points) say about dimension `dim` to p's offsets, which lie at `offset`. */
+int tgx_picks_aim(tgx_call *c, tgx_picks *p, int64_t *offset, const tgx_tensor *table, int dim, const int64_t *index, int flags,
+                  int outside, const char *title);
+/* The table's side of the plan: index tensors of p->points points stand for the dimensions dims[0..n), ascending. */
+void tgx_picks_lay(tgx_picks *p, const tgx_tensor *table, const int *dims, int n);
+/* Both for one index tensor. */
+int tgx_picks_along(tgx_call *c, tgx_picks *p, int64_t *few, const tgx_tensor *table, int dim, const tgx_tensor *index, int flags,
+                    int outside, const char *title);
+/* Fill a contiguous result; put contiguous values, or one for all, to the table. */
+int tgx_picks_read(tgx_call *c, tgx_picks *p, tgx_tensor *out);
+void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move);
 #endif

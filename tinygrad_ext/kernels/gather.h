@@ -9,15 +9,10 @@
 enum tgx_scatter { TGX_SCATTER_SET, TGX_SCATTER_ADD, TGX_SCATTER_MUL, TGX_SCATTER_MAX, TGX_SCATTER_MIN, TGX_SCATTER_KINDS };
 
 typedef struct {
-    tgx_loop check, gather[5], scatter[TGX_SCATTER_KINDS][TGX_NTYPES], mean[TGX_NTYPES];
+    tgx_loop check;         /* data: index. TGX_INDEX when one is outside */
+    tgx_loop gather[5];     /* by width; data: out, table, index. Checks as it goes */
+    /* data: index, table, source. Stops with TGX_INDEX at an index that is outside. NULL where the dtype has no such reduction */
+    tgx_loop scatter[TGX_SCATTER_KINDS][TGX_NTYPES];
+    tgx_loop mean[TGX_NTYPES];      /* data: sums, counts (int64): sums become means, rounded down for integers */
 } tgx_gather_table;
-
-/* data: index. TGX_INDEX when one is outside. */
-tgx_loop tgx_check_index(void);
-/* data: out, table, index. Checks as it goes. */
-tgx_loop tgx_gather_loop(int width);
-/* data: index, table, source. Stops with TGX_INDEX at an index that is outside. NULL where the dtype has no such reduction. */
-tgx_loop tgx_scatter_loop(int kind, int dtype);
-/* data: sums, counts (int64): sums become means, rounded down for integers. */
-tgx_loop tgx_mean_loop(int dtype);
 #endif

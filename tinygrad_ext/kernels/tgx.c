@@ -1,4 +1,4 @@
-/* Messages of kernels. See tgx.h. */
+/* Messages of kernels, and what reads their arguments. See tgx.h. */
 #include "tgx.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,4 +74,72 @@ int tgx_dim_outside(tgx_call *c, int64_t dim, int rank) {
     int n = rank ? rank : 1;
     return tgx_fail(c, TGX_INDEX_ERROR, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -n, n - 1,
                     (long long)dim);
+}
+
+int tgx_broadcast(int64_t *shape, int *rank, const tgx_tensor *t) {
+    int shift = t->rank - *rank;
+    if (shift > 0) {
+        memmove(shape + shift, shape, (size_t)*rank * sizeof *shape);
+        for (int i = 0; i < shift; i++) shape[i] = 1;
+        *rank = t->rank;
+    }
+    shift = *rank - t->rank;
+    for (int i = 0; i < t->rank; i++) {
+        int64_t size = t->sizes[i];
+        if (shape[i + shift] == size || size == 1) continue;
+        if (shape[i + shift] != 1) return i + shift + 1;
+        shape[i + shift] = size;
+    }
+    return 0;
+}
+
+void tgx_put_number(void *to, int dtype, const tgx_scalar *s) {
+    switch (dtype) {
+        case TGX_BOOL: *(uint8_t *)to = s->i != 0 || s->f != 0; break;
+        case TGX_U8: *(uint8_t *)to = (uint8_t)s->i; break;
+        case TGX_I8: *(int8_t *)to = (int8_t)s->i; break;
+        case TGX_I16: *(int16_t *)to = (int16_t)s->i; break;
+        case TGX_I32: *(int32_t *)to = (int32_t)s->i; break;
+        case TGX_I64: *(int64_t *)to = s->i; break;
+        case TGX_F16: *(uint16_t *)to = tgx_f32_to_f16((float)s->f); break;
+        case TGX_BF16: *(uint16_t *)to = tgx_f32_to_bf16((float)s->f); break;
+        case TGX_F32: *(float *)to = (float)s->f; break;
+        case TGX_F64: *(double *)to = s->f; break;
+        case TGX_C64: ((float *)to)[0] = (float)s->f, ((float *)to)[1] = (float)s->im; break;
+        default: ((double *)to)[0] = s->f, ((double *)to)[1] = s->im;
+    }
+}
+
+int tgx_refuse_complex(tgx_call *c, const tgx_scalar *s, int dtype) {
+    if (s->im == 0 || tgx_is_complex(dtype)) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "value cannot be converted to type %s without overflow: (%g%+gj) is complex",
+                    tgx_dtype_title(dtype), s->f, s->im);
+}
+
+int tgx_sized(tgx_call *c, int k, int arg, int dtype) {
+    const tgx_value *v = &c->args[arg];
+    if (v->n > TGX_MAX_DIMS)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "expected at most %d numbers, got %d", TGX_MAX_DIMS, (int)v->n);
+    memcpy(tgx_fresh(c, k, v->n, dtype)->dims, v->ints, (size_t)v->n * sizeof(int64_t));
+    return 0;
+}
+
+int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
+    static const char *const names[TGX_NTYPES] = {
+        [TGX_BOOL] = "bool", [TGX_U8] = "uint8", [TGX_I8] = "int8", [TGX_I16] = "int16", [TGX_I32] = "int32", [TGX_I64] = "int64",
+        [TGX_F16] = "float16", [TGX_BF16] = "bfloat16", [TGX_F32] = "float32", [TGX_F64] = "float64"};
+    const tgx_scalar *s = v->number;
+    const char *text = "value cannot be converted to type %s without overflow: ";
+    char head[128];
+    int64_t most;
+    if (tgx_is_complex(dtype)) return 0;
+    snprintf(head, sizeof head, text, names[dtype]);
+    if (s->im != 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(%g%+gj) has an imaginary part; use a complex dtype", head, s->f, s->im);
+    if (!tgx_is_integer(dtype)) return 0;
+    most = INT64_MAX >> (64 - 8 * tgx_itemsize[dtype]);
+    if (!tgx_is_signed(dtype)) most = 2 * most + 1;
+    if (s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->f > -9.3e18 && s->f < 9.3e18) return 0;
+    if (v->kind == TGX_IS_FLOAT) return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%.17g", head, s->f);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%lld", head, (long long)s->i);
 }

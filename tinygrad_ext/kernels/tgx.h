@@ -127,6 +127,7 @@ enum tgx_kernel_flag {
     TGX_READS = 1,             /* shape reads the elements of its tensors, so sizes depend on them: none on meta */
     TGX_APART = 2,             /* out= that shares memory with an input is refused, not copied */
     TGX_JOINS = 4,             /* out= of a dtype that cannot take what the inputs make together is a TypeError */
+    TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
 };
 
 typedef struct {
@@ -178,6 +179,23 @@ static inline int tgx_same_sizes(const tgx_tensor *a, const tgx_tensor *b) {
     return 1;
 }
 
+/* Widen `shape` (right-aligned) so that t fits: 0, or 1 + the dimension whose sizes differ and are not 1. */
+int tgx_broadcast(int64_t *shape, int *rank, const tgx_tensor *t);
+
+/* A tensor, or one without dimensions as a vector of its element. */
+static inline tgx_tensor tgx_lifted(const tgx_tensor *t) {
+    static int64_t one[1] = {1};
+    tgx_tensor v = *t;
+    if (v.rank == 0) v.rank = 1, v.sizes = one, v.strides = one;
+    return v;
+}
+
+/* Store a number of the arguments as an element of a dtype. */
+void tgx_put_number(void *to, int dtype, const tgx_scalar *number);
+/* Refuse a number that a dtype cannot hold (a negative one may wrap in uint8); a complex one alone. */
+int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype);
+int tgx_refuse_complex(tgx_call *c, const tgx_scalar *number, int dtype);
+
 /* ---- what run will find ------------------------------------------------------------------------------------------ */
 
 /* Let run find a tensor argument contiguous and of a dtype. */
@@ -217,6 +235,8 @@ static inline tgx_output *tgx_like(tgx_call *c, int k, const tgx_tensor *t, int 
 }
 /* A fresh result of a tensor's sizes; a dense tensor's order of dimensions is kept. */
 tgx_output *tgx_like_order(tgx_call *c, int k, const tgx_tensor *t, int dtype);
+/* A fresh result of the sizes in a list of the arguments; 0 or TGX_FAILED. */
+int tgx_sized(tgx_call *c, int k, int arg, int dtype);
 /* A result that starts as an argument and is changed. */
 static inline tgx_output *tgx_writes(tgx_call *c, int k, int arg) {
     tgx_output *o = tgx_like(c, k, c->args[arg].tensor, c->args[arg].tensor->dtype);

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.construct cimport tensor_of
-from tinygrad_ext.core.copy cimport cast
+from tinygrad_ext.core.copy cimport cast, fill
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
@@ -18,7 +18,6 @@ from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
-from tinygrad_ext.native.advanced cimport filling
 
 cdef extern from "Python.h":
     int PySequence_Check(object o)
@@ -355,7 +354,9 @@ cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
         call_inplace(_masked_fill if v is not None else _masked_fill_number, args)
         return 0
     if v is None:
-        value = filling(value, target)
+        v = empty(NULL, 0, target.tid)
+        fill(v, value)
+        value = v
     args[1], args[2], args[3] = <PyObject *>tensors, <PyObject *>value, <PyObject *>_no
     call_inplace(_index_put, args)
     return 0

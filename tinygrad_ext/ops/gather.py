@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same, wrapped
+from tinygrad_ext.ops.shapes import broadcast_sizes, wrapped
 
 
 def _indices(make):
@@ -76,7 +76,6 @@ op(
     kernel="gather",
     types="bool int float half complex",
     variants="function method out",
-    shape=lambda self, dim, index, *_: meta(index.shape, self.dtype),
     grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
@@ -91,7 +90,6 @@ op(
     kernel="gather_backward",
     types="bool int float half complex",
     variants="method",
-    shape=lambda grad, size, dim, index: meta(size, grad.dtype),
     grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
     samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
     doc="Zeros of a size with grad added where gather read it.",
@@ -125,9 +123,7 @@ op(
     "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     kernel="scatter",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={
         "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
         "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape),
@@ -142,9 +138,7 @@ op(
     "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     kernel="scatter",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
     samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)],
     reference=_reference_scatter,
@@ -157,9 +151,7 @@ op(
     "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     kernel="scatter_with",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     samples=lambda make: [Sample(*a, reduce=r) for a in _repeated(make) for r in ("add", "multiply")],
     reference=_reference_scatter,
     grad={
@@ -175,9 +167,7 @@ op(
     "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     kernel="scatter_with",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     samples=lambda make: [Sample(s, d, i, 2, reduce=r) for s, d, i, _ in _repeated(make) for r in ("add", "multiply")],
     reference=_reference_scatter,
     grad={
@@ -193,9 +183,7 @@ op(
     "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     kernel="scatter_add",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
     samples=lambda make: [Sample(*a) for a in _repeated(make)],
     reference=_reference_add,
@@ -292,9 +280,7 @@ op(
     "-> Tensor",
     kernel="scatter_reduce",
     types="bool int float half",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={"self, src": _spread},
     samples=lambda make: [
         Sample(*a, r, include_self=s)

@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.dtype import by_name
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import broadcast_sizes, meta, same
+from tinygrad_ext.ops.shapes import meta
 
 
 def _basic(make):
@@ -154,27 +154,11 @@ def _reference_put(self, indices, values, accumulate=False):
     return out
 
 
-def _picked_shape(self, indices):
-    """Shape of self[indices] for indices that are no masks."""
-    tensors = [i for i in indices if i is not None]
-    if any(not i.dtype.is_signed for i in tensors):
-        raise NotImplementedError(
-            "aten::index: how many elements a mask picks depends on its values, and meta tensors have none"
-        )
-    dims = [d for d, i in enumerate(indices) if i is not None]
-    if not dims:
-        return meta(self.shape, self.dtype)
-    rest = [s for d, s in enumerate(self.shape) if d not in dims]
-    at = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
-    return meta([*rest[:at], *broadcast_sizes(*[i.shape for i in tensors]), *rest[at:]], self.dtype)
-
-
 op(
     "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     kernel="index",
     types="bool int float half complex",
     variants="",
-    shape=_picked_shape,
     grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
     samples=_picks,
     reference=_reference_index,
@@ -186,9 +170,7 @@ op(
     "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     kernel="index_put",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace",
-    shape=same,
     grad={
         "self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
         "values": _grad_of_values,
@@ -206,7 +188,6 @@ op(
     kernel="index_backward",
     types="bool int float half complex",
     variants="method",
-    shape=lambda grad, size, indices: meta(size, grad.dtype),
     grad={"grad": lambda grad, indices: _read(grad, indices)},
     samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
     doc="Zeros of a size with grad added where the indices read it: the derivative of index.",

@@ -4,15 +4,6 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta, same, wrapped
-
-
-def _replaced(self, dim, index, *_):
-    """self's shape with dimension `dim` as long as the index."""
-    if not self.dim():
-        return meta((), self.dtype)
-    dim = wrapped(dim, self.dim())
-    return meta([index.numel() if d == dim else s for d, s in enumerate(self.shape)], self.dtype)
 
 
 def _at(self, dim, index):
@@ -50,7 +41,6 @@ op(
     kernel="index_select",
     types="bool int float half complex",
     variants="function method out",
-    shape=_replaced,
     grad={"self": lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index)},
     samples=lambda make: [
         Sample(make(3, 4), 0, make.ints(0, 3, (5,))),
@@ -69,7 +59,6 @@ op(
     kernel="index_select_backward",
     types="bool int float half complex",
     variants="method",
-    shape=lambda grad, size, dim, index: meta(size, grad.dtype),
     grad={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
     samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.of([1, 1]))],
     doc="Zeros of a size with grad added where index_select read it.",
@@ -79,9 +68,7 @@ op(
     "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     kernel="index_add",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={
         "self": "grad",
         "source": lambda grad, dim, index, source_shape, alpha: scaled(grad.index_select(dim, index), alpha).reshape(
@@ -103,9 +90,7 @@ op(
     "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     kernel="index_copy",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace out",
-    shape=same,
     grad={
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape),
@@ -137,9 +122,7 @@ for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
         f"aten::index_fill.int_{_kind}(Tensor self, int dim, Tensor index, {_kind} value) -> Tensor",
         kernel="index_fill",
         types="bool int float half complex",
-        takes_out=True,
         variants="function method inplace",
-        shape=same,
         grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), **_rules},
         samples=(lambda make: [Sample(make(3, 4), 0, make.of([0, -1]), 3), Sample(make(3, 4), -1, make.of(1), 1)])
         if not _rules
@@ -158,7 +141,6 @@ op(
     kernel="take",
     types="bool int float half complex",
     variants="function method out",
-    shape=lambda self, index: meta(index.shape, self.dtype),
     grad={"self": lambda grad, self_shape, index: _put_back(grad, self_shape, index)},
     samples=lambda make: [
         Sample(make(3, 4), make.ints(-12, 12, (2, 5))),
