@@ -3,7 +3,7 @@
 #include "softmax.h"
 #include "tgx.h"
 
-static const tgx_softmax_table *loops(void) {
+const tgx_softmax_table *tgx_softmax_loops(void) {
     static const tgx_softmax_table *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_softmax);
     return chosen;
@@ -15,8 +15,7 @@ static int require_float(tgx_call *c, int dtype) {
                     c->title, tgx_dtype_title(dtype));
 }
 
-/* All rows, or blocks of columns, of a contiguous t with `dim` in the middle. */
-static int run_rows(tgx_call *c, const tgx_softmax_fn *fns, tgx_softmax_job *job, const tgx_tensor *t, int64_t dim) {
+int tgx_softmax_rows(tgx_call *c, const tgx_softmax_fn *fns, tgx_softmax_job *job, const tgx_tensor *t, int64_t dim) {
     if (t->count == 0) return 0;
     job->n = t->rank ? t->sizes[dim] : 1, job->inner = 1;
     for (int i = (int)dim + 1; i < t->rank; i++) job->inner *= t->sizes[i];
@@ -39,7 +38,7 @@ static int forward_shape(tgx_call *c, int dtype_arg) {
 static int forward_run(tgx_call *c, int log) {
     const tgx_tensor *x = tgx_in(c, 0);
     tgx_softmax_job job = {.out = tgx_out(c, 0)->data, .a = x->data, .log = log};
-    return run_rows(c, loops()->forward, &job, x, tgx_int(c, 1));
+    return tgx_softmax_rows(c, tgx_softmax_loops()->forward, &job, x, tgx_int(c, 1));
 }
 
 /* (self, dim, dtype) */
@@ -77,7 +76,7 @@ static int backward_shape(tgx_call *c) {
 static int backward_run(tgx_call *c, int log) {
     const tgx_tensor *y = tgx_in(c, 1);
     tgx_softmax_job job = {.out = tgx_out(c, 0)->data, .a = tgx_in(c, 0)->data, .b = y->data, .log = log};
-    return run_rows(c, loops()->backward, &job, y, tgx_int(c, 2));
+    return tgx_softmax_rows(c, tgx_softmax_loops()->backward, &job, y, tgx_int(c, 2));
 }
 static int softmax_backward_run(tgx_call *c) { return backward_run(c, 0); }
 static int log_softmax_backward_run(tgx_call *c) { return backward_run(c, 1); }

@@ -1,8 +1,7 @@
 /* Softmax, log-softmax and their derivatives over the middle dimension of (outer, n, inner), all dense. */
 #ifndef TGX_SOFTMAX_H
 #define TGX_SOFTMAX_H
-#include <stddef.h>
-#include <stdint.h>
+#include "tgx.h"
 
 /* Columns that are worked on together when inner > 1; a unit of work is then one such block, else one row. */
 #define TGX_SOFTMAX_COLUMNS 64
@@ -18,4 +17,8 @@ typedef int (*tgx_softmax_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
 typedef struct { tgx_softmax_fn forward[2], backward[2], lse[2], scaled[2]; } tgx_softmax_table;   /* float, double */
 
 extern const tgx_softmax_table tgx_softmax_base, tgx_softmax_avx2, tgx_softmax_avx512;
+
+const tgx_softmax_table *tgx_softmax_loops(void);
+/* All rows, or blocks of columns, of a contiguous t with `dim` in the middle. */
+int tgx_softmax_rows(tgx_call *c, const tgx_softmax_fn *fns, tgx_softmax_job *job, const tgx_tensor *t, int64_t dim);
 #endif

@@ -67,12 +67,10 @@ NATIVE = (
     "masks",
     "index",
     "matmul",
-    "softmax",
-    "loss",
-    "class_loss",
+    "plain_calls",
     "convolution",
     "pool",
-    "embed",
+    "dropout",
     "sample",
 )
 

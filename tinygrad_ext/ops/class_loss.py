@@ -1,6 +1,5 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
-from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, reduction_of
@@ -54,10 +53,6 @@ def _np_cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-10
     return _np_nll(scipy.special.log_softmax(x, axis=1 if x.ndim > 1 else 0), target, weight, reduction, ignore_index)
 
 
-def _class_shape(self, target, weight, reduction, ignore_index):
-    return shapes.meta(target.shape if reduction == "none" else (), self.dtype)
-
-
 op(
     "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
     'bool? reduce=None, str reduction="mean") -> Tensor',
@@ -75,7 +70,6 @@ op(
     kernel="nll_loss",
     variants="function",
     where="_fused",
-    shape=_class_shape,
     samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     reference=_np_nll,
     grad={"self": "_nll_loss_backward(grad, target, weight, self_shape, reduction, ignore_index)"},
@@ -88,7 +82,6 @@ op(
     kernel="nll_loss_backward",
     variants="function",
     where="_fused",
-    shape=lambda grad_output, target, weight, sizes, *_: shapes.meta(sizes, grad_output.dtype),
     samples=lambda make: iter([Sample(make(), make.ints(0, 4, (5,)), None, (5, 4), "mean", -100)]),
     # the loss is linear, so the derivative of its derivative is the loss itself
     grad={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)"},
@@ -127,7 +120,6 @@ op(
     kernel="cross_entropy",
     variants="function",
     where="_fused",
-    shape=lambda self, target, *rest: (_class_shape(self, target, *rest), shapes.meta(target.shape, self.dtype)),
     samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
     grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
@@ -166,7 +158,6 @@ op(
     kernel="cross_entropy_backward",
     variants="function",
     where="_fused",
-    shape=lambda g, self, *_: shapes.same(self),
     samples=lambda make: iter([Sample(make(), make(5, 4), make(5), make.ints(0, 4, (5,)), None, "mean", -100)]),
     grad={"grad_output": _cross_entropy_twice_grad, "self": _cross_entropy_twice_self},
     gaps={
@@ -183,7 +174,6 @@ op(
     kernel="class_scale",
     variants="function",
     where="_fused",
-    shape=lambda grad_output, self, target, *_: shapes.meta(target.shape, grad_output.dtype),
     samples=lambda make: iter([Sample(make(), make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     grad={
         "grad_output": lambda grad, grad_output, self, target, weight, reduction, ignore_index: _unscale(

@@ -22,7 +22,6 @@ op(
     kernel="embedding",
     variants="function",
     samples=_embedding_samples,
-    shape=lambda weight, indices, *_: shapes.meta((*indices.shape, weight.shape[1]), weight.dtype),
     reference=lambda weight, indices, **_: weight[indices],
     grad={
         "weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq: fused.embedding_dense_backward(
@@ -50,7 +49,6 @@ op(
     kernel="embedding_backward",
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
-    shape=lambda grad_output, indices, n, *_: shapes.meta((n, grad_output.shape[-1]), grad_output.dtype),
     grad={"grad_output": _backward_twice},
     gaps={"reference": "gradcheck of embedding compares it"},
     doc="Sum of the gradients of each row that embedding looked up.",
@@ -72,7 +70,6 @@ op(
     kernel="embedding_renorm",
     variants="function",
     where="_fused",
-    shape=lambda self, *_: shapes.same(self),
     samples=lambda make: iter([Sample(make(5, 3).detach(), make.ints(0, 5, (4,)), 1.0, p) for p in (1.0, 2.0, 3.0)]),
     reference=_np_renorm,
     doc="The rows named by indices, shortened to a norm_type-norm of at most max_norm; the other rows as they are.",
@@ -119,12 +116,6 @@ def _np_one_hot(x, num_classes=-1):
     return np.eye(x.max() + 1 if num_classes == -1 else num_classes, dtype=np.int64)[x]
 
 
-def _one_hot_shape(self, num_classes):
-    if num_classes == -1:
-        raise NotImplementedError("one_hot: a meta tensor has no largest class number; give num_classes")
-    return shapes.meta((*self.shape, num_classes), self.dtype)
-
-
 op(
     "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
     kernel="one_hot",
@@ -138,7 +129,6 @@ op(
             Sample(make.ints(0, 4, ()), num_classes=4),
         ]
     ),
-    shape=_one_hot_shape,
     reference=_np_one_hot,
     doc="Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one.",
 )

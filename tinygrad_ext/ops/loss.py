@@ -4,8 +4,6 @@ The public functions are PyTorch's, with its old options size_average and reduce
 reduction only.
 """
 
-import tinygrad_ext as tg
-from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -85,17 +83,6 @@ def _mse_reference(x, y, reduction="mean", weight=None):
     return np_reduced((x - y) ** 2, reduction)
 
 
-def _mse_shape(self, target, reduction):
-    each = _mse_backward_shape(self, self, target, reduction)
-    return each if reduction == "none" else shapes.meta((), each.dtype)
-
-
-def _mse_backward_shape(grad, self, target, reduction):
-    """The kernels compute in the promoted dtype of all operands, whatever their ranks."""
-    dtype = tg.promote_types(tg.promote_types(self.dtype, target.dtype), grad.dtype)
-    return shapes.meta(shapes.broadcast_sizes(self.shape, target.shape), dtype)
-
-
 op(
     'aten::mse_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, str reduction="mean", '
     "Tensor? weight=None) -> Tensor",
@@ -112,7 +99,6 @@ op(
     kernel="mse_loss",
     variants="function",
     where="_fused",
-    shape=_mse_shape,
     samples=lambda make: iter([Sample(make(3, 4), make(3, 4), r) for r in ("mean", "sum", "none")]),
     reference=_mse_reference,
     grad={
@@ -138,7 +124,6 @@ op(
     kernel="mse_loss_backward",
     variants="function",
     where="_fused",
-    shape=_mse_backward_shape,
     samples=lambda make: iter(
         [Sample(make(), make(3, 4), make(3, 4), r) for r in ("mean", "sum")]
         + [Sample(make(3, 4), make(3, 4), make(3, 4), "none")]

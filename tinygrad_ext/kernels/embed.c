@@ -1,0 +1,234 @@
+/* Rows by number: embedding, its derivative, rows cut to a length; classes as vectors. */
+#include <math.h>
+#include "once.h"
+#include "tgx.h"
+
+static int require_float(tgx_call *c, int dtype, const char *op) {
+    if (dtype == TGX_F32 || dtype == TGX_F64) return 0;
+    return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': convert the input to float32 or float64 first", op,
+                    tgx_dtype_title(dtype));
+}
+
+static int need_indices(tgx_call *c, int arg) {
+    int dtype = tgx_in(c, arg)->dtype;
+    if (dtype != TGX_I64 && dtype != TGX_I32)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+                        "Int; but got %s instead (while checking arguments for embedding). Convert it with .long().",
+                        tgx_dtype_title(dtype));
+    tgx_need(c, arg, TGX_I64);
+    return 0;
+}
+
+/* The row that index i names, read once: another thread may be writing to the indices. Negative when it has been refused. */
+static inline int64_t row_at(tgx_call *c, const int64_t *at, int64_t i, int64_t rows) {
+    int64_t row = tgx_once(at + i);
+    if (row >= 0 && row < rows) return row;
+    return tgx_fail(c, TGX_INDEX_ERROR, "index out of range in self: embedding has rows 0 to %lld, but indices hold %lld",
+                    (long long)rows - 1, (long long)row);
+}
+
+static int check_matrix(tgx_call *c, const tgx_tensor *t, const char *name) {
+    if (t->rank == 2) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "'%s' must be 2-D: (rows, size of a row), but has shape %s", name, tgx_shape_text(t));
+}
+
+/* ---- embedding: (weight, indices, padding_idx, scale_grad_by_freq, sparse) --------------------------------------- */
+
+static int embedding_shape(tgx_call *c) {
+    const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
+    tgx_output *o;
+    if (tgx_int(c, 4))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "embedding: sparse gradients are not supported; leave sparse=False, the gradient is "
+                        "dense");
+    if (check_matrix(c, w, "weight") || need_indices(c, 1)) return TGX_FAILED;
+    if (indices->rank >= TGX_MAX_DIMS) return tgx_fail(c, TGX_RUNTIME_ERROR, "embedding: indices have too many dimensions");
+    tgx_need_dense(c, 0);
+    o = tgx_fresh(c, 0, indices->rank + 1, w->dtype);
+    for (int i = 0; i < indices->rank; i++) o->dims[i] = indices->sizes[i];
+    o->dims[indices->rank] = w->sizes[1];
+    c->work = 1 + indices->count * w->sizes[1];
+    return 0;
+}
+
+static int embedding_run(tgx_call *c) {
+    const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
+    char *to = tgx_out(c, 0)->data;
+    int64_t bytes = w->sizes[1] * tgx_itemsize[w->dtype], rows = w->sizes[0];
+    for (int64_t i = 0; i < indices->count; i++, to += bytes) {
+        int64_t row = row_at(c, (const int64_t *)indices->data, i, rows);
+        if (row < 0) return TGX_FAILED;
+        memcpy(to, w->data + row * bytes, (size_t)bytes);
+    }
+    return 0;
+}
+TGX_KERNEL(embedding, embedding_shape, embedding_run, 0)
+
+/* ---- (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq) ---------------------------------------- */
+
+static int embedding_backward_shape(tgx_call *c) {
+    const tgx_tensor *g = tgx_in(c, 0), *indices = tgx_in(c, 1);
+    int64_t rows = tgx_int(c, 2), width = g->rank ? g->sizes[g->rank - 1] : 0;
+    int dtype = tgx_is_half(g->dtype) ? TGX_F32 : g->dtype;
+    tgx_output *o;
+    if (need_indices(c, 1) || (!tgx_is_complex(dtype) && require_float(c, dtype, "embedding_dense_backward"))) return TGX_FAILED;
+    if (rows < 0 || g->rank == 0 || g->count != indices->count * width)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "embedding_dense_backward: grad_output of shape %s does not fit indices %s",
+                        tgx_shape_text(g), tgx_shape_text(indices));
+    tgx_need(c, 0, dtype);
+    o = tgx_fresh(c, 0, 2, g->dtype);
+    o->dims[0] = rows, o->dims[1] = width, o->via = (int8_t)dtype;
+    if (tgx_int(c, 4)) c->scratch_bytes = rows * (int64_t)sizeof(int64_t);
+    return 0;
+}
+
+#define ADD_ROWS(T) static int add_rows_##T(tgx_call *c, const int64_t *at, int64_t n, int64_t width, const int64_t *often) { \
+    const T *g = (const T *)tgx_in(c, 0)->data; \
+    T *out = (T *)tgx_out(c, 0)->data; \
+    int64_t rows = tgx_int(c, 2), padding = tgx_int(c, 3); \
+    for (int64_t i = 0; i < n; i++, g += width) { \
+        int64_t row = row_at(c, at, i, rows); \
+        if (row < 0) return TGX_FAILED; \
+        if (row == padding) continue; \
+        T *to = out + row * width; \
+        if (often) { \
+            const T scale = (T)1 / (T)often[row]; \
+            for (int64_t k = 0; k < width; k++) to[k] += g[k] * scale; \
+        } else \
+            for (int64_t k = 0; k < width; k++) to[k] += g[k]; \
+    } \
+    return 0; }
+ADD_ROWS(float)
+ADD_ROWS(double)
+
+static int embedding_backward_run(tgx_call *c) {
+    const tgx_tensor *indices = tgx_in(c, 1);
+    tgx_tensor *out = tgx_out(c, 0);
+    const int64_t *at = (const int64_t *)indices->data;
+    int64_t *often = tgx_int(c, 4) ? c->scratch : NULL;
+    int64_t width = out->sizes[1] * (tgx_is_complex(out->dtype) ? 2 : 1);    /* a complex number adds up like two real ones */
+    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    if (often) {
+        memset(often, 0, (size_t)c->scratch_bytes);
+        for (int64_t i = 0; i < indices->count; i++) {
+            int64_t row = row_at(c, at, i, tgx_int(c, 2));
+            if (row < 0) return TGX_FAILED;
+            often[row]++;
+        }
+    }
+    if (out->dtype == TGX_F32 || out->dtype == TGX_C64) return add_rows_float(c, at, indices->count, width, often);
+    return add_rows_double(c, at, indices->count, width, often);
+}
+TGX_KERNEL(embedding_backward, embedding_backward_shape, embedding_backward_run, 0)
+
+/* ---- (self, indices, max_norm, norm_type): the named rows get at most the length max_norm ------------------------ */
+
+static int embedding_renorm_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    if (need_indices(c, 1) || require_float(c, t->dtype, "_embedding_renorm") || check_matrix(c, t, "self")) return TGX_FAILED;
+    tgx_like(c, 0, t, t->dtype);
+    return 0;
+}
+
+static double add_power(double total, double v, double p) {
+    if (p == 2) return total + v * v;
+    if (p == 1) return total + v;
+    if (p == INFINITY) return v > total ? v : total;
+    return total + pow(v, p);
+}
+
+#define SHORTEN(T) static int shorten_##T(tgx_call *c, T *data, const int64_t *at, int64_t n, int64_t rows, int64_t width) { \
+    double most = tgx_float(c, 2), p = tgx_float(c, 3); \
+    for (int64_t i = 0; i < n; i++) { \
+        int64_t at_row = row_at(c, at, i, rows); \
+        if (at_row < 0) return TGX_FAILED; \
+        T *row = data + at_row * width; \
+        double norm = 0; \
+        for (int64_t k = 0; k < width; k++) norm = add_power(norm, fabs((double)row[k]), p); \
+        if (p != 1 && p != INFINITY) norm = pow(norm, 1 / p); \
+        if (norm > most) { \
+            const T scale = (T)(most / (norm + 1e-7)); \
+            for (int64_t k = 0; k < width; k++) row[k] *= scale; \
+        } \
+    } \
+    return 0; }
+SHORTEN(float)
+SHORTEN(double)
+
+static int embedding_renorm_run(tgx_call *c) {
+    const tgx_tensor *indices = tgx_in(c, 1);
+    tgx_tensor *out = tgx_out(c, 0);
+    const int64_t *at = (const int64_t *)indices->data;
+    if (out->count) c->services->copy(out, tgx_in(c, 0));
+    if (out->dtype == TGX_F32) return shorten_float(c, (float *)out->data, at, indices->count, out->sizes[0], out->sizes[1]);
+    return shorten_double(c, (double *)out->data, at, indices->count, out->sizes[0], out->sizes[1]);
+}
+TGX_KERNEL(embedding_renorm, embedding_renorm_shape, embedding_renorm_run, 0)
+
+/* ---- one_hot: (self, num_classes) -------------------------------------------------------------------------------- */
+
+static int refuse_class(tgx_call *c, int64_t k, int64_t classes) {
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "Class values must be smaller than num_classes. Got %lld with num_classes=%lld", (long long)k,
+                    (long long)classes);
+}
+
+/* The largest class number, of a tensor as it lies; -1 without any, and TGX_FAILED - 1 after a negative one. */
+static int64_t largest(tgx_call *c, const tgx_tensor *t) {
+    int64_t index[TGX_MAX_DIMS] = {0}, most = -1;
+    const int64_t *p = (const int64_t *)t->data;
+    for (int64_t n = 0; n < t->count; n++) {
+        int64_t k = tgx_once(p);
+        if (k < 0) return tgx_fail(c, TGX_RUNTIME_ERROR, "Class values must be non-negative. Got %lld", (long long)k) - 1;
+        if (k > most) most = k;
+        for (int d = t->rank - 1; d >= 0; d--) {
+            p += t->strides[d];
+            if (++index[d] < t->sizes[d]) break;
+            p -= t->sizes[d] * t->strides[d];
+            index[d] = 0;
+        }
+    }
+    return most;
+}
+
+static int one_hot_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    int64_t classes = tgx_int(c, 1), most;
+    tgx_output *o;
+    if (t->dtype != TGX_I64)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "one_hot is only applicable to index tensor of type LongTensor. Got %s; convert it with "
+                        ".long().", tgx_dtype_title(t->dtype));
+    if (c->meta && classes == -1)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "one_hot: a meta tensor has no largest class number; give num_classes");
+    if (t->count == 0 && classes == -1)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Can not infer total number of classes from empty tensor. Give num_classes.");
+    if (t->count == 0 && classes <= 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Can not infer total number of classes from empty tensor. Give a positive num_classes, not "
+                        "%lld.", (long long)classes);
+    if (!c->meta && classes < 0) {
+        most = largest(c, t);
+        if (most < -1) return TGX_FAILED;
+        if (classes != -1) return refuse_class(c, most, classes);
+        classes = most + 1;
+    }
+    if (t->rank >= TGX_MAX_DIMS) return tgx_fail(c, TGX_RUNTIME_ERROR, "one_hot: the input has too many dimensions");
+    tgx_need_dense(c, 0);
+    o = tgx_fresh(c, 0, t->rank + 1, TGX_I64);
+    for (int i = 0; i < t->rank; i++) o->dims[i] = t->sizes[i];
+    o->dims[t->rank] = classes;
+    return 0;
+}
+
+static int one_hot_run(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    tgx_tensor *out = tgx_out(c, 0);
+    int64_t *to = (int64_t *)out->data, classes = out->sizes[out->rank - 1], most = largest(c, t);
+    if (most < -1) return TGX_FAILED;
+    if (most >= classes) return refuse_class(c, most, classes);
+    if (out->count) memset(to, 0, (size_t)out->count * sizeof *to);
+    for (int64_t i = 0; i < t->count; i++, to += classes) {
+        int64_t k = tgx_once((const int64_t *)t->data + i);
+        if (k < 0 || k >= classes) return refuse_class(c, k, classes);      /* it was smaller a moment ago: another thread writes */
+        to[k] = 1;
+    }
+    return 0;
+}
+TGX_KERNEL(one_hot, one_hot_shape, one_hot_run, TGX_MAY_READ)
