@@ -22,8 +22,11 @@ int tgx_loss_reduction(tgx_call *c, int arg, int64_t *how) {
 
 typedef struct { int rank; int64_t count, sizes[TGX_MAX_DIMS]; } common;
 
-static int is_of(const tgx_tensor *t, const common *s) {
-    return t->rank == s->rank && !memcmp(t->sizes, s->sizes, (size_t)s->rank * sizeof(int64_t));
+static inline int is_of(const tgx_tensor *t, const common *s) {
+    if (t->rank != s->rank) return 0;
+    for (int i = 0; i < s->rank; i++)
+        if (t->sizes[i] != s->sizes[i]) return 0;
+    return 1;
 }
 
 /* Says where two shapes do not broadcast. */
@@ -38,8 +41,13 @@ static int refuse_shapes(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, 
     return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: shapes fit", op);
 }
 
-static int meet(tgx_call *c, common *s, const tgx_tensor *x, const tgx_tensor *y, const char *op) {
+static inline int meet(tgx_call *c, common *s, const tgx_tensor *x, const tgx_tensor *y, const char *op) {
     s->rank = 0, s->count = 1;
+    if (tgx_same_sizes(x, y)) {         /* nearly always */
+        s->rank = x->rank, s->count = x->count;
+        for (int i = 0; i < x->rank; i++) s->sizes[i] = x->sizes[i];
+        return 0;
+    }
     if (tgx_broadcast(s->sizes, &s->rank, x) || tgx_broadcast(s->sizes, &s->rank, y)) return refuse_shapes(c, x, y, op);
     for (int i = 0; i < s->rank; i++) s->count *= s->sizes[i];
     return 0;
@@ -53,15 +61,18 @@ static void need(tgx_call *c, int i, const common *s, int dtype) {
     else c->scratch_bytes += room(s, dtype);
 }
 
-static const char *spread(tgx_call *c, int i, common *s, int dtype, char **at) {
+static const char *repeated(tgx_call *c, int i, common *s, int dtype, char **at) {
     int64_t strides[TGX_MAX_DIMS], step = 1;
     tgx_tensor to = {.data = *at, .sizes = s->sizes, .strides = strides, .count = s->count, .rank = s->rank, .dtype = (int8_t)dtype,
                      .flags = TGX_CONTIGUOUS};
-    if (is_of(tgx_in(c, i), s)) return tgx_in(c, i)->data;
     for (int d = s->rank - 1; d >= 0; d--) strides[d] = step, step *= s->sizes[d];
     if (s->count) c->services->copy(&to, tgx_in(c, i));
     *at += room(s, dtype);
     return to.data;
+}
+
+static inline const char *spread(tgx_call *c, int i, common *s, int dtype, char **at) {
+    return is_of(tgx_in(c, i), s) ? tgx_in(c, i)->data : repeated(c, i, s, dtype, at);
 }
 
 static int require_float(tgx_call *c, int dtype, const char *op) {
