@@ -124,16 +124,21 @@ int tgx_sized(tgx_call *c, int k, int arg, int dtype) {
     return 0;
 }
 
-int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
+const char *tgx_dtype_name(int dtype) {
     static const char *const names[TGX_NTYPES] = {
         [TGX_BOOL] = "bool", [TGX_U8] = "uint8", [TGX_I8] = "int8", [TGX_I16] = "int16", [TGX_I32] = "int32", [TGX_I64] = "int64",
-        [TGX_F16] = "float16", [TGX_BF16] = "bfloat16", [TGX_F32] = "float32", [TGX_F64] = "float64"};
+        [TGX_F16] = "float16", [TGX_BF16] = "bfloat16", [TGX_F32] = "float32", [TGX_F64] = "float64", [TGX_C64] = "complex64",
+        [TGX_C128] = "complex128"};
+    return names[dtype];
+}
+
+int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
     const tgx_scalar *s = v->number;
     const char *text = "value cannot be converted to type %s without overflow: ";
     char head[128];
     int64_t most;
     if (tgx_is_complex(dtype)) return 0;
-    snprintf(head, sizeof head, text, names[dtype]);
+    snprintf(head, sizeof head, text, tgx_dtype_name(dtype));
     if (s->im != 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(%g%+gj) has an imaginary part; use a complex dtype", head, s->f, s->im);
     if (!tgx_is_integer(dtype)) return 0;

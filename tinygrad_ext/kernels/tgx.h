@@ -153,6 +153,7 @@ const char *tgx_sizes_text(const int64_t *sizes, int rank);
 static inline const char *tgx_shape_text(const tgx_tensor *t) { return tgx_sizes_text(t->sizes, t->rank); }
 /* "Float", as messages name a dtype. */
 static inline const char *tgx_dtype_title(int dtype) { return tgx_titles[dtype]; }
+const char *tgx_dtype_name(int dtype);      /* "float32" */
 
 /* ---- reading arguments ------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import broadcast_sizes, meta
 
 op(
     "aten::where(Tensor condition) -> Tensor(a)[]",
@@ -117,10 +116,6 @@ def _bad_mask(name, *args):
     return call
 
 
-def _common(self, mask, *_):
-    return meta(broadcast_sizes(self.shape, mask.shape), self.dtype)
-
-
 op(
     "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
     kernel="masked_select",
@@ -139,7 +134,6 @@ op(
     kernel="masked_select_backward",
     types="bool int float half complex",
     variants="method",
-    shape=lambda grad, size, mask: meta(broadcast_sizes(size, mask.shape), grad.dtype),
     grad={"grad": lambda grad, mask: grad.masked_select(mask)},
     samples=lambda make: [Sample(make(2), (3,), make.of([True, False, True]))],
     gaps={"layout": "grad has as many elements as the mask true ones, and a repeated mask has others"},
@@ -152,9 +146,7 @@ op(
     "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
     kernel="masked_fill",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace",
-    shape=_common,
     grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
     samples=lambda make: [Sample(*s.args, 2) for s in _masked(make)],
     reference=_reference_fill,
@@ -166,9 +158,7 @@ op(
     "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     kernel="masked_fill",
     types="bool int float half complex",
-    takes_out=True,
     variants="function method inplace",
-    shape=_common,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
         "value": lambda grad, mask: grad.masked_fill(mask.logical_not(), 0).sum(),
@@ -189,7 +179,6 @@ op(
     kernel="masked_scatter",
     types="bool int float half complex",
     variants="function method inplace",
-    shape=_common,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
         "source": lambda grad, mask, source_shape: _fill_up(grad.masked_select(mask), source_shape),

@@ -4,7 +4,6 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta
 
 _ALL = "bool int float half complex"
 
@@ -12,7 +11,6 @@ op(
     "aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     kernel="constant_pad",
     types=_ALL,
-    shape=lambda self, pad, value: meta(_padded(self.shape, pad), self.dtype),
     grad={"self": lambda grad, pad: grad.constant_pad_nd([-p for p in pad])},
     samples=lambda make: [
         Sample(make(2, 3), (1, 2)),
@@ -92,19 +90,6 @@ op(
 
 def _pad(*args):
     return functions["nn.functional.pad"](*args)
-
-
-def _padded(shape, pad):
-    shape = list(shape)
-    if len(pad) % 2 or len(pad) > 2 * len(shape):
-        raise RuntimeError(
-            f"Padding length must be divisible by 2 and at most two times the input dimension, got "
-            f"{len(pad)} numbers "
-            f"for {len(shape)} dimensions"
-        )
-    for i in range(0, len(pad), 2):
-        shape[-1 - i // 2] += pad[i] + pad[i + 1]
-    return shape
 
 
 def _pad_by_mode(self, pad, mode, value):

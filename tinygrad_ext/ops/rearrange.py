@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta, same, wrapped
+from tinygrad_ext.ops.shapes import wrapped
 
 _ALL = "bool int float half complex"
 
@@ -12,7 +12,6 @@ _ALL = "bool int float half complex"
 op(
     "aten::flip(Tensor self, int[] dims) -> Tensor",
     kernel="flip",
-    shape=same,
     types=_ALL,
     grad={"self": lambda grad, dims: grad.flip(dims)},
     samples=lambda make: [
@@ -52,7 +51,6 @@ op(
 op(
     "aten::roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     kernel="roll",
-    shape=same,
     types=_ALL,
     grad={"self": lambda grad, shifts, dims: grad.roll(_negated(shifts), dims)},
     samples=lambda make: [
@@ -105,7 +103,6 @@ op(
     "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     kernel="diag_embed",
     types=_ALL,
-    shape=lambda self, offset, dim1, dim2: _embedded_shape(self, offset, dim1, dim2),
     grad={"self": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
     samples=lambda make: [
         Sample(make(3)),
@@ -141,8 +138,6 @@ op(
 op(
     "aten::tril(Tensor self, int diagonal=0) -> Tensor",
     kernel="tril",
-    takes_out=True,
-    shape=same,
     variants="function method inplace out",
     types=_ALL,
     grad={"self": lambda grad, diagonal: grad.tril(diagonal)},
@@ -162,8 +157,6 @@ op(
 op(
     "aten::triu(Tensor self, int diagonal=0) -> Tensor",
     kernel="triu",
-    takes_out=True,
-    shape=same,
     variants="function method inplace out",
     types=_ALL,
     grad={"self": lambda grad, diagonal: grad.triu(diagonal)},
@@ -215,17 +208,6 @@ def _rot90(self, k, dims):
     if turns == 2:
         return self.flip(dims)
     return self.flip((second if turns == 1 else first,)).transpose(first, second)
-
-
-def _embedded_shape(self, offset, dim1, dim2):
-    rank = self.dim() + 1
-    first, second = wrapped(dim1, rank), wrapped(dim2, rank)
-    if rank == 1:
-        raise IndexError("diag_embed(): self must have at least one dimension, which becomes the diagonal; it is 0-dim")
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    rest = iter(self.shape[:-1])
-    return meta([self.shape[-1] + abs(offset) if i in (first, second) else next(rest) for i in range(rank)], self.dtype)
 
 
 def _diag(self, diagonal):

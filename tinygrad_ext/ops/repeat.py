@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import meta, wrapped
+from tinygrad_ext.ops.shapes import wrapped
 
 _ALL = "bool int float half complex"
 
@@ -19,7 +19,6 @@ op(
     kernel="repeat",
     variants="method",
     types=_ALL,
-    shape=lambda self, repeats: _repeat_shape(self, repeats),
     grad={"self": lambda grad, self_shape, repeats: _unrepeat(grad, self_shape, repeats)},
     samples=lambda make: [
         Sample(make(3), (2,)),
@@ -62,7 +61,6 @@ op(
         "dtypes": "repeats are int64 or int32, whatever else is asked for",
         "layout": "other layouts repeat a number, and the sum of the numbers no longer fits output_size",
     },
-    shape=lambda repeats, output_size: meta((_known(output_size),), repeats.dtype),
     samples=lambda make: [Sample(make.of([2, 0, 3]), output_size=5), Sample(make.ints(0, 1, (0,)), output_size=0)],
     reference=lambda repeats, output_size=None: _np_repeat(range(len(repeats)), repeats),
     errors=[
@@ -136,20 +134,10 @@ op(
     kernel="repeat_each",
     variants="method",
     types=_ALL,
-    shape=lambda self, repeats, dim: meta(
-        [s * (repeats if i == wrapped(dim, self.dim()) else 1) for i, s in enumerate(self.shape)], self.dtype
-    ),
     grad={"self": lambda grad, self_shape, repeats, dim: _unrepeat_each(grad, self_shape, repeats, dim)},
     samples=lambda make: [Sample(make(3), 2, 0), Sample(make(2, 3), 2, -2)],
     doc="Each element of one dimension a number of times in a row: what repeat_interleave of an int comes to.",
 )
-
-
-def _repeat_shape(self, repeats):
-    extra = len(repeats) - self.dim()
-    if extra < 0:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    return meta([r * (self.shape[i - extra] if i >= extra else 1) for i, r in enumerate(repeats)], self.dtype)
 
 
 def _unrepeat(grad, self_shape, repeats):
@@ -163,12 +151,6 @@ def _unrepeat(grad, self_shape, repeats):
         if i >= extra:
             shape.append(self_shape[i - extra])
     return (grad.reshape(shape).sum(dims) if dims else grad).reshape(self_shape)
-
-
-def _known(output_size):
-    if output_size is None:
-        raise NotImplementedError("repeat_interleave on meta tensors needs output_size=: the size follows from values")
-    return output_size
 
 
 def _repeat_by_counts(self, repeats, dim, output_size):
