@@ -78,6 +78,7 @@ DIRECTIVES = {
 # kernels/X_isa.h where these exist; core/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
     "core/random": ["kernels/random_sample.c"],
+    "core/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/blas": ["kernels/gemm.c"],
     "core/copy": [
         "kernels/casts.c",

@@ -13,7 +13,6 @@ LONG = {
     "tinygrad_ext/core/kernel_call.pyx",
     "tinygrad_ext/native/conv.pyx",
     "tinygrad_ext/native/matmul.pyx",
-    "tinygrad_ext/native/view.pyx",
 }
 
 

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,26 @@ def test_a_strided_target_is_filled_in_memory_order():
     t = tg.empty(4, 5).t().uniform_()
     tg.manual_seed(3)
     assert t.t().tolist() == tg.empty(4, 5).uniform_().tolist()
+
+
+def test_a_given_result_is_filled_in_its_own_order():
+    p = tg.rand(4, 5)
+    results = [tg.empty(5, 4).t(), tg.empty(4, 10)[:, ::2], tg.empty(4, 10, dtype=tg.int32).t()[::2].t()]
+    for given in results:
+        tg.manual_seed(3)
+        tg.bernoulli(p, out=given)
+        filled = tg.empty_strided((4, 5), given.stride()).bernoulli_(p, generator=tg.Generator().manual_seed(3))
+        assert given.tolist() == filled.tolist()
+
+
+def test_threads_that_share_a_generator_draw_whole_blocks():
+    """A draw keeps the interpreter's lock: its numbers follow each other in the stream."""
+    draws, n = 8, 50_000
+    stream = tg.empty(draws * n).uniform_(generator=tg.Generator().manual_seed(7)).reshape(draws, n)
+    g = tg.Generator().manual_seed(7)
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda _: tg.empty(n).uniform_(generator=g), range(draws)))
+    assert sorted(t.tolist() for t in got) == sorted(stream.tolist())
 
 
 def test_only_the_window_of_a_view_is_written():

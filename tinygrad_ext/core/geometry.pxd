@@ -1,7 +1,7 @@
 """What may become the sizes, strides and offset of a tensor."""
 from tinygrad_ext.core.types cimport int64_t
 
-cdef extern from "geometry.h" nogil:
+cdef extern from "extent.h" nogil:
     int64_t ANY_ROOM "TGX_ANY_ROOM"                     # bytes that what has no memory may count
     int64_t LARGEST_MEMORY "TGX_LARGEST_MEMORY"         # bytes that a lender can have lent
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Judges every geometry that comes from outside, and says what is wrong with it.
 
-The arithmetic stands in geometry.h. Who takes numbers from a file, from another library or from a caller's hands calls
+Arithmetic and messages stand in kernels/extent.h. Who takes numbers from a file, from another library or from a caller's hands calls
 `reach` with the bytes there are; nothing else decides whether a window lies inside its memory. A lender that tells no
 size (DLPack, the buffer protocol) is believed as far as a memory can be large.
 """
@@ -10,12 +10,18 @@ from tinygrad_ext.core.types cimport TGX_MAX_DIMS
 cdef extern from "Python.h":
     object PyNumber_Index(object o)
 
-cdef extern from "geometry.h" nogil:
+cdef extern from "extent.h" nogil:
     ctypedef enum tgx_verdict:
         TGX_FITS, TGX_NEGATIVE_SIZE, TGX_NEGATIVE_STRIDE, TGX_NEGATIVE_OFFSET, TGX_TOO_MANY, TGX_OUTSIDE
     tgx_verdict tgx_count(const int64_t *sizes, int rank, int64_t *count)
     tgx_verdict tgx_reach(const int64_t *sizes, const int64_t *strides, int rank, int64_t offset, int64_t itemsize,
                           int64_t room, int64_t *reach)
+    void tgx_geometry_text(char *text, size_t room, tgx_verdict verdict, const int64_t *sizes, const int64_t *strides,
+                           int rank, int64_t offset, int64_t nbytes, const char *what)
+
+cdef extern from "tgx.h" nogil:
+    enum:
+        TGX_TEXT
 
 
 cdef int64_t counted(const int64_t *sizes, int rank, str what) except -1:
@@ -42,20 +48,10 @@ cdef int64_t reach(const int64_t *sizes, const int64_t *strides, int rank, int64
 
 cdef int _refuse(tgx_verdict verdict, const int64_t *sizes, const int64_t *strides, int rank, int64_t offset,
                  int64_t room, str what) except -1:
-    shape = [sizes[i] for i in range(rank)]
-    steps = f" and strides={[strides[i] for i in range(rank)]}" if strides != NULL else ""
-    if verdict == TGX_NEGATIVE_SIZE:
-        raise RuntimeError(f"{what}: trying to create tensor with negative dimension {min(shape)}: {shape}")
-    if verdict == TGX_NEGATIVE_STRIDE:
-        raise RuntimeError(f"{what}: Negative strides are not supported at the moment, got strides: "
-                           f"{[strides[i] for i in range(rank)]}. flip() a tensor, or copy an array with negative strides.")
-    if verdict == TGX_NEGATIVE_OFFSET:
-        raise RuntimeError(f"{what}: invalid storage offset {offset}: it counts elements from the start of the memory")
-    if verdict == TGX_TOO_MANY:
-        raise RuntimeError(f"{what}: Storage size calculation overflowed with sizes={shape}{steps}"
-                           f"{f' and offset={offset}' if offset else ''}: no memory is that large")
-    raise RuntimeError(f"{what}: sizes {shape}{steps.replace(' and strides=', ', strides ')}, storage offset {offset} "
-                       f"are out of bounds for storage of size {room} bytes: a window lies inside its memory")
+    cdef char[TGX_TEXT] text
+    name = what.encode()
+    tgx_geometry_text(text, TGX_TEXT, verdict, sizes, strides, rank, offset, room, name)
+    raise RuntimeError((<bytes>text).decode())
 
 
 cdef int read_numbers(object given, int64_t *out, str what, str name) except -1:

@@ -10,6 +10,9 @@ cdef extern from "tgx.h" nogil:
         TGX_READS
         TGX_APART
         TGX_JOINS
+        TGX_ANY_LAYOUT
+        TGX_SERIAL
+        TGX_MAX_DIMS
     enum tgx_tag:
         TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER
     enum tgx_number_kind:
@@ -52,17 +55,21 @@ cdef extern from "tgx.h" nogil:
         int64_t *strides
         int64_t offset
         tgx_tensor *tensor
+        int64_t *dims
     ctypedef struct tgx_services:
         int (*parallel_for)(int (*fn)(void *, ptrdiff_t, ptrdiff_t) noexcept nogil, void *, ptrdiff_t, ptrdiff_t) noexcept nogil
         int (*num_threads)() noexcept nogil
         int (*copy)(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil
+        int64_t (*offset)(const tgx_tensor *t, int64_t *nbytes) noexcept
     ctypedef struct tgx_call:
         const tgx_services *services
         const char *title
         tgx_value *args
+        const tgx_tensor *target
         int32_t nargs
         int32_t noutputs
         int32_t capacity
+        int32_t room
         uint64_t needs
         uint64_t changes
         int64_t work

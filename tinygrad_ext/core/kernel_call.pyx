@@ -15,11 +15,13 @@ from cpython.float cimport PyFloat_CheckExact, PyFloat_AS_DOUBLE
 from cpython.list cimport PyList_GET_SIZE, PyList_GetSlice
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
     ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
 )
 from tinygrad_ext.core.dtype cimport device_id, dtype_id, dtype_of
+from tinygrad_ext.core.geometry cimport ANY_ROOM
 from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
 from tinygrad_ext.core.parallel cimport num_threads, parallel_for
@@ -30,7 +32,7 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
-    A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
+    A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST, ITEMSIZE,
     TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 
@@ -45,11 +47,16 @@ cdef extern from "Python.h":
 cdef extern from "walk.h" nogil:
     int tgx_copy(const tgx_services *services, const tgx_tensor *to, const tgx_tensor *source)
 
+cdef extern from "view.h" nogil:
+    enum:
+        TGX_WINDOW
+
 cdef extern from "kernel_table.h":
     const tgx_kernel **tgx_kernels
 
 cdef enum:
-    FEW = 3                 # results for which there is room in the frame
+    FEW = 3                 # results of an op that makes no list
+    MANY = 12               # results of a list for which there is room in the frame
     WORDS = 96              # of lists and numbers
     SCRATCH = 512
     HOLD_FROM = 1024        # elements from which a tensor is replaced by an alias: kernels on less keep the lock
@@ -57,7 +64,8 @@ cdef enum:
 cdef struct Frame:          # one call; too large to be cleared, so each part is set when it is needed
     tgx_call call
     tgx_value[MAX_ARGS] values
-    tgx_output[FEW] outputs
+    tgx_output[MANY] outputs
+    int64_t[MANY][2 * TGX_MAX_DIMS] dims
     int64_t[WORDS] words
     PyObject *kept          # list of what must live as long as the call; NULL: nothing yet
     int used                # of words
@@ -67,10 +75,17 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
 
 cdef tgx_services services
 services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
+services.offset = _offset       # asked by shape, which has the lock
 
 
 cdef int _copy(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil:
     return tgx_copy(&services, to, source)
+
+
+cdef int64_t _offset(const tgx_tensor *fields, int64_t *nbytes) noexcept:
+    cdef Tensor t = _borrowed(<tgx_tensor *>fields)
+    nbytes[0] = ANY_ROOM if t.device_id else 0 if t.storage is None else <int64_t>t.storage.nbytes
+    return 0 if t.storage is None else (t.data - t.storage.data) // ITEMSIZE[t.tid]
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
@@ -238,7 +253,10 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
             raise NotImplementedError(f"{op.title}(): the size of the result depends on the elements, and meta tensors have "
                                       "none; run it on the cpu")
     elif f.large and op.pair.run != NULL:
-        _hold(f, op, args)
+        if op.pair.flags & TGX_SERIAL:
+            f.large = False
+        elif not op.is_view:        # most views have nothing to run
+            _hold(f, op, args)
     return 0
 
 
@@ -323,9 +341,13 @@ cdef int _warn(Frame *f) except -1:
 
 cdef int _more(Frame *f) except -1:
     """Room for as many results as shape found."""
-    cdef Storage room = new_storage(f.call.noutputs * sizeof(tgx_output))
-    _keep(f, room)
-    f.call.outputs, f.call.capacity = <tgx_output *>room.data, f.call.noutputs
+    cdef Py_ssize_t i, n = f.call.noutputs
+    cdef Storage outputs = new_storage(n * sizeof(tgx_output)), dims = new_storage(2 * n * f.call.room * sizeof(int64_t))
+    _keep(f, outputs)
+    _keep(f, dims)
+    f.call.outputs, f.call.capacity = <tgx_output *>outputs.data, f.call.noutputs
+    for i in range(n):
+        f.call.outputs[i].dims = <int64_t *>dims.data + 2 * i * f.call.room
     return 0
 
 
@@ -352,11 +374,23 @@ cdef int _settle(Frame *f, Op op, int code) except -1:
     return _warn(f)
 
 
-cdef inline int _begin(Frame *f, Op op, PyObject **args) except -1:
+cdef int _make_room(Frame *f) noexcept:
+    """Room for a list of results."""
+    cdef int i
+    for i in range(FEW, MANY):
+        f.outputs[i].dims = f.dims[i]
+    f.call.capacity = MANY
+    return 0
+
+
+cdef inline int _begin(Frame *f, Op op, PyObject **args, tgx_tensor *target) except -1:
     f.used = 0
     f.call.services, f.call.title = &services, op.c_title
-    f.call.args, f.call.nargs = f.values, op.nargs
+    f.call.args, f.call.nargs, f.call.target = f.values, op.nargs, target
     f.call.outputs, f.call.capacity = f.outputs, FEW
+    f.outputs[0].dims, f.outputs[1].dims, f.outputs[2].dims = f.dims[0], f.dims[1], f.dims[2]
+    if op.makes_list:
+        _make_room(f)
     f.call.warned = 0
     _set_attributes(f, op, args)
     return _ask_shape(f, op, args)
@@ -493,32 +527,80 @@ cdef object call_kernel(Op op, PyObject **args):
     cdef Frame f
     f.kept = NULL
     try:
+        if op.pair.flags & TGX_WINDOW and op.ntensors == 1:
+            return _window(&f, op, args)
         return _call(&f, op, args)
     finally:
         Py_XDECREF(f.kept)
 
 
+cdef object _window(Frame *f, Op op, PyObject **args):
+    """The short way of a kernel whose results are windows on its one tensor; where it is not enough, the long one."""
+    cdef uint64_t before
+    cdef Tensor t
+    f.used = 0
+    f.values[0].tag, f.values[0].tensor = TGX_TENSOR, fields(<Tensor>args[0])
+    f.call.services, f.call.title, f.call.args, f.call.target = &services, op.c_title, f.values, NULL
+    f.call.outputs, f.call.noutputs, f.call.capacity = f.outputs, 1, 1
+    f.outputs[0].dims = f.dims[0]
+    if op.makes_list:
+        f.outputs[1].dims, f.outputs[2].dims = f.dims[1], f.dims[2]
+        _make_room(f)
+    _set_attributes(f, op, args)
+    before = geometry_changes
+    if op.pair.shape(&f.call):
+        return _call(f, op, args)
+    if op.makes_list:
+        made = _results(f, op, args)
+        return made if before == geometry_changes else _call(f, op, args)
+    if f.outputs[0].origin == TGX_VIEW:
+        t = view(<Tensor>args[0], f.outputs[0].sizes, f.outputs[0].strides, f.outputs[0].rank, f.outputs[0].offset)
+        if before == geometry_changes:
+            t.tid = f.outputs[0].dtype
+            return t
+    elif f.outputs[0].origin == TGX_SAME:
+        return <object>args[0]
+    return _call(f, op, args)
+
+
 cdef inline object _call(Frame *f, Op op, PyObject **args):
     cdef uint64_t before
     cdef int i
+    cdef bint runs
     cdef object made
-    _begin(f, op, args)
+    _begin(f, op, args, NULL)
     while True:
         before = geometry_changes
         if f.call.noutputs == 1 and not op.makes_list:
             made = _result(f, op, args, f.call.outputs)
         else:
-            made = [_result(f, op, args, &f.call.outputs[i]) for i in range(f.call.noutputs)]
+            made = _results(f, op, args)
         if f.call.needs and not f.meta:
             _convert(f)
+        runs = op.pair.run != NULL and not f.meta and f.call.outputs[0].origin != TGX_SAME and f.call.outputs[0].origin != TGX_VIEW
+        if runs and f.large and op.is_view:
+            _hold(f, op, args)
         if before == geometry_changes:
             break
         _ask_shape(f, op, args)
-    if op.pair.run != NULL and not f.meta and f.call.outputs[0].origin != TGX_SAME:
+    if runs:
         _run(f, op)
     if f.call.noutputs == 1 and not op.makes_list:
         return _as_asked(f.call.outputs, made)
-    return tuple([_as_asked(&f.call.outputs[i], made[i]) for i in range(f.call.noutputs)])
+    for i in range(f.call.noutputs):
+        if f.call.outputs[i].via >= 0:
+            return tuple([_as_asked(&f.call.outputs[i], made[i]) for i in range(f.call.noutputs)])
+    return made
+
+
+cdef tuple _results(Frame *f, Op op, PyObject **args):
+    cdef tuple made = PyTuple_New(f.call.noutputs)
+    cdef int i
+    for i in range(f.call.noutputs):
+        t = _result(f, op, args, &f.call.outputs[i])
+        Py_INCREF(t)
+        PyTuple_SET_ITEM(made, i, t)
+    return made
 
 
 # ---- into given tensors --------------------------------------------------------------------------------------------
@@ -556,7 +638,9 @@ cdef bint _fits(tgx_output *o, Tensor out) noexcept:
 
 cdef bint _direct(Op op, PyObject **args, tgx_output *o, Tensor out):
     """Whether run may write straight into out, which fits."""
-    if (o.origin != TGX_FRESH and o.origin != TGX_OVER) or o.strides != NULL or not out.bits & CONTIGUOUS:
+    if (o.origin != TGX_FRESH and o.origin != TGX_OVER) or o.strides != NULL:
+        return False
+    if not (out.bits & CONTIGUOUS or op.pair.flags & TGX_ANY_LAYOUT):
         return False
     return out.tid == (o.dtype if o.via < 0 else o.via) and out.tid == o.dtype and not _shared(op, args, out, -1)
 
@@ -608,7 +692,7 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
     cdef tgx_output *o
     cdef uint64_t before
     cdef object made
-    _begin(f, op, args)
+    _begin(f, op, args, fields(out))
     while True:
         before = geometry_changes
         o = f.call.outputs

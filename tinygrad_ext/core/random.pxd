@@ -1,6 +1,6 @@
 """Generators and the fills that draw from them; each fill checks its arguments and raises PyTorch's error types.
 
-The C functions of kernels/random.h are linked into this module only; other modules call these. All need the GIL,
+For compiled modules; kernels in C draw from the stream with the functions of kernels/random.h. All need the GIL,
 which is what keeps two threads from sharing a draw. `out` is contiguous and holds n elements of dtype.
 """
 from tinygrad_ext.core.types cimport int32_t, int64_t, uint32_t, uint64_t
@@ -22,20 +22,10 @@ cdef Generator as_generator(object generator)      # None stands for the default
 cdef int fill_uniform(Generator g, int dtype, void *out, int64_t n, double low, double high) except -1
 # serial: out will be scattered into a strided tensor, in memory order; PyTorch then draws otherwise from n = 16 on
 cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std, bint serial) except -1
-cdef int fill_log_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std) except -1
-cdef int fill_exponential(Generator g, int dtype, void *out, int64_t n, double rate) except -1
-cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median, double sigma) except -1
-cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) except -1
 
 # integers from low to last, both included; last_integer is the last of `random_(low, None)`
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1
-cdef int fill_full(Generator g, int dtype, void *out, int64_t n) except -1      # random_() without bounds
 cdef int64_t last_integer(int dtype) except -1
 
 cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1
-# p: n probabilities of p_dtype, float32 or float64 (convert the half types to float32)
-cdef int fill_bernoulli_each(Generator g, int dtype, void *out, int64_t n, int p_dtype, const void *p) except -1
 cdef int fill_permutation(Generator g, int64_t *out, int64_t n) except -1
-# weights: rows x categories of float32 or float64; out: rows x samples
-cdef int fill_multinomial(Generator g, int dtype, const void *weights, int64_t rows, int64_t categories,
-                          int64_t *out, int64_t samples, bint replacement) except -1

@@ -10,7 +10,7 @@ from libc.math cimport sqrt
 from tinygrad_ext.core.dtype cimport device_of, dtype_of
 from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, dtype_title, empty
 from tinygrad_ext.core.types cimport (
-    TGX_BAD_VALUE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_NO_MEMORY, TGX_U8, is_float,
+    TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_U8, is_float,
 )
 
 cdef extern from "random.h" nogil:
@@ -22,17 +22,11 @@ cdef extern from "random.h" nogil:
     void tgx_random_uniform(tgx_stream *s, int type, void *out, int64_t n, double start, double end)
     void tgx_random_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
     void tgx_random_normal_serial(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
-    void tgx_random_log_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
-    void tgx_random_exponential(tgx_stream *s, int type, void *out, int64_t n, double rate)
-    void tgx_random_cauchy(tgx_stream *s, int type, void *out, int64_t n, double median, double sigma)
     void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range)
-    void tgx_random_full(tgx_stream *s, int type, void *out, int64_t n)
-    void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double p)
     void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p)
-    int tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p)
+
+cdef extern from "random_sample.h" nogil:
     void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n)
-    int tgx_random_multinomial(tgx_stream *s, int type, const void *weights, int64_t rows, int64_t categories,
-                               int64_t *out, int64_t samples, bint replace)
 
 cdef uint64_t FIRST_SEED = 67280421310721    # PyTorch's, before anybody calls manual_seed
 
@@ -265,50 +259,6 @@ cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, 
     return 0
 
 
-cdef int fill_log_normal(Generator g, int dtype, void *out, int64_t n, double mean, double std) except -1:
-    _need_float(dtype, "log_normal_")
-    if not std > 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}: pass the standard deviation of the "
-                           f"logarithm")
-    tgx_random_log_normal(&g.mt, dtype, out, n, mean, std)
-    return 0
-
-
-cdef int fill_exponential(Generator g, int dtype, void *out, int64_t n, double rate) except -1:
-    if not is_float(dtype):     # RuntimeError here and for cauchy_, NotImplementedError elsewhere: as PyTorch has it
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a "
-                           "floating point "
-                           f"but you specified {dtype_title(dtype)}: exponential_ draws in float32; convert the result")
-    if not rate > 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}: pass the rate, one over "
-                           f"the mean")
-    tgx_random_exponential(&g.mt, dtype, out, n, rate)
-    return 0
-
-
-cdef int fill_cauchy(Generator g, int dtype, void *out, int64_t n, double median, double sigma) except -1:
-    if not is_float(dtype):
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating "
-                           "point "
-                           f"but you specified {dtype_title(dtype)}: cauchy_ draws in float32; convert the result")
-    if not sigma > 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}: pass the half width at half "
-                           f"height")
-    tgx_random_cauchy(&g.mt, dtype, out, n, median, sigma)
-    return 0
-
-
-cdef int fill_geometric(Generator g, int dtype, void *out, int64_t n, double p) except -1:
-    _need_real(dtype, "geometric_")
-    if dtype == TGX_BOOL:
-        raise NotImplementedError("\"geometric_\" not implemented for 'Bool': use an integer dtype")
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}: pass the chance of success of one "
-                           f"trial")
-    tgx_random_geometric(&g.mt, dtype, out, n, p)
-    return 0
-
-
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1:
     _need_real(dtype, "random_")
     if not low <= last:
@@ -320,12 +270,6 @@ cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low
     return 0
 
 
-cdef int fill_full(Generator g, int dtype, void *out, int64_t n) except -1:
-    _need_real(dtype, "random_")
-    tgx_random_full(&g.mt, dtype, out, n)
-    return 0
-
-
 cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1:
     _need_real(dtype, "bernoulli_")
     if not 0 <= p <= 1:
@@ -334,33 +278,6 @@ cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) 
     return 0
 
 
-cdef int fill_bernoulli_each(Generator g, int dtype, void *out, int64_t n, int p_dtype, const void *p) except -1:
-    _need_real(dtype, "bernoulli_")
-    if tgx_random_bernoulli_each(&g.mt, dtype, out, n, p_dtype, p) == TGX_BAD_VALUE:
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: every element of p must be in "
-                           "[0, 1]; "
-                           "pass probabilities, for instance through sigmoid()")
-    return 0
-
-
 cdef int fill_permutation(Generator g, int64_t *out, int64_t n) except -1:
     tgx_random_permutation(&g.mt, out, n)
-    return 0
-
-
-cdef int fill_multinomial(Generator g, int dtype, const void *weights, int64_t rows, int64_t categories,
-                          int64_t *out, int64_t samples, bint replacement) except -1:
-    if not samples > 0:
-        raise RuntimeError(f"cannot sample n_sample <= 0 samples: multinomial got num_samples={samples}")
-    if not replacement and samples > categories:
-        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: "
-                           f"num_samples={samples}, input has "
-                           f"{categories} categories; pass replacement=True to draw one more than once")
-    cdef int status = tgx_random_multinomial(&g.mt, dtype, weights, rows, categories, out, samples, replacement)
-    if status == TGX_NO_MEMORY:
-        raise MemoryError(f"multinomial: cannot allocate {16 * categories} bytes of scratch memory")
-    if status == TGX_BAD_VALUE:
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or is an invalid "
-                           "multinomial distribution "
-                           "(sum of probabilities <= 0): pass weights, for instance through softmax()")
     return 0

@@ -29,7 +29,7 @@ cdef int _reserve(Tensor t, int ndim) except -1:
     return 0
 
 
-cdef extern from "geometry.h" nogil:
+cdef extern from "extent.h" nogil:
     bint tgx_times(int64_t a, int64_t b, int64_t *out)
 
 

@@ -6,7 +6,8 @@
 #include "walk.h"
 
 static int copy_alone(const tgx_tensor *to, const tgx_tensor *from);
-static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, copy_alone};
+static int64_t offset_alone(const tgx_tensor *t, int64_t *bytes);
+static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, copy_alone, offset_alone};
 
 static int copy_alone(const tgx_tensor *to, const tgx_tensor *from) { return tgx_copy(&services, to, from); }
 
@@ -40,6 +41,12 @@ static size_t reach(const tgx_tensor *t) {
     return (size_t)(last + 1) * (size_t)tgx_itemsize[t->dtype];
 }
 
+/* Every tensor stands at the start of its memory. */
+static int64_t offset_alone(const tgx_tensor *t, int64_t *bytes) {
+    *bytes = (int64_t)reach(t);
+    return 0;
+}
+
 static int find_memory(tgx_owned *t) {
     size_t bytes = (reach(&t->tensor) + 127) & ~(size_t)63;
     t->memory = aligned_alloc(64, bytes);
@@ -65,14 +72,21 @@ static int converted(tgx_owned *to, const tgx_tensor *from, int dtype) {
 
 /* ---- one call ---------------------------------------------------------------------------------------------------- */
 
+/* Room for results, and behind them for their sizes and strides. */
+static int outputs(tgx_call *c, int n, int rank) {
+    size_t each = sizeof *c->outputs + 2 * (size_t)rank * sizeof(int64_t);
+    c->outputs = malloc((size_t)n * each + 1);
+    c->capacity = c->outputs ? n : 0;
+    for (int i = 0; i < c->capacity; i++) c->outputs[i].dims = (int64_t *)(c->outputs + n) + 2 * (size_t)i * (size_t)rank;
+    return c->outputs ? 0 : TGX_NO_MEMORY;
+}
+
 static int ask_shape(const tgx_kernel *kernel, tgx_call *c, int noutputs) {
     int code;
     c->needs = c->changes = 0, c->work = 0, c->scratch_bytes = 0, c->warned = 1, c->warning = 0, c->meta = 0, c->noutputs = noutputs;
     while ((code = kernel->shape(c)) == TGX_MORE) {
         free(c->outputs);
-        c->outputs = malloc((size_t)c->noutputs * sizeof *c->outputs);
-        c->capacity = c->outputs ? c->noutputs : 0;
-        if (!c->outputs) return TGX_NO_MEMORY;
+        if (outputs(c, c->noutputs, c->room)) return TGX_NO_MEMORY;
     }
     return code;
 }
@@ -115,7 +129,7 @@ static int finish(tgx_output *o, tgx_owned *result) {
 }
 
 static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_owned *kept) {
-    int code = 0, idle = kernel->run == NULL || c->outputs[0].origin == TGX_SAME;
+    int code = 0, idle = kernel->run == NULL || c->outputs[0].origin == TGX_SAME || c->outputs[0].origin == TGX_VIEW;
     for (int k = 0; k < c->noutputs && !code; k++) code = place(c, &c->outputs[k], &results[k]);
     if (!code) code = convert(c, kept);
     if (!code && c->scratch_bytes) {
@@ -130,10 +144,9 @@ static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_ow
 int tgx_call_alone(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, int capacity) {
     tgx_owned *kept = calloc((size_t)c->nargs + 1, sizeof *kept);
     int code = kept ? 0 : TGX_NO_MEMORY, noutputs = c->noutputs;
-    c->services = &services, c->scratch = NULL;
-    c->capacity = noutputs > 4 ? noutputs : 4;
-    c->outputs = malloc((size_t)c->capacity * sizeof *c->outputs);
-    if (!c->outputs) code = TGX_NO_MEMORY;
+    c->services = &services, c->scratch = NULL, c->target = NULL;
+    c->outputs = NULL;
+    if (!code) code = outputs(c, noutputs > 4 ? noutputs : 4, TGX_MAX_DIMS);
     if (!code) code = ask_shape(kernel, c, noutputs);
     if (!code && c->noutputs > capacity) code = TGX_MORE;
     if (!code) code = run(kernel, c, results, kept);

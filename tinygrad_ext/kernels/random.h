@@ -49,11 +49,4 @@ void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double 
 void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p);
 /* One float32 or float64 probability for each element. TGX_BAD_VALUE, and nothing drawn, if one is not in [0, 1]. */
 int tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p);
-
-void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n);
-
-/* weights: rows x categories of float32 or float64, finite, >= 0 and each row with a sum > 0 (else TGX_BAD_VALUE,
- * nothing drawn); out: rows x samples. Samples are distinct unless `replace`. TGX_NO_MEMORY if scratch is refused. */
-int tgx_random_multinomial(tgx_stream *s, int type, const void *weights, int64_t rows, int64_t categories,
-                           int64_t *out, int64_t samples, int replace);
 #endif

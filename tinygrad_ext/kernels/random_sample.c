@@ -1,5 +1,5 @@
-/* Draws of indices: permutations and samples by weight. */
-#include "random.h"
+/* See random_sample.h. */
+#include "random_sample.h"
 #include <math.h>
 #include <stdlib.h>
 

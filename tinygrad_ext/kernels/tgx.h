@@ -37,6 +37,8 @@ enum tgx_tag { TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, 
 /* Kind of a Number as it was given; dtypes follow from it. */
 enum tgx_number_kind { TGX_IS_BOOL, TGX_IS_INT, TGX_IS_FLOAT, TGX_IS_COMPLEX };
 
+enum tgx_format { TGX_CONTIGUOUS_FORMAT, TGX_PRESERVE_FORMAT, TGX_CHANNELS_LAST };
+
 /* One argument of the schema. Booleans and dtypes are ints; a lone int for int[n] is a list of n. */
 typedef struct {
     uint8_t tag;
@@ -79,7 +81,7 @@ typedef struct {
     int64_t *strides;          /* NULL: row-major. TGX_VIEW always has them */
     int64_t offset;            /* of a view, in elements of the argument's dtype */
     tgx_tensor *tensor;        /* for run */
-    int64_t dims[2 * TGX_MAX_DIMS];
+    int64_t *dims;             /* room for what shape works out: sizes, then strides */
 } tgx_output;
 
 enum tgx_error_kind { TGX_RUNTIME_ERROR, TGX_INDEX_ERROR, TGX_TYPE_ERROR, TGX_VALUE_ERROR, TGX_NOT_IMPLEMENTED_ERROR,
@@ -92,15 +94,19 @@ typedef struct {
     int (*num_threads)(void);
     /* Copy with conversion; from broadcasts to to. */
     int (*copy)(const tgx_tensor *to, const tgx_tensor *from);
+    /* For shape: elements from the start of its memory to a tensor, and the bytes there; on meta as many as can be counted. */
+    int64_t (*offset)(const tgx_tensor *t, int64_t *bytes);
 } tgx_services;
 
 typedef struct tgx_call {
     const tgx_services *services;
     const char *title;         /* the op in messages */
     tgx_value *args;
+    const tgx_tensor *target;  /* what the caller was given for the result: out=, or argument 0 in the in-place form; else NULL */
     int32_t nargs;
     int32_t noutputs;          /* as the schema says; of a list of results shape says it, see tgx_results */
     int32_t capacity;          /* of outputs */
+    int32_t room;              /* dimensions that the results of a list need at most */
     uint64_t needs;            /* arguments that must be converted before run */
     uint64_t changes;          /* arguments that run writes to, see tgx_changes */
     int64_t work;              /* elements touched; 0: as many as the largest tensor has */
@@ -127,6 +133,8 @@ enum tgx_kernel_flag {
     TGX_READS = 1,             /* shape reads the elements of its tensors, so sizes depend on them: none on meta */
     TGX_APART = 2,             /* out= that shares memory with an input is refused, not copied */
     TGX_JOINS = 4,             /* out= of a dtype that cannot take what the inputs make together is a TypeError */
+    TGX_ANY_LAYOUT = 8,        /* run writes to a target whatever its strides */
+    TGX_SERIAL = 16,           /* run keeps the interpreter's lock: nobody else may draw from its generator meanwhile */
     TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
 };
 
@@ -253,12 +261,13 @@ static inline tgx_output *tgx_same(tgx_call *c, int k, int arg) {
 /* A window on an argument; sizes and strides go into o->sizes and o->strides. */
 static inline tgx_output *tgx_view(tgx_call *c, int k, int arg, int rank) {
     tgx_output *o = tgx_fresh(c, k, rank, c->args[arg].tensor->dtype);
-    o->origin = TGX_VIEW, o->of = (uint8_t)arg, o->strides = o->dims + TGX_MAX_DIMS, o->offset = 0;
+    o->origin = TGX_VIEW, o->of = (uint8_t)arg, o->strides = o->dims + rank, o->offset = 0;
     return o;
 }
-/* So many results in a list; when it is not 0, shape returns it at once. */
-static inline int tgx_results(tgx_call *c, int64_t n) {
-    c->noutputs = (int32_t)n;
+/* So many results in a list, none of more than `rank` dimensions; when it is not 0, shape returns it at once. */
+static inline int tgx_results(tgx_call *c, int64_t n, int rank) {
+    if (n > INT32_MAX) return tgx_fail(c, TGX_MEMORY_ERROR, "%s(): %lld results are more than fit in memory", c->title, (long long)n);
+    c->noutputs = (int32_t)n, c->room = rank;
     return n > c->capacity ? TGX_MORE : 0;
 }
 static inline void tgx_absent(tgx_call *c, int k) { tgx_fresh(c, k, 0, TGX_BOOL)->origin = TGX_ABSENT; }

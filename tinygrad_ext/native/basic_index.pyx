@@ -3,6 +3,9 @@
 
 The index arrives cleaned (see native/index.pyx): exact ints, slices of ints and None, None, Ellipsis, or a
 tuple of these. Slices are clipped as Python does; negative steps do not exist, since strides never are negative.
+
+These kernels speak Python, and stay so: an index is a Python object, and reading it is all the work, for what comes
+out is a window. Rejected: an index as a list of numbers for a kernel in C, which costs more to write than the window.
 """
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject

@@ -59,8 +59,6 @@ NATIVE = (
     "create",
     "ranges",
     "convert",
-    "view",
-    "window",
     "putback",
     "basic_index",
     "index",

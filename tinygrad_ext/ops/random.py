@@ -157,8 +157,6 @@ op(
 op(
     "aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
     kernel="uniform",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -171,8 +169,6 @@ op(
 op(
     "aten::normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
     kernel="normal",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -185,8 +181,6 @@ op(
 op(
     "aten::random(Tensor self, *, Generator? generator=None) -> Tensor",
     kernel="random",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -198,8 +192,6 @@ op(
 op(
     "aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
     kernel="random_to",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(9),
@@ -211,8 +203,6 @@ op(
 op(
     "aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
     kernel="random_from",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(2, 9),
@@ -225,8 +215,6 @@ op(
 op(
     "aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
     kernel="exponential",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -239,8 +227,6 @@ op(
 op(
     "aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
     kernel="geometric",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(0.3),
@@ -253,8 +239,6 @@ op(
 op(
     "aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
     kernel="cauchy",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -267,8 +251,6 @@ op(
 op(
     "aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
     kernel="log_normal",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes,
@@ -283,8 +265,6 @@ op(
 op(
     "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
     kernel="bernoulli",
-    takes_out=True,
-    shape="kernel",
     variants="function method out",
     grad={"self": _no_grad},
     samples=_probabilities,
@@ -300,8 +280,6 @@ op(
 op(
     "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
     kernel="bernoulli_p",
-    takes_out=True,
-    shape="kernel",
     variants="function method",
     grad={"self": _no_grad},
     samples=_plain_and(0.3),
@@ -313,8 +291,6 @@ op(
 op(
     "aten::bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
     kernel="bernoulli_p",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(0.3),
@@ -327,8 +303,6 @@ op(
 op(
     "aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
     kernel="bernoulli_tensor",
-    takes_out=True,
-    shape="kernel",
     variants="inplace",
     grad={"self": _no_grad, "p": lambda grad, p_shape: grad.new_zeros(p_shape)},
     samples=lambda make: [Sample(make(2, 3), make(3, low=0, high=1))],
@@ -340,7 +314,6 @@ op(
 op(
     "aten::multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     kernel="multinomial",
-    shape="kernel",
     variants="function method out",
     types="float",
     tags="random",

@@ -3,7 +3,6 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import same
 
 _ALL = "bool int float half complex"
 
@@ -150,7 +149,6 @@ op(
     variants="method",
     types=_ALL,
     grad={"self": "grad"},
-    shape=same,
     samples=_matrices,
     doc="The tensor itself when its elements lie in row-major order, else a copy in which they do.",
 )

@@ -2,8 +2,9 @@
    into the reach of a window. Numbers from elsewhere (files, other libraries, a caller's as_strided) go through it
    before anything is read, so no sum or product may wrap: each one is a builtin that tells of overflow. Clamping and
    128 bits were tried: a clamp hides which number was bad, and 64 products of two 63-bit numbers need 133 bits. */
-#ifndef TGX_GEOMETRY_H
-#define TGX_GEOMETRY_H
+#ifndef TGX_EXTENT_H
+#define TGX_EXTENT_H
+#include <stddef.h>
 #include <stdint.h>
 
 #define TGX_ANY_ROOM INT64_MAX                  /* for what has no memory: all that 63 bits can count */
@@ -63,4 +64,14 @@ static inline tgx_verdict tgx_reach(const int64_t *sizes, const int64_t *strides
     if ((count && tgx_plus(last, 1, &last)) || tgx_times(last, itemsize, reach)) return TGX_TOO_MANY;
     return *reach > room ? TGX_OUTSIDE : TGX_FITS;
 }
+
+/* The error for a verdict. */
+void tgx_geometry_text(char *text, size_t room, tgx_verdict verdict, const int64_t *sizes, const int64_t *strides, int rank,
+                       int64_t offset, int64_t nbytes, const char *what);
+
+/* In a kernel: 0, or TGX_FAILED with the error noted. */
+struct tgx_call;
+int tgx_counted(struct tgx_call *c, const int64_t *sizes, int rank, int64_t *count, const char *what);
+int tgx_inside(struct tgx_call *c, const int64_t *sizes, const int64_t *strides, int rank, int64_t offset, int dtype, int64_t room,
+               const char *what);
 #endif

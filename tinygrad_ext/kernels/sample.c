@@ -1,0 +1,275 @@
+/* Kernels that draw random numbers: distributions, in place. See sample.h. */
+#include <math.h>
+#include <stdio.h>
+#include "sample.h"
+
+/* What a call draws: parameters by distribution, and the fill. */
+typedef struct draw {
+    tgx_stream *stream;
+    int dtype, serial;         /* serial: normal numbers one by one, as PyTorch draws for what is not contiguous */
+    double a, b;
+    int64_t low;
+    uint64_t range;
+    void (*fill)(const struct draw *d, void *out, int64_t n);
+} draw_t;
+
+static int drawn(tgx_call *c, draw_t *d, int generator) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    int64_t strides[TGX_MAX_DIMS];
+    tgx_tensor dense = *out;
+    d->stream = c->args[generator].pointer, d->dtype = out->dtype, d->serial = !(out->flags & TGX_CONTIGUOUS);
+    if (!d->serial) return d->fill(d, out->data, out->count), 0;
+    tgx_order_strides(out, strides);
+    if (tgx_same_strides(out, strides)) return d->fill(d, out->data, out->count), 0;
+    dense.data = c->scratch, dense.strides = strides;
+    d->fill(d, dense.data, out->count);
+    return c->services->copy(out, &dense);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static int need_float(tgx_call *c, int dtype, const char *op) {
+    if (tgx_is_float(dtype)) return 0;
+    return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': self must have a real floating point dtype; draw in "
+                    "float32 and convert the result", op, tgx_dtype_title(dtype));
+}
+
+/* The dtype of a complex number's parts; any other as it is. */
+static int part_of(int dtype) { return dtype == TGX_C64 ? TGX_F32 : dtype == TGX_C128 ? TGX_F64 : dtype; }
+
+static double greatest(int dtype) {
+    if (dtype == TGX_F16) return 65504.0;
+    if (dtype == TGX_BF16) return 3.3895313892515355e38;
+    return dtype == TGX_F32 ? 3.4028234663852886e38 : 1.7976931348623157e308;
+}
+
+/* Greatest value of an integer dtype; for floats the end of the run of integers without gaps. */
+static int64_t last_integer(int dtype) {
+    static const int64_t last[TGX_NTYPES] = {
+        [TGX_BOOL] = 1, [TGX_U8] = 255, [TGX_I8] = 127, [TGX_I16] = 32767, [TGX_I32] = 2147483647, [TGX_I64] = INT64_MAX,
+        [TGX_F16] = 2048, [TGX_BF16] = 256, [TGX_F32] = 16777216, [TGX_F64] = 9007199254740992};
+    return last[dtype];
+}
+
+static int check_integer(tgx_call *c, int dtype, const char *argument, int64_t value) {
+    int64_t last = last_integer(dtype);
+    int64_t first = dtype == TGX_BOOL || dtype == TGX_U8 ? 0 : -last - !tgx_is_float(dtype);
+    if (first <= value && value <= last) return 0;
+    if (!tgx_is_float(dtype) || (dtype == TGX_F16 && !(-65504 <= value && value <= 65504)))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "random_: %s is out of bounds for %s, got %lld; narrow the range or use a wider dtype",
+                        argument, tgx_dtype_title(dtype), (long long)value);
+    tgx_warn(c, "random_: %s = %lld lies outside [-%lld, %lld], where %s holds every integer; some values of the range cannot come up",
+             argument, (long long)value, (long long)last, (long long)last, tgx_dtype_title(dtype));
+    return 0;
+}
+
+/* ---- uniform and normal ------------------------------------------------------------------------------------------ */
+
+static int bad_bound(tgx_call *c, const char *name, double got, const char *expected, double most) {
+    char limit[40] = "";
+    if (most) snprintf(limit, sizeof limit, "%.17g", most);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_: %s must be %s%s, got %.17g; narrow the interval", name, expected, limit, got);
+}
+
+static int check_uniform(tgx_call *c, int dtype, double low, double high) {
+    int part = part_of(dtype);
+    char finite[40];
+    if (c->meta) return 0;
+    if (need_float(c, part, "uniform_")) return TGX_FAILED;
+    double most = greatest(part);
+    snprintf(finite, sizeof finite, "a finite %s", tgx_dtype_title(part));
+    if (!(-most <= low && low <= most)) return bad_bound(c, "from", low, finite, 0);
+    if (!(-most <= high && high <= most)) return bad_bound(c, "to", high, finite, 0);
+    if (!(low <= high))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g: exchange the two",
+                        low, high);
+    return high - low <= most ? 0 : bad_bound(c, "to - from", high - low, "at most ", most);
+}
+
+static void fill_uniform(const draw_t *d, void *out, int64_t n) {
+    tgx_random_uniform(d->stream, part_of(d->dtype), out, tgx_is_complex(d->dtype) ? 2 * n : n, d->a, d->b);
+}
+
+/* (self, from, to, generator) */
+static int uniform_shape(tgx_call *c) {
+    tgx_like_self(c);
+    return check_uniform(c, tgx_in(c, 0)->dtype, tgx_float(c, 1), tgx_float(c, 2));
+}
+static int uniform_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_uniform};
+    return drawn(c, &d, 3);
+}
+TGX_KERNEL(uniform, uniform_shape, uniform_run, TGX_SERIAL)
+
+static int check_normal(tgx_call *c, int dtype, double std) {
+    if (c->meta) return 0;
+    if (need_float(c, part_of(dtype), "normal_")) return TGX_FAILED;
+    return std >= 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g: pass a standard deviation", std);
+}
+
+static void fill_normal(const draw_t *d, void *out, int64_t n) {
+    double std = d->b;
+    if (tgx_is_complex(d->dtype)) n *= 2, std /= sqrt(2.0);
+    (d->serial ? tgx_random_normal_serial : tgx_random_normal)(d->stream, part_of(d->dtype), out, n, d->a, std);
+}
+
+/* (self, mean, std, generator) */
+static int normal_shape(tgx_call *c) {
+    tgx_like_self(c);
+    return check_normal(c, tgx_in(c, 0)->dtype, tgx_float(c, 2));
+}
+static int normal_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_normal};
+    return drawn(c, &d, 3);
+}
+TGX_KERNEL(normal, normal_shape, normal_run, TGX_SERIAL)
+
+/* ---- other continuous distributions ------------------------------------------------------------------------------ */
+
+/* RuntimeError here and for cauchy_, NotImplementedError elsewhere: as PyTorch has it. */
+static int need_continuous(tgx_call *c, const char *name, const char *op) {
+    int dtype = tgx_in(c, 0)->dtype;
+    if (tgx_is_float(dtype)) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s distribution is a continuous probability distribution. dtype must be a floating point but "
+                    "you specified %s: %s draws in float32; convert the result", name, tgx_dtype_title(dtype), op);
+}
+
+static void fill_exponential(const draw_t *d, void *out, int64_t n) { tgx_random_exponential(d->stream, d->dtype, out, n, d->a); }
+static void fill_geometric(const draw_t *d, void *out, int64_t n) { tgx_random_geometric(d->stream, d->dtype, out, n, d->a); }
+static void fill_cauchy(const draw_t *d, void *out, int64_t n) { tgx_random_cauchy(d->stream, d->dtype, out, n, d->a, d->b); }
+static void fill_log_normal(const draw_t *d, void *out, int64_t n) { tgx_random_log_normal(d->stream, d->dtype, out, n, d->a, d->b); }
+
+/* (self, lambd, generator) */
+static int exponential_shape(tgx_call *c) {
+    double rate = tgx_float(c, 1);
+    tgx_like_self(c);
+    if (c->meta) return 0;
+    if (need_continuous(c, "Exponential", "exponential_")) return TGX_FAILED;
+    return rate > 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "exponential_ expects lambda > 0.0, but found lambda=%g: pass the rate, one over the "
+                                   "mean", rate);
+}
+static int exponential_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_exponential};
+    return drawn(c, &d, 2);
+}
+TGX_KERNEL(exponential, exponential_shape, exponential_run, TGX_SERIAL)
+
+/* (self, p, generator) */
+static int geometric_shape(tgx_call *c) {
+    int dtype = tgx_in(c, 0)->dtype;
+    double p = tgx_float(c, 1);
+    tgx_like_self(c);
+    if (c->meta) return 0;
+    if (tgx_need_real(c, dtype, "geometric_")) return TGX_FAILED;
+    if (dtype == TGX_BOOL) return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"geometric_\" not implemented for 'Bool': use an integer dtype");
+    return p > 0 && p < 1 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "geometric_ expects p to be in (0, 1), but got p=%g: pass the chance of success "
+                                         "of one trial", p);
+}
+static int geometric_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_geometric};
+    return drawn(c, &d, 2);
+}
+TGX_KERNEL(geometric, geometric_shape, geometric_run, TGX_SERIAL)
+
+/* (self, median, sigma, generator) */
+static int cauchy_shape(tgx_call *c) {
+    double sigma = tgx_float(c, 2);
+    tgx_like_self(c);
+    if (c->meta) return 0;
+    if (need_continuous(c, "Cauchy", "cauchy_")) return TGX_FAILED;
+    return sigma > 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "cauchy_ expects sigma > 0.0, but found sigma=%g: pass the half width at half height",
+                                    sigma);
+}
+static int cauchy_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_cauchy};
+    return drawn(c, &d, 3);
+}
+TGX_KERNEL(cauchy, cauchy_shape, cauchy_run, TGX_SERIAL)
+
+/* (self, mean, std, generator) */
+static int log_normal_shape(tgx_call *c) {
+    double std = tgx_float(c, 2);
+    tgx_like_self(c);
+    if (c->meta) return 0;
+    if (need_float(c, tgx_in(c, 0)->dtype, "log_normal_")) return TGX_FAILED;
+    return std > 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "log_normal_ expects std > 0.0, but found std=%g: pass the standard deviation of the "
+                                  "logarithm", std);
+}
+static int log_normal_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_log_normal};
+    return drawn(c, &d, 3);
+}
+TGX_KERNEL(log_normal, log_normal_shape, log_normal_run, TGX_SERIAL)
+
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
+
+static void fill_integers(const draw_t *d, void *out, int64_t n) { tgx_random_integers(d->stream, d->dtype, out, n, d->low, d->range); }
+static void fill_full(const draw_t *d, void *out, int64_t n) { tgx_random_full(d->stream, d->dtype, out, n); }
+
+static int check_range(tgx_call *c, int64_t low, int64_t high) {
+    if (low < high) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld: the upper bound is left "
+                    "out of the range", (long long)low, (long long)high);
+}
+
+/* Integers from low to last, both included. */
+static int check_integers(tgx_call *c, int dtype, int64_t low, int64_t last) {
+    if (c->meta) return 0;
+    if (tgx_need_real(c, dtype, "random_")) return TGX_FAILED;
+    if (low > last)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%llu: exchange the two",
+                        (long long)low, (unsigned long long)last + 1);
+    return check_integer(c, dtype, "from", low) || check_integer(c, dtype, "to - 1", last) ? TGX_FAILED : 0;
+}
+
+static int integers_run(tgx_call *c, int64_t low, int64_t last, int generator) {
+    draw_t d = {.low = low, .range = (uint64_t)last - (uint64_t)low + 1, .fill = fill_integers};
+    return drawn(c, &d, generator);
+}
+
+/* (self, generator): the whole range of the dtype */
+static int random_shape(tgx_call *c) {
+    tgx_like_self(c);
+    return c->meta ? 0 : tgx_need_real(c, tgx_in(c, 0)->dtype, "random_");
+}
+static int random_run(tgx_call *c) {
+    draw_t d = {.fill = fill_full};
+    return drawn(c, &d, 1);
+}
+TGX_KERNEL(random, random_shape, random_run, TGX_SERIAL)
+
+/* (self, to, generator) */
+static int random_to_shape(tgx_call *c) {
+    tgx_like_self(c);
+    return check_range(c, 0, tgx_int(c, 1)) || check_integers(c, tgx_in(c, 0)->dtype, 0, tgx_int(c, 1) - 1) ? TGX_FAILED : 0;
+}
+static int random_to_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 1) - 1, 2); }
+TGX_KERNEL(random_to, random_to_shape, random_to_run, TGX_SERIAL)
+
+/* (self, from, to, generator): without `to` up to the greatest of the dtype */
+static int64_t last_of(const tgx_call *c) { return tgx_given(c, 2) ? tgx_int(c, 2) - 1 : last_integer(tgx_in(c, 0)->dtype); }
+static int random_from_shape(tgx_call *c) {
+    tgx_like_self(c);
+    if (tgx_given(c, 2) ? check_range(c, tgx_int(c, 1), tgx_int(c, 2)) : tgx_need_real(c, tgx_in(c, 0)->dtype, "random_")) return TGX_FAILED;
+    return check_integers(c, tgx_in(c, 0)->dtype, tgx_int(c, 1), last_of(c));
+}
+static int random_from_run(tgx_call *c) { return integers_run(c, tgx_int(c, 1), last_of(c), 3); }
+TGX_KERNEL(random_from, random_from_shape, random_from_run, TGX_SERIAL)
+
+/* ---- 0 or 1 ------------------------------------------------------------------------------------------------------ */
+
+static void fill_bernoulli(const draw_t *d, void *out, int64_t n) { tgx_random_bernoulli(d->stream, d->dtype, out, n, d->a); }
+
+/* (self, p, generator) */
+static int bernoulli_p_shape(tgx_call *c) {
+    double p = tgx_float(c, 1);
+    tgx_like_self(c);
+    if (c->meta) return 0;
+    if (tgx_need_real(c, tgx_in(c, 0)->dtype, "bernoulli_")) return TGX_FAILED;
+    return p >= 0 && p <= 1 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g: pass a probability", p);
+}
+static int bernoulli_p_run(tgx_call *c) {
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_bernoulli};
+    return drawn(c, &d, 2);
+}
+TGX_KERNEL(bernoulli_p, bernoulli_p_shape, bernoulli_p_run, TGX_SERIAL)
