@@ -114,13 +114,13 @@ static int masked_select_shape(tgx_call *c) {
 
 static int masked_select_run(tgx_call *c) {
     const tgx_tensor *self = tgx_in(c, 0), *mask = tgx_in(c, 1), *out = tgx_out(c, 0);
-    tgx_output sizes = {.rank = self->rank};
+    int64_t sizes[TGX_MAX_DIMS];
+    int32_t rank = self->rank;
     char *room = c->scratch;
-    memcpy(sizes.dims, self->sizes, (size_t)self->rank * sizeof *sizes.dims);
-    tgx_broadcast(sizes.dims, &sizes.rank, mask);
-    const char *x = spread(c, self, sizes.dims, sizes.rank, &room), *m = spread(c, mask, sizes.dims, sizes.rank, &room);
-    tgx_mask_loops()->compress(out->data, x, (const uint8_t *)m, product(sizes.dims, sizes.rank), out->count,
-                               tgx_itemsize[self->dtype]);
+    memcpy(sizes, self->sizes, (size_t)rank * sizeof *sizes);
+    tgx_broadcast(sizes, &rank, mask);
+    const char *x = spread(c, self, sizes, rank, &room), *m = spread(c, mask, sizes, rank, &room);
+    tgx_mask_loops()->compress(out->data, x, (const uint8_t *)m, product(sizes, rank), out->count, tgx_itemsize[self->dtype]);
     return 0;
 }
 TGX_KERNEL(masked_select, masked_select_shape, masked_select_run, TGX_READS)
