@@ -25,8 +25,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 arguments want a gradient), grads (several outputs);
                 "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
                 give none; a key "a, b" is a joint rule
-    shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when the
-                kernel itself serves them
+    shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when a kernel
+                over Python objects serves them itself. Kernels in C have their own, and take none here
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function
                 (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
