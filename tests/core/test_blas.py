@@ -143,6 +143,22 @@ t.check_every_gemm(); t.check_every_vector_product(); print("right")
     )
 
 
+def test_the_own_products_can_be_asked_for():
+    assert (
+        in_new_process("""
+import os
+os.environ["TINYGRAD_EXT_BLAS"] = "own"
+import test_blas as t
+import tinygrad_ext as tg
+assert t.blas.blas_info()["library"] is None
+a = tg.arange(4096.0).reshape(64, 64)
+assert (a @ tg.eye(64)).tolist() == a.tolist()
+print("own")
+""")
+        == "own"
+    )
+
+
 def test_a_32_bit_library_is_used_with_its_own_integers():
     """SciPy's wheel carries an OpenBLAS with 32-bit integers."""
     scipy = pytest.importorskip("scipy")

@@ -190,7 +190,7 @@ cdef bint _take(str path):
 
 
 cdef int _find() except -1:
-    for path in _candidates():
+    for path in [] if os.environ.get("TINYGRAD_EXT_BLAS") == "own" else _candidates():
         if _take(path):
             attach_blas_threads(<set_fn>_symbol(b"openblas_set_num_threads"),
                                 <get_fn>_symbol(b"openblas_get_num_threads"))
@@ -223,7 +223,8 @@ cdef object _text(bytes name):
 def blas_info():
     """Return what computes matrix products: a dict, looked up now if no product has run yet.
 
-    ``library`` is the path of the shared library, or None when the plain C products are used; ``int_width`` the bits
+    ``library`` is the path of the shared library, or None when the plain C products are used, which
+    ``TINYGRAD_EXT_BLAS=own`` in the environment asks for; ``int_width`` the bits
     of its integers; ``config`` and ``core`` OpenBLAS's version and kernels, else None; ``threads`` its threads;
     ``coretype`` the value of ``OPENBLAS_CORETYPE``, which makes OpenBLAS use the kernels of another processor.
 

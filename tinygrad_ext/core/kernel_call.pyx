@@ -32,11 +32,15 @@ from tinygrad_ext.core.tensor cimport (
     CONTIGUOUS, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.types cimport (
-    A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST, ITEMSIZE,
+    A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
+    ITEMSIZE,
     TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 
 from tinygrad_ext.core.dtype import can_cast
+
+cdef extern from *:
+    const int64_t INT64_MIN, INT64_MAX
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object o)
@@ -154,6 +158,30 @@ cdef object _plain(object given):
     return given.item() if hasattr(given, "item") else given
 
 
+cdef int64_t _size(Op op, int i, object given, object place) except? -1:
+    """A number of what is declared Any; `place` in its list, or None."""
+    if given is None and place is not None:
+        return INT64_MIN
+    if isinstance(given, (bool, str)) or not hasattr(given, "__index__"):
+        found = f"not {type(given).__name__}" if place is None else f"found element of type {type(given).__name__} at pos {place}"
+        raise TypeError(f"{op.title}(): argument '{<object>op.args[i].name}' (position {i + 1}) must be int or tuple of ints, {found}")
+    return max(min(given.__index__(), INT64_MAX), -INT64_MAX)
+
+
+cdef int _set_any(Frame *f, Op op, int i, object given) except -1:
+    """An int, or a list of ints and None."""
+    cdef tgx_value *v = &f.values[i]
+    cdef Py_ssize_t k
+    if not isinstance(given, (list, tuple)):
+        v.tag, v.i = TGX_INT, _size(op, i, given, None)
+        return 0
+    row = tuple(given)          # an element's __index__ may change the list
+    v.tag, v.n, v.ints = TGX_INTS, <int>len(row), <int64_t *>_room(f, len(row))
+    for k in range(v.n):
+        v.ints[k] = _size(op, i, row[k], k)
+    return 0
+
+
 cdef int _set_number(Frame *f, tgx_value *v, object given) except -1:
     if not isinstance(given, (int, float, complex)):
         given = _plain(given)
@@ -203,6 +231,8 @@ cdef inline int _set_attributes(Frame *f, Op op, PyObject **args) except -1:
         if o == <PyObject *>None:
             if op.args[i].kind == A_GENERATOR:
                 f.values[i].tag, f.values[i].pointer = TGX_POINTER, &as_generator(None).mt
+            elif op.args[i].kind == A_ANY:
+                _set_any(f, op, i, None)
             else:
                 f.values[i].tag = TGX_NONE
         elif op.args[i].kind == A_BOOL and not op.args[i].flags & F_LIST:
@@ -212,7 +242,10 @@ cdef inline int _set_attributes(Frame *f, Op op, PyObject **args) except -1:
         elif op.args[i].kind == A_FLOAT and not op.args[i].flags & F_LIST and PyFloat_CheckExact(<object>o):
             f.values[i].tag, f.values[i].f = TGX_FLOAT, PyFloat_AS_DOUBLE(<object>o)
         else:
-            _set_attribute(f, &f.values[i], &op.args[i], <object>o)
+            if op.args[i].kind == A_ANY:
+                _set_any(f, op, i, <object>o)
+            else:
+                _set_attribute(f, &f.values[i], &op.args[i], <object>o)
     return 0
 
 

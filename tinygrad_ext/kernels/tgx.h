@@ -39,7 +39,11 @@ enum tgx_number_kind { TGX_IS_BOOL, TGX_IS_INT, TGX_IS_FLOAT, TGX_IS_COMPLEX };
 
 enum tgx_format { TGX_CONTIGUOUS_FORMAT, TGX_PRESERVE_FORMAT, TGX_CHANNELS_LAST };
 
-/* One argument of the schema. Booleans and dtypes are ints; a lone int for int[n] is a list of n. */
+/* What stands for a None in a list of numbers. */
+#define TGX_NO_NUMBER INT64_MIN
+
+/* One argument of the schema. Booleans and dtypes are ints; a lone int for int[n] is a list of n. What is
+ * declared Any is an int or a list of ints and None. */
 typedef struct {
     uint8_t tag;
     int8_t want;               /* for tensors: dtype that run needs, see tgx_need; -1: its own */

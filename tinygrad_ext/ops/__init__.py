@@ -65,7 +65,6 @@ NATIVE = (
     "matmul",
     "plain_calls",
     "convolution",
-    "pool",
     "dropout",
     "sample",
 )

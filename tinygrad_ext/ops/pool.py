@@ -157,7 +157,6 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
         types="int float",
         variants="function",
         where="nn.functional",
-        shape="kernel",
         samples=_samples,
         grad=_max_rule(_n),
         doc="Largest element of each window, and its place." + _PLACES,
@@ -201,7 +200,6 @@ for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
         types="float",
         variants="function",
         where="nn.functional",
-        shape="kernel",
         samples=_samples,
         grad=_max_rule(_n),
         doc="Largest element of each of output_size windows that cover the input evenly, and its place.",
@@ -232,7 +230,6 @@ op(
     kernel="avg_pool1d",
     types="int float",
     variants="function",
-    shape="kernel",
     samples=_avg1d,
     grad={"self": _avg_rule_1d},
     errors=[(_call("avg_pool1d", (5,), 2), RuntimeError, "Expected 2 to 3 dimensions, but got 1-dimensional tensor")],
@@ -246,7 +243,6 @@ op(
     types="int float",
     variants="function",
     where="nn.functional",
-    shape="kernel",
     samples=_avg2d,
     grad={"self": _avg_rule},
     errors=[
@@ -272,7 +268,6 @@ op(
     kernel="adaptive_avg_pool1d",
     types="float",
     variants="function",
-    shape="kernel",
     samples=_adaptive1d,
     grad=_adaptive_rule(1),
     errors=[
@@ -291,7 +286,6 @@ op(
     types="float",
     variants="function",
     where="nn.functional",
-    shape="kernel",
     samples=_adaptive2d,
     grad=_adaptive_rule(2),
     errors=[
@@ -308,12 +302,11 @@ op(
 # ---- what their derivatives need; each is linear, and its derivative is the forward map again ------------------------
 
 op(
-    "aten::_avg_pool_backward(Tensor self, int[] input_size, Any kernel_size, Any stride, Any padding, bool ceil_mode, "
-    "bool count_include_pad, int? divisor_override, int dims) -> Tensor",
+    "aten::_avg_pool_backward(Tensor self, int[] input_size, int[1] kernel_size, int[1]? stride, int[1] padding, "
+    "bool ceil_mode, bool count_include_pad, int? divisor_override, int dims) -> Tensor",
     kernel="avg_pool_backward",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_private_avg,
     grad={"self": _avg_twice},
     doc="Gradient of a mean over windows.",
@@ -324,7 +317,6 @@ op(
     kernel="adaptive_avg_pool_backward",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_private_adaptive,
     grad={"self": _adaptive_twice},
     doc="Gradient of an adaptive mean.",
@@ -335,7 +327,6 @@ op(
     kernel="max_pool_backward",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_private_places,
     grad={"self": lambda grad, indices, dims: grad._max_pool_gather(indices, dims)},
     doc="Adds each element at its place in planes of zeros: the gradient of taking the largest.",
@@ -346,7 +337,6 @@ op(
     kernel="max_pool_gather",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_private_gather,
     grad={"self": lambda grad, indices, self_shape, dims: grad._max_pool_backward(indices, self_shape, dims)},
     doc="The elements at the places that a pooling chose.",

@@ -1,0 +1,23 @@
+/* Windows of a pooling, read from the arguments of a call and checked as PyTorch does. */
+#ifndef TGX_POOLING_H
+#define TGX_POOLING_H
+#include "tgx.h"
+
+/* Height, then width; a signal is an image of height one. */
+typedef struct {
+    int dims;
+    const char *op;            /* as messages name it */
+    int64_t size[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+} tgx_window;
+
+/* Begin for an op with arguments kernel_size, stride (default: the kernel size), padding from number `first` on. */
+int tgx_window_read(tgx_call *c, tgx_window *w, int dims, const char *op, int first);
+int tgx_window_dilation(tgx_call *c, tgx_window *w, int arg);
+/* The input's planes; only the batch may be empty. */
+int tgx_window_input(tgx_call *c, tgx_window *w, const tgx_tensor *x);
+int tgx_window_check(tgx_call *c, const tgx_window *w);
+/* Sizes of the result for an input (or another tensor with its channels) x. */
+int tgx_window_outputs(tgx_call *c, tgx_window *w, int ceil_mode, const tgx_tensor *x);
+/* Windows that spread the input evenly over output_size; a missing number keeps the input's. */
+int tgx_window_adaptive(tgx_call *c, tgx_window *w, int dims, const char *op, int arg);
+#endif
