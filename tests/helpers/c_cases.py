@@ -3,11 +3,13 @@
 import struct
 
 import tinygrad_ext as tg
+from tinygrad_ext.native import updates
 from tinygrad_ext.registry.compiler import default_of
 from tinygrad_ext.testing import compare, sweep
 
 NONE, TENSOR, TENSORS, INT, INTS, FLOAT, FLOATS, NUMBER, STRING, POINTER = range(10)
 IS_BOOL, IS_INT, IS_FLOAT, IS_COMPLEX = range(4)
+NO_NUMBER = -(2**63)
 FEW = 4  # samples of each op in each dtype
 
 
@@ -73,6 +75,8 @@ def value(arg, given, state):
         return number(FLOAT, 0, 0) + struct.pack("=d", float(given))
     if arg.type == "str":
         return number(STRING, 0, 0) + text(given)
+    if arg.type == "Any" and isinstance(given, (list, tuple)):
+        return number(INTS, 0, len(given)) + number(*(NO_NUMBER if n is None else n for n in given))
     if arg.type == "Device":
         return number(INT, 0, 0, 0)
     number_of = getattr(given, "id", getattr(given, "number", given))
@@ -131,6 +135,53 @@ def loop_case(op, sample):
     return head + b"".join(map(tensor, operands)) + aux + tensor(result)
 
 
+def floats(*values):
+    return b"".join(number(FLOAT, 0, 0) + struct.pack("=d", v) for v in values)
+
+
+def tensors(given):
+    return number(NONE, 0, 0) if given is None else number(TENSORS, 0, len(given)) + b"".join(map(tensor, given))
+
+
+def step_case(kernel, title, lists, changed, options, update):
+    """A fused update: lists of tensors that are changed, floats and switches. `update` does it in eager mode."""
+    switches = [o for o in options if isinstance(o, bool)]
+    numbers = floats(*[o for o in options if not isinstance(o, bool)])
+    parts = b"".join(map(tensors, lists)) + numbers + b"".join(number(INT, 0, 0, o) for o in switches)
+    assert update()
+    after = [(i, row) for i in changed if lists[i] is not None for row in range(len(lists[i]))]
+    head = text(kernel) + number(0) + text(title) + number(len(lists) + len(options), 0) + parts + number(0)
+    return head + number(len(after)) + b"".join(number(i, row) + tensor(lists[i][row]) for i, row in after)
+
+
+def step_cases():
+    """The fused updates of SGD and Adam, which are no ops."""
+    for dtype in (tg.float32, tg.float64):
+        for size in (5, 40000):
+            grads, *state = ([tg.linspace(a, a + k, size, dtype=dtype) for k in (1, 2)] for a in (1.0, 0.5, 0.25, 0.75))
+            params = [tg.linspace(-1, k, size, dtype=dtype) for k in (1, 2)]
+            for p, g in zip(params, grads):
+                p.requires_grad_().grad = g
+            for bufs in (None, state[0]):
+                options = (0.1, 0.9 if bufs else 0.0, 0.0, 0.01, bool(bufs), False)
+                yield step_case(
+                    "sgd_step",
+                    "sgd",
+                    [params, grads, bufs],
+                    (0, 2),
+                    options,
+                    lambda: updates.sgd_step(params, bufs, *options),
+                )
+            steps = [tg.tensor(3.0), tg.tensor(4.0)]
+            for most in (None, state[2]):
+                numbers = (0.1, 0.9, 0.999, 1e-8, 0.01)
+                lists = [params, grads, state[0], state[1], most, steps]
+                yield step_case(
+                    "adam_step", "adam", lists, (0, 2, 3, 4, 5), (*numbers, bool(most), False),
+                    lambda: updates.adam_step(params, *lists[2:], *numbers, bool(most), bool(most), False),
+                )  # fmt: skip
+
+
 def cases():
     """(op name, case) of every op that C computes, from its record's samples."""
     for op in sweep.ops():
@@ -142,3 +193,5 @@ def cases():
                 case = make(op, sample)
                 if case is not None:
                     yield op.name, case
+    for case in step_cases():
+        yield "fused update", case

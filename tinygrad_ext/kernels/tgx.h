@@ -275,6 +275,8 @@ static inline int tgx_results(tgx_call *c, int64_t n, int rank) {
     return n > c->capacity ? TGX_MORE : 0;
 }
 static inline void tgx_absent(tgx_call *c, int k) { tgx_fresh(c, k, 0, TGX_BOOL)->origin = TGX_ABSENT; }
+/* No result: run changes arguments and nothing else. */
+static inline void tgx_no_results(tgx_call *c) { c->noutputs = 0, tgx_absent(c, 0); }
 
 /* fn over [0, n), cut over threads where the work is large. */
 static inline int tgx_range(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t), void *job, ptrdiff_t n, ptrdiff_t grain) {
