@@ -8,6 +8,7 @@ import functools
 import os
 import re
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -149,6 +150,7 @@ class IncrementalBuild(build_ext):
     """
 
     def build_extensions(self):
+        self.remove_gone()
         compiler, jobs = self.compiler, {}
         compile_one, link = compiler._compile, compiler.link_shared_object
         compiler._compile = lambda obj, *rest: jobs.setdefault(obj, rest)
@@ -159,6 +161,14 @@ class IncrementalBuild(build_ext):
         compiler._compile, compiler.link_shared_object = lambda *args: None, link
         self.parallel = JOBS
         super().build_extensions()
+
+    def remove_gone(self):
+        """Delete modules whose source is gone: Python would still find them."""
+        made = {self.get_ext_filename(extension.name) for extension in self.extensions}
+        for folder in (Path(self.build_lib).resolve(), ROOT):
+            for module in (folder / PACKAGE.name).rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
+                if module.relative_to(folder).as_posix() not in made:
+                    module.unlink()
 
 
 def is_stale(obj, src):

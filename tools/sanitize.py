@@ -24,7 +24,7 @@ LONG = [*SHORT, "tests/tensor", "tests/test_every_op.py", "tests/ops", "-k", "no
 
 
 def copy_source():
-    """Fresh sources; the objects of an earlier run stay, so that only what changed is compiled."""
+    """The sources as they are now; the objects of an earlier run stay, so that only what changed is compiled."""
     COPY.mkdir(parents=True, exist_ok=True)
     for item in ("tinygrad_ext", "tools", "tests", "setup.py", "pyproject.toml", "README.md"):
         source, target = ROOT / item, COPY / item
@@ -32,8 +32,17 @@ def copy_source():
             shutil.copytree(
                 source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*_gen.*", "__pycache__")
             )
+            remove_gone(source, target)
         else:
             shutil.copy2(source, target)
+
+
+def remove_gone(source, target):
+    """Delete copies of files that are in the source no more; what the build makes there stays."""
+    for copy in target.rglob("*"):
+        made = copy.suffix in (".so", ".pyc") or "_gen." in copy.name
+        if copy.is_file() and not made and not (source / copy.relative_to(target)).exists():
+            copy.unlink()
 
 
 def library(name):
