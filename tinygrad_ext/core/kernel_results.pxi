@@ -1,0 +1,124 @@
+# Tensors for what shape said, and run. Part of kernel_call.pyx.
+
+cdef int _convert(Frame *f) except -1:
+    """Operands as the kernel wants them."""
+    cdef int i
+    cdef uint64_t left = f.call.needs
+    cdef Tensor t
+    for i in range(f.call.nargs):
+        if not left >> i:
+            break
+        if left >> i & 1:
+            t = cast(_borrowed(f.values[i].tensor), f.values[i].want)
+            t = contiguous(t) if f.values[i].dense else t
+            _keep(f, t)
+            f.values[i].tensor = fields(t)
+    return 0
+
+
+cdef inline Tensor _borrowed(tgx_tensor *t):
+    """The object whose first fields these are."""
+    return <Tensor><object><PyObject *>(<char *>t - offset_of_fields)
+
+
+cdef inline int _run(Frame *f, Op op) except -1:
+    """run, without the interpreter's lock where it is worth it."""
+    cdef int code
+    if f.large or f.call.scratch_bytes or f.call.changes:
+        return _run_large(f, op)
+    code = op.pair.run(&f.call)
+    if code:
+        _raise_code(f, op, code)
+    return 0
+
+
+cdef int _check_changed(Frame *f, Op op) except -1:
+    """Refuse to change what may not be written to, before anything is changed."""
+    cdef int i, k
+    for i in range(f.call.nargs):
+        if f.call.changes >> i & 1:
+            if f.values[i].tag == TGX_TENSOR:
+                check_writable(_borrowed(f.values[i].tensor), f"{op.title}(): {<object>op.args[i].name}")
+                continue
+            for k in range(f.values[i].n):
+                if f.values[i].tensors[k] != NULL:
+                    check_writable(_borrowed(f.values[i].tensors[k]), f"{op.title}(): {<object>op.args[i].name}")
+    return 0
+
+
+cdef int _note_changed(Frame *f) except -1:
+    cdef int i, k
+    for i in range(f.call.nargs):
+        if f.call.changes >> i & 1:
+            if f.values[i].tag == TGX_TENSOR:
+                _wrote(_borrowed(f.values[i].tensor))
+                continue
+            for k in range(f.values[i].n):
+                if f.values[i].tensors[k] != NULL:
+                    _wrote(_borrowed(f.values[i].tensors[k]))
+    return 0
+
+
+cdef int _wrote(Tensor t) except -1:
+    bump(t)
+    note_mutation(t)
+    return 0
+
+
+cdef int _run_large(Frame *f, Op op) except -1:
+    cdef int code
+    cdef int64_t work = f.call.work
+    cdef Storage room
+    if f.call.changes:
+        _check_changed(f, op)
+    if f.call.scratch_bytes > <int64_t>(SCRATCH - 64):
+        room = new_storage(f.call.scratch_bytes)
+        _keep(f, room)
+        f.call.scratch = room.data
+    else:
+        f.call.scratch = <void *>((<size_t>&f.scratch[0] + 63) & ~<size_t>63)
+    if f.large and (work == 0 or work > TGX_SMALL):
+        with nogil:
+            code = op.pair.run(&f.call)
+    else:
+        code = op.pair.run(&f.call)
+    if f.call.changes:
+        _note_changed(f)
+    if code:
+        _raise_code(f, op, code)
+    return 0
+
+
+cdef inline object _result(Frame *f, Op op, PyObject **args, tgx_output *o):
+    """The tensor of one result; run has still to fill it."""
+    cdef Tensor t
+    if o.origin != TGX_FRESH or o.strides != NULL:
+        return _special_result(f, op, args, o)
+    t = empty(o.sizes, o.rank, o.dtype if o.via < 0 else o.via, f.meta)
+    o.tensor = fields(t)
+    return t
+
+
+cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
+    cdef Tensor t
+    if o.origin == TGX_OVER and o.strides == NULL:
+        t = empty(o.sizes, o.rank, o.dtype, f.meta)
+    elif o.origin == TGX_FRESH or o.origin == TGX_OVER:
+        t = empty_strided(o.sizes, o.strides, o.rank, o.dtype if o.via < 0 else o.via, f.meta)
+    elif o.origin == TGX_VIEW:
+        t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
+        t.tid = o.dtype
+        return t
+    elif o.origin == TGX_WRITES:
+        t = clone(<Tensor>args[o.of])
+    elif o.origin == TGX_SAME:
+        return <object>args[o.of]
+    else:
+        return None
+    o.tensor = fields(t)
+    return t
+
+
+cdef inline object _as_asked(tgx_output *o, object made):
+    """A result converted to its dtype, where run wrote another."""
+    return made if o.origin != TGX_FRESH or o.via < 0 or o.via == o.dtype else cast(<Tensor>made, o.dtype)
