@@ -80,7 +80,7 @@ DIRECTIVES = {
 MORE_SOURCES = {
     "core/random": ["kernels/random_sample.c"],
     "core/geometry": ["kernels/extent.c", "kernels/tgx.c"],
-    "core/blas": ["kernels/gemm.c"],
+    "core/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
     "core/copy": [
         "kernels/casts.c",
         "kernels/planes.c",

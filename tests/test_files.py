@@ -11,7 +11,6 @@ LONG = {
     "tinygrad_ext/core/arguments.pyx",
     "tinygrad_ext/core/dispatch.pyx",
     "tinygrad_ext/native/conv.pyx",
-    "tinygrad_ext/native/matmul.pyx",
 }
 
 

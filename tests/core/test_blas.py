@@ -1,6 +1,7 @@
 """Rules of the matrix products, with the BLAS found here and with none. Compiled functions are reached by ctypes."""
 
 import ctypes
+import functools
 import os
 import subprocess
 import sys
@@ -29,33 +30,20 @@ def compiled(module, name, restype, *argtypes):
     return ctypes.CFUNCTYPE(restype, *argtypes)(address)
 
 
-GEMM = {
-    t: compiled(
-        blas, f"{t}gemm", None, *[INT] * 3, *[SIZE] * 3, scalar, POINTER, SIZE, POINTER, SIZE, scalar, POINTER, SIZE
-    )
-    for t, scalar in SCALARS.items()
-}
-GEMV = {
-    t: compiled(
-        blas,
-        f"{t}gemv",
-        None,
-        INT,
-        INT,
-        SIZE,
-        SIZE,
-        SCALARS[t],
-        POINTER,
-        SIZE,
-        POINTER,
-        SIZE,
-        SCALARS[t],
-        POINTER,
-        SIZE,
-    )
-    for t in "sd"
-}
-DOT = {t: compiled(blas, f"{t}dot", SCALARS[t], SIZE, POINTER, SIZE, POINTER, SIZE) for t in "sd"}
+GEMM = [*[INT] * 3, *[SIZE] * 3, None, POINTER, SIZE, POINTER, SIZE, None, POINTER, SIZE]
+GEMV = [INT, INT, SIZE, SIZE, None, POINTER, SIZE, POINTER, SIZE, None, POINTER, SIZE]
+DOT = [SIZE, POINTER, SIZE, POINTER, SIZE]
+NAMES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "sdot", "ddot")
+
+
+@functools.cache
+def product(name):
+    """A function of the table that kernels get (kernels/blas.h); the library is looked for at the first."""
+    table = (POINTER * len(NAMES)).from_address(compiled(blas, "find_blas", POINTER)())
+    scalar = SCALARS[name[0]]
+    arguments = {"gemm": GEMM, "gemv": GEMV, "dot": DOT}[name[1:]]
+    result = scalar if name.endswith("dot") else None
+    return ctypes.CFUNCTYPE(result, *[a or scalar for a in arguments])(table[NAMES.index(name)])
 
 
 def draw(rng, kind, *shape):
@@ -86,7 +74,7 @@ def check_gemm(kind, order, trans_a, trans_b, m, n, k, alpha, beta):
     expected = alpha * (a @ b) + (beta * c if beta else 0)
     (a, lda), (b, ldb), (c, ldc) = stored(a, order, trans_a), stored(b, order, trans_b), stored(c, order, NO)
     (alpha, keep_alpha), (beta, keep_beta) = scalar(kind, alpha), scalar(kind, beta)
-    GEMM[kind](
+    product(f"{kind}gemm")(
         order, trans_a, trans_b, m, n, k, alpha, a.ctypes.data, lda, b.ctypes.data, ldb, beta, c.ctypes.data, ldc
     )
     result = c[:, :-1] if order == ROW else c[:, :-1].T
@@ -110,12 +98,14 @@ def check_every_vector_product():
     for kind in "sd":
         a, x, y = draw(rng, kind, 6, 4), draw(rng, kind, 8), draw(rng, kind, 12)
         out = y.copy()
-        GEMV[kind](ROW, NO, 6, 4, 2, a.ctypes.data, 4, x.ctypes.data, 2, 3, out.ctypes.data, 2)
+        product(f"{kind}gemv")(ROW, NO, 6, 4, 2, a.ctypes.data, 4, x.ctypes.data, 2, 3, out.ctypes.data, 2)
         np.testing.assert_allclose(out[::2], 2 * a @ x[::2] + 3 * y[::2], rtol=1e-4)
         out = np.full(4, np.nan, a.dtype)
-        GEMV[kind](ROW, TRANS, 6, 4, 1, a.ctypes.data, 4, y.ctypes.data, -2, 0, out.ctypes.data, -1)
+        product(f"{kind}gemv")(ROW, TRANS, 6, 4, 1, a.ctypes.data, 4, y.ctypes.data, -2, 0, out.ctypes.data, -1)
         np.testing.assert_allclose(out[::-1], a.T @ y[::2][::-1], rtol=1e-4)
-        np.testing.assert_allclose(DOT[kind](8, x.ctypes.data, 1, y.ctypes.data, -1), x @ y[:8][::-1], rtol=1e-4)
+        np.testing.assert_allclose(
+            product(f"{kind}dot")(8, x.ctypes.data, 1, y.ctypes.data, -1), x @ y[:8][::-1], rtol=1e-4
+        )
 
 
 def in_new_process(code):
@@ -156,6 +146,28 @@ assert (a @ tg.eye(64)).tolist() == a.tolist()
 print("own")
 """)
         == "own"
+    )
+
+
+def test_what_goes_wrong_while_the_library_is_looked_for_reaches_the_caller():
+    assert (
+        in_new_process("""
+import test_blas as t
+import tinygrad_ext as tg
+real = t.blas._candidates
+def failing():
+    raise KeyboardInterrupt("in the middle")
+t.blas._candidates = failing
+for size in (30, 64):  # with the interpreter's lock, and without
+    a = tg.eye(size)
+    try:
+        a @ a
+    except KeyboardInterrupt as error:
+        print(error, end=" ")
+t.blas._candidates = real
+assert (a @ a).tolist() == a.tolist()
+""")
+        == "in the middle in the middle"
     )
 
 

@@ -1,9 +1,20 @@
-"""Writes calls of ops and their results as cases for tests/c/table.c."""
+"""Writes calls of ops and their results as cases for tests/c/table.c, as `python -m tests.helpers.c_cases FILE`.
 
+A program of its own because it computes products without a library, as the program in C does: TINYGRAD_EXT_BLAS=own.
+"""
+
+import json
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import tinygrad_ext as tg
+from tinygrad_ext.core import blas
 from tinygrad_ext.native import updates
+from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.registry import ops
 from tinygrad_ext.registry.compiler import default_of
 from tinygrad_ext.testing import compare, sweep
 
@@ -182,6 +193,30 @@ def step_cases():
                 )  # fmt: skip
 
 
+def large_cases():
+    """Products larger than the samples, which are tiny: one of every way to compute them, some cut into pieces."""
+    generator = tg.Generator().manual_seed(0)
+    for dtype in (tg.float32, tg.float64, tg.complex64, tg.int32, tg.bfloat16):
+
+        def make(*shape, dtype=dtype):
+            return tg.randint(-9, 9, shape, generator=generator).to(dtype)
+
+        for name, *shapes in (
+            ("mm", (300, 260), (260, 200)),
+            ("mm", (1, 70), (70, 80)),
+            ("mv", (90, 80), (80,)),
+            ("dot", (5000,), (5000,)),
+            ("bmm", (5, 70, 80), (5, 80, 60)),
+            ("matmul", (2, 1, 40, 30), (3, 30, 50)),
+            ("matmul", (3, 40, 30), (30, 50)),
+            ("linear", (40, 30), (50, 30), (50,)),
+            ("addmm", (50,), (40, 30), (30, 50)),
+            ("addmv", (90,), (90, 80), (80,)),
+            ("baddbmm", (5, 1, 60), (5, 70, 80), (5, 80, 60)),
+        ):
+            yield f"aten::{name}", kernel_case(ops[f"aten::{name}"], Sample(*(make(*s) for s in shapes)))
+
+
 def cases():
     """(op name, case) of every op that C computes, from its record's samples."""
     for op in sweep.ops():
@@ -193,5 +228,25 @@ def cases():
                 case = make(op, sample)
                 if case is not None:
                     yield op.name, case
+    yield from large_cases()
     for case in step_cases():
         yield "fused update", case
+
+
+def write(path):
+    """Write all cases; returns the names of the ops."""
+    found = list(cases())
+    path.write_bytes(number(len(found)) + b"".join(case for _, case in found))
+    return sorted({name for name, _ in found})
+
+
+def write_with_own_products(path):
+    """The same in a new process, whose products are computed without a library."""
+    env = {**os.environ, "TINYGRAD_EXT_BLAS": "own", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    program = [sys.executable, "-m", __name__, path]
+    return json.loads(subprocess.run(program, env=env, capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    assert blas.blas_info()["library"] is None
+    print(json.dumps(write(Path(sys.argv[1]))))

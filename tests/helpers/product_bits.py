@@ -9,10 +9,9 @@ import threading
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn
-from tinygrad_ext.core import blas
-from tinygrad_ext.native import product
+from tinygrad_ext.core import blas, parallel
 
-# rows, depth and columns: about every bound in native/product.pyx, odd sizes, long ones, vectors
+# rows, depth and columns: about every bound in kernels/product.c, odd sizes, long ones, vectors
 SHAPES = [
     (64, 256, 512),
     (512, 256, 64),
@@ -102,8 +101,8 @@ def pretend_processors(count):
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = product.__pyx_capi__["processors"]
-    ctypes.c_int64.from_address(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))).value = count
+    capsule = parallel.__pyx_capi__["processors"]
+    ctypes.c_int.from_address(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))).value = count
 
 
 def bits(tensors):

@@ -1,4 +1,5 @@
 """The C interface of kernels, kernels/tgx.h, as the caller of kernels uses it."""
+from tinygrad_ext.core.blas cimport tgx_blas
 from tinygrad_ext.core.types cimport int8_t, int32_t, int64_t, tgx_scalar, uint8_t, uint32_t, uint64_t
 
 cdef extern from "tgx.h" nogil:
@@ -59,8 +60,11 @@ cdef extern from "tgx.h" nogil:
     ctypedef struct tgx_services:
         int (*parallel_for)(int (*fn)(void *, ptrdiff_t, ptrdiff_t) noexcept nogil, void *, ptrdiff_t, ptrdiff_t) noexcept nogil
         int (*num_threads)() noexcept nogil
+        int (*processors)() noexcept nogil
+        int (*mark_region)(int inside) noexcept nogil
         int (*copy)(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil
         int64_t (*offset)(const tgx_tensor *t, int64_t *nbytes) noexcept
+        const tgx_blas *(*blas)() except NULL nogil
     ctypedef struct tgx_call:
         const tgx_services *services
         const char *title

@@ -16,6 +16,7 @@ from cpython.list cimport PyList_GET_SIZE, PyList_GetSlice
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from tinygrad_ext.core.blas cimport find_blas
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
     ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
@@ -24,7 +25,7 @@ from tinygrad_ext.core.dtype cimport device_id, dtype_id, dtype_of
 from tinygrad_ext.core.geometry cimport ANY_ROOM
 from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
-from tinygrad_ext.core.parallel cimport num_threads, parallel_for
+from tinygrad_ext.core.parallel cimport count_processors, mark_region, num_threads, parallel_for
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.random cimport as_generator
 from tinygrad_ext.core.storage cimport Storage, new_storage
@@ -45,6 +46,7 @@ cdef extern from *:
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object o)
     int64_t PyLong_AsLongLong(object o) except? -1
+    PyObject *PyErr_Occurred()
     PyObject *PyTuple_GET_ITEM(object o, Py_ssize_t i)
     const char *PyUnicode_AsUTF8(object o) except NULL
 
@@ -79,6 +81,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
 
 cdef tgx_services services
 services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
+services.processors, services.mark_region, services.blas = count_processors, mark_region, find_blas
 services.offset = _offset       # asked by shape, which has the lock
 
 
@@ -98,6 +101,8 @@ include "kernel_results.pxi"
 # ---- shape ---------------------------------------------------------------------------------------------------------
 
 cdef int _raise(Frame *f) except -1:
+    if PyErr_Occurred():        # by a service
+        return -1
     text = f.call.text.decode("utf-8", "replace")
     if f.call.error_kind == TGX_INDEX_ERROR:
         raise IndexError(text)

@@ -7,6 +7,8 @@ cdef int parallel_for(range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) noex
 cdef bint in_parallel() noexcept nogil
 cdef int mark_region(int inside) noexcept nogil         # BLAS on one thread while marked; returns the old mark
 cdef int num_threads() noexcept nogil
+cdef int processors                 # of the machine, not those that may be used now: what a product is cut for
+cdef int count_processors() noexcept nogil
 
 # For core/blas.pyx; set_blas_threads has no effect before a BLAS was found.
 cdef void attach_blas_threads(void (*set_threads)(int) noexcept nogil,

@@ -21,6 +21,12 @@ cdef extern from "parallel.h" nogil:
 cdef extern from "limits.h":
     int INT_MAX
 
+cdef extern from "unistd.h" nogil:
+    long sysconf(int)
+    int _SC_NPROCESSORS_CONF
+
+processors = sysconf(_SC_NPROCESSORS_CONF)
+
 
 cdef int parallel_for(range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) noexcept nogil:
     return tgx_parallel_for(fn, ctx, n, grain)
@@ -36,6 +42,10 @@ cdef bint in_parallel() noexcept nogil:
 
 cdef int num_threads() noexcept nogil:
     return tgx_get_num_threads()
+
+
+cdef int count_processors() noexcept nogil:
+    return processors
 
 
 cdef void attach_blas_threads(void (*set_threads)(int) noexcept nogil,

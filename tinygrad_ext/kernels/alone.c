@@ -1,13 +1,22 @@
 /* See alone.h. */
 #include "alone.h"
 #include <stdlib.h>
+#include <unistd.h>
+#include "blas_library.h"
 #include "kernel_table.h"
 #include "parallel.h"
 #include "walk.h"
 
 static int copy_alone(const tgx_tensor *to, const tgx_tensor *from);
 static int64_t offset_alone(const tgx_tensor *t, int64_t *bytes);
-static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, copy_alone, offset_alone};
+static int processors(void) { return (int)sysconf(_SC_NPROCESSORS_CONF); }
+static const tgx_blas *own_blas(void);
+static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, processors, tgx_mark_region, copy_alone, offset_alone, own_blas};
+
+static const tgx_blas *own_blas(void) {
+    if (!tgx_blas_in_use()) tgx_blas_use(NULL);
+    return tgx_blas_in_use();
+}
 
 static int copy_alone(const tgx_tensor *to, const tgx_tensor *from) { return tgx_copy(&services, to, from); }
 

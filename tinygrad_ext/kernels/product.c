@@ -1,8 +1,28 @@
-/* Tiny and integer products. The sum over k runs in order for every element, whatever the steps, so an element has
- * the same bits however its operands lie in memory. */
-#include "isa.h"
+/* How a product is computed: own loops where a BLAS call would cost more than the work, BLAS otherwise.
+ *
+ * A large product is cut along its rows or columns for our own threads, with BLAS on one thread in each call: below
+ * n = 512 that is faster than OpenBLAS's own threads. A BLAS may sum an element in another order when it stands elsewhere
+ * in a call, so the cuts are those of the shape and of the processor. One thread makes the same calls as four, one after
+ * the other, which costs it 1 to 5 in a hundred; cuts that all kernels of a BLAS treat alike could not be found. */
 #include "product.h"
+#include "isa.h"
 
+enum how { TINY, INTEGER, DOT, MATRIX_VECTOR, VECTOR_MATRIX, GEMM };
+
+enum {
+    TINY_WORK = 1024,          /* multiplications below which our loop beats a BLAS call */
+    QUIET_WORK = 65536,        /* work below which a batch is not dealt out */
+    LONE_VECTOR = 8192,        /* work up to which BLAS libraries use one thread anyway */
+    LONE_MATRIX = 131072,
+    STEP = 32,                 /* cuts fall on multiples of it, as micro-kernels take 4 to 32 rows at a time */
+    SHORTEST = 128,            /* rows or columns of a piece: shorter ones make BLAS pack the other operand too often */
+    MIN_WORK = 2 << 20,        /* multiplications of a piece */
+};
+
+/* ---- tiny and integer products ----------------------------------------------------------------------------------- */
+
+/* The sum over k runs in order for every element, whatever the steps, so an element has the same bits however its
+ * operands lie in memory. */
 enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
 
 /* One row of C, `w` columns of it. With w and the step known, the compiler unrolls and uses vectors. */
@@ -22,8 +42,8 @@ enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
             }                                                                            \
     } while (0)
 
-#define TINY(T, name)                                                                    \
-    void name(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {       \
+#define TINY_LOOPS(T, name)                                                              \
+    static void name(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {\
         for (ptrdiff_t i = 0; i < s->m; i++)                                             \
             for (ptrdiff_t j = 0; j < s->n;) {                                           \
                 ptrdiff_t left = s->n - j;                                               \
@@ -35,8 +55,8 @@ enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
             }                                                                            \
     }
 
-TINY(float, tgx_tiny_f32)
-TINY(double, tgx_tiny_f64)
+TINY_LOOPS(float, tiny_f32)
+TINY_LOOPS(double, tiny_f64)
 
 void tgx_integer_product_base(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
 void tgx_integer_product_avx2(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
@@ -46,4 +66,185 @@ void tgx_integer_product(const tgx_shape *s, int size, int64_t alpha, const void
     static void (*found)(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
     if (!found) found = TGX_PICK(tgx_integer_product);
     found(s, size, alpha, a, b, beta, c);
+}
+
+/* ---- one matrix -------------------------------------------------------------------------------------------------- */
+
+static double work_of(const tgx_shape *s) { return (double)s->m * (double)s->n * (double)s->k; }
+
+static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+
+static enum how choose(const tgx_product *p, double work) {
+    const tgx_shape *s = &p->s;
+    if (tgx_is_integral(p->dtype)) return INTEGER;
+    if (tgx_is_complex(p->dtype)) return GEMM;
+    if (work <= TINY_WORK) return TINY;
+    if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
+    return s->m == 1 ? VECTOR_MATRIX : GEMM;
+}
+
+/* BLAS's name for the layout of a matrix, and its leading dimension. */
+static int layout(int order, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t *ld) {
+    int by_rows = (col == 1 || cols <= 1) && (row >= cols || rows <= 1);
+    if (by_rows) *ld = rows <= 1 ? at_least(cols, 1) : row;
+    else *ld = cols <= 1 ? at_least(rows, 1) : col;
+    return by_rows == (order == TGX_ROW_MAJOR) ? TGX_NO_TRANS : TGX_TRANS;
+}
+
+static void describe(tgx_product *p) {
+    const tgx_shape *s = &p->s;
+    p->order = (s->c_col == 1 || s->n == 1) && (s->c_row >= s->n || s->m == 1) ? TGX_ROW_MAJOR : TGX_COL_MAJOR;
+    if (p->order == TGX_ROW_MAJOR) p->ldc = s->m == 1 ? s->n : s->c_row;
+    else p->ldc = s->n == 1 ? s->m : s->c_col;
+    p->a_trans = layout(p->order, s->m, s->k, s->a_row, s->a_col, &p->lda);
+    p->b_trans = layout(p->order, s->k, s->n, s->b_row, s->b_col, &p->ldb);
+}
+
+static void gemm(const tgx_product *p, char *a, char *b, char *c, int64_t m, int64_t n) {
+    const tgx_scalar *x = &p->alpha, *y = &p->beta;
+    int64_t k = p->s.k;
+    if (p->dtype == TGX_F32)
+        p->blas->sgemm(p->order, p->a_trans, p->b_trans, m, n, k, (float)x->f, (float *)a, p->lda, (float *)b, p->ldb, (float)y->f,
+                       (float *)c, p->ldc);
+    else if (p->dtype == TGX_F64)
+        p->blas->dgemm(p->order, p->a_trans, p->b_trans, m, n, k, x->f, (double *)a, p->lda, (double *)b, p->ldb, y->f, (double *)c,
+                       p->ldc);
+    else if (p->dtype == TGX_C64) {
+        float alpha[2] = {(float)x->f, (float)x->im}, beta[2] = {(float)y->f, (float)y->im};
+        p->blas->cgemm(p->order, p->a_trans, p->b_trans, m, n, k, alpha, a, p->lda, b, p->ldb, beta, c, p->ldc);
+    } else {
+        double alpha[2] = {x->f, x->im}, beta[2] = {y->f, y->im};
+        p->blas->zgemm(p->order, p->a_trans, p->b_trans, m, n, k, alpha, a, p->lda, b, p->ldb, beta, c, p->ldc);
+    }
+}
+
+/* y = alpha op(A) x + beta y with op(A) of (rows, cols). y is cleared here: BLAS libraries differ in 0 * nan. */
+static void gemv(const tgx_product *p, int trans, int64_t rows, int64_t cols, char *a, int64_t lda, char *x, int64_t x_step, char *y,
+                 int64_t y_step) {
+    int64_t m = trans == TGX_NO_TRANS ? rows : cols, n = trans == TGX_NO_TRANS ? cols : rows, size = tgx_itemsize[p->dtype];
+    double alpha = p->alpha.f, beta = p->beta.f;
+    if (beta == 0) {
+        for (int64_t i = 0; i < rows; i++) memset(y + i * y_step * size, 0, (size_t)size);
+        beta = 1;
+    }
+    if (p->dtype == TGX_F32)
+        p->blas->sgemv(p->order, trans, m, n, (float)alpha, (float *)a, lda, (float *)x, x_step, (float)beta, (float *)y, y_step);
+    else p->blas->dgemv(p->order, trans, m, n, alpha, (double *)a, lda, (double *)x, x_step, beta, (double *)y, y_step);
+}
+
+static void dot(const tgx_product *p, char *a, char *b, char *c) {
+    const tgx_shape *s = &p->s;
+    double alpha = p->alpha.f, beta = p->beta.f;
+    if (p->dtype == TGX_F32) {
+        double old = beta != 0 ? *(float *)c * beta : 0;
+        *(float *)c = (float)(alpha * p->blas->sdot(s->k, (float *)a, s->a_col, (float *)b, s->b_row) + old);
+    } else {
+        double old = beta != 0 ? *(double *)c * beta : 0;
+        *(double *)c = alpha * p->blas->ddot(s->k, (double *)a, s->a_col, (double *)b, s->b_row) + old;
+    }
+}
+
+static void tiny(const tgx_product *p, char *a, char *b, char *c) {
+    if (p->dtype == TGX_F32) tiny_f32(&p->s, (float)p->alpha.f, (float *)a, (float *)b, (float)p->beta.f, (float *)c);
+    else tiny_f64(&p->s, p->alpha.f, (double *)a, (double *)b, p->beta.f, (double *)c);
+}
+
+/* The product of one item, or of m rows and n columns of it. */
+static void one(const tgx_product *p, char *a, char *b, char *c, int64_t m, int64_t n) {
+    const tgx_shape *s = &p->s;
+    tgx_shape part = *s;
+    switch ((enum how)p->how) {
+    case TINY: tiny(p, a, b, c); return;
+    case INTEGER:
+        part.m = m, part.n = n;
+        tgx_integer_product(&part, tgx_itemsize[p->dtype], p->alpha.i, a, b, p->beta.i, c);
+        return;
+    case DOT: dot(p, a, b, c); return;
+    case MATRIX_VECTOR: gemv(p, p->a_trans, m, s->k, a, p->lda, b, s->b_row, c, s->c_row); return;
+    case VECTOR_MATRIX:
+        gemv(p, p->b_trans == TGX_NO_TRANS ? TGX_TRANS : TGX_NO_TRANS, n, s->k, b, p->ldb, a, s->a_col, c, s->c_col);
+        return;
+    case GEMM: gemm(p, a, b, c, m, n);
+    }
+}
+
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tgx_product *p;
+    char *a, *b, *c;
+    int rows;
+    int64_t pieces;
+} cut_t;
+
+/* Into how many calls an item is cut. Nothing that changes between two runs may come in here. */
+static int64_t piece_count(const tgx_product *p, double work) {
+    int64_t pieces = at_most(p->services->processors(), at_least(p->s.m, p->s.n) / SHORTEST);
+    return at_least(at_most(pieces, (int64_t)(work / MIN_WORK)), 1);
+}
+
+static void run_part(const cut_t *cut, int64_t first, int64_t last) {
+    const tgx_product *p = cut->p;
+    int64_t size = tgx_itemsize[p->dtype];
+    if (cut->rows) one(p, cut->a + first * p->s.a_row * size, cut->b, cut->c + first * p->s.c_row * size, last - first, p->s.n);
+    else one(p, cut->a, cut->b + first * p->s.b_col * size, cut->c + first * p->s.c_col * size, p->s.m, last - first);
+}
+
+/* Some pieces of one item, each by a call of its own; the last takes what is no whole step. */
+static int run_pieces(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const cut_t *cut = context;
+    int64_t all = cut->rows ? cut->p->s.m : cut->p->s.n, steps = all / STEP;
+    int before = cut->p->services->mark_region(1);
+    for (ptrdiff_t piece = lo; piece < hi; piece++)
+        run_part(cut, piece * steps / cut->pieces * STEP, piece + 1 == cut->pieces ? all : (piece + 1) * steps / cut->pieces * STEP);
+    cut->p->services->mark_region(before);
+    return 0;
+}
+
+/* Work up to which a call needs no word about threads. */
+static double lone_work(const tgx_product *p) {
+    double lone = p->how == GEMM && p->s.m > 1 && p->s.n > 1 ? LONE_MATRIX : LONE_VECTOR; /* a thin matrix is a vector */
+    return tgx_is_complex(p->dtype) ? lone / 4 : lone;                                    /* a complex multiplication is four */
+}
+
+/* Item number `index` of the batch, on as many threads as pay. */
+static int item(const tgx_product *p, int64_t index) {
+    cut_t cut = {p, p->a, p->b, p->c, p->s.m >= p->s.n, 1};
+    double work = work_of(&p->s);
+    for (int d = p->rank - 1; d >= 0; d--) {
+        int64_t at = index % p->sizes[d];
+        index /= p->sizes[d];
+        cut.a += at * p->a_step[d], cut.b += at * p->b_step[d], cut.c += at * p->c_step[d];
+    }
+    if (p->how == TINY || work <= lone_work(p)) {
+        one(p, cut.a, cut.b, cut.c, p->s.m, p->s.n);
+        return 0;
+    }
+    if (!p->whole) cut.pieces = piece_count(p, work);
+    return p->services->parallel_for(run_pieces, &cut, cut.pieces, 1);
+}
+
+static int run_items(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    int code = 0;
+    for (ptrdiff_t i = lo; i < hi && !code; i++) code = item(context, i);
+    return code;
+}
+
+int tgx_product_run(tgx_call *c, tgx_product *p) {
+    double work = work_of(&p->s);
+    p->how = choose(p, work);
+    if (p->how == TINY && p->batches == 1) {
+        tiny(p, p->a, p->b, p->c);
+        return 0;
+    }
+    if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;
+    p->services = c->services, p->whole = 0;
+    describe(p);
+    if (p->how > INTEGER && !(p->blas = c->services->blas())) return TGX_FAILED;
+    /* few large items: each is cut; many: they are dealt out whole */
+    if (work * (double)p->batches > QUIET_WORK)
+        p->whole = p->batches >= 4 && (work < 4.0 * MIN_WORK || p->batches >= 4 * c->services->processors());
+    if (p->whole) return c->services->parallel_for(run_items, p, p->batches, (ptrdiff_t)(MIN_WORK / (work + 1)) + 1);
+    return run_items(p, 0, p->batches);
 }

@@ -1,19 +1,40 @@
-/* Matrix products that BLAS does not do, or is too slow to start for: tiny ones and integers.
+/* Matrix products of one item or of a batch, by the loops that suit their size and dtype. Knows no op.
  *
- * C = alpha A B + beta C with A (m, k), B (k, n), C (m, n); steps of rows and columns are in elements and may be
- * anything. C is not read when beta is 0. */
+ * C = alpha A B + beta C with A (m, k), B (k, n), C (m, n). C is not read when beta is 0. */
 #ifndef TGX_PRODUCT_H
 #define TGX_PRODUCT_H
-#include <stddef.h>
-#include <stdint.h>
+#include "blas.h"
+#include "tgx.h"
 
+/* Steps of rows and columns are in elements and may be anything. */
 typedef struct {
     ptrdiff_t m, n, k;
     ptrdiff_t a_row, a_col, b_row, b_col, c_row, c_col;
 } tgx_shape;
 
-void tgx_tiny_f32(const tgx_shape *s, float alpha, const float *a, const float *b, float beta, float *c);
-void tgx_tiny_f64(const tgx_shape *s, double alpha, const double *a, const double *b, double beta, double *c);
+typedef struct {
+    tgx_shape s;               /* of one item; BLAS must be able to read and write all three matrices, see tgx_blas_takes */
+    int dtype;
+    char *a, *b, *c;
+    tgx_scalar alpha, beta;
+    int rank;                  /* dimensions of the batch, and their sizes and steps in bytes */
+    int64_t batches;
+    int64_t sizes[TGX_MAX_DIMS], a_step[TGX_MAX_DIMS], b_step[TGX_MAX_DIMS], c_step[TGX_MAX_DIMS];
+    /* set by tgx_product_run */
+    const tgx_services *services;
+    const tgx_blas *blas;
+    int how, whole;            /* whole: items are not cut */
+    int order, a_trans, b_trans;
+    int64_t lda, ldb, ldc;
+} tgx_product;
+
+/* 0, TGX_FAILED or a code of tgx_error. */
+int tgx_product_run(tgx_call *c, tgx_product *p);
+
+/* Whether BLAS can read a matrix with these steps without a copy. */
+static inline int tgx_blas_takes(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+    return ((col == 1 || cols <= 1) && (row >= cols || rows <= 1)) || ((row == 1 || rows <= 1) && (col >= rows || cols <= 1));
+}
 
 /* Product of integers of `size` bytes, modulo 2^(8 size): sign does not matter. */
 void tgx_integer_product(const tgx_shape *s, int size, int64_t alpha, const void *a, const void *b, int64_t beta, void *c);

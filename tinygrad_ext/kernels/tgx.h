@@ -91,15 +91,21 @@ typedef struct {
 enum tgx_error_kind { TGX_RUNTIME_ERROR, TGX_INDEX_ERROR, TGX_TYPE_ERROR, TGX_VALUE_ERROR, TGX_NOT_IMPLEMENTED_ERROR,
                       TGX_MEMORY_ERROR };
 
+struct tgx_blas;
+
 /* What a kernel may ask of whoever calls it. */
 typedef struct {
     /* See parallel.h. */
     int (*parallel_for)(int (*fn)(void *context, ptrdiff_t lo, ptrdiff_t hi), void *context, ptrdiff_t n, ptrdiff_t grain);
     int (*num_threads)(void);
+    int (*processors)(void);   /* of the machine, not those that may be used now: what work may be cut for */
+    int (*mark_region)(int inside);
     /* Copy with conversion; from broadcasts to to. */
     int (*copy)(const tgx_tensor *to, const tgx_tensor *from);
     /* For shape: elements from the start of its memory to a tensor, and the bytes there; on meta as many as can be counted. */
     int64_t (*offset)(const tgx_tensor *t, int64_t *bytes);
+    /* Matrix products, see blas.h, looked for at the first call; NULL: failed, as run then does. */
+    const struct tgx_blas *(*blas)(void);
 } tgx_services;
 
 typedef struct tgx_call {

@@ -62,7 +62,6 @@ NATIVE = (
     "putback",
     "basic_index",
     "index",
-    "matmul",
     "plain_calls",
     "convolution",
     "dropout",

@@ -1,0 +1,391 @@
+/* Kernels of the matrix products: matmul and its special ranks, linear, and the add-and-multiply family.
+ *
+ * All fill a tgx_product from two operands seen as batches of matrices. Operands that BLAS cannot read in place are
+ * copied; half precision is computed in float32. */
+#include "product.h"
+
+/* What is multiplied, and what is added to it. */
+typedef struct {
+    const tgx_tensor *a, *b, *start; /* start: NULL for nothing */
+    int left;                  /* number of a's argument; b's follows */
+    tgx_tensor turned;         /* the weight of linear, transposed */
+    int64_t dims[4];
+} operands_t;
+
+static int64_t rows_of(const tgx_tensor *a) { return a->rank > 1 ? a->sizes[a->rank - 2] : 1; }
+static int64_t cols_of(const tgx_tensor *b) { return b->rank > 1 ? b->sizes[b->rank - 1] : 1; }
+static int64_t depth_of(const tgx_tensor *b) { return b->sizes[b->rank > 1 ? b->rank - 2 : 0]; }
+static long long ll(int64_t n) { return (long long)n; }
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static const char *const cpp_names[TGX_NTYPES] = {
+    [TGX_BOOL] = "bool", [TGX_U8] = "unsigned char", [TGX_I8] = "signed char", [TGX_I16] = "short", [TGX_I32] = "int",
+    [TGX_I64] = "long long", [TGX_F16] = "c10::Half", [TGX_BF16] = "c10::BFloat16", [TGX_F32] = "float", [TGX_F64] = "double",
+    [TGX_C64] = "c10::complex<float>", [TGX_C128] = "c10::complex<double>"};
+
+static int is_named(const tgx_call *c, const char *name) { return !strcmp(c->title, name); }
+
+#define DTYPE_HINT ". %s() got torch.%s and torch.%s: convert one, for example with .to(other.dtype)."
+static int other_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
+    const char *op = c->title, *x = tgx_dtype_title(a->dtype), *y = tgx_dtype_title(b->dtype);
+    const char *own = tgx_dtype_name(a->dtype), *other = tgx_dtype_name(b->dtype);
+    if (is_named(c, "bmm") || is_named(c, "baddbmm"))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "expected scalar type %s but found %s" DTYPE_HINT, x, y, op, own, other);
+    if (is_named(c, "mv") || is_named(c, "addmv"))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s input tensors must have the same dtype, but got %s and %s" DTYPE_HINT, op, x, y, op, own,
+                        other);
+    if (is_named(c, "dot"))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "dot : expected both vectors to have same dtype, but found %s and %s" DTYPE_HINT, x, y, op,
+                        own, other);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "expected m1 and m2 to have the same dtype, but got: %s != %s" DTYPE_HINT, cpp_names[a->dtype],
+                    cpp_names[b->dtype], op, own, other);
+}
+
+/* Sizes that do not fit each other. */
+#define DEPTH_HINT ". %s() got %s and %s: the last size of the first must equal the second's size in dimension %d.%s"
+static int bad_depth(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
+    const char *op = c->title, *x = tgx_shape_text(a), *y = tgx_shape_text(b);
+    int64_t depth = a->sizes[a->rank - 1], rows = a->rank > 2 ? a->count / (depth > 1 ? depth : 1) : rows_of(a);
+    const char *more = b->rank > 1 && depth == b->sizes[b->rank - 1] ? " Rows of weights are multiplied with other.mT." : "";
+    int dim = b->rank > 1 ? -2 : -1;
+    if (a->rank == 1 && b->rank == 1)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "inconsistent tensor size, expected tensor %s and src %s to have the same number of elements, "
+                        "but got %lld and %lld elements respectively" DEPTH_HINT, x, y, ll(a->count), ll(b->count), op, x, y, dim, more);
+    if (a->rank == 2 && b->rank == 1)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)" DEPTH_HINT, ll(a->sizes[0]),
+                        ll(a->sizes[0]), ll(a->sizes[1]), ll(b->sizes[0]), op, x, y, dim, more);
+    if (a->rank > 2 && b->rank > 2)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
+                        "[%lld, %lld]" DEPTH_HINT, ll(b->sizes[0]), ll(depth), ll(b->sizes[0]), ll(depth_of(b)), op, x, y, dim, more);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)" DEPTH_HINT, ll(rows),
+                    ll(depth), ll(depth_of(b)), ll(cols_of(b)), op, x, y, dim, more);
+}
+
+/* The batch dimensions, broadcast; how many, or TGX_FAILED. */
+static int batch_shape(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes) {
+    int na = a->rank > 2 ? a->rank - 2 : 0, nb = b->rank > 2 ? b->rank - 2 : 0, n = na > nb ? na : nb;
+    if (n + 2 > TGX_MAX_DIMS)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "tensor has too many (>%d) dims: %d", TGX_MAX_DIMS, n + 2);
+    for (int i = 0; i < n; i++) {
+        int64_t x = i >= n - na ? a->sizes[i - (n - na)] : 1, y = i >= n - nb ? b->sizes[i - (n - nb)] : 1;
+        if (x != y && x != 1 && y != 1)
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
+                            "dimension %d: matmul() got %s and %s; the dimensions before the last two broadcast", ll(x), ll(y), i,
+                            tgx_shape_text(a), tgx_shape_text(b));
+        sizes[i] = x == 1 ? y : x;
+    }
+    return n;
+}
+
+/* What is added must have the product's dtype and expand to its shape. */
+static int check_start(tgx_call *c, const tgx_tensor *start, const tgx_tensor *b, const tgx_output *o) {
+    int shift = o->rank - start->rank;
+    if (start->dtype != b->dtype) {
+        if (is_named(c, "baddbmm"))
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                            cpp_names[start->dtype], cpp_names[b->dtype], cpp_names[b->dtype]);
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "self and mat2 must have the same dtype, but got %s and %s: %s() needs one dtype for all its "
+                        "tensors", tgx_dtype_title(start->dtype), tgx_dtype_title(b->dtype), c->title);
+    }
+    for (int i = start->rank - 1; i >= 0; i--) {
+        int64_t wanted = i + shift >= 0 ? o->dims[i + shift] : 1;
+        if (shift < 0 || (start->sizes[i] != wanted && start->sizes[i] != 1))
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+                            "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s: what %s() adds must expand to the shape of "
+                            "the product", ll(shift >= 0 ? wanted : 1), ll(start->sizes[i]),
+                            i + shift > 0 ? i + shift : 0, tgx_sizes_text(o->dims, o->rank), tgx_shape_text(start), c->title);
+    }
+    return 0;
+}
+
+static int has_work(const tgx_tensor *a, const tgx_output *o) {
+    for (int i = 0; i < o->rank; i++)
+        if (o->dims[i] == 0) return 0;
+    return a->sizes[a->rank - 1] != 0;
+}
+
+/* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+/* Multiplications, which tell the caller whether other threads may run meanwhile. */
+static int64_t work_of(int64_t depth, const tgx_output *o) {
+    double n = (double)depth;
+    for (int i = 0; i < o->rank; i++) n *= (double)o->dims[i];
+    return n < 1e18 ? (int64_t)n + 1 : INT64_MAX;
+}
+
+/* Whether BLAS can read a tensor's matrices in place. */
+static int readable(const tgx_tensor *t) {
+    int r = t->rank;
+    if (t->flags & TGX_CONTIGUOUS) return 1;
+    if (r == 1) return t->strides[0] > 0;
+    return tgx_blas_takes(t->sizes[r - 2], t->sizes[r - 1], t->strides[r - 2], t->strides[r - 1]);
+}
+
+static void need_operands(tgx_call *c, const operands_t *x, int dtype) {
+    for (int i = x->left; i < x->left + 2; i++) {
+        if (!readable(c->args[i].tensor)) tgx_need(c, i, dtype);
+        else if (c->args[i].tensor->dtype != dtype) tgx_need_dtype(c, i, dtype);
+    }
+    /* the loops over integers run along the rows of b */
+    if (tgx_is_integral(dtype) && x->b != &x->turned) tgx_need_dense(c, x->left + 1);
+}
+
+static int same_window(const tgx_tensor *t, const tgx_tensor *u) {
+    if (t == u) return 1;
+    if (t->data != u->data || !t->data || !tgx_same_sizes(t, u)) return 0;
+    return !memcmp(t->strides, u->strides, (size_t)t->rank * sizeof *t->strides);
+}
+
+/* A target that BLAS cannot write to gets its numbers by a copy; self in the in-place form is where the sum starts. */
+static void use_target(tgx_call *c, const operands_t *x, tgx_output *o) {
+    const tgx_tensor *t = c->target;
+    if (!(t->flags & TGX_CONTIGUOUS) && (t->rank < 2 || !readable(t))) {
+        int64_t step = 1;
+        o->strides = o->dims + o->rank;
+        for (int i = o->rank - 1; i >= 0; i--) o->strides[i] = step, step *= o->dims[i] > 1 ? o->dims[i] : 1;
+    } else if (x->start && o->via < 0 && same_window(t, x->start)) o->origin = TGX_OVER, o->of = 0;
+}
+
+static int product_shape(tgx_call *c, const operands_t *x) {
+    const tgx_tensor *a = x->a, *b = x->b;
+    tgx_output *o = &c->outputs[0];
+    int n = 0;
+    if (a->dtype != b->dtype) return other_dtype(c, a, b);
+    if (a->rank == 0 || b->rank == 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "both arguments to %s need to be at least 1D, but they are %dD and %dD. Use mul() for a product "
+                        "with a number.", c->title, a->rank, b->rank);
+    if (a->sizes[a->rank - 1] != depth_of(b)) return bad_depth(c, a, b);
+    if ((a->rank > 2 || b->rank > 2) && (n = batch_shape(c, a, b, o->dims)) < 0) return TGX_FAILED;
+    if (a->rank > 1) o->dims[n++] = rows_of(a);
+    if (b->rank > 1) o->dims[n++] = cols_of(b);
+    tgx_fresh(c, 0, n, a->dtype);
+    if (x->start && check_start(c, x->start, b, o)) return TGX_FAILED;
+    if (a->device != b->device || (x->start && x->start->device != a->device) || (c->target && c->target->device != a->device))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected all tensors to be on the same device, but %s() got tensors on cpu and on meta", c->title);
+    if (a->dtype == TGX_BOOL && has_work(a, o))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"addmm_impl_cpu_\" not implemented for 'Bool': %s() does not take bool; convert "
+                        "first, for example with .float() or .long()", c->title);
+    if (tgx_is_half(a->dtype)) o->via = TGX_F32;
+    need_operands(c, x, o->via < 0 ? a->dtype : o->via);
+    if (a->count + b->count > TGX_SMALL / 32) c->work = work_of(a->sizes[a->rank - 1], o);
+    if (c->target) use_target(c, x, o);
+    return 0;
+}
+
+/* ---- run --------------------------------------------------------------------------------------------------------- */
+
+/* Whether the batch and row dimensions of a are one evenly spaced run of rows. */
+static int rows_collapse(const tgx_tensor *a) {
+    for (int i = 0; i < a->rank - 2; i++)
+        if (a->sizes[i] != 1 && a->strides[i] != a->strides[i + 1] * a->sizes[i + 1]) return 0;
+    return 1;
+}
+
+/* Steps in bytes over the batch dimensions; 0 where t is repeated. */
+static void steps(const tgx_tensor *t, int rank, int64_t *step) {
+    int shift = rank - (t->rank > 2 ? t->rank - 2 : 0);
+    for (int i = 0; i < rank; i++) {
+        int k = i - shift;
+        step[i] = k >= 0 && t->sizes[k] != 1 ? t->strides[k] * tgx_itemsize[t->dtype] : 0;
+    }
+}
+
+/* A batch: one tall matrix where the right operand is the same for all, else item after item. */
+static void set_batch(tgx_product *p, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c, int rank) {
+    if (b->rank <= 2 && c->flags & TGX_CONTIGUOUS && rows_collapse(a)) {
+        for (int i = 0; i < a->rank - 2; i++) p->s.m *= a->sizes[i];
+        for (int i = a->rank - 2; i >= 0; i--) /* a size of 1 has no meaningful stride */
+            if (a->sizes[i] != 1) {
+                p->s.a_row = a->strides[i];
+                break;
+            }
+        p->s.c_row = p->s.n;
+        return;
+    }
+    p->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        p->sizes[i] = c->sizes[i], p->batches *= c->sizes[i];
+        p->c_step[i] = c->strides[i] * tgx_itemsize[c->dtype];
+    }
+    steps(a, rank, p->a_step);
+    steps(b, rank, p->b_step);
+}
+
+static void set_matrices(tgx_product *p, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c) {
+    int i = c->rank;
+    tgx_shape *s = &p->s;
+    p->dtype = c->dtype, p->a = a->data, p->b = b->data, p->c = c->data, p->rank = 0, p->batches = 1;
+    s->m = rows_of(a), s->n = cols_of(b), s->k = a->sizes[a->rank - 1];
+    s->a_col = a->strides[a->rank - 1], s->a_row = a->rank > 1 ? a->strides[a->rank - 2] : s->k;
+    s->b_row = b->strides[b->rank > 1 ? b->rank - 2 : 0], s->b_col = b->rank > 1 ? b->strides[b->rank - 1] : 1;
+    s->c_col = b->rank > 1 ? c->strides[--i] : 1;
+    s->c_row = a->rank > 1 ? c->strides[--i] : s->n * s->c_col;
+    if (i) set_batch(p, a, b, c, i);
+}
+
+static int is_zero(const tgx_scalar *n, int dtype) { return n->f == 0 && n->im == 0 && (!tgx_is_integral(dtype) || n->i == 0); }
+
+/* out = what is added, which broadcasts; a short row by itself. */
+static int put_start(tgx_call *c, const tgx_tensor *start, const tgx_tensor *out) {
+    size_t bytes = (size_t)start->count * (size_t)tgx_itemsize[start->dtype];
+    if (start->rank != 1 || out->count > TGX_SMALL || start->dtype != out->dtype || !(start->flags & out->flags & TGX_CONTIGUOUS)
+        || start->count != out->sizes[out->rank - 1]) return c->services->copy(out, start);
+    for (int64_t i = 0; i < out->count; i += start->count) memcpy(out->data + i * tgx_itemsize[out->dtype], start->data, bytes);
+    return 0;
+}
+
+static const tgx_scalar none, one = {1, 0, 1, 1};
+
+static int product_run(tgx_call *c, const operands_t *x, const tgx_scalar *alpha, const tgx_scalar *beta) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    tgx_product p;
+    int code;
+    if (out->count == 0) return 0;
+    p.alpha = *alpha, p.beta = none;
+    if (x->start && !is_zero(beta, x->start->dtype)) {
+        if (out->data != x->start->data && (code = put_start(c, x->start, out))) return code;
+        p.beta = *beta;
+    }
+    set_matrices(&p, x->a, x->b, out);
+    return tgx_product_run(c, &p);
+}
+
+/* ---- products of two --------------------------------------------------------------------------------------------- */
+
+static operands_t pair(const tgx_call *c) {
+    operands_t x;
+    x.a = tgx_in(c, 0), x.b = tgx_in(c, 1), x.start = NULL, x.left = 0;
+    return x;
+}
+
+static int pair_run(tgx_call *c) {
+    operands_t x = pair(c);
+    return product_run(c, &x, &one, &none);
+}
+
+static int matmul_shape(tgx_call *c) {
+    operands_t x = pair(c);
+    return product_shape(c, &x);
+}
+TGX_KERNEL(matmul, matmul_shape, pair_run, TGX_ANY_LAYOUT)
+
+/* PyTorch's wording for a tensor of the wrong rank. */
+static int expect(tgx_call *c, const tgx_tensor *t, int rank, const char *name) {
+    static const char *const what[] = {"a vector", "a matrix", "a 3D tensor"};
+    if (t->rank == rank) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: %s must be %s: expected %d dimension%s, got shape %s. matmul() takes other ranks and "
+                    "broadcasts.", c->title, name, what[rank - 1], rank, rank > 1 ? "s" : "", tgx_shape_text(t));
+}
+
+static int mm_shape(tgx_call *c) {
+    return expect(c, tgx_in(c, 0), 2, "self") || expect(c, tgx_in(c, 1), 2, "mat2") ? TGX_FAILED : matmul_shape(c);
+}
+TGX_KERNEL(mm, mm_shape, pair_run, TGX_ANY_LAYOUT)
+
+static int mv_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
+    if (a->rank == 2 && b->rank == 1) return matmul_shape(c);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "vector + matrix @ vector expected, got 1, %d, %d: mv() multiplies a matrix, here %s, by a vector, "
+                    "here %s", a->rank, b->rank, tgx_shape_text(a), tgx_shape_text(b));
+}
+TGX_KERNEL(mv, mv_shape, pair_run, TGX_ANY_LAYOUT)
+
+static int dot_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
+    if (a->rank == 1 && b->rank == 1) return matmul_shape(c);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "1D tensors expected, but got %dD and %dD tensors: dot() takes two vectors; use matmul() or "
+                    "inner() for other ranks", a->rank, b->rank);
+}
+TGX_KERNEL(dot, dot_shape, pair_run, TGX_ANY_LAYOUT)
+
+static int check_batches(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
+    if (expect(c, a, 3, "batch1") || expect(c, b, 3, "batch2")) return TGX_FAILED;
+    if (a->sizes[0] == b->sizes[0] && a->sizes[2] == b->sizes[1]) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld]. "
+                    "%s() got %s and %s; matmul() broadcasts batches.", ll(a->sizes[0]), ll(a->sizes[2]), ll(b->sizes[0]), ll(b->sizes[1]),
+                    c->title, tgx_shape_text(a), tgx_shape_text(b));
+}
+
+static int bmm_shape(tgx_call *c) { return check_batches(c, tgx_in(c, 0), tgx_in(c, 1)) ? TGX_FAILED : matmul_shape(c); }
+TGX_KERNEL(bmm, bmm_shape, pair_run, TGX_ANY_LAYOUT)
+
+/* ---- linear ------------------------------------------------------------------------------------------------------ */
+
+/* (input, weight, bias): weight (out, in) is read transposed, the bias is where the sum starts. */
+static void read_linear(const tgx_call *c, operands_t *x) {
+    const tgx_tensor *w = tgx_in(c, 1);
+    x->a = tgx_in(c, 0), x->b = w, x->start = tgx_given(c, 2) ? tgx_in(c, 2) : NULL, x->left = 0;
+    if (w->rank != 2) return;
+    x->turned = *w, x->turned.sizes = x->dims, x->turned.strides = x->dims + 2, x->turned.flags = 0;
+    x->dims[0] = w->sizes[1], x->dims[1] = w->sizes[0], x->dims[2] = w->strides[1], x->dims[3] = w->strides[0];
+    x->b = &x->turned;
+}
+
+static int linear_shape(tgx_call *c) {
+    const tgx_tensor *w = tgx_in(c, 1);
+    operands_t x;
+    if (w->rank != 1 && w->rank != 2)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "linear(): weight must have shape (out_features, in_features) or (in_features,), got %s",
+                        tgx_shape_text(w));
+    if (w->rank == 1 && tgx_given(c, 2))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "mat2 must be a matrix, got 1-D tensor: linear() takes a bias only with a weight of shape "
+                        "(out_features, in_features), here weight is %s", tgx_shape_text(w));
+    read_linear(c, &x);
+    if (tgx_is_integral(w->dtype)) c->scratch_bytes = w->count * tgx_itemsize[w->dtype];
+    return product_shape(c, &x);
+}
+
+/* Integers: the loops run along the rows of b, so it is turned in memory. */
+static int turn(tgx_call *c, operands_t *x) {
+    tgx_tensor laid = *x->b;
+    int64_t strides[2] = {x->dims[1], 1};
+    int code;
+    laid.data = c->scratch, laid.strides = strides, laid.flags = TGX_CONTIGUOUS;
+    if ((code = c->services->copy(&laid, &x->turned))) return code;
+    x->turned.data = laid.data, x->dims[2] = strides[0], x->dims[3] = 1;
+    return 0;
+}
+
+static int linear_run(tgx_call *c) {
+    operands_t x;
+    int code;
+    read_linear(c, &x);
+    if (tgx_is_integral(x.a->dtype) && x.b == &x.turned && (code = turn(c, &x))) return code;
+    return product_run(c, &x, &one, &one);
+}
+TGX_KERNEL(linear, linear_shape, linear_run, 0)
+
+/* ---- beta self + alpha (a @ b): (self, a, b, beta, alpha) -------------------------------------------------------- */
+
+static operands_t sum(const tgx_call *c) {
+    operands_t x;
+    x.a = tgx_in(c, 1), x.b = tgx_in(c, 2), x.start = tgx_in(c, 0), x.left = 1;
+    return x;
+}
+
+static int sum_shape(tgx_call *c) {
+    operands_t x = sum(c);
+    return product_shape(c, &x);
+}
+
+static int sum_run(tgx_call *c) {
+    operands_t x = sum(c);
+    return product_run(c, &x, c->args[4].number, c->args[3].number);
+}
+
+static int addmm_shape(tgx_call *c) {
+    return expect(c, tgx_in(c, 1), 2, "mat1") || expect(c, tgx_in(c, 2), 2, "mat2") ? TGX_FAILED : sum_shape(c);
+}
+TGX_KERNEL(addmm, addmm_shape, sum_run, TGX_ANY_LAYOUT)
+
+static int addmv_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 1), *b = tgx_in(c, 2);
+    if (a->rank == 2 && b->rank == 1) return sum_shape(c);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "vector + matrix @ vector expected, got %d, %d, %d: addmv() takes self (n,), mat (n, m), vec (m,)",
+                    tgx_in(c, 0)->rank, a->rank, b->rank);
+}
+TGX_KERNEL(addmv, addmv_shape, sum_run, TGX_ANY_LAYOUT)
+
+static int baddbmm_shape(tgx_call *c) { return check_batches(c, tgx_in(c, 1), tgx_in(c, 2)) ? TGX_FAILED : sum_shape(c); }
+TGX_KERNEL(baddbmm, baddbmm_shape, sum_run, TGX_ANY_LAYOUT)
