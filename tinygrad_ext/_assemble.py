@@ -7,6 +7,7 @@ import os
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
 from tinygrad_ext.core import boundary, cuts, later, methods, places, slots
+from tinygrad_ext.core.dtype import set_device_finder
 from tinygrad_ext.core.hooks import add_hook
 from tinygrad_ext.core.tensor import Tensor
 from tinygrad_ext.core.type_names import name_types
@@ -29,8 +30,8 @@ later.set_modules(
 
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
-    importlib.import_module("tinygrad_ext.core.pointwise")  # fills the dispatcher's slot for pointwise ops
-    importlib.import_module("tinygrad_ext.core.kernel_call")  # and that for kernels in C
+    for name in ("pointwise", "kernel_call", "rows"):  # fill slots of the dispatcher
+        importlib.import_module("tinygrad_ext.core." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
     for name in NATIVE:
@@ -78,6 +79,11 @@ def _fill_slots(folder):
     overrides.install()
     overrides.defaults.install()
     foreign.set_loader(_load_for_type)
+    set_device_finder(_load_for_device)
+
+
+def _load_for_device(name):
+    return later.later("plugins").load_for_device(name)
 
 
 def _load_for_type(t):

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from tinygrad_ext.registry.device_registrar import DeviceRegistrar
     from tinygrad_ext.registry.module_registrar import ModuleRegistrar
     from tinygrad_ext.registry.op_registrar import OpRegistrar
     from tinygrad_ext.registry.override_registrar import OverrideRegistrar
 
-API_VERSION = (1, 0)  # major: what is here changed its meaning; minor: something was added
+API_VERSION = (1, 1)  # major: what is here changed its meaning; minor: something was added
 
 hookspec = pluggy.HookspecMarker("tinygrad_ext")
 hookimpl = pluggy.HookimplMarker("tinygrad_ext")
@@ -77,4 +78,36 @@ def tgx_register_overrides(register: OverrideRegistrar) -> None:
         @hookimpl
         def tgx_register_overrides(register):
             register("scipy.sparse", handle)
+    """
+
+
+@hookspec
+def tgx_register_devices(register: DeviceRegistrar) -> None:
+    """Bring a device on which tensors can be, with kernels for a handful of ops or many.
+
+    Called once, when ``device("<name>")`` is first asked for: the name of an entry point in the group
+    ``tinygrad_ext.devices`` is the device's. ``register(name, memory)``; the memory allocates, reads and writes bytes.
+    Kernels for it come by ``library.impl("aten::add.Tensor", name, function)``; an op without one says so.
+
+        from tinygrad_ext import hookimpl
+
+        class Memory:
+            blocks = {}
+
+            def allocate(self, nbytes):
+                address = 4096 + sum(map(len, self.blocks.values()))
+                block = self.blocks[address] = bytearray(nbytes)
+                return address, block
+
+            def read(self, address, into):
+                start = max(a for a in self.blocks if a <= address)
+                into[:] = memoryview(self.blocks[start])[address - start :][: len(into)]
+
+            def write(self, address, data):
+                start = max(a for a in self.blocks if a <= address)
+                self.blocks[start][address - start : address - start + len(data)] = data
+
+        @hookimpl
+        def tgx_register_devices(register):
+            register("demo", Memory())
     """

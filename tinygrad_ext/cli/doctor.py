@@ -13,6 +13,7 @@ from tinygrad_ext.cli.show import dump, facts, note
 from tinygrad_ext.plugins import child, fence, table, undeclared
 
 DISABLED = "disabled"
+_PROVIDED = ("ops", "modules", "overrides", "devices")
 
 
 def run(names, *, timeout, as_json):
@@ -68,7 +69,7 @@ def examine(plugin, timeout, named=False):
         report["problems"].append(_ended(plugin, result, timeout))
     report["problems"] += _missing(plugin)
     if result["report"]:
-        keys = ("ops", "modules", "overrides", "methods", "requires_api")
+        keys = (*_PROVIDED, "methods", "requires_api")
         report |= {key: result["report"][key] for key in keys}
         report |= _times(plugin, result)
     report["output"] = result["output"]
@@ -201,7 +202,7 @@ def _compare(reports):
     """Note what two plugins both register: whichever is loaded second would be left out."""
     owners = {}
     for r in reports:
-        for kind in ("ops", "modules", "overrides", "methods"):
+        for kind in (*_PROVIDED, "methods"):
             for name in r.get(kind, ()):
                 owners.setdefault(name, []).append(r)
     for name, both in owners.items():
@@ -218,7 +219,7 @@ def _print(r, told):
         ("from", r["location"]),
         *(("entry point", e) for e in r["entry_points"]),
         ("requires API", r.get("requires_api") or ""),
-        ("provides", ", ".join([*r.get("ops", ()), *r.get("modules", ()), *r.get("overrides", ())])),
+        ("provides", ", ".join(name for kind in _PROVIDED for name in r.get(kind, ()))),
     ]
     if "milliseconds" in r:
         slowest = ", ".join(f"{top} {ms:g}" for top, ms in r["slowest_imports"].items())

@@ -117,6 +117,7 @@ def _facts(plugin):
         "ops": i.ops,
         "modules": i.modules,
         "overrides": i.overrides,
+        "devices": i.devices,
         "methods": [f"Tensor.{name}" for name in plugin.scope.keys(registry.methods)],
         "requires_api": getattr(sys.modules.get(plugin.module), "requires_api", None),
     }

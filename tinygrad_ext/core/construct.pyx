@@ -5,9 +5,9 @@ from cpython.buffer cimport (
 )
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
-from tinygrad_ext.core.copy cimport cast, checked_scalar, clone
+from tinygrad_ext.core.copy cimport cast, checked_scalar, clone, copy_into
 from tinygrad_ext.core.dispatch cimport as_int, state
-from tinygrad_ext.core.dtype cimport default_id, device_id, dtype as DType, dtype_of
+from tinygrad_ext.core.dtype cimport CPU, META, default_id, device_id, dtype as DType, dtype_of
 from tinygrad_ext.core.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.storage cimport borrow_storage
 from tinygrad_ext.core.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
@@ -174,7 +174,12 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     """A fresh tensor holding a copy of `data`."""
     cdef int64_t shape[TGX_MAX_DIMS + 1]
     cdef int rank
-    cdef Tensor t
+    cdef Tensor t, source
+    if device > META:
+        source = tensor_of(data, dtype, CPU)
+        t = empty(source.sizes, source.rank, source.tid, device)
+        copy_into(t, source)
+        return t
     if isinstance(data, Tensor):
         t = <Tensor>data
         if device:

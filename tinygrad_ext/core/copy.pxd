@@ -7,5 +7,6 @@ cdef Tensor cast(Tensor t, int dtype)                       # fresh memory only 
 cdef Tensor clone(Tensor t)                                 # fresh memory, order of dimensions kept
 cdef tgx_scalar checked_scalar(object value, int dtype) except *   # RuntimeError when the dtype cannot hold it
 cdef int fill(Tensor t, object value) except -1
+cdef Tensor single_one(Tensor t)
 cdef int zero(Tensor t) except -1
 cdef bint broadcasts(Tensor src, Tensor dst) noexcept

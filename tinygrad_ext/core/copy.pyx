@@ -2,10 +2,12 @@
 """Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
 from libc.string cimport memset
 from tinygrad_ext.core.dispatch cimport as_scalar
-from tinygrad_ext.core.dtype cimport dtype_of
+from tinygrad_ext.core.devices cimport read_from, write_to
+from tinygrad_ext.core.dtype cimport CPU, META, dtype_of
+from tinygrad_ext.core.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
-from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, empty_like, shape_text, write_scalar
-from tinygrad_ext.core.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar
+from tinygrad_ext.core.tensor cimport CONTIGUOUS, Tensor, empty, empty_like, empty_strided, shape_text, write_scalar
+from tinygrad_ext.core.types cimport ITEMSIZE, TGX_BOOL, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar
 
 cdef extern from "planes.h" nogil:
     tgx_plane tgx_copy_plane(int size)
@@ -32,8 +34,8 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     cdef tgx_loop loop = tgx_cast_loop(src.tid, dst.tid)
     if not broadcasts(src, dst):
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
-    if dst.device_id != 0 or src.device_id != 0:
-        return 0
+    if dst.device_id != CPU or src.device_id != CPU:
+        return _copy_between(dst, src)
     if dst.storage is src.storage and dst.count > 1 and src.count > 1:
         if same_window(dst, src):
             return 0
@@ -45,6 +47,44 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     iter_add(&it, src.data, src.sizes, src.strides, src.rank, ITEMSIZE[src.tid])
     return _run(&it, loop, dst, src)
 
+
+# ---- devices of plugins: by the bytes that their memory reads and writes --------------------------------------------
+
+cdef int _copy_between(Tensor dst, Tensor src) except -1:
+    """copy_into where one of both is elsewhere. Nothing is copied to or from meta."""
+    cdef Tensor there
+    if dst.device_id == META or src.device_id == META or dst.count == 0:
+        return 0
+    if src.device_id != CPU:
+        src = _fetched(src)
+    if dst.device_id == CPU:
+        return copy_into(dst, src)
+    there = empty(dst.sizes, dst.rank, dst.tid) if dst.bits & CONTIGUOUS else _fetched(dst)
+    copy_into(there, src)
+    return write_to(dst.storage, dst.data, there.storage, _reach(dst))
+
+
+cdef int _fill_elsewhere(Tensor t, object value) except -1:
+    cdef Tensor there = empty(NULL, 0, t.tid)
+    if t.device_id == META:
+        return 0
+    fill(there, value)
+    return _copy_between(t, there)
+
+
+cdef Tensor _fetched(Tensor t):
+    """t on the cpu, its elements as far apart as they are on its device."""
+    cdef Tensor out = empty_strided(t.sizes, t.strides, t.rank, t.tid, CPU)
+    read_from(t.storage, t.data, out.storage, _reach(t))
+    return out
+
+
+cdef int64_t _reach(Tensor t) except -1:
+    """Bytes from the first element to the end of the last."""
+    return reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[t.tid], ANY_ROOM, "copy")
+
+
+# ---- on the cpu ----------------------------------------------------------------------------------------------------
 
 cdef inline int _run(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except -1:
     if it.numel > GRAIN:
@@ -127,8 +167,8 @@ cdef int fill(Tensor t, object value) except -1:
     cdef tgx_scalar s = checked_scalar(value, t.tid)
     cdef tgx_iter it
     cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
-    if t.device_id != 0:
-        return 0
+    if t.device_id != CPU:
+        return _fill_elsewhere(t, value)
     write_scalar(buffer, t.tid, s.f, s.im, s.i)
     iter_begin(&it, t.sizes, t.rank)
     iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])
@@ -136,10 +176,20 @@ cdef int fill(Tensor t, object value) except -1:
     return _run(&it, loop, t, t)
 
 
+cdef Tensor single_one(Tensor t):
+    """The gradient that a backward pass starts with: 1, like t, which has one element."""
+    cdef Tensor one = empty(t.sizes, t.rank, t.tid, t.device_id)
+    if one.device_id == CPU:
+        write_scalar(one.data, one.tid, 1.0, 0.0, 1)
+    else:
+        fill(one, 1)
+    return one
+
+
 cdef int zero(Tensor t) except -1:
-    if t.device_id != 0 or t.count == 0:
+    if t.count == 0:
         return 0
-    if t.bits & CONTIGUOUS:
+    if t.bits & CONTIGUOUS and t.device_id == CPU:
         memset(t.data, 0, t.count * ITEMSIZE[t.tid])
         return 0
     return fill(t, 0)

@@ -8,7 +8,7 @@ writes to and what it returns beside them; its inputs are the positional argumen
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (
-    COMPOSITE, MAX_ARGS, Op, any_meta, any_needs_grad, mark_derived, run_python, state, tgx_state,
+    COMPOSITE, MAX_ARGS, Op, any_away, any_needs_grad, mark_derived, run_python, state, tgx_state,
 )
 from tinygrad_ext.core.custom cimport Custom
 from tinygrad_ext.core.function cimport NEEDS_GRAD, FunctionNode
@@ -48,7 +48,7 @@ cdef object _run(Op op, PyObject **args):
         return run_python(op, args)
     if (<Custom>op.custom).lists:
         return _run_on_copies(<Custom>op.custom, args)
-    if any_meta(op, args):
+    if any_away(op, args):
         return run_python(op, args)
     return run_guarded(<Custom>op.custom, args)
 
@@ -71,7 +71,7 @@ cdef object _run_on_copies(Custom c, PyObject **args):
             copy = list(o)
             own.append(copy)
             given[i] = <PyObject *>copy
-    result = run_python(op, given) if any_meta(op, given) else run_guarded(c, given)
+    result = run_python(op, given) if any_away(op, given) else run_guarded(c, given)
     for i in range(c.nwrites):
         o = <object>args[c.writes[i]]
         if not _is_list(op, c.writes[i], o):

@@ -99,6 +99,10 @@ cdef class Op:
     cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
     cdef bint out_kernel            # the kernel takes `out` as an extra last argument
     cdef bint knows_meta            # the kernel itself serves meta tensors
+    cdef bint any_device            # ... and those on any device, by copies of core/copy
+    cdef bint is_factory            # an argument may say where to make the result
+    cdef int traits                 # of every call: see dispatch.pyx
+    cdef readonly dict rows                  # device type -> function that computes the op there; None: any type of a plugin
     # autograd
     cdef bint differentiable
     cdef bint is_view
@@ -127,7 +131,7 @@ ctypedef int (*kernel_into_fn)(Op op, PyObject **args, Tensor out, bint inplace)
 cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1
 cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1     # of an op with a kernel in C
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
-cdef bint any_meta(Op op, PyObject **args) noexcept
+cdef bint any_away(Op op, PyObject **args) noexcept                      # some tensor is not on the cpu
 cdef int mark_derived(Op op, PyObject **args, object result) except -1
 
 # The slot of autograd, which record.pyx fills: runs an op on operands of which some need a gradient, and writes down its
@@ -139,6 +143,9 @@ cdef object run_python(Op op, PyObject **args)                           # a Pyt
 ctypedef object (*levels_fn)(Op op, PyObject **args, int form)
 cdef int set_levels(levels_fn fn) except -1
 cdef object through_levels(Op op, PyObject **args, int form)             # NotImplemented: go on, nobody took it
+ctypedef object (*device_fn)(Op op, PyObject **args, PyObject *out)
+cdef int set_on_device(device_fn fn) except -1
+cdef object on_device(Op op, PyObject **args, PyObject *out)             # by a plugin's device; NotImplemented: on none
 cdef int set_pointwise(pointwise_fn fn) except -1
 
 # reading boxed arguments inside kernels

@@ -8,13 +8,13 @@ pointwise loop, a compiled kernel, a Python kernel, or a composite written in ot
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from tinygrad_ext.core.dtype cimport dtype_of
+from tinygrad_ext.core.dtype cimport CPU, META, dtype_of
 from tinygrad_ext.core.kernel cimport tgx_kernel
 from tinygrad_ext.core.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )
 from tinygrad_ext.core.tracking cimport track_all
-from tinygrad_ext.core.types cimport A_ANY, A_TENSOR, F_KEYWORD, F_NESTED, F_WRITE
+from tinygrad_ext.core.types cimport A_ANY, A_DEVICE, A_TENSOR, F_KEYWORD, F_NESTED, F_WRITE
 
 cdef extern from *:
     """
@@ -32,6 +32,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object o) except NULL
 
 cdef pointwise_fn _pointwise = NULL
+cdef device_fn _on_device = NULL
 cdef held_fn _run_held = NULL
 cdef levels_fn _levels = NULL
 cdef call_kernel_fn _call_kernel = NULL
@@ -56,6 +57,17 @@ cdef int set_held(held_fn fn) except -1:
     global _run_held
     _run_held = fn
     return 0
+
+
+cdef int set_on_device(device_fn fn) except -1:
+    """The function that computes on the devices of plugins."""
+    global _on_device
+    _on_device = fn
+    return 0
+
+
+cdef object on_device(Op op, PyObject **args, PyObject *out):
+    return _on_device(op, args, out)
 
 
 cdef int set_levels(levels_fn fn) except -1:
@@ -210,14 +222,21 @@ cdef class Op:
         self.python, self.keywords = fn, keywords
         self.kind = COMPOSITE if composite else PYTHON_KERNEL
 
+    def set_rows(self, dict rows):
+        """The functions that compute the op on plugins' devices, by type (None: on any without a function of its own)."""
+        self.rows = rows or None
+
     def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
-                   returns=None, bint makes_list=False):
+                   returns=None, bint makes_list=False, bint any_device=False):
         """What is true of the op whatever its kernel."""
         self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
         self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
         self.makes_list = makes_list
+        self.any_device = any_device
+        self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
+        self.traits = BROUGHT if self.is_factory else 0
 
     def set_shape_rule(self, fn):
         """How meta tensors go through the op."""
@@ -401,13 +420,10 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
         return _call_kernel(op, args)
     if op.kind == KERNEL:
         traits = 0 if op.is_view else _traits(op, args)
-        if not op.knows_meta:
-            if traits & META:
-                if out != NULL and (<Tensor>out).device_id == 0:
-                    _refuse_device(op, "meta", "cpu")
-                return _meta_result(op, args)
-            if out != NULL and (<Tensor>out).device_id and op.ntensors:
-                _refuse_device(op, "cpu", "meta")
+        if traits & AWAY:
+            return _away(op, args, out, traits)
+        if out != NULL and (<Tensor>out).device_id and not op.knows_meta and op.ntensors:
+            _refuse_device(op, "cpu", "meta")
         if traits == LARGE:
             return _run_held(_run_kernel, op, args, out, False)
         if op.out_kernel:
@@ -416,6 +432,19 @@ cdef object forward(Op op, PyObject **args, PyObject *out):
     if op.custom is not None:
         return op.custom.run(op, args)
     return run_python(op, args)
+
+
+cdef object _away(Op op, PyObject **args, PyObject *out, int traits):
+    """A compiled kernel's op where tensors are on meta or a plugin's device, or may be made there."""
+    if traits & BROUGHT and not op.any_device:
+        result = _on_device(op, args, out)
+        if result is not NotImplemented:
+            return result
+    if traits & ON_META and not op.knows_meta:
+        if out != NULL and (<Tensor>out).device_id == CPU:
+            _refuse_device(op, "meta", "cpu")
+        return _meta_result(op, args)
+    return _run_kernel(op, args, out)
 
 
 cdef object _run_kernel(Op op, PyObject **args, PyObject *out):
@@ -432,8 +461,12 @@ cdef object run_python(Op op, PyObject **args):
     cdef int32_t active = st.active
     cdef uint8_t no_grad = st.no_grad
     if op.kind == PYTHON_KERNEL:
-        if not op.knows_meta and any_meta(op, args):
-            return _meta_result(op, args)
+        if any_away(op, args):
+            result = _on_device(op, args, NULL)
+            if result is not NotImplemented:
+                return result
+            if not op.knows_meta:
+                return _meta_result(op, args)
         st.no_grad = 1
         st.flags, st.active = 0, 0
     st.flags &= TGX_LEVELS
@@ -450,7 +483,7 @@ cdef object run_python(Op op, PyObject **args):
         st.below -= 1
 
 
-cdef bint any_meta(Op op, PyObject **args) noexcept:
+cdef bint any_away(Op op, PyObject **args) noexcept:
     cdef int i
     cdef object o
     for i in range(op.ntensors):
@@ -466,17 +499,21 @@ cdef bint any_meta(Op op, PyObject **args) noexcept:
 
 
 cdef enum:                  # what is among the tensors of a call
-    META = 1
+    ON_META = 1
     LARGE = 2
+    BROUGHT = 4             # on a device of a plugin, or a factory that may be asked for one
+    AWAY = ON_META | BROUGHT
     HOLD_FROM = 1024        # elements from which a tensor is LARGE: kernels on less keep the GIL
 
 
 cdef inline int _traits_of(Tensor t) noexcept:
-    return META if t.device_id else LARGE if t.count >= HOLD_FROM else 0
+    if t.device_id != CPU:
+        return ON_META if t.device_id == META else BROUGHT
+    return LARGE if t.count >= HOLD_FROM else 0
 
 
 cdef int _traits(Op op, PyObject **args) noexcept:
-    cdef int i, found = 0
+    cdef int i, found = op.traits
     cdef PyObject *o
     for i in range(op.ntensors):
         o = args[op.tensors[i]]

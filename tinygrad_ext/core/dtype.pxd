@@ -10,6 +10,10 @@ cdef class dtype:
     cdef readonly bint is_signed
     cdef readonly str typecode
 
+cdef enum:
+    CPU = 0                     # numbers of devices; those of plugins follow
+    META = 1                    # sizes and dtype without elements
+
 cdef class device:
     cdef readonly str type
     cdef readonly object index

@@ -138,7 +138,8 @@ def get_default_dtype():
 
 # ---- devices -------------------------------------------------------------------------------------------------------
 
-_DEVICE_NAMES = ("cpu", "meta")
+cdef dict _numbers = {"cpu": CPU, "meta": META}         # of the devices that memory can be asked for on
+cdef list _devices = []                                 # by number, those that are gone too
 _ELSEWHERE = ("cuda", "mps", "xpu", "hip", "xla", "ipu", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve",
               "fpga", "maia", "lazy", "mtia", "hpu", "privateuseone")
 
@@ -179,11 +180,10 @@ cdef class device:
             type, index = _parted(type)
         if index is not None and index < 0:
             raise RuntimeError(f"device(): Device index must not be negative, got {index}")
-        if type not in _DEVICE_NAMES and type not in _ELSEWHERE:
-            raise RuntimeError(f"Expected one of {', '.join(_DEVICE_NAMES + _ELSEWHERE)} device type at start of device string: "
-                               f"{type}")
+        if type not in _numbers and type not in _ELSEWHERE:
+            _find(type)
         self.type, self.index = type, index
-        self.id = _DEVICE_NAMES.index(type) if type in _DEVICE_NAMES else -1
+        self.id = _numbers.get(type, -1)
 
     def __repr__(self):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
@@ -212,6 +212,41 @@ cdef class device:
 
 cdef device _cpu = device("cpu")
 cdef device _meta = device("meta")
+_devices += [_cpu, _meta]
+
+
+# ---- devices that plugins bring ------------------------------------------------------------------------------------
+
+cdef int _find(str type) except -1:
+    """Let what brings a device be loaded; RuntimeError when nothing does."""
+    why = _contexts["find"](type) if "find" in _contexts else ""
+    if type not in _numbers:
+        raise RuntimeError(f"Expected one of {', '.join((*_numbers, *_ELSEWHERE))} device type at start of device string: "
+                           f"{type}{why}")
+    return 0
+
+
+def set_device_finder(find):
+    """Hand in find(name), which loads what brings a device of that name, and returns why it is not there."""
+    _contexts["find"] = find
+
+
+def add_device(str name):
+    """The number of a new device; of one that comes back, the number that it had. RuntimeError for a taken name."""
+    if name in _numbers or name in _ELSEWHERE:
+        raise RuntimeError(f"there is a device '{name}' already: choose another name")
+    number = next((i for i, known in enumerate(_devices) if (<device>known).type == name), len(_devices))
+    if number > 255:
+        raise RuntimeError(f"device '{name}': at most 254 devices can be brought in one process")
+    _numbers[name] = number
+    if number == len(_devices):
+        _devices.append(device(name, 0))
+    return number
+
+
+def drop_device(str name):
+    """Let a device be gone; returns the number, which stays its own."""
+    return _numbers.pop(name)
 
 
 cdef int device_id(object d) except -1:
@@ -222,6 +257,8 @@ cdef int device_id(object d) except -1:
         raise TypeError(f"device must be str or device, not {type(d).__name__}")
     if (<device>d).id < 0:
         _refuse_elsewhere((<device>d).type)
+    if (<device>d).id > META and (<device>d).index:
+        raise RuntimeError(f"device {d}: there is one device '{(<device>d).type}', whose index is 0")
     return (<device>d).id
 
 
@@ -232,7 +269,7 @@ cdef int _refuse_elsewhere(str type) except -1:
 
 
 cdef object device_of(int id):
-    return _cpu if id == 0 else _meta
+    return _cpu if id == CPU else _devices[id]
 
 
 class layout:
@@ -329,59 +366,4 @@ cdef object make_size(int64_t *shape, int ndim):
     return size
 
 
-# ---- numeric limits ------------------------------------------------------------------------------------------------
-
-class finfo:
-    """Numeric limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
-
-    _FACTS = {  # bits, eps, max, tiny, resolution
-        "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
-        "bfloat16": (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 1e-2),
-        "float32": (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 1e-6),
-        "float64": (64, 2.0**-52, (2 - 2.0**-52) * 2.0**1023, 2.0**-1022, 1e-15),
-    }
-
-    def __init__(self, type=None):
-        type = get_default_dtype() if type is None else type
-        if not isinstance(type, dtype):
-            raise TypeError(f"finfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
-        real = type.to_real()
-        if not real.is_floating_point:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
-        self.dtype = real.name
-        self.bits, self.eps, self.max, self.tiny, self.resolution = self._FACTS[real.name]
-        self.min, self.smallest_normal = -self.max, self.tiny
-
-    def __eq__(self, other):
-        return isinstance(other, finfo) and self.dtype == other.dtype
-
-    def __hash__(self):
-        return hash(self.dtype)
-
-    def __repr__(self):
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
-
-
-class iinfo:
-    """Numeric limits of an integer dtype: bits, min, max."""
-
-    def __init__(self, type):
-        if not isinstance(type, dtype):
-            raise TypeError(f"iinfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
-        if type.is_floating_point or type.is_complex:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
-        if type.name == "bool":
-            raise TypeError("torch.bool is not supported by torch.iinfo")
-        self.dtype, self.bits = type.name, 8 * type.itemsize
-        self.min = -(1 << (self.bits - 1)) if type.is_signed else 0
-        self.max = (1 << (self.bits - type.is_signed)) - 1
-
-    def __eq__(self, other):
-        return isinstance(other, iinfo) and self.dtype == other.dtype
-
-    def __hash__(self):
-        return hash(self.dtype)
-
-    def __repr__(self):
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+include "dtype_limits.pxi"

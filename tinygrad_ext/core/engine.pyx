@@ -10,6 +10,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
+from tinygrad_ext.core.copy cimport single_one
 from tinygrad_ext.core.dispatch cimport state, tgx_state
 from tinygrad_ext.core.gradients cimport (
     add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
@@ -17,7 +18,7 @@ from tinygrad_ext.core.gradients cimport (
 from tinygrad_ext.core.edges cimport AccumulateGrad, CopySlices, gradient_edge
 from tinygrad_ext.core.node cimport Edge, Node
 from tinygrad_ext.core.reach cimport needed_for
-from tinygrad_ext.core.tensor cimport Tensor, empty, needs_grad, write_scalar
+from tinygrad_ext.core.tensor cimport Tensor, needs_grad
 from tinygrad_ext.core.types cimport uint32_t, uint64_t
 
 cdef enum:
@@ -358,9 +359,7 @@ def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     node = <Node>edge.node
     Py_DECREF(node)
-    one = empty(t.sizes, t.rank, t.tid, t.device_id)
-    if one.data != NULL:
-        write_scalar(one.data, one.tid, 1.0, 0.0, 1)
+    one = single_one(t)
     task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
     st.no_grad = not create_graph
     try:

@@ -10,6 +10,7 @@ from tinygrad_ext.core.dispatch cimport (
     COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, forward, kernel_into, mark_derived,
     record_op, state, through_levels,
 )
+from tinygrad_ext.core.dtype cimport META
 from tinygrad_ext.core.held cimport run_held
 from tinygrad_ext.core.history cimport check_inference, check_targets, shows_history
 from tinygrad_ext.core.slots cimport slot
@@ -23,16 +24,17 @@ from tinygrad_ext.core.tensor cimport (
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
+    cdef bint brought = out.device_id > META and not op.any_device      # a plugin's kernels know no target
     check_inference(out)
     if out.storage is not None and out.storage.watched & GUARDED:
         slot("before_write")(<size_t><PyObject *>out.storage)
-    if op.kind == POINTWISE:
+    if op.kind == POINTWISE and not brought:
         forward(op, args, <PyObject *>out)
     elif op.is_view and inplace:
         return set_view(op, args, out)
-    elif op.pair != NULL:
+    elif op.pair != NULL and not brought:
         kernel_into(op, args, out, inplace)
-    elif op.kind == KERNEL and op.out_kernel:
+    elif op.kind == KERNEL and op.out_kernel and not brought:
         check_writable(out, op.title)
         if inplace:
             forward(op, args, <PyObject *>out)

@@ -11,7 +11,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport dtype_id
+from tinygrad_ext.core.devices cimport copy_bytes, storage_on
+from tinygrad_ext.core.dtype cimport META, dtype_id
 from tinygrad_ext.core.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.subclass cimport bare
@@ -263,9 +264,9 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
     reach(sizes, strides, rank, offset, ITEMSIZE[plain.tid], ANY_ROOM if s is None else s.nbytes, "tensor")
     finish(plain)
     if s is None:
-        plain.device_id = 1
+        plain.device_id = META
     else:
-        plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
+        plain.storage, plain.data, plain.device_id = s, s.data + offset * ITEMSIZE[plain.tid], s.device_id
         if s.readonly:
             plain.bits |= READONLY
     set_geometry(t, plain)
@@ -305,7 +306,11 @@ def resize(Tensor t not None, shape):
         room = max(0, <int64_t>t.storage.nbytes - start * ITEMSIZE[t.tid])
         fresh.storage, fresh.data = t.storage, t.data
         fresh.bits |= t.bits & READONLY
-    if t.storage is not None and nbytes > room:
+    if t.device_id > META and nbytes > room:
+        fresh.storage = storage_on(t.device_id, nbytes)
+        fresh.data = fresh.storage.data
+        copy_bytes(fresh.storage, t.storage, t.storage.nbytes - room, room)
+    elif t.storage is not None and nbytes > room:
         if t.storage.owner is not None:
             raise RuntimeError("resize_: Trying to resize storage that is not resizable: its memory was lent by "
                                "another library. "
@@ -383,5 +388,7 @@ def numpy(Tensor self, *, bint force=False):
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
                         "with .float().")
     if self.device_id != 0:
-        raise TypeError("can't convert meta device type tensor to numpy: it has no data. Make it on the cpu.")
+        raise TypeError(f"can't convert {self.device} device type tensor to numpy. "
+                        + ("It has no data: make it on the cpu." if self.storage is None
+                           else "Use Tensor.cpu() to copy the tensor to host memory first."))
     return _asarray(PyMemoryView_FromObject(self))

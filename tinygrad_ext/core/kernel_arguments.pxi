@@ -58,7 +58,7 @@ cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -
 cdef object _plain(object given):
     """The Python number of a 0-dim tensor or of another library's scalar; of a meta tensor a zero of its kind."""
     cdef Tensor t
-    if isinstance(given, Tensor) and (<Tensor>given).device_id:
+    if isinstance(given, Tensor) and (<Tensor>given).device_id == META:
         t = <Tensor>given
         return 0j if is_complex(t.tid) else 0.0 if is_inexact(t.tid) else False if t.tid == TGX_BOOL else 0
     return given.item() if hasattr(given, "item") else given
@@ -161,18 +161,20 @@ cdef inline tgx_tensor *fields(Tensor t) noexcept:
 
 
 cdef inline int _look(Frame *f, Tensor t) noexcept:
-    if t.device_id:
+    if t.device_id != CPU:
         f.meta = True
+        f.brought |= t.device_id != META
     elif t.count >= HOLD_FROM:
         f.large = True
     return 0
 
 
 cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
+    """1 for tensors on a plugin's device, whose elements no kernel in C can read; a view reads none."""
     cdef int i, k
     cdef PyObject *o
     cdef tgx_value *v
-    f.meta = f.large = False
+    f.meta = f.large = f.brought = False
     f.call.needs = f.call.changes = 0
     for k in range(op.ntensors):
         i = op.tensors[k]
@@ -188,6 +190,8 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
         else:
             _set_number(f, v, <object>o)
     if f.meta:
+        if f.brought and not (op.is_view or op.any_device):
+            return 1
         if op.pair.flags & TGX_READS:
             raise NotImplementedError(f"{op.title}(): the size of the result depends on the elements, and meta tensors have "
                                       "none; run it on the cpu")

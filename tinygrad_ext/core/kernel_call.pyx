@@ -19,9 +19,9 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.blas cimport find_blas
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
-    ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, register_pair, set_kernel_caller,
+    ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, on_device, register_pair, set_kernel_caller,
 )
-from tinygrad_ext.core.dtype cimport device_id, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport CPU, META, device_id, dtype_id, dtype_of
 from tinygrad_ext.core.geometry cimport ANY_ROOM
 from tinygrad_ext.core.kernel cimport *
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
@@ -75,7 +75,8 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     int64_t[WORDS] words
     PyObject *kept          # list of what must live as long as the call; NULL: nothing yet
     int used                # of words
-    bint meta
+    bint meta               # there is nothing to run on
+    bint brought            # ... because a plugin's device has it
     bint large
     char[SCRATCH] scratch
 
@@ -91,7 +92,7 @@ cdef int _copy(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil:
 
 cdef int64_t _offset(const tgx_tensor *fields, int64_t *nbytes) noexcept:
     cdef Tensor t = _borrowed(<tgx_tensor *>fields)
-    nbytes[0] = ANY_ROOM if t.device_id else 0 if t.storage is None else <int64_t>t.storage.nbytes
+    nbytes[0] = ANY_ROOM if t.device_id == META else 0 if t.storage is None else <int64_t>t.storage.nbytes
     return 0 if t.storage is None else (t.data - t.storage.data) // ITEMSIZE[t.tid]
 
 include "kernel_arguments.pxi"
@@ -149,15 +150,16 @@ cdef int _more(Frame *f) except -1:
 
 
 cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
-    """Tensors, then shape, until it has what it needs."""
+    """Tensors, then shape, until it has what it needs; 1: they are on a plugin's device, which must compute or copy."""
     cdef int code
     while True:
-        _set_tensors(f, op, args)
+        if _set_tensors(f, op, args):
+            return 1
         f.call.meta = f.meta
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
         code = op.pair.shape(&f.call)
         if code == 0 and f.call.warning == 0:
-            return 0
+            return f.brought and f.call.outputs[0].origin == TGX_FRESH
         _settle(f, op, code)
 
 
@@ -236,12 +238,21 @@ cdef object _window(Frame *f, Op op, PyObject **args):
     return _call(f, op, args)
 
 
+cdef object _elsewhere(Op op, PyObject **args, PyObject *out):
+    """The plugin's device computes."""
+    result = on_device(op, args, out)
+    if result is NotImplemented:            # a list that tells each reader something else
+        raise RuntimeError(f"{op.title}(): its tensors changed their device while they were read")
+    return result
+
+
 cdef inline object _call(Frame *f, Op op, PyObject **args):
     cdef uint64_t before
     cdef int i
     cdef bint runs
     cdef object made
-    _begin(f, op, args, NULL)
+    if _begin(f, op, args, NULL):
+        return _elsewhere(op, args, NULL)
     while True:
         before = geometry_changes
         if f.call.noutputs == 1 and not op.makes_list:
@@ -255,7 +266,8 @@ cdef inline object _call(Frame *f, Op op, PyObject **args):
             _hold(f, op, args)
         if before == geometry_changes:
             break
-        _ask_shape(f, op, args)
+        if _ask_shape(f, op, args):
+            return _elsewhere(op, args, NULL)
     if runs:
         _run(f, op)
     if f.call.noutputs == 1 and not op.makes_list:

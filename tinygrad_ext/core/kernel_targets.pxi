@@ -87,7 +87,8 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
     cdef tgx_output *o
     cdef uint64_t before
     cdef object made
-    _begin(f, op, args, fields(out))
+    if _begin(f, op, args, fields(out)):
+        _elsewhere(op, args, <PyObject *>out)       # refuses the target
     while True:
         before = geometry_changes
         o = f.call.outputs
@@ -97,7 +98,8 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
             _convert(f)
         if before == geometry_changes:
             break
-        _ask_shape(f, op, args)
+        if _ask_shape(f, op, args):
+            _elsewhere(op, args, <PyObject *>out)
     if not f.meta and o.origin != TGX_SAME and o.origin != TGX_VIEW:
         _run(f, op)
     if made is not None:

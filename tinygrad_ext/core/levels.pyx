@@ -24,7 +24,7 @@ from tinygrad_ext.core.arguments cimport check_row
 from tinygrad_ext.core.dispatch cimport (
     COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.dtype cimport device, dtype
+from tinygrad_ext.core.dtype cimport META, device, dtype
 from tinygrad_ext.core.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.places cimport here, place_text, tgx_place
 from tinygrad_ext.core.tensor cimport Carried, blank_carried, checked_numel, finish
@@ -40,7 +40,6 @@ cdef extern from *:
 
 cdef enum:
     DEPTH = 3               # of lists that are searched for carried values
-    META = 1                # device number of a tensor without memory
 
 # What reads the elements of a tensor, and so is nothing that the shape of a carried value could answer.
 cdef frozenset _READS_ELEMENTS = frozenset([

@@ -9,8 +9,8 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
-from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, as_scalar, set_pointwise
-from tinygrad_ext.core.dtype cimport default_id, device_of, dtype_of
+from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, as_scalar, on_device, set_pointwise
+from tinygrad_ext.core.dtype cimport META, default_id, device_of, dtype_of
 from tinygrad_ext.core.held cimport hold, run_held
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
@@ -229,11 +229,13 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
         if isinstance(o, Tensor):
             t = <Tensor>o
             if t.device_id:
-                device = t.device_id
+                device = max(device, t.device_id)
             elif t.rank:
                 on_cpu = True
             if model is None and t.rank == ndim and not _differs(t, shape):
                 model = t
+    if device > META:
+        return on_device(op, args, out)
     if device and (on_cpu or (model is not None and model.device_id == 0)):
         raise RuntimeError(f"{op.title}(): Tensor on device cpu is not on the expected device meta! Give all tensors one device; "
                            "only 0-dim tensors of the cpu go with tensors on meta.")

@@ -5,14 +5,14 @@ from tinygrad_ext.core cimport dispatch
 from tinygrad_ext.core.copy cimport clone
 from tinygrad_ext.core.cuts import note_cut_of
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, forward
-from tinygrad_ext.core.dtype cimport dtype_of, make_size
+from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.edges cimport set_node
 from tinygrad_ext.core.history cimport check_targets, connect, enter, give_history, keep, keep_number, rewrite
 from tinygrad_ext.core.inplace cimport forward_into
 from tinygrad_ext.core.node cimport FRESH, Node, follow, hang, reserve_outputs, set_meta
 from tinygrad_ext.core.rules cimport RuleNode
 from tinygrad_ext.core.tensor cimport Tensor, version_of
-from tinygrad_ext.core.types cimport P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
+from tinygrad_ext.core.types cimport P_DEVICE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
 
 
 cdef uint64_t _what_to_keep(RuleNode n, Op op) noexcept:
@@ -59,6 +59,8 @@ cdef object _measure_of(object o, int kind):
         return make_size((<Tensor>o).sizes, (<Tensor>o).rank) if isinstance(o, Tensor) else ()
     if kind == P_GEOMETRY:
         return (<Tensor>o).shape, (<Tensor>o).stride(), (<Tensor>o).storage_offset()
+    if kind == P_DEVICE:
+        return device_of((<Tensor>o).device_id) if isinstance(o, Tensor) else None
     return dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
 
 

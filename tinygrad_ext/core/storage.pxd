@@ -7,6 +7,7 @@ cdef class Storage:
     cdef size_t block           # bytes of the block behind data; 0 when an owner lends the memory
     cdef uint32_t version       # shared by all tensors of this storage but `.data` aliases
     cdef uint8_t readonly
+    cdef uint8_t device_id      # of what the address means something to
     cdef uint8_t watched        # some graph saved it: in-place ops note their place
     cdef object owner
     cdef object __weakref__

@@ -12,6 +12,7 @@ In sanitizer builds a block is as long as the request and goes back at once: a b
 read after it was released, would else be memory of our own, which no sanitizer can tell from the right one.
 """
 cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject
 from libc.stdlib cimport free
 from libc.string cimport memcpy
@@ -153,14 +154,25 @@ cdef class Storage:
     """A block of memory, or memory lent by `owner`."""
 
     def __reduce__(self):
+        self._need_host("pickled")
         return storage_of_bytes, (self.data[:self.nbytes],)
 
     def __deepcopy__(self, memo):
+        self._need_host("copied")
         cdef Storage out = new_storage(self.nbytes)
         if self.nbytes:
             memcpy(out.data, self.data, self.nbytes)
         memo[id(self)] = out
         return out
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        self._need_host("lent")
+        PyBuffer_FillInfo(view, self, self.data, self.nbytes, self.readonly, flags)
+
+    def _need_host(self, done):
+        if self.device_id:
+            raise NotImplementedError(f"memory of a plugin's device cannot be {done} as it is: move the tensor first, with "
+                                      "cpu(), or clone() it")
 
 
 cdef destructor _plain_dealloc = NULL

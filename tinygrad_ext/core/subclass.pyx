@@ -5,7 +5,7 @@ Neither the `__new__` nor the `__init__` of the subclass runs: both may want arg
 """
 from cpython.object cimport PyObject, PyTypeObject
 from tinygrad_ext.core.dispatch cimport state
-from tinygrad_ext.core.dtype cimport device as Device, dtype_id
+from tinygrad_ext.core.dtype cimport CPU, META, device as Device, dtype_id
 from tinygrad_ext.core.dtype import get_default_dtype
 from tinygrad_ext.core.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.node cimport FRESH
@@ -85,7 +85,7 @@ def new(cls, *args, **kwargs):
 
 def is_filled(Tensor t not None):
     """Whether t has data, or is known to have none."""
-    return t.storage is not None or t.device_id != 0
+    return t.storage is not None or t.device_id != CPU
 
 
 def make_subclass(cls, Tensor data not None, bint require_grad=False):
@@ -116,7 +116,7 @@ def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_f
     if device is not None:
         Device(device)
     plain.tid = dtype_id(get_default_dtype() if dtype is None else dtype)
-    plain.device_id = 1
+    plain.device_id = META
     if strides is not None:
         if read_numbers(strides, steps, "_make_wrapper_subclass", "strides") != rank:
             raise RuntimeError(f"_make_wrapper_subclass(): {rank} sizes need as many strides, got {len(strides)}")

@@ -99,6 +99,7 @@ RULE_CODES = {
     "GRADS": "the incoming gradients of all outputs",
     "DTYPE": "an argument's dtype",
     "GEOMETRY": "an argument's (sizes, strides, storage offset)",
+    "DEVICE": "an argument's device",
 }
 
 

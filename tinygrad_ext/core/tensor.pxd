@@ -28,7 +28,7 @@ cdef class Tensor:
     cdef int64_t count
     cdef int rank
     cdef int8_t tid             # dtype number
-    cdef uint8_t device_id      # number of a row of core/devices
+    cdef uint8_t device_id      # CPU, META, or a plugin's
     cdef uint8_t bits
     cdef readonly int output_nr
     cdef uint32_t view_version      # version at which a view's grad_fn was right

@@ -11,7 +11,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-from tinygrad_ext.core.dtype cimport device_of, dtype_of, make_size
+from tinygrad_ext.core.devices cimport storage_on
+from tinygrad_ext.core.dtype cimport CPU, META, device_of, dtype_of, make_size
 from tinygrad_ext.core.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.slots cimport slot
 from tinygrad_ext.core.storage cimport let_go, new_storage
@@ -318,6 +319,8 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
+        if self.device_id != CPU:
+            return self.cpu()._only_element(what)
         return read_scalar(self.data, self.tid)
 
 

@@ -1,6 +1,6 @@
 # The buffer protocol of a tensor. Part of tensor.pyx.
 
-cdef char **_FORMATS = ["?", "B", "b", "h", "i", "q", "e", "", "f", "d", "Zf", "Zd"]      # in dtype order
+cdef list _FORMATS = [row.typecode.encode() for row in DTYPES]
 
 
 cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
@@ -12,6 +12,8 @@ cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
         raise BufferError("a tensor that requires grad does not lend its memory: use tensor.detach()")
     if t.storage is None:
         raise BufferError("a meta tensor has no memory to lend")
+    if t.device_id != CPU:
+        raise BufferError(f"a tensor on {t.device} does not lend its memory: copy it first, with cpu()")
     if t.tid == TGX_BF16:
         raise BufferError("the buffer protocol knows no bfloat16: convert the tensor first, for example with .float()")
     if flags & PyBUF_WRITABLE and t.bits & READONLY:
@@ -35,7 +37,7 @@ cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
     view.len = t.count * view.itemsize
     view.readonly = (t.bits & READONLY) != 0
     view.ndim = t.rank
-    view.format = _FORMATS[t.tid] if flags & PyBUF_FORMAT else NULL
+    view.format = PyBytes_AS_STRING(_FORMATS[t.tid]) if flags & PyBUF_FORMAT else NULL
     view.shape = room if flags & PyBUF_ND else NULL
     view.strides = room + t.rank if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
     view.suboffsets = NULL

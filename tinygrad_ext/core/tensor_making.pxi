@@ -55,7 +55,7 @@ cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1:
     return counted(shape, ndim, what)
 
 
-cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
+cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=CPU):
     cdef Tensor t = Tensor.__new__(Tensor)
     cdef int64_t n = 1
     cdef int i
@@ -78,8 +78,11 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=0):
     t.tid = dtype
     t.device_id = device
     t.bits = CONTIGUOUS
-    if device == 0:
+    if device == CPU:
         t.storage = new_storage(n * ITEMSIZE[dtype])
+        t.data = t.storage.data
+    elif device != META:
+        t.storage = storage_on(device, n * ITEMSIZE[dtype])
         t.data = t.storage.data
     return t
 
@@ -95,8 +98,8 @@ cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim
     t.tid = dtype
     t.device_id = device
     finish(t)
-    if device == 0:
-        t.storage = new_storage(nbytes)
+    if device != META:
+        t.storage = new_storage(nbytes) if device == CPU else storage_on(device, nbytes)
         t.data = t.storage.data
     return t
 

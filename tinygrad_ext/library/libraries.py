@@ -6,6 +6,8 @@ import sys
 from tinygrad_ext.core.boundary import boundary
 from tinygrad_ext.library import absent, autograd, definition
 from tinygrad_ext.library import state as _state
+from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.registry import device_registrar
 from tinygrad_ext.registry import scope as _scope
 
 _KINDS = ("DEF", "IMPL", "FRAGMENT")
@@ -151,6 +153,8 @@ def put_kernel(op, key, fn, scope, override=False):
         )
         raise NotImplementedError(f"{op.name}: there is no dispatch key {key!r} here. {hint}")
     kind = _KEYS[key] if key in _KEYS else key.lower()
+    if op.record.owner == BUILTIN:
+        return device_registrar.put_kernel(op, kind, fn, scope, override)
     state = _state.state_of(op)
     if kind is _state.FAKE or kind is _state.COMPOSITE:
         state.put(kind, fn, scope, override=override)
@@ -231,10 +235,29 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     found = _state.find(op, "register_kernel")
 
     def register(fn):
-        definition.register_kernel(_state.state_of(found), device_types, fn, _scope_of(lib))
+        if found.record.owner == BUILTIN:
+            for kind in (device_types,) if isinstance(device_types, str) else tuple(device_types or (None,)):
+                device_registrar.put_kernel(found, kind, fn, _scope_of(lib))
+        else:
+            definition.register_kernel(_state.state_of(found), device_types, fn, _scope_of(lib))
         return fn
 
     return register if func is None else register(func)
+
+
+@boundary
+def register_device(name, memory, *, lib=None):
+    """Bring a device: tensors can be made on `device(name)` and moved there, and ops can have kernels for it.
+
+    Args:
+        name: small letters, digits and _.
+        memory: an object with `allocate(nbytes)`, which returns (address, owner): a number above 0, and what keeps the
+            block until the last tensor on it goes; `read(address, into)` and `write(address, data)`, which copy bytes
+            from and to a memoryview that is theirs during the call.
+
+    The kernels come by `impl("aten::add.Tensor", name, function)`. Raises RuntimeError for a name that is taken.
+    """
+    device_registrar.bring(name, memory, _scope_of(lib))
 
 
 @boundary

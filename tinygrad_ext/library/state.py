@@ -117,6 +117,7 @@ class State:
                 )
         else:
             compiler.set_python_kernel(op, self._refuse_device)
+        op.set_rows({key: self.get(key) for key in kernels if key != "cpu" and key not in self.disabled})
         op.set_shape_rule(self._shape_rule())
         if kernels or compose is None:
             _install_backward(self)

@@ -7,7 +7,7 @@ from a copy. Where something changes they call `_to_copy`, which autograd record
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport META, device_id, device_of, dtype_id, dtype_of
 from tinygrad_ext.core.tensor cimport INFERENCE, READONLY, Tensor, blank, dtype_title, finish, read_scalar, shape_text
 from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
@@ -30,7 +30,7 @@ cdef object k_to_copy(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0], out
     cdef int dtype = dtype_id(<object>a[1]) if a[1] != <PyObject *>None else t.tid
     cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.device_id
-    if t.device_id != 0 and device == 0:
+    if t.device_id == META and device != META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: "
                                   "make it on "
                                   "the cpu with empty_like(t, device='cpu')")

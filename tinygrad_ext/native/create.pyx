@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.construct cimport read_shape, tensor_of, warn_of_copy
 from tinygrad_ext.core.copy cimport broadcasts, clone, copy_into, fill, zero
 from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
-from tinygrad_ext.core.dtype cimport default_id, device_id, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport META, default_id, device_id, dtype_id, dtype_of
 from tinygrad_ext.core.outputs cimport check_readonly, check_writable, prepare_out
 from tinygrad_ext.core.tensor cimport (
     REQUIRES_GRAD, Tensor, alias, checked_numel, empty, empty_like, empty_strided, shape_text,
@@ -182,7 +182,7 @@ cdef Tensor like_format(Tensor t, int dtype, int device, PyObject *format):
 
 cdef Tensor _on_meta(Tensor t):
     t = alias(t)
-    t.device_id = 1
+    t.device_id = META
     return t
 
 
@@ -303,7 +303,7 @@ cdef object k_copy(PyObject **a):
         fill(out, <object>a[1])
         return out
     src = <Tensor><object>a[1]
-    if src.device_id != 0 and out.device_id == 0:
+    if src.device_id == META and out.device_id != META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! copy_() needs a source with data: make it "
                                   "on the cpu")
     if src.rank > out.rank or not broadcasts(src, out):

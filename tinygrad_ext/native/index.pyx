@@ -15,6 +15,7 @@ from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
+from tinygrad_ext.core.table import DTYPES
 from tinygrad_ext.core.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
@@ -274,8 +275,7 @@ cdef object c_getitem(PyObject **a):
 
 # ---- writing -------------------------------------------------------------------------------------------------------
 
-_C_NAMES = ["bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t", "c10::Half", "c10::BFloat16", "float",
-            "double"]
+_C_NAMES = ["bool" if row.name == "bool" else f"c10::{row.title}" if row.kind == "half" else row.computed for row in DTYPES]
 
 
 cdef object _number_for(object value, Tensor t):

@@ -57,10 +57,11 @@ op(
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     kernel="_to_copy",
     shape="kernel",
+    tags="any_device",
     variants="function",
     types=_ALL,
     samples=_likes,
-    grad={"self": lambda grad, self_dtype: grad.to(self_dtype)},
+    grad={"self": lambda grad, self_dtype, self_device: grad.to(self_device, self_dtype)},
     doc="Copy in another dtype or memory order, or on another device.",
 )
 

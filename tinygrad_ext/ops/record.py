@@ -21,7 +21,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
     compose     function over other ops, or the name of a compiled one; its derivative follows from theirs
     grad        {argument: rule}; a rule's parameter names say what it needs: grad, result, an argument,
-                <argument>_shape, <argument>_dtype, <argument>_geometry (sizes, strides, offset), needs (which
+                <argument>_shape, _dtype, _device, _geometry (sizes, strides, offset), needs (which
                 arguments want a gradient), grads (several outputs);
                 "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
                 give none; a key "a, b" is a joint rule

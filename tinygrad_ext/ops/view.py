@@ -146,6 +146,7 @@ op(
 op(
     "aten::contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)",
     kernel="contiguous",
+    tags="any_device",
     variants="method",
     types=_ALL,
     grad={"self": "grad"},

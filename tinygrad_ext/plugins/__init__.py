@@ -15,7 +15,7 @@ from tinygrad_ext.registry import foreign
 from . import loader, settings, table
 from .info import info_of, owner_of
 from .model import ACTIVE, FAILED, INCOMPATIBLE, Failure, Plugin, PluginError, PluginInfo, PluginWarning, phrase
-from .unknown import unknown_attribute, why_no_module, why_no_namespace, why_no_op, why_not_handled
+from .unknown import unknown_attribute, why_no_device, why_no_module, why_no_namespace, why_no_op, why_not_handled
 
 __all__ = [
     "Failure",
@@ -37,7 +37,7 @@ __all__ = [
     "unregister",
 ]
 # asked by the rest of the package
-__all__ += ["declared", "load_for_type", "load_namespace"]
+__all__ += ["declared", "load_for_device", "load_for_type", "load_namespace"]
 __all__ += ["unknown_attribute", "why_not_handled", "why_no_module", "why_no_namespace", "why_no_op"]
 
 
@@ -100,6 +100,14 @@ def load_for_type(cls):
     """Load what declares a prefix of the module of a type, or of one it inherits from."""
     for plugin in table.of_type(cls):
         loader.load(plugin)
+
+
+@_boundary
+def load_for_device(name):
+    """Load what declares a device; the first `device(name)` comes here. Returns why it is not there, if it is not."""
+    for plugin in table.of_device(name):
+        loader.load(plugin)
+    return why_no_device(name)
 
 
 @_boundary

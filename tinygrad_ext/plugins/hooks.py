@@ -10,6 +10,7 @@ import inspect
 import pluggy
 
 from tinygrad_ext import hookspecs
+from tinygrad_ext.registry.device_registrar import DeviceRegistrar
 from tinygrad_ext.registry.module_registrar import ModuleRegistrar
 from tinygrad_ext.registry.op_registrar import OpRegistrar
 from tinygrad_ext.registry.override_registrar import OverrideRegistrar
@@ -18,6 +19,7 @@ from .model import Incompatible, PluginError
 from .versions import allows
 
 REGISTRARS = {
+    "tgx_register_devices": DeviceRegistrar,
     "tgx_register_ops": OpRegistrar,
     "tgx_register_modules": ModuleRegistrar,
     "tgx_register_overrides": OverrideRegistrar,

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from tinygrad_ext.ops.record import Owner
 from tinygrad_ext.registry.scope import Scope
 
-PLUGINS, OVERRIDES = "tinygrad_ext.plugins", "tinygrad_ext.overrides"  # groups of entry points
+# groups of entry points
+PLUGINS, OVERRIDES, DEVICES = "tinygrad_ext.plugins", "tinygrad_ext.overrides", "tinygrad_ext.devices"
 FOUND, LOADING, ACTIVE, FAILED = "found", "loading", "active", "failed"
 DISABLED, INCOMPATIBLE, CONFLICT, SHADOWED = "disabled", "incompatible", "conflict", "shadowed"
 
@@ -69,6 +70,7 @@ class PluginInfo(NamedTuple):
     ops: tuple
     modules: tuple
     overrides: tuple
+    devices: tuple
     milliseconds: float
 
 
@@ -77,7 +79,7 @@ class Plugin:
 
     def __init__(self, name, value, distribution, version, location="", target=None, tops=None):
         self.name, self.value, self.location, self.target = name, value, location, target
-        self.namespaces, self.prefixes, self.entry_points = [], [], []
+        self.namespaces, self.prefixes, self.devices, self.entry_points = [], [], [], []
         self.owner = Owner(distribution, version or None)
         self._tops = tops
         self.problem = None  # (state, reason) that no setting changes
@@ -94,6 +96,8 @@ class Plugin:
         self.entry_points.append(f"{group}: {name} = {self.value}")
         if group == OVERRIDES:
             self.prefixes.append(name)
+        elif group == DEVICES:
+            self.devices.append(name)
         elif name.partition(".")[0] not in self.namespaces:
             self.namespaces.append(name.partition(".")[0])
         self.scope = Scope(self.owner, self.namespaces)

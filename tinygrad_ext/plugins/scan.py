@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from .model import FAILED, OVERRIDES, PLUGINS, SHADOWED, Plugin
+from .model import DEVICES, FAILED, OVERRIDES, PLUGINS, SHADOWED, Plugin
 
 _VALUE = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?")
 _NAME = re.compile(r"[A-Za-z]\w*(\.[\w.-]+)?", re.A)
+_DEVICE = re.compile(r"[a-z][a-z0-9_]*")
 _PREFIX = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 
 
@@ -96,7 +97,7 @@ def _entries(text):
         line = line.strip()
         if line.startswith("["):
             group = line.strip("[] ")
-        elif line and line[0] not in "#;" and group in (PLUGINS, OVERRIDES):
+        elif line and line[0] not in "#;" and group in (PLUGINS, OVERRIDES, DEVICES):
             name, equals, value = line.partition("=")
             if not equals:
                 raise ValueError(f"'{line}' is no 'name = module'")
@@ -151,6 +152,8 @@ def _problem(group, name, value):
         return f"its entry point {name} = {value} does not name a module or module:object"
     if group == PLUGINS and (not _NAME.fullmatch(name) or keyword.iskeyword(name.partition(".")[0])):
         return f"its entry point's name '{name}' is no namespace: write a name such as vision or vision.extra"
+    if group == DEVICES and not _DEVICE.fullmatch(name):
+        return f"its entry point's name '{name}' is no device: write small letters, digits and _, such as example"
     if group == OVERRIDES and not _PREFIX.fullmatch(name):
         return f"its entry point's name '{name}' is no prefix of a module: write a name such as scipy.sparse"
     return None

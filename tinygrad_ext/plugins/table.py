@@ -111,27 +111,31 @@ def why_not(plugin):
 
 
 def _rivals(plugin):
-    """Enabled plugins of other distributions that declare a plugin of the same name."""
-    if not plugin.namespaces:
-        return []
+    """Enabled plugins of other distributions that declare a plugin of the same name, or the same device."""
     return [
         p
         for p in everything()
-        if p is not plugin
-        and p.name == plugin.name
-        and p.namespaces
-        and p.problem is None
-        and settings.why_disabled(p) is None
+        if p is not plugin and _claimed(plugin, p) and p.problem is None and settings.why_disabled(p) is None
     ]
+
+
+def _claimed(plugin, rival):
+    """What both declare, in words; "" when that is nothing."""
+    for device in plugin.devices:
+        if device in rival.devices:
+            return f"device '{device}'"
+    return f"plugin '{plugin.name}'" if plugin.namespaces and rival.namespaces and plugin.name == rival.name else ""
 
 
 def _conflict(plugin, rivals):
     both = sorted([plugin, *rivals], key=lambda p: p.owner)
+    claimed = _claimed(plugin, rivals[0])
+    more = f", '{plugin.name}.<more>' adds to the same namespace" if claimed.startswith("plugin") else ""
     claims = " and ".join(f"{p.owner} in {p.location or 'this program'} ({p.entry_points[0]})" for p in both)
     return (
-        f"several distributions declare a plugin '{plugin.name}': {claims}. None of them is loaded. Ways out: disable "
+        f"several distributions declare a {claimed}: {claims}. None of them is loaded. Ways out: disable "
         f"all but one, as in TINYGRAD_EXT_DISABLE_PLUGINS={both[-1].owner.distribution}; uninstall all but one; or ask "
-        f"an author to rename the entry point, '{plugin.name}.<more>' adds to the same namespace"
+        f"an author to rename the entry point{more}"
     )
 
 
@@ -154,6 +158,11 @@ def select(name):
 def of_namespace(namespace):
     """Plugins that declare a namespace, in the order in which they are loaded."""
     return [p for p in everything() if namespace in p.namespaces]
+
+
+def of_device(name):
+    """Plugins that declare a device."""
+    return [p for p in everything() if name in p.devices]
 
 
 def of_type(cls):

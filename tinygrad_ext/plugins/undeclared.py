@@ -10,9 +10,9 @@ import importlib.metadata
 import re
 from typing import NamedTuple
 
-from .model import OVERRIDES, PLUGINS
+from .model import DEVICES, OVERRIDES, PLUGINS
 
-GROUPS = (PLUGINS, OVERRIDES)
+GROUPS = (PLUGINS, OVERRIDES, DEVICES)
 _OURS = re.compile(r"requires-dist:\s*tinygrad[-_.]ext\b", re.I)
 
 

@@ -61,6 +61,11 @@ def why_not_handled(types):
     return "".join(f" {_state(p, 'override')}." for p in declaring)
 
 
+def why_no_device(name):
+    """Sentences for a device that a plugin declares, and that is not there; else ""."""
+    return "".join(f". {_state(p, 'device')}" for p in table.of_device(name))
+
+
 def _by(namespace):
     return "".join(f" (of {p.owner})" for p in table.of_namespace(namespace)[:1])
 

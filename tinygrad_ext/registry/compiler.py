@@ -13,7 +13,7 @@ from tinygrad_ext.return_types import result_type
 _KINDS = table.kind_numbers()
 _FLAGS = SimpleNamespace(**table.flag_bits())
 _ASKS = SimpleNamespace(**table.rule_codes())
-_KEPT = (_ASKS.INPUT, _ASKS.RESULT, _ASKS.SHAPE, _ASKS.DTYPE, _ASKS.GEOMETRY)  # until the backward pass
+_KEPT = (_ASKS.INPUT, _ASKS.RESULT, _ASKS.SHAPE, _ASKS.DTYPE, _ASKS.DEVICE, _ASKS.GEOMETRY)  # until the backward pass
 _OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out of core/dispatch.pxd
 
 
@@ -93,6 +93,8 @@ def _rule_params(record, schema, names):
             out.append(_ASKS.SHAPE | places[name[:-6]])
         elif name.endswith("_dtype") and name[:-6] in places:
             out.append(_ASKS.DTYPE | places[name[:-6]])
+        elif name.endswith("_device") and name[:-7] in places:
+            out.append(_ASKS.DEVICE | places[name[:-7]])
         elif name.endswith("_geometry") and name[:-9] in places:
             out.append(_ASKS.GEOMETRY | places[name[:-9]])
         else:
@@ -150,6 +152,7 @@ def make_op(record, schema, has_out):
         is_view=bool(record.view),
         has_out=has_out,
         one_tensor="|" in (record.numbers or ""),
+        any_device="any_device" in (record.tags or "").split(),
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,

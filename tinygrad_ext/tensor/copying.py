@@ -10,6 +10,7 @@ from tinygrad_ext.core import interop as _core
 from tinygrad_ext.core import storage as _storage
 from tinygrad_ext.core import subclass as _subclass
 from tinygrad_ext.core import unasked
+from tinygrad_ext.core.devices import copy_of
 from tinygrad_ext.core.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.levels import atomic
 from tinygrad_ext.core.op_tables import functions
@@ -59,7 +60,7 @@ def deepcopy_tensor(t, memo):
             "at the moment. "
             "This one was computed from others that require grad: copy it with detach().clone()."
         )
-    storage = copy.deepcopy(_core.storage_of(t), memo)
+    storage = copy_of(_core.storage_of(t), memo)
     made = _core.window(storage, t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, cls=type(t))
     memo[id(t)] = made
     if t.grad is not None:

@@ -99,6 +99,7 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_meta:
         raise BufferError("Can't export a meta tensor: it has no data. Make it on the cpu.")
+    _need_cpu(self)
     if stream is not None:
         raise AssertionError(f"stream should be None on cpu, got {stream!r}")
     if dl_device is not None and tuple(dl_device) != (1, 0):
@@ -110,10 +111,16 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _core.export_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
 
 
+def _need_cpu(t):
+    if not t.is_cpu:
+        raise BufferError(f"Can't export a tensor on {t.device}: copy it first, with cpu()")
+
+
 def _dlpack_device(self):
     """(type, number) of the device in DLPack's terms; the cpu is (1, 0)."""
     if self.is_meta:
         raise BufferError("a meta tensor has no DLPack device: it holds no data. Make it on the cpu.")
+    _need_cpu(self)
     return (1, 0)
 
 
