@@ -1,5 +1,6 @@
 """A device of a plugin: memory whose addresses mean nothing here, copies, kernels by rows, refusals by name."""
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -8,7 +9,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tests.helpers.devices import Memory, by_cpu, on
-from tinygrad_ext import library
+from tinygrad_ext import library, registry
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.testing import sweep
 
@@ -261,28 +262,85 @@ def test_a_device_that_is_gone_takes_its_kernels_along():
         x.exp()
 
 
+def test_indices_of_the_cpu_go_with_tensors_on_any_device(memory, lib):
+    lib.impl("index.Tensor", lambda x, indices: x.cpu()[indices[0].cpu()].to("example"), "example")
+    x = on([1.0, 2.0, 3.0])
+    assert x[[0, 2]].tolist() == x[tg.tensor([0, 2])].tolist() == x[on([0, 2])].tolist() == [1, 3]
+    assert x[tg.tensor([True, False, True])].tolist() == [1, 3]
+
+
 def test_every_op_computes_as_on_the_cpu_or_refuses(memory):
     """Whatever read an address as one of this process would end it."""
     served, refused = [], 0
-    for op in sweep.ops():
-        if op.record.owner != BUILTIN or "unset" in (op.record.tags or "") or "random" in op.record.source:
-            continue
-        for sample in list(sweep.samples(op, next(iter(sweep.supported(op)), "float32")))[:1]:
-            wanted = sweep.call(op, sample.args, sample.kwargs)
-            try:
-                got = sweep.call(op, moved(sample.args), moved(sample.kwargs))
-            except NotImplementedError:
-                refused += 1
-            else:
-                served.append(op.name)
-                assert moved(got, "cpu") == moved(wanted, "cpu"), op.name
+    for op, sample in sampled():
+        wanted = sweep.call(op, sample.args, sample.kwargs)
+        try:
+            got = sweep.call(op, moved(sample.args), moved(sample.kwargs))
+        except NotImplementedError:
+            refused += 1
+        else:
+            served.append(op.name)
+            assert text(got) == text(wanted), op.name
     assert "aten::to.device" in served and "aten::expand" in served and refused > 200
 
 
+def test_with_a_kernel_for_every_op_results_and_gradients_are_those_of_the_cpu(memory, lib):
+    for name, op in registry.ops.items():
+        if op.record.owner == BUILTIN:
+            with contextlib.suppress(RuntimeError):  # those that need none
+                lib.impl(name.partition("::")[2], on_cpu(op), "example")
+    compared = 0
+    for op, sample in sampled():
+        assert text(sweep.call(op, moved(sample.args), moved(sample.kwargs))) == text(
+            sweep.call(op, sample.args, sample.kwargs)
+        ), op.name
+        wanted = gradient(op, sample.args, sample.kwargs)
+        if wanted is not None:
+            assert text(gradient(op, moved(sample.args), moved(sample.kwargs))) == text(wanted), op.name
+            compared += 1
+    assert compared > 100
+
+
+def sampled():
+    """Ops whose results are the same each time, each with a sample."""
+    for op in sweep.ops():
+        if op.record.owner == BUILTIN and not sweep.is_random(op) and "random" not in op.record.source:
+            for sample in list(sweep.samples(op, next(iter(sweep.supported(op)), "float32")))[:1]:
+                yield op, sample
+
+
+def on_cpu(op):
+    """A kernel that calls the op there."""
+    overload = getattr(getattr(tg.ops.aten, op.schema.name), op.schema.overload or "default")
+    return lambda *args, **kwargs: moved(overload(*moved(args, "cpu"), **moved(kwargs, "cpu")))
+
+
+def gradient(op, args, kwargs):
+    """That of the sum of the result with respect to the first argument; None where there is none."""
+    if not args or not isinstance(args[0], tg.Tensor) or not args[0].dtype.is_floating_point:
+        return None
+    x = args[0].detach().clone().requires_grad_()
+    result = sweep.call(op, [x, *args[1:]], kwargs)
+    if not isinstance(result, tg.Tensor) or not result.requires_grad:
+        return None
+    result.backward(tg.ones_like(result))
+    return x.grad
+
+
 def moved(o, device="example"):
-    """The tensors of an argument there; of a result their numbers."""
+    """An argument or result with its tensors there."""
     if isinstance(o, tg.Tensor):
-        return o.detach().to(device) if device != "cpu" else (o.shape, repr(o.cpu().tolist()))
+        return o.detach().to(device)
     if isinstance(o, dict):
         return {key: moved(value, device) for key, value in o.items()}
-    return [moved(item, device) for item in o] if isinstance(o, (list, tuple)) and not hasattr(o, "numel") else o
+    if isinstance(o, (list, tuple)):
+        row = [moved(item, device) for item in o]
+        return tuple(row) if isinstance(o, tuple) else row
+    return o
+
+
+def text(o):
+    """What a result says, wherever it is."""
+    if isinstance(o, tg.Tensor):
+        return f"{o.shape} {o.dtype} {o.cpu().tolist()}"
+    return str([text(item) for item in o]) if isinstance(o, (list, tuple)) else repr(o)

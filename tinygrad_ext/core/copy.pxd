@@ -8,5 +8,6 @@ cdef Tensor clone(Tensor t)                                 # fresh memory, orde
 cdef tgx_scalar checked_scalar(object value, int dtype) except *   # RuntimeError when the dtype cannot hold it
 cdef int fill(Tensor t, object value) except -1
 cdef Tensor single_one(Tensor t)
+cdef int bring_beside(Tensor t, list tensors) except -1
 cdef int zero(Tensor t) except -1
 cdef bint broadcasts(Tensor src, Tensor dst) noexcept

@@ -72,6 +72,18 @@ cdef int _fill_elsewhere(Tensor t, object value) except -1:
     return _copy_between(t, there)
 
 
+cdef int bring_beside(Tensor t, list tensors) except -1:
+    """Tensors of the cpu in a list of tensors and None become copies on the plugin's device that t is on."""
+    cdef Tensor copy
+    if t.device_id > META:
+        for i, o in enumerate(tensors):
+            if isinstance(o, Tensor) and (<Tensor>o).device_id == CPU:
+                copy = empty((<Tensor>o).sizes, (<Tensor>o).rank, (<Tensor>o).tid, t.device_id)
+                copy_into(copy, <Tensor>o)
+                tensors[i] = copy
+    return 0
+
+
 cdef Tensor _fetched(Tensor t):
     """t on the cpu, its elements as far apart as they are on its device."""
     cdef Tensor out = empty_strided(t.sizes, t.strides, t.rank, t.tid, CPU)

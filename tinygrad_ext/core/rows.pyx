@@ -116,8 +116,8 @@ cdef object _computed(Op op, PyObject **args, object fn, int where):
     cdef object wanted = None
     for o in given:
         _check_now(op, o, where)
-    if op.custom is not None:               # judges results by its schema itself
-        return _checked(op, _alone(op, fn, given), where)
+    if op.custom is not None or not any([r.type.startswith("Tensor") for r in op.schema.returns]):
+        return _checked(op, _alone(op, fn, given), where)       # a custom op judges results by its schema itself
     try:
         wanted = _on(op, args, META)        # refuses wrong arguments, too
     except NotImplementedError:             # only the elements tell

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.construct cimport tensor_of
-from tinygrad_ext.core.copy cimport cast, fill
+from tinygrad_ext.core.copy cimport bring_beside, cast, fill
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
@@ -265,6 +265,7 @@ cdef object c_getitem(PyObject **a):
         return call_op(<Op>_views[kind], a)
     tensors = []
     index = _split(t, index, tensors)
+    bring_beside(t, tensors)
     if not tensors or not _is_whole(index):
         t = _window(t, index, _kind_of(index))
     if not tensors:
@@ -380,6 +381,7 @@ cdef object c_setitem(PyObject **a):
         return None
     tensors = []
     index = _split(t, index, tensors)
+    bring_beside(t, tensors)
     if not _is_whole(index):
         t = _window(t, index, _kind_of(index))
     if tensors:
