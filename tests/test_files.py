@@ -10,7 +10,6 @@ SUFFIXES = (".c", ".h", ".pxd", ".pxi", ".py", ".pyx")
 LONG = {
     "tinygrad_ext/core/arguments.pyx",
     "tinygrad_ext/core/dispatch.pyx",
-    "tinygrad_ext/native/conv.pyx",
 }
 
 

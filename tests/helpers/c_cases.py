@@ -193,7 +193,7 @@ def step_cases():
                 )  # fmt: skip
 
 
-def large_cases():
+def large_products():
     """Products larger than the samples, which are tiny: one of every way to compute them, some cut into pieces."""
     generator = tg.Generator().manual_seed(0)
     for dtype in (tg.float32, tg.float64, tg.complex64, tg.int32, tg.bfloat16):
@@ -217,6 +217,27 @@ def large_cases():
             yield f"aten::{name}", kernel_case(ops[f"aten::{name}"], Sample(*(make(*s) for s in shapes)))
 
 
+def large_convolutions():
+    """Convolutions that are cut into blocks, and their gradients."""
+    generator = tg.Generator().manual_seed(0)
+    for dtype in (tg.float32, tg.float64):
+        for shape, kernel, stride, padding, dilation, groups in (
+            ((3, 40, 20, 20), (70, 40, 3, 3), [1, 1], [1, 1], [1, 1], 1),
+            ((5, 16, 33, 31), (6, 8, 3, 2), [2, 3], [2, 0], [2, 1], 2),
+            ((2, 8, 300), (8, 1, 5), [2], [3], [1], 8),
+        ):
+            x, w = (tg.randn(s, generator=generator).to(dtype) for s in (shape, kernel))
+            window = (stride, padding, dilation, groups)
+            forward = f"conv{len(stride)}d"
+            grad = getattr(tg, forward)(x, w, None, *window)
+            for name, *args in (
+                (forward, x, w, tg.randn(kernel[0], generator=generator).to(dtype), *window),
+                ("_conv_input_grad", grad, w, list(shape), *window),
+                ("_conv_weight_grad", grad, x, list(kernel), *window),
+            ):
+                yield f"aten::{name}", kernel_case(ops[f"aten::{name}"], Sample(*args))
+
+
 def cases():
     """(op name, case) of every op that C computes, from its record's samples."""
     for op in sweep.ops():
@@ -228,7 +249,8 @@ def cases():
                 case = make(op, sample)
                 if case is not None:
                     yield op.name, case
-    yield from large_cases()
+    yield from large_products()
+    yield from large_convolutions()
     for case in step_cases():
         yield "fused update", case
 

@@ -22,15 +22,13 @@ static ptrdiff_t parts(ptrdiff_t n, ptrdiff_t size) { return (n + size - 1) / si
 
 /* Rows of the buffer for a block of rows of out: with a step, rows of one residue lie together. */
 static void place_rows(tgx_conv *p, ptrdiff_t block) {
-    ptrdiff_t reach = 0;
-    for (ptrdiff_t v = 0; v < p->taps_y; v++) reach = at_least(reach, p->at_y[v] - p->base_y);
     p->block = block;
-    p->phases = at_most(reach + 1, p->step_y);
-    p->phase_rows = block + reach / p->step_y;
+    p->phases = at_most(p->reach + 1, p->step_y);
+    p->phase_rows = block + p->reach / p->step_y;
     p->plane = p->taps_x * p->phases * p->phase_rows * p->cols;
 }
 
-static void place_taps(tgx_conv *p) {
+void tgx_conv_place_taps(const tgx_conv *p) {
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
         for (ptrdiff_t v = 0; v < p->taps_y; v++) {
             ptrdiff_t down = p->at_y[v] - p->base_y, row = down % p->step_y * p->phase_rows + down / p->step_y;
@@ -39,8 +37,6 @@ static void place_taps(tgx_conv *p) {
 }
 
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
-    p->base_y = p->at_y[0];
-    for (ptrdiff_t v = 1; v < p->taps_y; v++) p->base_y = at_most(p->base_y, p->at_y[v]);
     ptrdiff_t rows = parts(POSITIONS, p->cols);
     place_rows(p, 1);
     if (rows < 2 * p->phase_rows) rows = 2 * p->phase_rows; /* else most of the buffer is rows shared with the next block */
@@ -51,7 +47,6 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), at_least(room, 8))));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;
     p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
-    place_taps(p);
 }
 
 static int64_t window(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {

@@ -14,10 +14,12 @@ typedef struct {
     ptrdiff_t channels, height, width; /* of src, whose planes are contiguous */
     ptrdiff_t outputs, rows, cols;     /* of out */
     ptrdiff_t step_y, step_x, taps_y, taps_x;
-    const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
+    ptrdiff_t base_y, reach;           /* row of the topmost tap of the first window, and rows from it to the lowest */
     /* set by tgx_conv_plan: how much is computed at a time */
     ptrdiff_t block, images, depth;    /* rows of out, images, channels of src */
-    ptrdiff_t base_y, phases, phase_rows, plane, buffer, pad_outputs;
+    ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
+    /* needed by the loops, not by the plan */
+    const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
     ptrdiff_t *offset;                 /* of tap (u, v) in a plane of the buffer; room for taps_y * taps_x */
 } tgx_conv;
 
@@ -27,6 +29,8 @@ void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *wei
 
 /* Choose the blocks for elements of `size` bytes and at most `images` images. */
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
+/* Fill p->offset, once there is room for it. */
+void tgx_conv_place_taps(const tgx_conv *p);
 
 typedef struct {
     ptrdiff_t row, rows;               /* of out */

@@ -63,7 +63,6 @@ NATIVE = (
     "basic_index",
     "index",
     "plain_calls",
-    "convolution",
     "dropout",
     "sample",
 )

@@ -122,7 +122,6 @@ op(
     kernel="conv2d",
     types="int float",
     variants="function",
-    shape="kernel",
     grad=_RULES,
     samples=_samples2d,
     reference=_reference,
@@ -171,7 +170,6 @@ op(
     kernel="conv2d",
     types="int float",
     variants="function",
-    shape="kernel",
     grad=_RULES,
     samples=_samples_named,
     reference=_reference,
@@ -192,7 +190,6 @@ op(
     kernel="conv1d",
     types="int float",
     variants="function",
-    shape="kernel",
     grad=_RULES,
     samples=_samples1d,
     reference=_reference,
@@ -218,7 +215,6 @@ op(
     kernel="conv1d",
     types="int float",
     variants="function",
-    shape="kernel",
     grad=_RULES,
     samples=_samples1d_named,
     reference=_reference,
@@ -259,7 +255,6 @@ op(
     kernel="conv_window",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_samples_window,
     grad={
         "self": lambda grad, weight, self_shape, stride, padding, dilation, groups: grad._conv_input_grad(
@@ -277,7 +272,6 @@ op(
     kernel="conv_input_grad",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_samples_input_grad,
     grad={
         "self": lambda grad, weight, self_shape, stride, padding, dilation, groups: grad._conv_window(
@@ -295,7 +289,6 @@ op(
     kernel="conv_weight_grad",
     types="float",
     variants="method",
-    shape="kernel",
     samples=_samples_weight_grad,
     grad={
         "self": lambda grad, input, self_shape, stride, padding, dilation, groups: input._conv_window(

@@ -1,0 +1,183 @@
+/* See conv_maps.h. */
+#include "conv_maps.h"
+#include "conv_job.h"
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j->g->groups * j->size); }
+
+/* The plan of one call of `apply_all`, and its scratch behind the tables. */
+static int64_t plan_apply(job_t *j) {
+    tgx_conv *p = &j->p;
+    tgx_conv_plan(p, j->size, parts(j->g->n, j->most_shares));
+    j->blocks = parts(p->rows, p->block);
+    j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
+    j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->cols : 0)) * j->size;
+    return packed_bytes(j) + j->room_size * j->most_shares;
+}
+
+/* Add to c->scratch_bytes what a call of `apply_all` needs, if it is more than what others need that come before. */
+static int need_apply(tgx_call *c, job_t *j) {
+    if (j->p.rows <= 0 || j->p.cols <= 0 || j->g->n == 0) return 0;
+    switch (limit(j)) {
+    case TOO_LARGE: return 0; /* nobody finds memory for the result */
+    case TOO_FAR: return too_far(c, j);
+    }
+    int64_t bytes = tables(j->g) + plan_apply(j);
+    if (bytes > c->scratch_bytes) c->scratch_bytes = bytes;
+    return 0;
+}
+
+/* ---- forward, and the gradient of the input ---------------------------------------------------------------------- */
+
+/* Rows of a block to every stride-th row and column of the result. */
+static void scatter(const job_t *j, const char *block, int64_t row, int64_t count, int64_t images, char *planes) {
+    int64_t size = j->size, step = j->g->stride[1] * size;
+    for (; images; images--, planes += j->g->groups * j->p.outputs * j->out_h * j->out_w * size)
+        for (int64_t o = 0; o < j->p.outputs; o++)
+            for (int64_t y = 0; y < count; y++, block += j->p.cols * size) {
+                char *to = planes + ((o * j->out_h + j->first_y + (row + y) * j->g->stride[0]) * j->out_w + j->first_x) * size;
+                for (int64_t x = 0; x < j->p.cols; x++) {
+                    if (size == 4) *(float *)(to + x * step) = ((const float *)block)[x];
+                    else *(double *)(to + x * step) = ((const double *)block)[x];
+                }
+            }
+}
+
+/* Some rows of some images in one group, a few channels of the source at a time. */
+static void apply_part(const job_t *j, tgx_conv_part *part, int64_t image, int64_t group, char *buf) {
+    const tgx_conv *p = &j->p;
+    int64_t plane = p->height * p->width * j->size;
+    char *result = buf + p->images * p->buffer * j->size;
+    char *planes = j->out + (image * j->g->groups + group) * p->outputs * j->out_h * j->out_w * j->size;
+    const char *bias = j->bias ? j->bias + group * p->outputs * j->size : NULL;
+    const char *src = j->src + (image * j->g->groups + group) * p->channels * plane;
+    part->channel = 0;
+    do {
+        part->channels = at_most(p->depth, p->channels - part->channel);
+        j->k->load(p, part, src + part->channel * plane, buf);
+        j->k->apply(p, part, buf, j->packed + group * j->packed_group * j->size, bias,
+                    j->scatter ? result : planes + part->row * p->cols * j->size);
+        part->channel += part->channels;
+    } while (part->channel < p->channels);
+    if (j->scatter) scatter(j, result, part->row, part->rows, part->images, planes);
+}
+
+/* Items are (images, group, block of rows). */
+static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
+    const tgx_conv *p = &j->p;
+    tgx_conv_part part;
+    part.src_image = j->g->groups * p->channels * p->height * p->width;
+    for (int64_t item = lo; item < hi; item++) {
+        int64_t image = item / j->blocks / j->g->groups * p->images;
+        part.images = at_most(p->images, j->g->n - image);
+        part.row = item % j->blocks * p->block;
+        part.rows = at_most(p->block, p->rows - part.row);
+        part.out_plane = j->scatter ? part.rows * p->cols : j->out_h * j->out_w;
+        part.out_image = (j->scatter ? 1 : j->g->groups) * p->outputs * part.out_plane;
+        apply_part(j, &part, image, item / j->blocks % j->g->groups, buf);
+    }
+}
+
+/* Plan, pack the weights of every group, and go through the images. */
+static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight, int64_t step_o, int64_t step_c) {
+    tgx_conv *p = &j->p;
+    int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
+    if (p->rows <= 0 || p->cols <= 0 || j->g->n == 0) return 0;
+    if (limit(j) != FINE) return TGX_NO_MEMORY;
+    const ptrdiff_t *tap = fill_tables(c, j, y, x);
+    plan_apply(j);
+    tgx_conv_place_taps(p);
+    j->packed = (char *)c->scratch + tables(j->g);
+    j->room = j->packed + packed_bytes(j);
+    for (int64_t group = 0; group < j->g->groups; group++)
+        j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, step_o, step_c, tap,
+                   j->packed + group * j->packed_group * j->size);
+    int64_t work = p->images * p->block * p->cols * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
+    return deal(c, j, apply_items, parts(j->g->n, p->images) * j->g->groups * j->blocks, work);
+}
+
+int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
+    job_t j;
+    taps_t y, x;
+    if (c->meta) return 0;
+    c->notes[0] = c->services->num_threads();
+    begin(c, &j, g, dtype);
+    forward_windows(&j, &y, &x);
+    if (dtype != TGX_I64) return need_apply(c, &j);
+    if (limit(&j) != TOO_LARGE) c->scratch_bytes = tables(g);
+    return 0;
+}
+
+/* Convolution of int64: exact, plain loops. */
+static int integers(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
+    const tgx_conv *p = &j->p;
+    if (limit(j) == TOO_LARGE) return TGX_NO_MEMORY;
+    const ptrdiff_t *tap = fill_tables(c, j, y, x);
+    for (int64_t i = 0; i < j->g->n * j->g->groups; i++) {
+        int64_t group = i % j->g->groups;
+        tgx_conv_integers(p, (const int64_t *)j->src + i * p->channels * p->height * p->width,
+                          (const int64_t *)weight + group * p->outputs * p->channels * p->taps_x * p->taps_y, tap,
+                          j->bias ? (const int64_t *)j->bias + group * p->outputs : NULL,
+                          (int64_t *)j->out + i * p->outputs * p->rows * p->cols);
+    }
+    return 0;
+}
+
+int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
+    int64_t kernel = g->kernel[0] * g->kernel[1];
+    job_t j;
+    taps_t down, across;
+    if (tgx_out(c, 0)->count == 0) return 0;
+    begin(c, &j, g, x->dtype);
+    forward_windows(&j, &down, &across);
+    j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL, j.out_h = g->out[0], j.out_w = g->out[1];
+    if (x->dtype == TGX_I64) return integers(c, &j, &down, &across, w->data);
+    return apply_all(c, &j, &down, &across, w->data, j.p.channels * kernel, kernel);
+}
+
+/* Every position of the input gathers from the output positions whose windows hold it. With a stride the positions fall into
+ * stride[0] * stride[1] classes, each with taps of its own. */
+static int each_class(tgx_call *c, job_t *j, const char *weight, int (*fn)(tgx_call *, job_t *, const taps_t *, const taps_t *, const char *)) {
+    const tgx_conv_sizes *g = j->g;
+    tgx_conv *p = &j->p;
+    int code = 0;
+    p->channels = g->outputs / g->groups, p->height = g->out[0], p->width = g->out[1];
+    p->outputs = g->channels / g->groups, p->step_y = p->step_x = 1;
+    j->scatter = g->stride[0] > 1 || g->stride[1] > 1, j->out_h = g->size[0], j->out_w = g->size[1];
+    for (int64_t a = 0; a < at_most(g->stride[0], g->size[0]) && !code; a++) {
+        taps_t y = taps_reaching(g->kernel[0], a + g->pad[0], g->dilation[0], g->stride[0]);
+        for (int64_t b = 0; y.count && b < at_most(g->stride[1], g->size[1]) && !code; b++) {
+            taps_t x = taps_reaching(g->kernel[1], b + g->pad[1], g->dilation[1], g->stride[1]);
+            if (x.count == 0) continue;
+            j->first_y = a, j->first_x = b, p->rows = parts(g->size[0] - a, g->stride[0]), p->cols = parts(g->size[1] - b, g->stride[1]);
+            set_taps(p, &y, &x);
+            code = fn(c, j, &y, &x, weight);
+        }
+    }
+    return code;
+}
+
+static int need_class(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) { return need_apply(c, j); }
+static int run_class(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
+    int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
+    return apply_all(c, j, y, x, weight, kernel, j->p.outputs * kernel);
+}
+
+int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
+    job_t j;
+    if (c->meta) return 0;
+    c->notes[0] = c->services->num_threads();
+    begin(c, &j, g, dtype);
+    return each_class(c, &j, NULL, need_class);
+}
+
+int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *w) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    job_t j;
+    if (out->count == 0) return 0;
+    begin(c, &j, g, grad->dtype);
+    j.src = grad->data, j.out = out->data;
+    if (g->stride[0] > 1 || g->stride[1] > 1 || g->kernel[0] * g->kernel[1] == 0) memset(j.out, 0, (size_t)out->count * (size_t)j.size);
+    return each_class(c, &j, w->data, run_class);
+}

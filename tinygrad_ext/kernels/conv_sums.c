@@ -1,0 +1,109 @@
+/* See conv_sums.h. */
+#include "conv_sums.h"
+#include "conv_job.h"
+
+enum { FEW_OUTPUTS = 2 }; /* outputs of a group below which vectors run along positions */
+
+static int64_t sums_bytes(const job_t *j) {
+    return padded(j->g->channels * j->p.taps_y * j->p.taps_x * j->p.pad_outputs * j->size);
+}
+
+/* The plan, and its scratch. */
+static int64_t plan(job_t *j) {
+    tgx_conv *p = &j->p;
+    tgx_conv_plan(p, j->size, j->g->n);
+    j->room_size = p->images * (p->buffer + p->block * p->cols * p->pad_outputs) * j->size;
+    return tables(j->g) + sums_bytes(j) + j->room_size * j->most_shares;
+}
+
+/* Whether there is nothing to sum. */
+static int is_idle(const tgx_conv_sizes *g) {
+    return g->n == 0 || g->out[0] == 0 || g->out[1] == 0 || g->channels == 0 || g->outputs == 0 || g->kernel[0] == 0 || g->kernel[1] == 0;
+}
+
+int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
+    job_t j;
+    taps_t y, x;
+    if (c->meta || is_idle(g)) return 0;
+    c->notes[0] = c->services->num_threads();
+    begin(c, &j, g, dtype);
+    forward_windows(&j, &y, &x);
+    switch (limit(&j)) {
+    case TOO_LARGE: return 0; /* nobody finds memory for the result */
+    case TOO_FAR: return too_far(c, &j);
+    }
+    c->scratch_bytes = plan(&j);
+    return 0;
+}
+
+/* Some images' share of the sums, for some channels of one group. */
+static void collect_images(const job_t *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) {
+    const tgx_conv *p = &j->p;
+    int64_t group = channel / p->channels;
+    const char *src = j->src + (image * j->g->channels + channel) * p->height * p->width * j->size;
+    const char *grad = j->out + (image * j->g->groups + group) * p->outputs * part->out_plane * j->size;
+    char *sums = j->sums + channel * p->taps_x * p->taps_y * p->pad_outputs * j->size;
+    char *turned = buf + p->images * p->buffer * j->size;
+    for (part->row = 0; part->row < p->rows; part->row += part->rows) {
+        const char *rows = grad + part->row * p->cols * j->size;
+        part->rows = at_most(p->block, p->rows - part->row);
+        j->k->load(p, part, src, buf);
+        if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, rows, sums);
+        else {
+            j->k->turn(p, part, rows, turned);
+            j->k->collect(p, part, buf, turned, sums);
+        }
+    }
+}
+
+/* Items are channels of the input, groups one after the other; each sums over all images by itself. */
+static void collect_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
+    tgx_conv_part part;
+    int64_t together = j->p.outputs <= FEW_OUTPUTS ? 1 : j->p.images;
+    part.channel = 0, part.out_plane = j->p.rows * j->p.cols;
+    part.src_image = j->g->channels * j->p.height * j->p.width;
+    part.out_image = j->g->outputs * part.out_plane;
+    for (int64_t channel = lo; channel < hi; channel += part.channels) {
+        int64_t left = j->p.channels - channel % j->p.channels; /* of this group */
+        part.channels = at_most(at_most(hi - channel, left), j->p.depth);
+        for (int64_t image = 0; image < j->g->n; image += together) {
+            part.images = at_most(together, j->g->n - image);
+            collect_images(j, &part, image, channel, buf);
+        }
+    }
+}
+
+/* sums[channel][tap][output] to the weights' order. */
+static void spread_sums(const job_t *j, char *out, const ptrdiff_t *tap) {
+    int64_t taps = j->p.taps_x * j->p.taps_y, size = j->size;
+    for (int64_t c = 0; c < j->g->channels; c++) {
+        int64_t group = c / j->p.channels;
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t o = 0; o < j->p.outputs; o++)
+                memcpy(out + (((group * j->p.outputs + o) * j->p.channels + c % j->p.channels) * taps + tap[t]) * size,
+                       j->sums + ((c * taps + t) * j->p.pad_outputs + o) * size, (size_t)size);
+    }
+}
+
+int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *x) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    job_t j;
+    taps_t y, across;
+    if (is_idle(g)) {
+        memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
+        return 0;
+    }
+    begin(c, &j, g, x->dtype);
+    forward_windows(&j, &y, &across);
+    if (limit(&j) != FINE) return TGX_NO_MEMORY;
+    j.src = x->data, j.out = grad->data;
+    const ptrdiff_t *tap = fill_tables(c, &j, &y, &across);
+    plan(&j);
+    tgx_conv_place_taps(&j.p);
+    j.sums = (char *)c->scratch + tables(g);
+    j.room = j.sums + sums_bytes(&j);
+    memset(j.sums, 0, (size_t)sums_bytes(&j));
+    int code = deal(c, &j, collect_items, g->channels, g->n * j.p.taps_y * j.p.taps_x * j.p.rows * j.p.cols * j.p.outputs + 1);
+    if (!code) spread_sums(&j, out->data, tap);
+    return code;
+}
