@@ -32,6 +32,7 @@ cdef enum:
 
 cdef struct ArgSpec:
     int kind                # A_...
+    int single              # the same where it is no list, else -1
     int flags               # F_...
     int size                # of int[n]: n; a lone int stands for n equal ones
     PyObject *name

@@ -14,7 +14,7 @@ from tinygrad_ext.core.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )
 from tinygrad_ext.core.tracking cimport track_all
-from tinygrad_ext.core.types cimport A_ANY, A_DEVICE, A_TENSOR, F_KEYWORD, F_NESTED, F_WRITE
+from tinygrad_ext.core.types cimport A_ANY, A_DEVICE, A_TENSOR, F_KEYWORD, F_LIST, F_NESTED, F_WRITE
 
 cdef extern from *:
     """
@@ -137,6 +137,7 @@ cdef class Op:
             Py_INCREF(arg)
             Py_INCREF(default)
             self.args[i].kind, self.args[i].flags, self.args[i].size = kind, flags, size
+            self.args[i].single = -1 if flags & F_LIST else kind
             if kind == A_ANY and i:
                 self.args[i].flags |= F_NESTED
             if not flags & F_KEYWORD:

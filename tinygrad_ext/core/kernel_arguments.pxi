@@ -1,15 +1,5 @@
 # Arguments as the values of kernels/tgx.h. Part of kernel_call.pyx.
 
-cdef int _keep(Frame *f, object o) except -1:
-    """Let an object live as long as the call."""
-    if f.kept == NULL:
-        kept = []
-        f.kept = <PyObject *>kept
-        Py_INCREF(kept)
-    (<list>f.kept).append(o)
-    return 0
-
-
 cdef void *_room(Frame *f, Py_ssize_t words) except NULL:
     """Memory for so many words that lasts as long as the call."""
     cdef int at = f.used
@@ -20,6 +10,20 @@ cdef void *_room(Frame *f, Py_ssize_t words) except NULL:
     more = new_storage(8 * words)
     _keep(f, more)
     return more.data
+
+
+cdef inline int _set_int(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -1:
+    """An int, alone or as a list of as many as the schema says."""
+    cdef int i
+    cdef int64_t number = PyLong_AsLongLong(given)
+    if not spec.flags & F_LIST:
+        v.tag, v.i = TGX_INT, number
+        return 0
+    v.tag, v.n = TGX_INTS, max(spec.size, 1)
+    v.ints = <int64_t *>_room(f, v.n)
+    for i in range(v.n):
+        v.ints[i] = number
+    return 0
 
 
 cdef inline bint _set_plain(Frame *f, tgx_value *v, object given) except -1:
@@ -36,10 +40,6 @@ cdef inline bint _set_plain(Frame *f, tgx_value *v, object given) except -1:
 cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -1:
     cdef Py_ssize_t i, n
     if type(given) is tuple and spec.kind == A_INT and _set_plain(f, v, given):
-        return 0
-    if PyLong_CheckExact(given) and spec.kind == A_INT and spec.size == 1:
-        v.tag, v.n, v.ints = TGX_INTS, 1, <int64_t *>_room(f, 1)
-        v.ints[0] = PyLong_AsLongLong(given)
         return 0
     n = len(given) if isinstance(given, (list, tuple)) else max(spec.size, 1)
     if spec.kind == A_FLOAT:
@@ -131,27 +131,26 @@ cdef int _set_attribute(Frame *f, tgx_value *v, ArgSpec *spec, object given) exc
 cdef inline int _set_attributes(Frame *f, Op op, PyObject **args) except -1:
     cdef int i, k
     cdef PyObject *o
+    cdef tgx_value *v
     for k in range(op.nattributes):
         i = op.attributes[k]
-        o = args[i]
+        o, v = args[i], &f.values[i]
         if o == <PyObject *>None:
+            v.tag = TGX_NONE
             if op.args[i].kind == A_GENERATOR:
-                f.values[i].tag, f.values[i].pointer = TGX_POINTER, &as_generator(None).mt
+                v.tag, v.pointer = TGX_POINTER, &as_generator(None).mt
             elif op.args[i].kind == A_ANY:
                 _set_any(f, op, i, None)
-            else:
-                f.values[i].tag = TGX_NONE
-        elif op.args[i].kind == A_BOOL and not op.args[i].flags & F_LIST:
-            f.values[i].tag, f.values[i].i = TGX_INT, (<object>o) is True
-        elif op.args[i].kind == A_INT and not op.args[i].flags & F_LIST and PyLong_CheckExact(<object>o):
-            f.values[i].tag, f.values[i].i = TGX_INT, PyLong_AsLongLong(<object>o)
-        elif op.args[i].kind == A_FLOAT and not op.args[i].flags & F_LIST and PyFloat_CheckExact(<object>o):
-            f.values[i].tag, f.values[i].f = TGX_FLOAT, PyFloat_AS_DOUBLE(<object>o)
+        elif op.args[i].single == A_BOOL:
+            v.tag, v.i = TGX_INT, (<object>o) is True
+        elif op.args[i].kind == A_INT and PyLong_CheckExact(<object>o):
+            _set_int(f, v, &op.args[i], <object>o)
+        elif op.args[i].single == A_FLOAT and PyFloat_CheckExact(<object>o):
+            v.tag, v.f = TGX_FLOAT, PyFloat_AS_DOUBLE(<object>o)
+        elif op.args[i].kind == A_ANY:
+            _set_any(f, op, i, <object>o)
         else:
-            if op.args[i].kind == A_ANY:
-                _set_any(f, op, i, <object>o)
-            else:
-                _set_attribute(f, &f.values[i], &op.args[i], <object>o)
+            _set_attribute(f, v, &op.args[i], <object>o)
     return 0
 
 
@@ -205,20 +204,18 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
 
 cdef int _set_tensor_list(Frame *f, tgx_value *v, object given) except -1:
     cdef Py_ssize_t i, n
-    # a copy: a subclass may lie about its length; another thread may change it
-    row = PyList_GetSlice(given, 0, PyList_GET_SIZE(given)) if type(given) is list else list(given)
-    n = len(row)
-    if f.kept == NULL:
-        f.kept = <PyObject *>row
-        Py_INCREF(row)
-    else:
-        _keep(f, row)
+    cdef PyObject *o
+    if type(given) is not tuple:        # a subclass may lie about its length; another thread may change a list
+        given = tuple(given)
+        _keep(f, given)
+    n = len(<tuple>given)
     v.tag, v.n, v.tensors = TGX_TENSORS, <int>n, <tgx_tensor **>_room(f, n)
     for i in range(n):
+        o = PyTuple_GET_ITEM(given, i)
         v.tensors[i] = NULL
-        if row[i] is not None:
-            v.tensors[i] = fields(<Tensor?>row[i])
-            _look(f, <Tensor>row[i])
+        if o != <PyObject *>None:
+            v.tensors[i] = fields(<Tensor?><object>o)
+            _look(f, <Tensor>o)
     return 0
 
 

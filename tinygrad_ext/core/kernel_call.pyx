@@ -12,9 +12,9 @@ began, shape is asked again. Large tensors are replaced by aliases, because run 
 sizes and strides into the call instead would cost a small kernel more than it does itself.
 """
 from cpython.float cimport PyFloat_CheckExact, PyFloat_AS_DOUBLE
-from cpython.list cimport PyList_GET_SIZE, PyList_GetSlice
+from cpython.mem cimport PyMem_RawMalloc
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.blas cimport find_blas
 from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
@@ -61,9 +61,9 @@ cdef extern from "kernel_table.h":
     const tgx_kernel **tgx_kernels
 
 cdef enum:
-    FEW = 3                 # results of an op that makes no list
-    MANY = 12               # results of a list for which there is room in the frame
+    MANY = 12               # results for which there is room in the frame
     WORDS = 96              # of lists and numbers
+    REFS = 24
     SCRATCH = 512
     HOLD_FROM = 1024        # elements from which a tensor is replaced by an alias: kernels on less keep the lock
 
@@ -73,11 +73,14 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     tgx_output[MANY] outputs
     int64_t[MANY][2 * TGX_MAX_DIMS] dims
     int64_t[WORDS] words
-    PyObject *kept          # list of what must live as long as the call; NULL: nothing yet
+    PyObject *refs[REFS]    # what must live as long as the call
+    PyObject *more_refs     # list of what found no place there, or NULL
+    int nrefs
     int used                # of words
     bint meta               # there is nothing to run on
     bint brought            # ... because a plugin's device has it
     bint large
+    Frame *next             # that is free
     char[SCRATCH] scratch
 
 cdef tgx_services services
@@ -94,6 +97,70 @@ cdef int64_t _offset(const tgx_tensor *fields, int64_t *nbytes) noexcept:
     cdef Tensor t = _borrowed(<tgx_tensor *>fields)
     nbytes[0] = ANY_ROOM if t.device_id == META else 0 if t.storage is None else <int64_t>t.storage.nbytes
     return 0 if t.storage is None else (t.data - t.storage.data) // ITEMSIZE[t.tid]
+
+# ---- frames --------------------------------------------------------------------------------------------------------
+#
+# Not on the stack: an op within an op within a handler would soon need a thread's all, and much of a frame is the same
+# in each call.
+
+cdef Frame *free_frames = NULL
+
+
+cdef inline Frame *_take_frame() except NULL:
+    global free_frames
+    cdef Frame *f = free_frames
+    if f == NULL:
+        return _new_frame()
+    free_frames = f.next
+    return f
+
+
+cdef Frame *_new_frame() except NULL:
+    cdef int i
+    cdef Frame *f = <Frame *>PyMem_RawMalloc(sizeof(Frame))
+    if f == NULL:
+        raise MemoryError()
+    f.call.services, f.call.args, f.call.outputs, f.call.capacity = &services, f.values, f.outputs, MANY
+    for i in range(MANY):
+        f.outputs[i].dims = f.dims[i]
+    f.nrefs, f.more_refs = 0, NULL
+    return f
+
+
+cdef inline int _free_frame(Frame *f) noexcept:
+    global free_frames
+    if f.nrefs:
+        _let_go(f)
+    f.next = free_frames
+    free_frames = f
+    return 0
+
+
+cdef int _let_go(Frame *f) noexcept:
+    """Give up what the call kept, which may run foreign code."""
+    cdef int i
+    for i in range(f.nrefs):
+        Py_DECREF(<object>f.refs[i])
+    Py_XDECREF(f.more_refs)
+    f.nrefs, f.more_refs = 0, NULL
+    f.call.outputs, f.call.capacity = f.outputs, MANY
+    return 0
+
+
+cdef int _keep(Frame *f, object o) except -1:
+    """Let an object live as long as the call."""
+    if f.nrefs < REFS:
+        Py_INCREF(o)
+        f.refs[f.nrefs] = <PyObject *>o
+        f.nrefs += 1
+        return 0
+    if f.more_refs == NULL:
+        more = []
+        Py_INCREF(more)
+        f.more_refs = <PyObject *>more
+    (<list>f.more_refs).append(o)
+    return 0
+
 
 include "kernel_arguments.pxi"
 include "kernel_results.pxi"
@@ -173,24 +240,9 @@ cdef int _settle(Frame *f, Op op, int code) except -1:
     return _warn(f)
 
 
-cdef int _make_room(Frame *f) noexcept:
-    """Room for a list of results."""
-    cdef int i
-    for i in range(FEW, MANY):
-        f.outputs[i].dims = f.dims[i]
-    f.call.capacity = MANY
-    return 0
-
-
 cdef inline int _begin(Frame *f, Op op, PyObject **args, tgx_tensor *target) except -1:
     f.used = 0
-    f.call.services, f.call.title = &services, op.c_title
-    f.call.args, f.call.nargs, f.call.target = f.values, op.nargs, target
-    f.call.outputs, f.call.capacity = f.outputs, FEW
-    f.outputs[0].dims, f.outputs[1].dims, f.outputs[2].dims = f.dims[0], f.dims[1], f.dims[2]
-    if op.makes_list:
-        _make_room(f)
-    f.call.warned = 0
+    f.call.title, f.call.nargs, f.call.target, f.call.warned = op.c_title, op.nargs, target, 0
     _set_attributes(f, op, args)
     return _ask_shape(f, op, args)
 
@@ -199,35 +251,31 @@ cdef inline int _begin(Frame *f, Op op, PyObject **args, tgx_tensor *target) exc
 
 cdef object call_kernel(Op op, PyObject **args):
     """The functional form."""
-    cdef Frame f
-    f.kept = NULL
+    cdef Frame *f = _take_frame()
     try:
         if op.pair.flags & TGX_WINDOW and op.ntensors == 1:
-            return _window(&f, op, args)
-        return _call(&f, op, args)
+            made = _window(f, op, args)
+            if made is not None:
+                return made
+        return _call(f, op, args)
     finally:
-        Py_XDECREF(f.kept)
+        _free_frame(f)
 
 
 cdef object _window(Frame *f, Op op, PyObject **args):
-    """The short way of a kernel whose results are windows on its one tensor; where it is not enough, the long one."""
+    """The short way of a kernel whose results are windows on its one tensor; None where it is not enough."""
     cdef uint64_t before
     cdef Tensor t
     f.used = 0
     f.values[0].tag, f.values[0].tensor = TGX_TENSOR, fields(<Tensor>args[0])
-    f.call.services, f.call.title, f.call.args, f.call.target = &services, op.c_title, f.values, NULL
-    f.call.outputs, f.call.noutputs, f.call.capacity = f.outputs, 1, 1
-    f.outputs[0].dims = f.dims[0]
-    if op.makes_list:
-        f.outputs[1].dims, f.outputs[2].dims = f.dims[1], f.dims[2]
-        _make_room(f)
+    f.call.title, f.call.target, f.call.noutputs = op.c_title, NULL, 1
     _set_attributes(f, op, args)
     before = geometry_changes
     if op.pair.shape(&f.call):
-        return _call(f, op, args)
+        return None
     if op.makes_list:
         made = _results(f, op, args)
-        return made if before == geometry_changes else _call(f, op, args)
+        return made if before == geometry_changes else None
     if f.outputs[0].origin == TGX_VIEW:
         t = view(<Tensor>args[0], f.outputs[0].sizes, f.outputs[0].strides, f.outputs[0].rank, f.outputs[0].offset)
         if before == geometry_changes:
@@ -235,7 +283,7 @@ cdef object _window(Frame *f, Op op, PyObject **args):
             return t
     elif f.outputs[0].origin == TGX_SAME:
         return <object>args[0]
-    return _call(f, op, args)
+    return None
 
 
 cdef object _elsewhere(Op op, PyObject **args, PyObject *out):
@@ -248,43 +296,43 @@ cdef object _elsewhere(Op op, PyObject **args, PyObject *out):
 
 cdef inline object _call(Frame *f, Op op, PyObject **args):
     cdef uint64_t before
-    cdef int i
     cdef bint runs
     cdef object made
     if _begin(f, op, args, NULL):
         return _elsewhere(op, args, NULL)
+    if op.nreturns != 1 or op.makes_list:
+        return _call_for_several(f, op, args)
     while True:
         before = geometry_changes
-        if f.call.noutputs == 1 and not op.makes_list:
-            made = _result(f, op, args, f.call.outputs)
-        else:
-            made = _results(f, op, args)
-        if f.call.needs and not f.meta:
-            _convert(f)
-        runs = op.pair.run != NULL and not f.meta and f.call.outputs[0].origin != TGX_SAME and f.call.outputs[0].origin != TGX_VIEW
-        if runs and f.large and op.is_view:
-            _hold(f, op, args)
+        made = _result(f, op, args, f.call.outputs)
+        runs = _ready(f, op, args)
         if before == geometry_changes:
             break
         if _ask_shape(f, op, args):
             return _elsewhere(op, args, NULL)
     if runs:
         _run(f, op)
-    if f.call.noutputs == 1 and not op.makes_list:
-        return _as_asked(f.call.outputs, made)
+    return _as_asked(f.call.outputs, made)
+
+
+cdef object _call_for_several(Frame *f, Op op, PyObject **args):
+    cdef uint64_t before
+    cdef int i
+    cdef bint runs
+    cdef tuple made
+    while True:
+        before = geometry_changes
+        made = _results(f, op, args)
+        runs = _ready(f, op, args)
+        if before == geometry_changes:
+            break
+        if _ask_shape(f, op, args):
+            return _elsewhere(op, args, NULL)
+    if runs:
+        _run(f, op)
     for i in range(f.call.noutputs):
         if f.call.outputs[i].via >= 0:
             return tuple([_as_asked(&f.call.outputs[i], made[i]) for i in range(f.call.noutputs)])
-    return made
-
-
-cdef tuple _results(Frame *f, Op op, PyObject **args):
-    cdef tuple made = PyTuple_New(f.call.noutputs)
-    cdef int i
-    for i in range(f.call.noutputs):
-        t = _result(f, op, args, &f.call.outputs[i])
-        Py_INCREF(t)
-        PyTuple_SET_ITEM(made, i, t)
     return made
 
 

@@ -16,6 +16,19 @@ cdef int _convert(Frame *f) except -1:
     return 0
 
 
+cdef inline int _ready(Frame *f, Op op, PyObject **args) except -1:
+    """Operands as run finds them; whether there is anything to run."""
+    if f.meta:
+        return False
+    if f.call.needs:
+        _convert(f)
+    if op.pair.run == NULL or f.call.outputs.origin == TGX_SAME or f.call.outputs.origin == TGX_VIEW:
+        return False
+    if f.large and op.is_view:      # was left out when tensors were read, as most views have nothing to run
+        _hold(f, op, args)
+    return True
+
+
 cdef inline Tensor _borrowed(tgx_tensor *t):
     """The object whose first fields these are."""
     return <Tensor><object><PyObject *>(<char *>t - offset_of_fields)
@@ -121,4 +134,14 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
 
 cdef inline object _as_asked(tgx_output *o, object made):
     """A result converted to its dtype, where run wrote another."""
-    return made if o.origin != TGX_FRESH or o.via < 0 or o.via == o.dtype else cast(<Tensor>made, o.dtype)
+    return made if o.via < 0 or o.via == o.dtype or o.origin != TGX_FRESH else cast(<Tensor>made, o.dtype)
+
+
+cdef tuple _results(Frame *f, Op op, PyObject **args):
+    cdef tuple made = PyTuple_New(f.call.noutputs)
+    cdef int i
+    for i in range(f.call.noutputs):
+        t = _result(f, op, args, &f.call.outputs[i])
+        Py_INCREF(t)
+        PyTuple_SET_ITEM(made, i, t)
+    return made

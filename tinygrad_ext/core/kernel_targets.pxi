@@ -75,17 +75,17 @@ cdef int _part_operands(Frame *f, Op op, PyObject **args, Tensor out, int but) e
 
 cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1:
     """The in-place form (out is the first argument) and the form with out=, of an op with one result."""
-    cdef Frame f
-    f.kept = NULL
+    cdef Frame *f = _take_frame()
     try:
-        return _call_into(&f, op, args, out, inplace)
+        return _call_into(f, op, args, out, inplace)
     finally:
-        Py_XDECREF(f.kept)
+        _free_frame(f)
 
 
 cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) except -1:
     cdef tgx_output *o
     cdef uint64_t before
+    cdef bint runs
     cdef object made
     if _begin(f, op, args, fields(out)):
         _elsewhere(op, args, <PyObject *>out)       # refuses the target
@@ -94,13 +94,12 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
         o = f.call.outputs
         _check_target(f, op, args, o, out, inplace)
         made = _target(f, op, args, o, out, inplace)
-        if f.call.needs and not f.meta:
-            _convert(f)
+        runs = _ready(f, op, args)
         if before == geometry_changes:
             break
         if _ask_shape(f, op, args):
             _elsewhere(op, args, <PyObject *>out)
-    if not f.meta and o.origin != TGX_SAME and o.origin != TGX_VIEW:
+    if runs:
         _run(f, op)
     if made is not None:
         _deliver(o, out, <Tensor>_as_asked(o, made))

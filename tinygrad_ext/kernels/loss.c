@@ -86,14 +86,20 @@ static int64_t chunks(int64_t n) { return (n + TGX_LOSS_CHUNK - 1) / TGX_LOSS_CH
 
 static int mse_loss_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *y = tgx_in(c, 1);
-    int dtype = tgx_promote(x->dtype, y->dtype);
+    int dtype = tgx_promote(x->dtype, y->dtype), alike = tgx_same_sizes(x, y);
     common s;
+    s.count = x->count;
     tgx_output *o;
-    if (tgx_loss_reduction(c, 2, &c->notes[0]) || require_float(c, dtype, "mse_loss") || meet(c, &s, x, y, "mse_loss")) return TGX_FAILED;
-    need(c, 0, &s, dtype);
-    need(c, 1, &s, dtype);
+    if (tgx_loss_reduction(c, 2, &c->notes[0]) || require_float(c, dtype, "mse_loss")) return TGX_FAILED;
+    c->notes[1] = alike;
+    if (alike) tgx_need(c, 0, dtype), tgx_need(c, 1, dtype);
+    else if (meet(c, &s, x, y, "mse_loss")) return TGX_FAILED;
+    else need(c, 0, &s, dtype), need(c, 1, &s, dtype);
     o = tgx_fresh(c, 0, 0, dtype);
-    if (c->notes[0] == TGX_LOSS_NONE) o->rank = s.rank, memcpy(o->dims, s.sizes, (size_t)s.rank * sizeof(int64_t));
+    if (c->notes[0] == TGX_LOSS_NONE) {
+        o->rank = alike ? x->rank : s.rank;
+        memcpy(o->dims, alike ? x->sizes : s.sizes, (size_t)o->rank * sizeof(int64_t));
+    }
     else if (chunks(s.count) > 1) c->scratch_bytes += chunks(s.count) * (int64_t)sizeof(double);
     return 0;
 }
@@ -103,16 +109,18 @@ static int mse_loss_run(tgx_call *c) {
     char *at = c->scratch;
     int dtype = out->dtype, code;
     double one = 0, total = 0;
-    common s;
-    tgx_loss_job job = {.out = out->data};
-    if (meet(c, &s, tgx_in(c, 0), tgx_in(c, 1), "mse_loss")) return TGX_FAILED;
-    job.x = spread(c, 0, &s, dtype, &at), job.y = spread(c, 1, &s, dtype, &at), job.n = s.count;
-    if (c->notes[0] == TGX_LOSS_NONE) return tgx_range(c, loops()->square[dtype == TGX_F64], &job, s.count, TGX_SMALL);
-    job.partial = chunks(s.count) > 1 ? (double *)at : &one;
-    code = tgx_range(c, loops()->sum[dtype == TGX_F64], &job, chunks(s.count), 1);
-    if (code) return code;
-    for (int64_t i = 0; i < chunks(s.count); i++) total += job.partial[i];
-    tgx_loss_number(out, c->notes[0] == TGX_LOSS_SUM ? total : s.count ? total / (double)s.count : NAN);
+    tgx_loss_job job = {.out = out->data, .x = tgx_in(c, 0)->data, .y = tgx_in(c, 1)->data, .n = tgx_in(c, 0)->count};
+    if (!c->notes[1]) {
+        common s;
+        if (meet(c, &s, tgx_in(c, 0), tgx_in(c, 1), "mse_loss")) return TGX_FAILED;
+        job.x = spread(c, 0, &s, dtype, &at), job.y = spread(c, 1, &s, dtype, &at), job.n = s.count;
+    }
+    if (c->notes[0] == TGX_LOSS_NONE) return tgx_range(c, loops()->square[dtype == TGX_F64], &job, job.n, TGX_SMALL);
+    int64_t n = chunks(job.n);
+    job.partial = n > 1 ? (double *)at : &one;
+    if ((code = tgx_range(c, loops()->sum[dtype == TGX_F64], &job, n, 1))) return code;
+    for (int64_t i = 0; i < n; i++) total += job.partial[i];
+    tgx_loss_number(out, c->notes[0] == TGX_LOSS_SUM ? total : job.n ? total / (double)job.n : NAN);
     return 0;
 }
 TGX_KERNEL(mse_loss, mse_loss_shape, mse_loss_run, 0)

@@ -24,8 +24,9 @@ static int tiles(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 /* Argument 0 along argument 1, into one result or two. */
 static int scan_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
-    tgx_scan_plan plan = {.scan = scan_of(c->notes[0], t->dtype), .x = t->data, .out = out->data, .osize = tgx_itemsize[out->dtype]};
-    if (c->noutputs == 2) plan.out2 = tgx_out(c, 1)->data;
+    tgx_scan_plan plan; /* too large to be cleared */
+    plan.scan = scan_of(c->notes[0], t->dtype), plan.x = t->data, plan.out = out->data, plan.osize = tgx_itemsize[out->dtype];
+    plan.out2 = c->noutputs == 2 ? tgx_out(c, 1)->data : NULL;
     if (t->count == 0) return 0;
     tgx_plan_scan(&plan, t->sizes, t->strides, t->rank, (int)tgx_int(c, 1), tgx_itemsize[t->dtype]);
     return tgx_range(c, tiles, &plan, plan.ntiles, t->count <= TGX_SMALL ? plan.ntiles : 1 + TGX_SMALL * plan.ntiles / t->count);

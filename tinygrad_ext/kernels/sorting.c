@@ -37,6 +37,11 @@ static tgx_tensor *rows_of(tgx_part *p, const tgx_tensor *t, int dim) {
 
 static int64_t align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
+/* Whether rows along a dimension do not lie behind each other, in the operand and so in the results. */
+static int lies_otherwise(const tgx_tensor *x, int dim) {
+    return x->rank && (dim != x->rank - 1 || !(x->flags & TGX_CONTIGUOUS));
+}
+
 /* Rows to a unit of work. */
 static int64_t grain_of(const tgx_tensor *x, int64_t n) { return x->count <= GRAIN ? x->count / n : 1 + GRAIN / n; }
 
@@ -53,37 +58,42 @@ static int rows_shape(tgx_call *c, int dim, int64_t k, int descending) {
     int64_t count = x->count < (int64_t)1 << 55 ? x->count : (int64_t)1 << 55; /* there is no memory for more */
     if (size > SMALL_ROOM) c->notes[3] = tgx_rooms_wanted(c, x->count / n, grain_of(x, n));
     c->scratch_bytes = c->notes[3] * tgx_rooms_pitch(size);
-    if (x->rank && (dim != x->rank - 1 || !(x->flags & TGX_CONTIGUOUS)))
+    if (lies_otherwise(x, dim))
         c->scratch_bytes += 2 * align(count * width) + align(count * (int64_t)sizeof(int64_t));
     return 0;
 }
 
-static int rows_run(tgx_call *c) {
+/* Rows that lie otherwise: copies of them, and room for results that go to their place afterwards. */
+static int rows_elsewhere(tgx_call *c, job_t *job, char *free_room) {
     const tgx_tensor *x = tgx_in(c, 0), *values = tgx_out(c, 0), *indices = tgx_out(c, 1);
     int dim = (int)c->notes[2], code = 0;
-    char *free_room = c->scratch;
     tgx_part rx, rv, ri, dx, dv, di;
-    job_t job = {.n = x->rank ? x->sizes[dim] : 1, .k = c->notes[0], .descending = (int)c->notes[1], .dtype = x->dtype,
-                 .width = tgx_itemsize[x->dtype]};
-    if (values->count == 0) return 0;
-    tgx_rooms_open(&job.rooms, free_room, c->notes[3], (int64_t)tgx_sort_room(x->dtype, job.n));
-    free_room += job.rooms.n * job.rooms.pitch;
     rows_of(&rx, x, dim), rows_of(&rv, values, dim), rows_of(&ri, indices, dim);
     int apart = !tgx_is_dense(&rv.t);
-    job.x = x->data, job.values = values->data, job.indices = (int64_t *)indices->data;
     if (!tgx_is_dense(&rx.t)) {
-        tgx_part_dense(&dx, &rx.t, free_room), free_room += align(x->count * job.width);
+        tgx_part_dense(&dx, &rx.t, free_room), free_room += align(x->count * job->width);
         if ((code = c->services->copy(&dx.t, &rx.t))) return code;
-        job.x = dx.t.data;
+        job->x = dx.t.data;
     }
     if (apart) { /* room in rows, where the results are laid out otherwise */
-        job.values = tgx_part_dense(&dv, &rv.t, free_room)->data, free_room += align(values->count * job.width);
-        job.indices = (int64_t *)tgx_part_dense(&di, &ri.t, free_room)->data;
+        job->values = tgx_part_dense(&dv, &rv.t, free_room)->data, free_room += align(values->count * job->width);
+        job->indices = (int64_t *)tgx_part_dense(&di, &ri.t, free_room)->data;
     }
-    code = tgx_range(c, sort_rows, &job, x->count / job.n, grain_of(x, job.n));
+    code = tgx_range(c, sort_rows, job, x->count / job->n, grain_of(x, job->n));
     if (!code && apart) code = c->services->copy(&rv.t, &dv.t);
     if (!code && apart) code = c->services->copy(&ri.t, &di.t);
     return code;
+}
+
+static int rows_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *values = tgx_out(c, 0);
+    job_t job = {.x = x->data, .values = values->data, .indices = (int64_t *)tgx_out(c, 1)->data,
+                 .n = x->rank ? x->sizes[c->notes[2]] : 1, .k = c->notes[0], .descending = (int)c->notes[1], .dtype = x->dtype,
+                 .width = tgx_itemsize[x->dtype]};
+    if (values->count == 0) return 0;
+    tgx_rooms_open(&job.rooms, c->scratch, c->notes[3], (int64_t)tgx_sort_room(x->dtype, job.n));
+    if (lies_otherwise(x, (int)c->notes[2])) return rows_elsewhere(c, &job, (char *)c->scratch + job.rooms.n * job.rooms.pitch);
+    return tgx_range(c, sort_rows, &job, x->count / job.n, grain_of(x, job.n));
 }
 
 static int check_dtype(tgx_call *c, const char *title) {

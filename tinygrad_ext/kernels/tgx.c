@@ -133,18 +133,16 @@ const char *tgx_dtype_name(int dtype) {
 }
 
 int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
+    static const char text[] = "value cannot be converted to type %s without overflow: ";
     const tgx_scalar *s = v->number;
-    const char *text = "value cannot be converted to type %s without overflow: ";
     char head[128];
-    int64_t most;
-    if (tgx_is_complex(dtype)) return 0;
+    if (tgx_is_complex(dtype) || (s->im == 0 && !tgx_is_integer(dtype))) return 0;
+    int64_t most = INT64_MAX >> (64 - 8 * tgx_itemsize[dtype]);
+    if (!tgx_is_signed(dtype)) most = 2 * most + 1;
+    if (s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->f > -9.3e18 && s->f < 9.3e18) return 0;
     snprintf(head, sizeof head, text, tgx_dtype_name(dtype));
     if (s->im != 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(%g%+gj) has an imaginary part; use a complex dtype", head, s->f, s->im);
-    if (!tgx_is_integer(dtype)) return 0;
-    most = INT64_MAX >> (64 - 8 * tgx_itemsize[dtype]);
-    if (!tgx_is_signed(dtype)) most = 2 * most + 1;
-    if (s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->f > -9.3e18 && s->f < 9.3e18) return 0;
     if (v->kind == TGX_IS_FLOAT) return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%.17g", head, s->f);
     return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%lld", head, (long long)s->i);
 }
