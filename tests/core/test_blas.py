@@ -179,6 +179,23 @@ assert (a @ a).tolist() == a.tolist()
     )
 
 
+def test_an_operand_that_changes_while_the_library_is_looked_for_is_read_as_it_is_then():
+    assert (
+        in_new_process("""
+import test_blas as t
+import tinygrad_ext as tg
+real = t.blas._candidates
+a, b = tg.ones(30, 30), tg.ones(30, 30)
+def changing():
+    a.resize_(2, 30)
+    return real()
+t.blas._candidates = changing
+print((a @ b).shape)
+""")
+        == "torch.Size([2, 30])"
+    )
+
+
 def test_a_32_bit_library_is_used_with_its_own_integers():
     """SciPy's wheel carries an OpenBLAS with 32-bit integers."""
     scipy = pytest.importorskip("scipy")

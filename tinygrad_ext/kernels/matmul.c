@@ -2,6 +2,7 @@
  *
  * All fill a tgx_product from two operands seen as batches of matrices. Operands that BLAS cannot read in place are
  * copied; half precision is computed in float32. */
+#include "matmul_sizes.h"
 #include "product.h"
 
 /* What is multiplied, and what is added to it. */
@@ -12,100 +13,21 @@ typedef struct {
     int64_t dims[4];
 } operands_t;
 
-static int64_t rows_of(const tgx_tensor *a) { return a->rank > 1 ? a->sizes[a->rank - 2] : 1; }
-static int64_t cols_of(const tgx_tensor *b) { return b->rank > 1 ? b->sizes[b->rank - 1] : 1; }
-static int64_t depth_of(const tgx_tensor *b) { return b->sizes[b->rank > 1 ? b->rank - 2 : 0]; }
 static long long ll(int64_t n) { return (long long)n; }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
-
-static const char *const cpp_names[TGX_NTYPES] = {
-    [TGX_BOOL] = "bool", [TGX_U8] = "unsigned char", [TGX_I8] = "signed char", [TGX_I16] = "short", [TGX_I32] = "int",
-    [TGX_I64] = "long long", [TGX_F16] = "c10::Half", [TGX_BF16] = "c10::BFloat16", [TGX_F32] = "float", [TGX_F64] = "double",
-    [TGX_C64] = "c10::complex<float>", [TGX_C128] = "c10::complex<double>"};
-
-static int is_named(const tgx_call *c, const char *name) { return !strcmp(c->title, name); }
-
-#define DTYPE_HINT ". %s() got torch.%s and torch.%s: convert one, for example with .to(other.dtype)."
-static int other_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
-    const char *op = c->title, *x = tgx_dtype_title(a->dtype), *y = tgx_dtype_title(b->dtype);
-    const char *own = tgx_dtype_name(a->dtype), *other = tgx_dtype_name(b->dtype);
-    if (is_named(c, "bmm") || is_named(c, "baddbmm"))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "expected scalar type %s but found %s" DTYPE_HINT, x, y, op, own, other);
-    if (is_named(c, "mv") || is_named(c, "addmv"))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s input tensors must have the same dtype, but got %s and %s" DTYPE_HINT, op, x, y, op, own,
-                        other);
-    if (is_named(c, "dot"))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "dot : expected both vectors to have same dtype, but found %s and %s" DTYPE_HINT, x, y, op,
-                        own, other);
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "expected m1 and m2 to have the same dtype, but got: %s != %s" DTYPE_HINT, cpp_names[a->dtype],
-                    cpp_names[b->dtype], op, own, other);
-}
-
-/* Sizes that do not fit each other. */
-#define DEPTH_HINT ". %s() got %s and %s: the last size of the first must equal the second's size in dimension %d.%s"
-static int bad_depth(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
-    const char *op = c->title, *x = tgx_shape_text(a), *y = tgx_shape_text(b);
-    int64_t depth = a->sizes[a->rank - 1], rows = a->rank > 2 ? a->count / (depth > 1 ? depth : 1) : rows_of(a);
-    const char *more = b->rank > 1 && depth == b->sizes[b->rank - 1] ? " Rows of weights are multiplied with other.mT." : "";
-    int dim = b->rank > 1 ? -2 : -1;
-    if (a->rank == 1 && b->rank == 1)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "inconsistent tensor size, expected tensor %s and src %s to have the same number of elements, "
-                        "but got %lld and %lld elements respectively" DEPTH_HINT, x, y, ll(a->count), ll(b->count), op, x, y, dim, more);
-    if (a->rank == 2 && b->rank == 1)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)" DEPTH_HINT, ll(a->sizes[0]),
-                        ll(a->sizes[0]), ll(a->sizes[1]), ll(b->sizes[0]), op, x, y, dim, more);
-    if (a->rank > 2 && b->rank > 2)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
-                        "[%lld, %lld]" DEPTH_HINT, ll(b->sizes[0]), ll(depth), ll(b->sizes[0]), ll(depth_of(b)), op, x, y, dim, more);
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)" DEPTH_HINT, ll(rows),
-                    ll(depth), ll(depth_of(b)), ll(cols_of(b)), op, x, y, dim, more);
-}
-
-/* The batch dimensions, broadcast; how many, or TGX_FAILED. */
-static int batch_shape(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes) {
-    int na = a->rank > 2 ? a->rank - 2 : 0, nb = b->rank > 2 ? b->rank - 2 : 0, n = na > nb ? na : nb;
-    if (n + 2 > TGX_MAX_DIMS)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "tensor has too many (>%d) dims: %d", TGX_MAX_DIMS, n + 2);
-    for (int i = 0; i < n; i++) {
-        int64_t x = i >= n - na ? a->sizes[i - (n - na)] : 1, y = i >= n - nb ? b->sizes[i - (n - nb)] : 1;
-        if (x != y && x != 1 && y != 1)
-            return tgx_fail(c, TGX_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
-                            "dimension %d: matmul() got %s and %s; the dimensions before the last two broadcast", ll(x), ll(y), i,
-                            tgx_shape_text(a), tgx_shape_text(b));
-        sizes[i] = x == 1 ? y : x;
-    }
-    return n;
-}
-
-/* What is added must have the product's dtype and expand to its shape. */
-static int check_start(tgx_call *c, const tgx_tensor *start, const tgx_tensor *b, const tgx_output *o) {
-    int shift = o->rank - start->rank;
-    if (start->dtype != b->dtype) {
-        if (is_named(c, "baddbmm"))
-            return tgx_fail(c, TGX_RUNTIME_ERROR, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                            cpp_names[start->dtype], cpp_names[b->dtype], cpp_names[b->dtype]);
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "self and mat2 must have the same dtype, but got %s and %s: %s() needs one dtype for all its "
-                        "tensors", tgx_dtype_title(start->dtype), tgx_dtype_title(b->dtype), c->title);
-    }
-    for (int i = start->rank - 1; i >= 0; i--) {
-        int64_t wanted = i + shift >= 0 ? o->dims[i + shift] : 1;
-        if (shift < 0 || (start->sizes[i] != wanted && start->sizes[i] != 1))
-            return tgx_fail(c, TGX_RUNTIME_ERROR, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                            "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s: what %s() adds must expand to the shape of "
-                            "the product", ll(shift >= 0 ? wanted : 1), ll(start->sizes[i]),
-                            i + shift > 0 ? i + shift : 0, tgx_sizes_text(o->dims, o->rank), tgx_shape_text(start), c->title);
-    }
-    return 0;
-}
-
-static int has_work(const tgx_tensor *a, const tgx_output *o) {
-    for (int i = 0; i < o->rank; i++)
-        if (o->dims[i] == 0) return 0;
-    return a->sizes[a->rank - 1] != 0;
-}
-
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+enum { TINY_COUNT = 32 };      /* elements of operands that are surely multiplied without BLAS: their product is TGX_TINY_WORK */
+
+/* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */
+static int look_for_blas(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
+    int dtype = a->dtype, r = b->rank;
+    if (a->count <= TINY_COUNT && b->count <= TINY_COUNT && !tgx_is_complex(dtype)) return 0;
+    if (c->meta || tgx_is_integral(dtype) || a->rank == 0 || r == 0) return 0;
+    double of_b = r > 1 ? (double)b->sizes[r - 2] * (double)b->sizes[r - 1] : (double)b->sizes[0];
+    if (of_b * (double)tgx_rows_of(a) <= TGX_TINY_WORK && !tgx_is_complex(dtype)) return 0;
+    return c->services->blas() ? 0 : TGX_FAILED;
+}
 
 /* Multiplications, which tell the caller whether other threads may run meanwhile. */
 static int64_t work_of(int64_t depth, const tgx_output *o) {
@@ -147,20 +69,16 @@ static void use_target(tgx_call *c, const operands_t *x, tgx_output *o) {
     } else if (x->start && o->via < 0 && same_window(t, x->start)) o->origin = TGX_OVER, o->of = 0;
 }
 
+static int has_work(const tgx_tensor *a, const tgx_output *o) {
+    for (int i = 0; i < o->rank; i++)
+        if (o->dims[i] == 0) return 0;
+    return a->sizes[a->rank - 1] != 0;
+}
+
 static int product_shape(tgx_call *c, const operands_t *x) {
     const tgx_tensor *a = x->a, *b = x->b;
     tgx_output *o = &c->outputs[0];
-    int n = 0;
-    if (a->dtype != b->dtype) return other_dtype(c, a, b);
-    if (a->rank == 0 || b->rank == 0)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "both arguments to %s need to be at least 1D, but they are %dD and %dD. Use mul() for a product "
-                        "with a number.", c->title, a->rank, b->rank);
-    if (a->sizes[a->rank - 1] != depth_of(b)) return bad_depth(c, a, b);
-    if ((a->rank > 2 || b->rank > 2) && (n = batch_shape(c, a, b, o->dims)) < 0) return TGX_FAILED;
-    if (a->rank > 1) o->dims[n++] = rows_of(a);
-    if (b->rank > 1) o->dims[n++] = cols_of(b);
-    tgx_fresh(c, 0, n, a->dtype);
-    if (x->start && check_start(c, x->start, b, o)) return TGX_FAILED;
+    if (tgx_product_sizes(c, a, b, x->start)) return TGX_FAILED;
     if (a->device != b->device || (x->start && x->start->device != a->device) || (c->target && c->target->device != a->device))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected all tensors to be on the same device, but %s() got tensors on cpu and on meta", c->title);
     if (a->dtype == TGX_BOOL && has_work(a, o))
@@ -216,7 +134,7 @@ static void set_matrices(tgx_product *p, const tgx_tensor *a, const tgx_tensor *
     int i = c->rank;
     tgx_shape *s = &p->s;
     p->dtype = c->dtype, p->a = a->data, p->b = b->data, p->c = c->data, p->rank = 0, p->batches = 1;
-    s->m = rows_of(a), s->n = cols_of(b), s->k = a->sizes[a->rank - 1];
+    s->m = tgx_rows_of(a), s->n = tgx_cols_of(b), s->k = a->sizes[a->rank - 1];
     s->a_col = a->strides[a->rank - 1], s->a_row = a->rank > 1 ? a->strides[a->rank - 2] : s->k;
     s->b_row = b->strides[b->rank > 1 ? b->rank - 2 : 0], s->b_col = b->rank > 1 ? b->strides[b->rank - 1] : 1;
     s->c_col = b->rank > 1 ? c->strides[--i] : 1;
@@ -265,6 +183,7 @@ static int pair_run(tgx_call *c) {
 }
 
 static int matmul_shape(tgx_call *c) {
+    if (look_for_blas(c, tgx_in(c, 0), tgx_in(c, 1))) return TGX_FAILED;
     operands_t x = pair(c);
     return product_shape(c, &x);
 }
@@ -325,6 +244,7 @@ static void read_linear(const tgx_call *c, operands_t *x) {
 static int linear_shape(tgx_call *c) {
     const tgx_tensor *w = tgx_in(c, 1);
     operands_t x;
+    if (look_for_blas(c, tgx_in(c, 0), w)) return TGX_FAILED;
     if (w->rank != 1 && w->rank != 2)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "linear(): weight must have shape (out_features, in_features) or (in_features,), got %s",
                         tgx_shape_text(w));
@@ -351,7 +271,7 @@ static int linear_run(tgx_call *c) {
     operands_t x;
     int code;
     read_linear(c, &x);
-    if (tgx_is_integral(x.a->dtype) && x.b == &x.turned && (code = turn(c, &x))) return code;
+    if (tgx_is_integral(x.a->dtype) && tgx_in(c, 1)->rank == 2 && (code = turn(c, &x))) return code;
     return product_run(c, &x, &one, &one);
 }
 TGX_KERNEL(linear, linear_shape, linear_run, 0)
@@ -365,6 +285,7 @@ static operands_t sum(const tgx_call *c) {
 }
 
 static int sum_shape(tgx_call *c) {
+    if (look_for_blas(c, tgx_in(c, 1), tgx_in(c, 2))) return TGX_FAILED;
     operands_t x = sum(c);
     return product_shape(c, &x);
 }

@@ -10,7 +10,6 @@
 enum how { TINY, INTEGER, DOT, MATRIX_VECTOR, VECTOR_MATRIX, GEMM };
 
 enum {
-    TINY_WORK = 1024,          /* multiplications below which our loop beats a BLAS call */
     QUIET_WORK = 65536,        /* work below which a batch is not dealt out */
     LONE_VECTOR = 8192,        /* work up to which BLAS libraries use one thread anyway */
     LONE_MATRIX = 131072,
@@ -79,7 +78,7 @@ static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
     if (tgx_is_integral(p->dtype)) return INTEGER;
     if (tgx_is_complex(p->dtype)) return GEMM;
-    if (work <= TINY_WORK) return TINY;
+    if (work <= TGX_TINY_WORK) return TINY;
     if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
     return s->m == 1 ? VECTOR_MATRIX : GEMM;
 }

@@ -6,6 +6,8 @@
 #include "blas.h"
 #include "tgx.h"
 
+enum { TGX_TINY_WORK = 1024 }; /* multiplications below which our loop beats a BLAS call */
+
 /* Steps of rows and columns are in elements and may be anything. */
 typedef struct {
     ptrdiff_t m, n, k;

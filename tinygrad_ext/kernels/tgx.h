@@ -104,7 +104,8 @@ typedef struct {
     int (*copy)(const tgx_tensor *to, const tgx_tensor *from);
     /* For shape: elements from the start of its memory to a tensor, and the bytes there; on meta as many as can be counted. */
     int64_t (*offset)(const tgx_tensor *t, int64_t *bytes);
-    /* Matrix products, see blas.h, looked for at the first call; NULL: failed, as run then does. */
+    /* Matrix products, see blas.h; NULL: failed, as shape or run then does. The first call looks for a library, in which Python
+     * may run and change any tensor: shape makes it before it reads what it goes by. */
     const struct tgx_blas *(*blas)(void);
 } tgx_services;
 
