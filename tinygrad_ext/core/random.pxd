@@ -27,5 +27,4 @@ cdef int fill_normal(Generator g, int dtype, void *out, int64_t n, double mean, 
 cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low, int64_t last) except -1
 cdef int64_t last_integer(int dtype) except -1
 
-cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1
 cdef int fill_permutation(Generator g, int64_t *out, int64_t n) except -1

@@ -23,7 +23,6 @@ cdef extern from "random.h" nogil:
     void tgx_random_normal(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
     void tgx_random_normal_serial(tgx_stream *s, int type, void *out, int64_t n, double mean, double std)
     void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range)
-    void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p)
 
 cdef extern from "random_sample.h" nogil:
     void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n)
@@ -267,14 +266,6 @@ cdef int fill_integers(Generator g, int dtype, void *out, int64_t n, int64_t low
     _check_integer(dtype, "from", low)
     _check_integer(dtype, "to - 1", last)
     tgx_random_integers(&g.mt, dtype, out, n, low, <uint64_t>last - <uint64_t>low + 1)
-    return 0
-
-
-cdef int fill_bernoulli(Generator g, int dtype, void *out, int64_t n, double p) except -1:
-    _need_real(dtype, "bernoulli_")
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}: pass a probability")
-    tgx_random_bernoulli(&g.mt, dtype, out, n, p)
     return 0
 
 

@@ -1,12 +1,7 @@
 /* Kernels that draw by given probabilities and weights. See sample.h. */
 #include "random_sample.h"
 #include "sample.h"
-
-static int broadcasts(const tgx_tensor *from, const tgx_tensor *to) {
-    for (int i = from->rank - 1, k = to->rank - 1; i >= 0; i--, k--)
-        if (from->sizes[i] != 1 && (k < 0 || from->sizes[i] != to->sizes[k])) return 0;
-    return 1;
-}
+#include "walk.h"
 
 /* One probability for each element, that of the arguments that is number `from`; it broadcasts. */
 static int each_shape(tgx_call *c, int from) {
@@ -14,7 +9,7 @@ static int each_shape(tgx_call *c, int from) {
     if (!tgx_is_float(p->dtype))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"bernoulli\" not implemented for '%s': expected probabilities tensor to have floating "
                         "type, or one number p", tgx_dtype_title(p->dtype));
-    if (!broadcasts(p, tgx_in(c, 0)))
+    if (!tgx_broadcasts(p, tgx_in(c, 0)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "output with shape %s doesn't match the broadcast shape of p %s: bernoulli_()",
                         tgx_shape_text(tgx_in(c, 0)), tgx_shape_text(p));
     if (c->meta) return 0;

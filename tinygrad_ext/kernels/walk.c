@@ -24,6 +24,12 @@ static void add(tgx_iter *it, const tgx_tensor *t) {
     tgx_iter_add(it, t->data, t->sizes, t->strides, t->rank, tgx_itemsize[t->dtype]);
 }
 
+int tgx_broadcasts(const tgx_tensor *from, const tgx_tensor *to) {
+    for (int i = from->rank - 1, k = to->rank - 1; i >= 0; i--, k--)
+        if (from->sizes[i] != 1 && (k < 0 || from->sizes[i] != to->sizes[k])) return 0;
+    return 1;
+}
+
 int tgx_copy(const tgx_services *services, const tgx_tensor *to, const tgx_tensor *from) {
     tgx_iter it;
     tgx_iter_begin(&it, to->sizes, to->rank);

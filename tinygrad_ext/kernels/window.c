@@ -2,6 +2,7 @@
 #include "extent.h"
 #include "tgx.h"
 #include "view.h"
+#include "window.h"
 
 /* Result k: `length` elements along dim, from `start` on; bounds are the caller's business. */
 static void part(tgx_call *c, int k, int dim, int64_t start, int64_t length, int64_t step) {

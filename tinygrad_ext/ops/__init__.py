@@ -59,11 +59,9 @@ NATIVE = (
     "create",
     "ranges",
     "convert",
-    "putback",
     "basic_index",
     "index",
     "plain_calls",
-    "dropout",
     "sample",
 )
 

@@ -1,7 +1,6 @@
 """Rows by number, classes as vectors, dropout."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import shapes
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -193,13 +192,10 @@ op(
 )
 
 op(
-    "aten::_dropout_noise(Tensor self, float p, bool channels) -> Tensor",
+    "aten::_dropout_noise(Tensor self, float p, bool channels, *, Generator? generator=None) -> Tensor",
     kernel="dropout_noise",
     variants="function",
     where="_fused",
-    shape=lambda self, p, channels: shapes.meta(
-        (*self.shape[:2], *[1] * (self.dim() - 2)) if channels else self.shape, self.dtype
-    ),
     samples=lambda make: iter([Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 4), 0.1, True)]),
     tags="random",
     doc="Factors of dropout: zero with probability p, else 1 / (1 - p), for each element or each channel of each "

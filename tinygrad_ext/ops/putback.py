@@ -2,20 +2,14 @@
 
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import meta
 
 _ALL = "bool int float half complex"
 _SUMMED = "float half complex"
 
 
-def _like_input(grad_output, input_sizes, *_):
-    return meta(input_sizes, grad_output.dtype)
-
-
 op(
     "aten::_select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
     kernel="select_backward",
-    shape=_like_input,
     variants="method",
     types=_ALL,
     grad={"grad_output": lambda grad, dim, index: grad.select(dim, index)},
@@ -26,7 +20,6 @@ op(
 op(
     "aten::_slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int step) -> Tensor",
     kernel="slice_backward",
-    shape=_like_input,
     variants="method",
     types=_ALL,
     grad={
@@ -45,7 +38,6 @@ op(
 op(
     "aten::_diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
     kernel="diagonal_backward",
-    shape=_like_input,
     variants="method",
     types=_ALL,
     grad={"grad_output": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
@@ -56,7 +48,6 @@ op(
 op(
     "aten::_unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
     kernel="unfold_backward",
-    shape=_like_input,
     variants="method",
     types=_SUMMED,
     grad={"grad_in": lambda grad, dim, size, step: grad.unfold(dim, size, step)},
@@ -75,7 +66,6 @@ op(
     kernel="rewindow",
     variants="method",
     types=_SUMMED,
-    shape=lambda self, stride, offset, into_size, *_: meta(into_size, self.dtype),
     grad={
         "self": lambda grad, self_shape, stride, offset, into_stride, into_offset, by_source: grad._rewindow(
             into_stride, into_offset, self_shape, stride, offset, not by_source

@@ -1,0 +1,35 @@
+/* Factors of dropout. */
+#include "random.h"
+#include "tgx.h"
+
+/* (self, p, channels, generator): zero with probability p, else 1 / (1 - p); one for each element, or each channel of each
+ * example. Drawn in the order of memory. */
+static int dropout_noise_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    double keep = 1 - tgx_float(c, 1);
+    if (t->dtype != TGX_F32 && t->dtype != TGX_F64)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"dropout\" not implemented for '%s': convert the input to float32 or float64 first",
+                        tgx_dtype_title(t->dtype));
+    if (!(keep >= 0 && keep <= 1))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g: pass a probability", keep);
+    if (!tgx_int(c, 2)) {
+        tgx_like_order(c, 0, t, t->dtype);
+        return 0;
+    }
+    tgx_output *o = tgx_fresh(c, 0, t->rank, t->dtype);
+    for (int i = 0; i < t->rank; i++) o->dims[i] = i < 2 ? t->sizes[i] : 1;
+    return 0;
+}
+
+static int dropout_noise_run(tgx_call *c) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    double keep = 1 - tgx_float(c, 1);
+    tgx_random_bernoulli(c->args[3].pointer, out->dtype, out->data, out->count, keep);
+    if (keep == 0) return 0;
+    if (out->dtype == TGX_F32)
+        for (int64_t i = 0; i < out->count; i++) ((float *)out->data)[i] /= (float)keep;
+    else
+        for (int64_t i = 0; i < out->count; i++) ((double *)out->data)[i] /= keep;
+    return 0;
+}
+TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)
