@@ -1,0 +1,159 @@
+# Op, as the registry makes it from a record. Part of dispatch.pyx.
+
+cdef class Elsewhere:
+    cdef object call(self, Op op, PyObject **args):
+        raise NotImplementedError(op.name)
+
+    cdef object run(self, Op op, PyObject **args):
+        raise NotImplementedError(op.name)
+
+
+cdef class Op:
+    """One overload of an op: schema, kernel, derivative rules. Made by registry from a record."""
+
+    def __init__(self, name, title, record, schema, args, nreturns):
+        cdef int i
+        if len(args) > MAX_ARGS:
+            raise ValueError(f"{name}: {len(args)} arguments, at most {MAX_ARGS} are possible")
+        self.name, self.title, self.record, self.schema, self.nreturns = name, title, record, schema, nreturns
+        self.kind = COMPOSITE
+        self.fixed_out = -1
+        for i, (arg, kind, flags, size, default) in enumerate(args):
+            self.args[i].name = <PyObject *>arg
+            self.args[i].default = <PyObject *>default
+            Py_INCREF(arg)
+            Py_INCREF(default)
+            self.args[i].kind, self.args[i].flags, self.args[i].size = kind, flags, size
+            self.args[i].single = -1 if flags & F_LIST else kind
+            if kind == A_ANY and i:
+                self.args[i].flags |= F_NESTED
+            if not flags & F_KEYWORD:
+                self.npositional = i + 1
+            if flags & F_WRITE:
+                self.writes = True
+            if kind == A_TENSOR:
+                self.tensors[self.ntensors] = i
+                self.ntensors += 1
+            else:
+                self.attributes[self.nattributes] = i
+                self.nattributes += 1
+        self.nargs = len(args)
+        self.c_title = PyUnicode_AsUTF8(self.title)
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.nargs):
+            Py_XDECREF(self.args[i].name)
+            Py_XDECREF(self.args[i].default)
+        for i in range(self.nrules):
+            Py_XDECREF(self.rules[i].fn)
+
+    def __repr__(self):
+        owner = self.record.owner
+        return f"<op {self.name}>" if owner.distribution == "tinygrad_ext" else f"<op {self.name} ({owner})>"
+
+    @property
+    def kernel_kind(self):
+        """'pointwise', 'kernel' (in C), 'boxed' (compiled, over Python objects), 'python' or 'composite'."""
+        if self.kind == KERNEL and self.pair == NULL:
+            return "boxed"
+        return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
+
+    @property
+    def loop_dtypes(self):
+        """Names of the dtypes that a pointwise op has a loop for."""
+        return [dtype_of(i).name for i in range(<int>TGX_NTYPES) if self.loops[<int>i] != NULL]
+
+    @property
+    def is_view_op(self):
+        """Whether results share memory with the first argument."""
+        return self.is_view
+
+    def set_pointwise(self, loops, scalars, promote, int fixed_out, int fixed_inputs):
+        """Pointwise op: capsule of its loops by dtype, and the numbers of its scalar arguments."""
+        cdef tgx_loop *table = <tgx_loop *>PyCapsule_GetPointer(loops, NULL)
+        cdef int i
+        self.kind = POINTWISE
+        for i in range(TGX_NTYPES):
+            self.loops[i] = table[i]
+        self.nscalars = len(scalars)
+        for i, at in enumerate(scalars):
+            self.scalars[i] = at
+        self.bool_to_int, self.cut_scalars = "int" in promote, "cast" in promote
+        self.to_float, self.scalars_promote = "float" in promote, "scalars" in promote
+        self.fixed_out, self.fixed_inputs = fixed_out, fixed_inputs
+
+    def set_refusals(self, dict refuses, failure, dict choices):
+        """Texts of errors about operands and scalar arguments, and the words of str arguments."""
+        self.refuses, self.failure, self.choices = refuses, failure, choices
+
+    def set_kernel(self, name, bint takes_out):
+        """Compiled kernel, by the name it was registered under."""
+        self.kind, self.out_kernel = KERNEL, takes_out
+        if name in _pairs:
+            self.pair = <const tgx_kernel *>PyCapsule_GetPointer(_pairs[name], NULL)
+        elif name in _kernels:
+            self.kernel = <kernel_fn>PyCapsule_GetPointer(_kernels[name], NULL)
+        else:
+            raise ValueError(f"{self.name}: no compiled kernel is called '{name}'")
+
+    def set_composite(self, name):
+        """A compiled function over other ops, by the name it was registered under."""
+        self.set_kernel(name, False)
+        self.kind = COMPOSITE
+
+    def set_python(self, fn, bint composite, tuple keywords=None):
+        """A Python function: a composite over other ops, or a kernel that autograd sees as one step.
+
+        keywords: names of the last arguments, which fn takes by keyword only.
+        """
+        self.python, self.keywords = fn, keywords
+        self.kind = COMPOSITE if composite else PYTHON_KERNEL
+
+    def set_rows(self, dict rows):
+        """The functions that compute the op on plugins' devices, by type (None: on any without a function of its own)."""
+        self.rows = rows or None
+
+    def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
+                   returns=None, bint makes_list=False, bint any_device=False):
+        """What is true of the op whatever its kernel."""
+        self.one_tensor = one_tensor
+        self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
+        self.returns = returns
+        self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
+        self.makes_list = makes_list
+        self.any_device = any_device
+        self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
+        self.traits = BROUGHT if self.is_factory else 0
+
+    def set_shape_rule(self, fn):
+        """How meta tensors go through the op."""
+        self.shape_rule = fn
+
+    def taken_back(self):
+        """The op is registered no more: from now on a circle may go through it, and what its Python functions hold."""
+        self.loose = True
+        track_all()
+
+    def set_rules(self, rules, saved, output_mask):
+        """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
+        cdef int i, k
+        if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
+            raise ValueError(f"{self.name}: too many derivative rules or saved values")
+        self.nsaved = len(saved)
+        for i, code in enumerate(saved):
+            self.saved[i] = code
+        self.nrules = len(rules)
+        for i, (targets, fn, params) in enumerate(rules):
+            self.rules[i].ntargets, self.rules[i].nparams, self.rules[i].saves = len(targets), len(params), 0
+            for k, t in enumerate(targets):
+                self.rules[i].targets[k] = t
+            for k, code in enumerate(params):
+                self.rules[i].params[k] = code
+                if code in saved:
+                    self.rules[i].saves |= <uint64_t>1 << saved.index(code)
+            self.rules[i].identity = fn is None
+            self.rules[i].fn = <PyObject *>fn
+            Py_INCREF(fn)
+        self.differentiable = self.nrules > 0
+        self.output_mask = output_mask
