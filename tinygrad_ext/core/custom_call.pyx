@@ -4,7 +4,8 @@
 Such an op differs from the built-in ones in three ways. Its kernel is not trusted (guard.pyx). It may write to its
 arguments, which counts as one mutation of each. And its derivative may be a `backward` with a `setup_context`: then
 the call is a step of the graph like that of an autograd.Function. Its outputs are, in this order, the arguments it
-writes to and what it returns beside them; its inputs are the positional arguments, lists of tensors laid out flat.
+writes to and what it returns beside them, so that a backward for in-place and `out=` ops needs no words of its own;
+its inputs are the positional arguments, lists of tensors laid out flat.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.dispatch cimport (

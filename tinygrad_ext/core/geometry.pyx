@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Judges every geometry that comes from outside, and says what is wrong with it.
 
-Arithmetic and messages stand in kernels/extent.h. Who takes numbers from a file, from another library or from a caller's hands calls
-`reach` with the bytes there are; nothing else decides whether a window lies inside its memory. A lender that tells no
-size (DLPack, the buffer protocol) is believed as far as a memory can be large.
+Arithmetic and messages stand in kernels/extent.h, which tells what was tried in their place. Who takes numbers from a file,
+from another library or from a caller's hands calls `reach` with the bytes there are; nothing else decides whether a window
+lies inside its memory. A lender that tells no size (DLPack, the buffer protocol) is believed as far as a memory can be large.
 """
 from tinygrad_ext.core.types cimport TGX_MAX_DIMS
 

@@ -11,6 +11,7 @@ Who runs a step that has a derivative makes a node and goes through these, in th
 
 The callers say what operands, results and targets are, in the terms of a schema (record.pyx), of a forward (apply.pyx) or
 of both (custom_call.pyx). Below stand the edges (edges.pyx) and how values are kept (saved.pyx).
+Rejected: handing `connect` the schema, since a Function has none.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF

@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""RuleNode: the history node of an op, whose gradients come from the rules of its record."""
+"""RuleNode: the history node of an op, whose gradients come from the rules of its record.
+
+A class of its own and no part of Node, which so need not know how saved values are read (saved.pyx stands above node.pyx).
+"""
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.dispatch cimport Op, TGX_NO_SUBCLASS, Rule, state, tgx_state

@@ -6,7 +6,9 @@ each power of two), and a freed block waits in its class for the next request, s
 touches the same pages in each step. Everything here runs under the GIL, which is the lock of the tables.
 The cache keeps at most three quarters of the peak use, and with what is in use a quarter more than the peak
 (64 MiB at least). Beyond that, the sizes not freed for the longest time go back to the system: the block freed
-last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them.
+last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them. Rejected:
+letting go of the block that is freed when the cache is full, which gave a process that had once used other sizes fresh
+pages at every large call; and huge pages, which took the same time.
 
 In sanitizer builds a block is as long as the request and goes back at once: a byte behind a tensor, and a block
 read after it was released, would else be memory of our own, which no sanitizer can tell from the right one.

@@ -1,3 +1,5 @@
+/* See iterate.h. The pointers of all possible operands are moved from row to row, used or not: of a loop over those in use
+ * gcc made vector code, and each row cost 45 ns besides its elements. */
 #include "iterate.h"
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* Chooses the loops of masks_isa.h for this machine. See masks.h. */
 #include "masks.h"
 #include "isa.h"
 

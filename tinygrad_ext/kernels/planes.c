@@ -1,3 +1,4 @@
+/* Chooses the copies of planes_isa.h for this machine. See planes.h. */
 #include "planes.h"
 #include "isa.h"
 

@@ -1,3 +1,4 @@
+/* See search.h. */
 #include "search.h"
 
 /* The tests are written so that a NaN that is searched goes behind everything. */

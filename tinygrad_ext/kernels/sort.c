@@ -1,3 +1,4 @@
+/* Keys of each dtype, and the words that sort_body.h sorts. See sort.h. */
 #include "sort.h"
 
 __extension__ typedef unsigned __int128 u128;

@@ -1,5 +1,6 @@
 /* Views: other shapes, and other dtypes, over the same memory. Nothing here copies, but where a shape has no
- * strides (reshape and its like) or row-major memory is asked for. */
+ * strides (reshape and its like) or row-major memory is asked for. Rejected: kernels whose results are fresh tensors only,
+ * which would leave views a special case in Python. */
 #include <stdio.h>
 #include "extent.h"
 #include "tgx.h"
