@@ -78,7 +78,6 @@ DIRECTIVES = {
 # C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
 # kernels/X_isa.h where these exist; core/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
-    "core/random": ["kernels/random_sample.c"],
     "core/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
     "core/copy": [

@@ -20,6 +20,7 @@ from tinygrad_ext.testing import compare, sweep
 
 NONE, TENSOR, TENSORS, INT, INTS, FLOAT, FLOATS, NUMBER, STRING, POINTER = range(10)
 IS_BOOL, IS_INT, IS_FLOAT, IS_COMPLEX = range(4)
+KERNEL, LOOP, UNSET = range(3)
 NO_NUMBER = -(2**63)
 FEW = 4  # samples of each op in each dtype
 
@@ -114,7 +115,7 @@ def kernel_case(op, sample):
     results = compare.flatten(sweep.call(op, sample.args, sample.kwargs))
     case = (
         text(op.record.kernel)
-        + number(0)
+        + number(UNSET if "unset" in (op.record.tags or "").split() else KERNEL)
         + text(op.title)
         + number(len(parts), len(op.schema.returns))
         + b"".join(parts)
@@ -142,7 +143,7 @@ def loop_case(op, sample):
             return None
         choices = (op.record.choices or {}).get(arg.name, "").split()
         aux += scalar(choices.index(given) if isinstance(given, str) else given)
-    head = text(op.name) + number(1, dtype.id, len(operands), len(scalars))
+    head = text(op.name) + number(LOOP, dtype.id, len(operands), len(scalars))
     return head + b"".join(map(tensor, operands)) + aux + tensor(result)
 
 
@@ -161,7 +162,7 @@ def step_case(kernel, title, lists, changed, options, update):
     parts = b"".join(map(tensors, lists)) + numbers + b"".join(number(INT, 0, 0, o) for o in switches)
     assert update()
     after = [(i, row) for i in changed if lists[i] is not None for row in range(len(lists[i]))]
-    head = text(kernel) + number(0) + text(title) + number(len(lists) + len(options), 0) + parts + number(0)
+    head = text(kernel) + number(KERNEL) + text(title) + number(len(lists) + len(options), 0) + parts + number(0)
     return head + number(len(after)) + b"".join(number(i, row) + tensor(lists[i][row]) for i, row in after)
 
 

@@ -158,7 +158,7 @@ cdef Tensor scalar_tensor(object value, int dtype):
     cdef Tensor t
     if dtype < 0:
         dtype = _kind_of(value, -1)
-    t = empty(NULL, 0, dtype)
+    t = empty(NULL, 0, dtype, CPU)
     _fill_number(value, t.data, dtype)
     return t
 

@@ -59,13 +59,13 @@ cdef int _copy_between(Tensor dst, Tensor src) except -1:
         src = _fetched(src)
     if dst.device_id == CPU:
         return copy_into(dst, src)
-    there = empty(dst.sizes, dst.rank, dst.tid) if dst.bits & CONTIGUOUS else _fetched(dst)
+    there = empty(dst.sizes, dst.rank, dst.tid, CPU) if dst.bits & CONTIGUOUS else _fetched(dst)
     copy_into(there, src)
     return write_to(dst.storage, dst.data, there.storage, _reach(dst))
 
 
 cdef int _fill_elsewhere(Tensor t, object value) except -1:
-    cdef Tensor there = empty(NULL, 0, t.tid)
+    cdef Tensor there = empty(NULL, 0, t.tid, CPU)
     if t.device_id == META:
         return 0
     fill(there, value)

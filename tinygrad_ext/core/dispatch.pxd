@@ -101,6 +101,7 @@ cdef class Op:
     cdef bint out_kernel            # the kernel takes `out` as an extra last argument
     cdef bint knows_meta            # the kernel itself serves meta tensors
     cdef bint any_device            # ... and those on any device, by copies of core/copy
+    cdef int options                # number of a factory's first option (dtype, layout, device, pin_memory, requires_grad), or -1
     cdef bint is_factory            # an argument may say where to make the result
     cdef int traits                 # of every call: see dispatch.pyx
     cdef readonly dict rows                  # device type -> function that computes the op there; None: any type of a plugin

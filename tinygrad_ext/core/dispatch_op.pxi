@@ -8,6 +8,13 @@ cdef class Elsewhere:
         raise NotImplementedError(op.name)
 
 
+_OPTIONS = ["dtype", "layout", "device", "pin_memory", "requires_grad"]
+
+
+def _options_at(names):
+    return next((i for i in range(len(names)) if names[i:i + len(_OPTIONS)] == _OPTIONS), -1)
+
+
 cdef class Op:
     """One overload of an op: schema, kernel, derivative rules. Made by registry from a record."""
 
@@ -18,6 +25,7 @@ cdef class Op:
         self.name, self.title, self.record, self.schema, self.nreturns = name, title, record, schema, nreturns
         self.kind = COMPOSITE
         self.fixed_out = -1
+        self.options = _options_at([arg[0] for arg in args])
         for i, (arg, kind, flags, size, default) in enumerate(args):
             self.args[i].name = <PyObject *>arg
             self.args[i].default = <PyObject *>default

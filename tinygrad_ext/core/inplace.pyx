@@ -24,7 +24,7 @@ from tinygrad_ext.core.tensor cimport (
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef Tensor result
-    cdef bint brought = out.device_id > META and not op.any_device      # a plugin's kernels know no target
+    cdef bint brought = out.device_id > META and (op.pair != NULL or not op.any_device)     # a plugin's kernels know no target
     check_inference(out)
     if out.storage is not None and out.storage.watched & GUARDED:
         slot("before_write")(<size_t><PyObject *>out.storage)

@@ -13,6 +13,7 @@ cdef extern from "tgx.h" nogil:
         TGX_JOINS
         TGX_ANY_LAYOUT
         TGX_SERIAL
+        TGX_REPEATS
         TGX_MAX_DIMS
     enum tgx_tag:
         TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER
@@ -65,6 +66,7 @@ cdef extern from "tgx.h" nogil:
         int (*copy)(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil
         int64_t (*offset)(const tgx_tensor *t, int64_t *nbytes) noexcept
         const tgx_blas *(*blas)() except NULL nogil
+        int (*default_dtype)() noexcept
     ctypedef struct tgx_call:
         const tgx_services *services
         const char *title

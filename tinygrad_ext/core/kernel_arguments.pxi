@@ -188,6 +188,8 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
             _set_tensor_list(f, v, <object>o)
         else:
             _set_number(f, v, <object>o)
+    if op.options >= 0:
+        return _set_device(f, op, args)
     if f.meta:
         if f.brought and not (op.is_view or op.any_device):
             return 1
@@ -200,6 +202,28 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
         elif not op.is_view:        # most views have nothing to run
             _hold(f, op, args)
     return 0
+
+
+cdef int _set_device(Frame *f, Op op, PyObject **args) except -1:
+    """Where a factory makes its result: where out= is, on the device that is named, or else beside the first tensor.
+    1: on a plugin's."""
+    cdef int where = CPU
+    cdef PyObject **options = &args[op.options]     # dtype, layout, device, pin_memory, requires_grad
+    cdef Tensor target
+    if <object>options[3] is True:
+        raise RuntimeError("pin_memory=True needs a device to pin memory for; this build has the cpu only")
+    if <object>options[4] is True and options[0] != <PyObject *>None and not is_inexact(f.values[op.options].i):
+        refuse_grad(f.values[op.options].i)
+    f.large = False
+    if f.call.target != NULL:
+        target = _borrowed(<tgx_tensor *>f.call.target)
+        where, f.large = target.device_id, target.count > TGX_SMALL and not op.pair.flags & TGX_SERIAL
+    elif options[2] != <PyObject *>None:
+        where = <int>f.values[op.options + 2].i
+    elif op.ntensors and f.values[op.tensors[0]].tag == TGX_TENSOR:
+        where = f.values[op.tensors[0]].tensor.device
+    f.meta, f.brought = where != CPU, where > META
+    return f.brought
 
 
 cdef int _set_tensor_list(Frame *f, tgx_value *v, object given) except -1:

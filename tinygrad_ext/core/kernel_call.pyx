@@ -21,10 +21,10 @@ from tinygrad_ext.core.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.dispatch cimport (
     ArgSpec, MAX_ARGS, Op, as_float, as_int, as_ints, as_scalar, on_device, register_pair, set_kernel_caller,
 )
-from tinygrad_ext.core.dtype cimport CPU, META, device_id, dtype_id, dtype_of
+from tinygrad_ext.core.dtype cimport CPU, META, default_id, device_id, dtype_id, dtype_of
 from tinygrad_ext.core.geometry cimport ANY_ROOM
 from tinygrad_ext.core.kernel cimport *
-from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, warn_resized
+from tinygrad_ext.core.outputs cimport check_readonly, check_writable, refuse_cast, refuse_grad, require_grad, warn_resized
 from tinygrad_ext.core.parallel cimport count_processors, mark_region, num_threads, parallel_for
 from tinygrad_ext.core.places cimport note_mutation
 from tinygrad_ext.core.random cimport as_generator
@@ -86,7 +86,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
 cdef tgx_services services
 services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
 services.processors, services.mark_region, services.blas = count_processors, mark_region, find_blas
-services.offset = _offset       # asked by shape, which has the lock
+services.offset, services.default_dtype = _offset, _default_dtype       # asked by shape, which has the lock
 
 
 cdef int _copy(const tgx_tensor *to, const tgx_tensor *source) noexcept nogil:
@@ -97,6 +97,11 @@ cdef int64_t _offset(const tgx_tensor *fields, int64_t *nbytes) noexcept:
     cdef Tensor t = _borrowed(<tgx_tensor *>fields)
     nbytes[0] = ANY_ROOM if t.device_id == META else 0 if t.storage is None else <int64_t>t.storage.nbytes
     return 0 if t.storage is None else (t.data - t.storage.data) // ITEMSIZE[t.tid]
+
+
+cdef int _default_dtype() noexcept:
+    return default_id()
+
 
 # ---- frames --------------------------------------------------------------------------------------------------------
 #
@@ -226,7 +231,7 @@ cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
         code = op.pair.shape(&f.call)
         if code == 0 and f.call.warning == 0:
-            return f.brought and f.call.outputs[0].origin == TGX_FRESH
+            return f.brought and f.call.outputs[0].origin != TGX_VIEW and f.call.outputs[0].origin != TGX_SAME
         _settle(f, op, code)
 
 
@@ -291,6 +296,8 @@ cdef object _elsewhere(Op op, PyObject **args, PyObject *out):
     result = on_device(op, args, out)
     if result is NotImplemented:            # a list that tells each reader something else
         raise RuntimeError(f"{op.title}(): its tensors changed their device while they were read")
+    if op.options >= 0 and <object>args[op.options + 4] is True:
+        require_grad(<Tensor>result)
     return result
 
 
@@ -312,7 +319,10 @@ cdef inline object _call(Frame *f, Op op, PyObject **args):
             return _elsewhere(op, args, NULL)
     if runs:
         _run(f, op)
-    return _as_asked(f.call.outputs, made)
+    made = _as_asked(f.call.outputs, made)
+    if op.options >= 0 and <object>args[op.options + 4] is True:
+        require_grad(<Tensor>made)
+    return made
 
 
 cdef object _call_for_several(Frame *f, Op op, PyObject **args):

@@ -24,7 +24,9 @@ cdef inline int _ready(Frame *f, Op op, PyObject **args) except -1:
         _convert(f)
     if op.pair.run == NULL or f.call.outputs.origin == TGX_SAME or f.call.outputs.origin == TGX_VIEW:
         return False
-    if f.large and op.is_view:      # was left out when tensors were read, as most views have nothing to run
+    if op.options >= 0:             # nobody else has the result yet
+        f.large |= f.call.outputs.tensor.count > TGX_SMALL and not op.pair.flags & TGX_SERIAL
+    elif f.large and op.is_view:      # was left out when tensors were read, as most views have nothing to run
         _hold(f, op, args)
     return True
 

@@ -53,7 +53,7 @@ cdef int _check_target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor o
         raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                            f"single memory location. {op.title}() cannot write to its own input; clone() it first.")
     if _fits(o, out):
-        return check_writable(out, op.title)
+        return check_readonly(out, op.title) if op.pair.flags & TGX_REPEATS else check_writable(out, op.title)
     if inplace:
         raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
                            f"{[o.sizes[i] for i in range(o.rank)]}")
@@ -101,6 +101,8 @@ cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) 
             _elsewhere(op, args, <PyObject *>out)
     if runs:
         _run(f, op)
+    if op.options >= 0 and <object>args[op.options + 4] is True:
+        require_grad(out)
     if made is not None:
         _deliver(o, out, <Tensor>_as_asked(o, made))
     return 0

@@ -8,3 +8,5 @@ cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) exce
 cdef int warn_resized(Tensor out, const int64_t *shape, int ndim) except -1
 cdef int check_readonly(Tensor out, str op) except -1
 cdef int check_writable(Tensor out, str op) except -1
+cdef int require_grad(Tensor t) except -1       # requires_grad=True of what makes tensors
+cdef int refuse_grad(int dtype) except -1

@@ -1,7 +1,10 @@
 # cython: language_level=3
 """What an op writes to: the broadcast shape, and `out=` tensors made fit for it."""
-from tinygrad_ext.core.tensor cimport READONLY, Tensor, dtype_title, empty, may_overlap, set_geometry, shape_text
-from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS, is_complex, is_integral
+from tinygrad_ext.core.dtype cimport dtype_of
+from tinygrad_ext.core.tensor cimport (
+    READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, set_geometry, shape_text,
+)
+from tinygrad_ext.core.types cimport TGX_BOOL, TGX_MAX_DIMS, is_complex, is_inexact, is_integral
 
 
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
@@ -78,3 +81,16 @@ cdef int check_writable(Tensor out, str op) except -1:
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            f"location. Please clone() the tensor before performing the operation ({op}).")
     return 0
+
+
+cdef int require_grad(Tensor t) except -1:
+    """What requires_grad=True asks for where a tensor is made."""
+    if not is_inexact(t.tid):
+        refuse_grad(t.tid)
+    t.bits |= REQUIRES_GRAD
+    return 0
+
+
+cdef int refuse_grad(int dtype) except -1:
+    raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {dtype_of(dtype)}: give a "
+                       "floating dtype, or leave requires_grad out")

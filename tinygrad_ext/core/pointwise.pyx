@@ -10,7 +10,7 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport cast, copy_into
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, as_scalar, on_device, set_pointwise
-from tinygrad_ext.core.dtype cimport META, default_id, device_of, dtype_of
+from tinygrad_ext.core.dtype cimport CPU, META, default_id, device_of, dtype_of
 from tinygrad_ext.core.held cimport hold, run_held
 from tinygrad_ext.core.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
@@ -172,7 +172,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     if op.nscalars:
         _read_scalars(op, args, aux, dtype)
     if (<Tensor>first).bits & CONTIGUOUS or (<Tensor>first).rank == 1:
-        result = empty((<Tensor>first).sizes, (<Tensor>first).rank, _output(op, dtype))
+        result = empty((<Tensor>first).sizes, (<Tensor>first).rank, _output(op, dtype), CPU)
     else:
         result = empty_like(<Tensor>first, _output(op, dtype))
     if not flat and not _one_window(op, args, result, strides):
@@ -305,7 +305,7 @@ cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int 
     if direct:
         _walk(op, args, out, dtype, aux)
         return out
-    result = empty(shape, ndim, out_dtype)
+    result = empty(shape, ndim, out_dtype, CPU)
     _walk(op, args, result, dtype, aux)
     copy_into(out, result)
     return out

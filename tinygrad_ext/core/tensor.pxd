@@ -104,7 +104,7 @@ cdef uint64_t geometry_changes         # how often the window of some tensor was
 cdef Carried blank_carried(int ndim)
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides
-cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=?)
+cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device)
 cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim, int dtype, int device)
 cdef Tensor empty_like(Tensor t, int dtype)                     # keeps the order of dimensions in memory
 cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndim, int64_t offset)

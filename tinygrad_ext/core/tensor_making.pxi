@@ -55,7 +55,7 @@ cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1:
     return counted(shape, ndim, what)
 
 
-cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device=CPU):
+cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device):
     cdef Tensor t = Tensor.__new__(Tensor)
     cdef int64_t n = 1
     cdef int i

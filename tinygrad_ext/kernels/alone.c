@@ -11,7 +11,9 @@ static int copy_alone(const tgx_tensor *to, const tgx_tensor *from);
 static int64_t offset_alone(const tgx_tensor *t, int64_t *bytes);
 static int processors(void) { return (int)sysconf(_SC_NPROCESSORS_CONF); }
 static const tgx_blas *own_blas(void);
-static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, processors, tgx_mark_region, copy_alone, offset_alone, own_blas};
+static int single(void) { return TGX_F32; }
+static const tgx_services services = {tgx_parallel_for, tgx_get_num_threads, processors, tgx_mark_region, copy_alone, offset_alone, own_blas,
+                                       single};
 
 static const tgx_blas *own_blas(void) {
     if (!tgx_blas_in_use()) tgx_blas_use(NULL);

@@ -1,6 +1,8 @@
-/* Kernels that draw random numbers: distributions, in place. See sample.h. */
+/* Kernels that draw random numbers: distributions in place, and factories. See sample.h, make.h. */
 #include <math.h>
 #include <stdio.h>
+#include "make.h"
+#include "random_sample.h"
 #include "sample.h"
 
 /* What a call draws: parameters by distribution, and the fill. */
@@ -273,3 +275,86 @@ static int bernoulli_p_run(tgx_call *c) {
     return drawn(c, &d, 2);
 }
 TGX_KERNEL(bernoulli_p, bernoulli_p_shape, bernoulli_p_run, TGX_SERIAL)
+
+/* ---- factories: (size, generator, options) ----------------------------------------------------------------------- */
+
+/* What a factory draws into: memory of the sizes in argument `size`, or like argument 0 where that is -1. */
+static int made(tgx_call *c, int size, int options, int own) {
+    int dtype = tgx_made_dtype(c, options, size < 0 ? tgx_in(c, 0)->dtype : own);
+    if (dtype < 0) return TGX_FAILED;
+    return size < 0 ? tgx_made_like(c, tgx_in(c, 0), dtype, options + 5) : tgx_made(c, size, dtype);
+}
+static int made_dtype(const tgx_call *c) { return c->outputs[0].dtype; }
+
+static int unit_shape(tgx_call *c, int size, int options) {
+    return made(c, size, options, c->services->default_dtype()) ? TGX_FAILED : check_uniform(c, made_dtype(c), 0, 1);
+}
+static int unit_run(tgx_call *c, int generator) {
+    draw_t d = {.a = 0, .b = 1, .fill = fill_uniform};
+    return drawn(c, &d, generator);
+}
+static int rand_shape(tgx_call *c) { return unit_shape(c, 0, 2); }
+static int rand_run(tgx_call *c) { return unit_run(c, 1); }
+static int rand_like_shape(tgx_call *c) { return unit_shape(c, -1, 1); }
+static int rand_like_run(tgx_call *c) { return unit_run(c, 7); }
+TGX_KERNEL(rand, rand_shape, rand_run, TGX_SERIAL)
+TGX_KERNEL(rand_like, rand_like_shape, rand_like_run, TGX_SERIAL)
+
+static int bell_shape(tgx_call *c, int size, int options, double std) {
+    return made(c, size, options, c->services->default_dtype()) ? TGX_FAILED : check_normal(c, made_dtype(c), std);
+}
+static int bell_run(tgx_call *c, int generator, double mean, double std) {
+    draw_t d = {.a = mean, .b = std, .fill = fill_normal};
+    return drawn(c, &d, generator);
+}
+static int randn_shape(tgx_call *c) { return bell_shape(c, 0, 2, 1); }
+static int randn_run(tgx_call *c) { return bell_run(c, 1, 0, 1); }
+static int randn_like_shape(tgx_call *c) { return bell_shape(c, -1, 1, 1); }
+static int randn_like_run(tgx_call *c) { return bell_run(c, 7, 0, 1); }
+TGX_KERNEL(randn, randn_shape, randn_run, TGX_SERIAL)
+TGX_KERNEL(randn_like, randn_like_shape, randn_like_run, TGX_SERIAL)
+
+/* (mean, std, size, generator, options) */
+static int normal_size_shape(tgx_call *c) { return bell_shape(c, 2, 4, tgx_float(c, 1)); }
+static int normal_size_run(tgx_call *c) { return bell_run(c, 3, tgx_float(c, 0), tgx_float(c, 1)); }
+TGX_KERNEL(normal_size, normal_size_shape, normal_size_run, TGX_SERIAL)
+
+static int made_integers(tgx_call *c, int64_t low, int64_t high, int size, int options) {
+    if (check_range(c, low, high) || made(c, size, options, TGX_I64)) return TGX_FAILED;
+    return check_integers(c, made_dtype(c), low, high - 1);
+}
+
+/* ([low,] high, size, generator, options) */
+static int randint_shape(tgx_call *c) { return made_integers(c, 0, tgx_int(c, 0), 1, 3); }
+static int randint_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 0) - 1, 2); }
+static int randint_low_shape(tgx_call *c) { return made_integers(c, tgx_int(c, 0), tgx_int(c, 1), 2, 4); }
+static int randint_low_run(tgx_call *c) { return integers_run(c, tgx_int(c, 0), tgx_int(c, 1) - 1, 3); }
+TGX_KERNEL(randint, randint_shape, randint_run, TGX_SERIAL)
+TGX_KERNEL(randint_low, randint_low_shape, randint_low_run, TGX_SERIAL)
+
+/* (self, [low,] high, options, memory_format, generator) */
+static int randint_like_shape(tgx_call *c) { return made_integers(c, 0, tgx_int(c, 1), -1, 2); }
+static int randint_like_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 1) - 1, 8); }
+static int randint_like_low_shape(tgx_call *c) { return made_integers(c, tgx_int(c, 1), tgx_int(c, 2), -1, 3); }
+static int randint_like_low_run(tgx_call *c) { return integers_run(c, tgx_int(c, 1), tgx_int(c, 2) - 1, 9); }
+TGX_KERNEL(randint_like, randint_like_shape, randint_like_run, TGX_SERIAL)
+TGX_KERNEL(randint_like_low, randint_like_low_shape, randint_like_low_run, TGX_SERIAL)
+
+/* (n, generator, options) */
+static int randperm_shape(tgx_call *c) {
+    int64_t n = tgx_int(c, 0);
+    int dtype = tgx_made_dtype(c, 2, TGX_I64);
+    if (n < 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "n must be non-negative, got %lld: randperm takes the number of elements to shuffle", (long long)n);
+    if (dtype < 0) return TGX_FAILED;
+    tgx_output *o = tgx_fresh(c, 0, 1, dtype);
+    o->dims[0] = n, o->via = TGX_I64;
+    if (c->meta || (!tgx_is_complex(dtype) && n - 1 <= last_integer(dtype))) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "n is too large for result tensor type: '%s' cannot hold %lld; use int64", tgx_dtype_title(dtype),
+                    (long long)n - 1);
+}
+static int randperm_run(tgx_call *c) {
+    tgx_random_permutation(c->args[1].pointer, (int64_t *)tgx_out(c, 0)->data, tgx_out(c, 0)->count);
+    return 0;
+}
+TGX_KERNEL(randperm, randperm_shape, randperm_run, TGX_SERIAL)

@@ -2,6 +2,7 @@
 #include "tgx.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int tgx_fail(tgx_call *c, int kind, const char *format, ...) {
     va_list rest;
@@ -21,10 +22,31 @@ void tgx_warn(tgx_call *c, const char *format, ...) {
     c->warning = 1;
 }
 
-const char *tgx_sizes_text(const int64_t *sizes, int rank) {
-    static __thread char rooms[8][TGX_TEXT / 2];
+enum { ROOMS = 8, ROOM = TGX_TEXT / 2 };
+
+/* A buffer of the thread's. */
+static char *next_room(void) {
+    static __thread char rooms[ROOMS][ROOM];
     static __thread unsigned next;
-    char *room = rooms[next++ % 8], *at = room, *end = room + sizeof rooms[0] - 24;
+    return rooms[next++ % ROOMS];
+}
+
+const char *tgx_number_text(const tgx_value *v) {
+    const tgx_scalar *s = v->number;
+    char *room = next_room();
+    if (v->kind == TGX_IS_BOOL) return s->i ? "True" : "False";
+    if (v->kind == TGX_IS_INT) return snprintf(room, ROOM, "%lld", (long long)s->i), room;
+    if (v->kind == TGX_IS_COMPLEX) return snprintf(room, ROOM, "(%g%+gj)", s->f, s->im), room;
+    for (int digits = 15; digits <= 17; digits++) { /* as few as give the number back */
+        snprintf(room, ROOM - 2, "%.*g", digits, s->f);
+        if (strtod(room, NULL) == s->f) break;
+    }
+    if (!strpbrk(room, ".ein")) strcat(room, ".0");
+    return room;
+}
+
+const char *tgx_sizes_text(const int64_t *sizes, int rank) {
+    char *room = next_room(), *at = room, *end = room + ROOM - 24;
     *at++ = '[';
     for (int i = 0; i < rank && at < end; i++) at += sprintf(at, i ? ", %lld" : "%lld", (long long)sizes[i]);
     if (at >= end) at += sprintf(at, ", ...");
@@ -141,8 +163,5 @@ int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
     if (!tgx_is_signed(dtype)) most = 2 * most + 1;
     if (s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->f > -9.3e18 && s->f < 9.3e18) return 0;
     snprintf(head, sizeof head, text, tgx_dtype_name(dtype));
-    if (s->im != 0)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(%g%+gj) has an imaginary part; use a complex dtype", head, s->f, s->im);
-    if (v->kind == TGX_IS_FLOAT) return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%.17g", head, s->f);
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%lld", head, (long long)s->i);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%s%s", head, tgx_number_text(v), s->im ? " has an imaginary part; use a complex dtype" : "");
 }

@@ -107,6 +107,7 @@ typedef struct {
     /* Matrix products, see blas.h; NULL: failed, as shape or run then does. The first call looks for a library, in which Python
      * may run and change any tensor: shape makes it before it reads what it goes by. */
     const struct tgx_blas *(*blas)(void);
+    int (*default_dtype)(void);        /* of floating tensors that are made without saying one */
 } tgx_services;
 
 typedef struct tgx_call {
@@ -146,6 +147,7 @@ enum tgx_kernel_flag {
     TGX_JOINS = 4,             /* out= of a dtype that cannot take what the inputs make together is a TypeError */
     TGX_ANY_LAYOUT = 8,        /* run writes to a target whatever its strides */
     TGX_SERIAL = 16,           /* run keeps the interpreter's lock: nobody else may draw from its generator meanwhile */
+    TGX_REPEATS = 128,         /* run may write to a target whose elements share memory: it writes the same to all */
     TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
 };
 
@@ -210,6 +212,8 @@ static inline tgx_tensor tgx_lifted(const tgx_tensor *t) {
     return v;
 }
 
+/* A number as Python writes it, in a buffer as above. */
+const char *tgx_number_text(const tgx_value *v);
 /* Store a number of the arguments as an element of a dtype. */
 void tgx_put_number(void *to, int dtype, const tgx_scalar *number);
 /* Refuse a number that a dtype cannot hold (a negative one may wrap in uint8); a complex one alone. */

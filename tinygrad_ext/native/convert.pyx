@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Conversions: to() and its short forms, numbers and lists out of tensors, complex numbers as pairs.
+"""Conversions: to() and its short forms, numbers and lists out of tensors.
 
 The forms of to() are composites, since they may return the tensor itself, which no derivative rule could tell
 from a copy. Where something changes they call `_to_copy`, which autograd records.
@@ -8,12 +8,10 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.copy cimport copy_into
 from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.dtype cimport META, device_id, device_of, dtype_id, dtype_of
-from tinygrad_ext.core.tensor cimport INFERENCE, READONLY, Tensor, blank, dtype_title, finish, read_scalar, shape_text
+from tinygrad_ext.core.tensor cimport Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
-    TGX_MAX_DIMS, TGX_U8, int64_t, is_complex,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_U8, int64_t,
 )
-from tinygrad_ext.native.create cimport like_format
 
 from tinygrad_ext.core.dtype import (
     channels_last as _channels_last, contiguous_format as _contiguous_format,
@@ -21,6 +19,41 @@ from tinygrad_ext.core.dtype import (
 from tinygrad_ext.core.op_tables import ops
 
 cdef Op _to_copy_op = None
+
+
+# ---- memory formats ------------------------------------------------------------------------------------------------
+
+cdef Tensor _channels_last_empty(const int64_t *shape, int ndim, int dtype, int device):
+    """Fresh memory of an image batch N C H W whose channels lie side by side."""
+    cdef int64_t strides[4]
+    if ndim != 4:
+        raise RuntimeError(f"required rank 4 tensor to use channels_last format, got {ndim} dimensions")
+    strides[1] = 1
+    strides[3] = shape[1] if shape[1] > 1 else 1
+    strides[2] = strides[3] * (shape[3] if shape[3] > 1 else 1)
+    strides[0] = strides[2] * (shape[2] if shape[2] > 1 else 1)
+    return empty_strided(shape, strides, ndim, dtype, device)
+
+
+cdef Tensor _like_format(Tensor t, int dtype, int device, PyObject *format):
+    """Fresh memory of t's shape; t's order of dimensions is kept unless `format` says otherwise."""
+    cdef object f = <object>format
+    if device < 0:
+        device = t.device_id
+    if f is _channels_last:
+        return _channels_last_empty(t.sizes, t.rank, dtype, device)
+    if f is _contiguous_format:
+        return empty(t.sizes, t.rank, dtype, device)
+    if device == t.device_id:
+        return empty_like(t, dtype)
+    t = empty_like(_on_meta(t), dtype)
+    return empty_strided(t.sizes, t.strides, t.rank, dtype, device)
+
+
+cdef Tensor _on_meta(Tensor t):
+    t = alias(t)
+    t.device_id = META
+    return t
 
 
 # ---- to ------------------------------------------------------------------------------------------------------------
@@ -34,7 +67,7 @@ cdef object k_to_copy(PyObject **a):
         raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: "
                                   "make it on "
                                   "the cpu with empty_like(t, device='cpu')")
-    out = like_format(t, dtype, device, a[6])
+    out = _like_format(t, dtype, device, a[6])
     copy_into(out, t)
     return out
 
@@ -129,67 +162,6 @@ cdef object k_tolist(PyObject **a):
     return _list(t, t.data, 0) if t.rank else read_scalar(t.data, t.tid)
 
 
-# ---- complex numbers as pairs --------------------------------------------------------------------------------------
-
-cdef Tensor _reread(Tensor t, const int64_t *shape, const int64_t *strides, int rank, int dtype):
-    """The same memory as elements of another dtype."""
-    cdef Tensor v = blank(rank)
-    cdef int i
-    for i in range(rank):
-        v.sizes[i], v.strides[i] = shape[i], strides[i]
-    v.storage, v.counter, v.data = t.storage, t.counter, t.data
-    v.tid, v.device_id, v.bits = dtype, t.device_id, t.bits & (INFERENCE | READONLY)
-    finish(v)
-    return v
-
-
-cdef object k_view_as_real(PyObject **a):
-    cdef Tensor t = <Tensor><object>a[0]
-    cdef int64_t shape[TGX_MAX_DIMS]
-    cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int i
-    if not is_complex(t.tid):
-        raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtype_of(t.tid)}")
-    if t.rank == TGX_MAX_DIMS:
-        raise RuntimeError(f"view_as_real: the result would have more than {TGX_MAX_DIMS} dimensions")
-    for i in range(t.rank):
-        shape[i], strides[i] = t.sizes[i], 2 * t.strides[i]
-    shape[t.rank], strides[t.rank] = 2, 1
-    return _reread(t, shape, strides, t.rank + 1, TGX_F32 if t.tid == TGX_C64 else TGX_F64)
-
-
-cdef object k_view_as_complex(PyObject **a):
-    cdef Tensor t = <Tensor><object>a[0]
-    cdef int64_t strides[TGX_MAX_DIMS]
-    cdef int i, last = t.rank - 1
-    cdef int64_t offset
-    if t.tid == TGX_F16:
-        raise NotImplementedError("\"view_as_complex\" not implemented for 'Half': there is no complex dtype of that "
-                                  "precision here; use "
-                                  "float() first")
-    if t.tid != TGX_F32 and t.tid != TGX_F64:
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           "scalar type: "
-                           f"{dtype_title(t.tid)}. Use float() first.")
-    if t.rank == 0:
-        raise RuntimeError("Input tensor must have one or more dimensions")
-    if t.sizes[last] != 2:
-        raise RuntimeError(f"Tensor must have a last dimension of size 2, got {shape_text(t)}")
-    if t.strides[last] != 1:
-        raise RuntimeError(f"Tensor must have a last dimension with stride 1, got {t.strides[last]}: call "
-                           f"contiguous() first")
-    for i in range(last):
-        if t.strides[i] % 2 and t.sizes[i] > 1:
-            raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got "
-                               f"{t.strides[i]} for "
-                               f"dimension {i}: call contiguous() first")
-        strides[i] = t.strides[i] // 2
-    offset = 0 if t.storage is None else <int64_t>(t.data - t.storage.data) // ITEMSIZE[t.tid]
-    if offset % 2:
-        raise RuntimeError(f"Tensor must have a storage_offset divisible by 2, got {offset}: call clone() first")
-    return _reread(t, t.sizes, strides, last, TGX_C64 if t.tid == TGX_F32 else TGX_C128)
-
-
 register_kernel("_to_copy", k_to_copy)
 register_kernel("to_dtype", k_to_dtype)
 register_kernel("to_device", k_to_device)
@@ -209,5 +181,3 @@ register_kernel("to_cfloat", k_cfloat)
 register_kernel("to_cdouble", k_cdouble)
 register_kernel("item", k_item)
 register_kernel("tolist", k_tolist)
-register_kernel("view_as_real", k_view_as_real)
-register_kernel("view_as_complex", k_view_as_complex)

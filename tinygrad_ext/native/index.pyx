@@ -12,6 +12,7 @@ from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.construct cimport tensor_of
 from tinygrad_ext.core.copy cimport bring_beside, cast, fill
 from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
+from tinygrad_ext.core.dtype cimport CPU
 from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.inplace cimport call_inplace
 from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
@@ -154,7 +155,7 @@ cdef Tensor _as_index_tensor(object o):
 cdef Tensor _truth(bint value):
     """Index of a lone True (its one element) or False (none) along a dimension of size 1."""
     cdef int64_t n = 1 if value else 0
-    cdef Tensor t = empty(&n, 1, TGX_I64)
+    cdef Tensor t = empty(&n, 1, TGX_I64, CPU)
     if value:
         (<int64_t *>t.data)[0] = 0
     return t
@@ -355,7 +356,7 @@ cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
         call_inplace(_masked_fill if v is not None else _masked_fill_number, args)
         return 0
     if v is None:
-        v = empty(NULL, 0, target.tid)
+        v = empty(NULL, 0, target.tid, CPU)
         fill(v, value)
         value = v
     args[1], args[2], args[3] = <PyObject *>tensors, <PyObject *>value, <PyObject *>_no

@@ -57,12 +57,10 @@ FAMILIES = (
 # compiled modules whose kernels the records name
 NATIVE = (
     "create",
-    "ranges",
     "convert",
     "basic_index",
     "index",
     "plain_calls",
-    "sample",
 )
 
 

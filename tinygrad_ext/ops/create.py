@@ -51,12 +51,10 @@ def _numpy():
 op(
     f"aten::empty(int[] size, *, {_FORMAT}) -> Tensor",
     kernel="empty",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     types=_ALL,
     samples=_sizes,
-    tags="unset any_device",
+    tags="unset",
     errors=[(lambda: __import__("tinygrad_ext").empty(-1), RuntimeError, "negative dimension")],
     doc="Tensor of the given size whose elements are not set.",
 )
@@ -64,9 +62,6 @@ op(
 op(
     f"aten::zeros(int[] size, *, {_OPTIONS}) -> Tensor",
     kernel="zeros",
-    takes_out=True,
-    shape="kernel",
-    tags="any_device",
     variants="function out",
     types=_ALL,
     samples=_sizes,
@@ -78,9 +73,6 @@ op(
 op(
     f"aten::ones(int[] size, *, {_OPTIONS}) -> Tensor",
     kernel="ones",
-    takes_out=True,
-    shape="kernel",
-    tags="any_device",
     variants="function out",
     types=_ALL,
     samples=_sizes,
@@ -91,9 +83,6 @@ op(
 op(
     f"aten::full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
     kernel="full",
-    takes_out=True,
-    shape="kernel",
-    tags="any_device",
     variants="function out",
     samples=_fulls,
     doc="Tensor filled with one value, whose kind of number gives the dtype unless one is named.",
@@ -102,8 +91,6 @@ op(
 op(
     f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor",
     kernel="scalar_tensor",
-    shape="kernel",
-    tags="any_device",
     variants="function",
     samples=lambda make: [Sample(2, dtype=make.dtype), Sample(1.5)],
     doc="0-d tensor of one number, in the default dtype unless one is named.",
@@ -112,9 +99,8 @@ op(
 op(
     f"aten::empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
     kernel="empty_strided",
-    shape="kernel",
     variants="function",
-    tags="unset any_device",
+    tags="unset",
     samples=lambda make: [Sample((2, 3), (1, 2), dtype=make.dtype), Sample((2, 0), (7, 1))],
     errors=[(lambda: __import__("tinygrad_ext").empty_strided((2,), (-1,)), RuntimeError, "negative strides")],
     doc="Tensor with the given strides, in elements, whose elements are not set.",
@@ -126,30 +112,26 @@ for _name, _text in (("empty", "not set"), ("zeros", "zero"), ("ones", "one")):
     op(
         f"aten::{_name}_like(Tensor self, *, {_FORMAT}) -> Tensor",
         kernel=f"{_name}_like",
-        shape="kernel",
         variants="function",
         types=_ALL,
         samples=_likes,
         reference=None if _name == "empty" else f"numpy.{_name}_like",
-        tags="unset any_device" if _name == "empty" else "any_device",
+        tags="unset" if _name == "empty" else "",
         doc=f"Tensor of the same shape, dtype, device and order in memory, whose elements are {_text}.",
     )
     op(
         f"aten::new_{_name}(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor",
         kernel=f"new_{_name}",
-        shape="kernel",
         variants="method",
         types=_ALL,
         samples=_news,
-        tags="unset any_device" if _name == "empty" else "any_device",
+        tags="unset" if _name == "empty" else "",
         doc=f"Tensor of the given size with self's dtype and device, whose elements are {_text}.",
     )
 
 op(
     f"aten::full_like(Tensor self, Scalar fill_value, *, {_FORMAT}) -> Tensor",
     kernel="full_like",
-    shape="kernel",
-    tags="any_device",
     variants="function",
     reference="numpy.full_like",
     samples=lambda make: [Sample(make(2, 3), 3), Sample(make(), 1), Sample(make(0), 2), Sample(make(2, 3).t(), 1)],
@@ -159,8 +141,6 @@ op(
 op(
     f"aten::new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
     kernel="new_full",
-    shape="kernel",
-    tags="any_device",
     variants="method",
     samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(), (), 2)],
     doc="Tensor of the given size with self's dtype and device, filled with one value.",
@@ -177,8 +157,6 @@ def _ends(make):
 op(
     f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
     kernel="arange",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.arange",
     samples=_ends,
@@ -188,8 +166,6 @@ op(
 op(
     f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
     kernel="arange_start",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.arange",
     samples=lambda make: [Sample(1, 4), Sample(1.5, 4), Sample(3, 3)],
@@ -199,8 +175,6 @@ op(
 op(
     f"aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor",
     kernel="arange_step",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.arange",
     samples=lambda make: [Sample(0, 10, 3), Sample(5, 0, -2), Sample(0.0, 1.0, 0.1), Sample(1, 1, 5)],
@@ -214,8 +188,6 @@ op(
 op(
     f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
     kernel="linspace",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.linspace",
     samples=lambda make: [Sample(0, 1, 5), Sample(-2.5, 10, 8), Sample(3, 3, 1), Sample(0, 1, 0)],
@@ -226,8 +198,6 @@ op(
 op(
     f"aten::eye(int n, *, {_OPTIONS}) -> Tensor",
     kernel="eye",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.eye",
     samples=lambda make: [Sample(3), Sample(0), Sample(1)],
@@ -238,8 +208,6 @@ op(
 op(
     f"aten::eye.m(int n, int m, *, {_OPTIONS}) -> Tensor",
     kernel="eye_m",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     reference="numpy.eye",
     samples=lambda make: [Sample(2, 4), Sample(3, 1), Sample(0, 2)],
@@ -251,7 +219,6 @@ for _name, _text in (("tril", "on and below"), ("triu", "on and above")):
         f"aten::{_name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, "
         "Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor",
         kernel=f"{_name}_indices",
-        shape="kernel",
         variants="function",
         samples=lambda make: [Sample(3, 4), Sample(3, 3, 1), Sample(2, 5, -1), Sample(0, 3), Sample(3, 2, 5)],
         doc=f"Row and column numbers of the elements {_text} a diagonal, as a tensor of two rows.",
@@ -289,7 +256,6 @@ op(
 op(
     "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     kernel="clone",
-    shape="kernel",
     tags="any_device",
     grad={"self": "grad"},
     types=_ALL,
@@ -301,7 +267,6 @@ op(
 op(
     "aten::detach(Tensor(a) self) -> Tensor(a)",
     kernel="detach",
-    shape="kernel",
     tags="any_device",
     types=_ALL,
     samples=_likes,
@@ -327,8 +292,6 @@ op(
 op(
     "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
     kernel="fill",
-    takes_out=True,
-    shape="kernel",
     tags="any_device",
     variants="function function_ inplace",
     grad={"self": _no_grad},
@@ -339,8 +302,6 @@ op(
 op(
     "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
     kernel="fill",
-    takes_out=True,
-    shape="kernel",
     tags="any_device",
     variants="function function_ inplace",
     grad={"self": _no_grad, "value": lambda grad: grad.sum()},
@@ -351,8 +312,6 @@ op(
 op(
     "aten::zero(Tensor self) -> Tensor",
     kernel="zero",
-    takes_out=True,
-    shape="kernel",
     tags="any_device",
     variants="function_ inplace",
     grad={"self": _no_grad},

@@ -49,8 +49,6 @@ def _probabilities(make):
 op(
     f"aten::rand(int[] size, *, {FACTORY}) -> Tensor",
     kernel="rand",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     samples=_sizes,
     tags="random",
@@ -64,8 +62,6 @@ op(
 op(
     f"aten::randn(int[] size, *, {FACTORY}) -> Tensor",
     kernel="randn",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     samples=_sizes,
     tags="random",
@@ -75,8 +71,6 @@ op(
 op(
     f"aten::randint(int high, int[] size, *, {FACTORY}) -> Tensor",
     kernel="randint",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(7, (2, 3)), Sample(1, ()), Sample(3, (0,))],
@@ -87,8 +81,6 @@ op(
 op(
     f"aten::randint.low(int low, int high, int[] size, *, {FACTORY}) -> Tensor",
     kernel="randint_low",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(-3, 7, (2, 3)), Sample(0, 1, ())],
@@ -99,8 +91,6 @@ op(
 op(
     f"aten::randperm(int n, *, {FACTORY}) -> Tensor",
     kernel="randperm",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(5), Sample(0), Sample(1)],
@@ -111,7 +101,6 @@ op(
 op(
     f"aten::rand_like(Tensor self, *, {_LIKE}) -> Tensor",
     kernel="rand_like",
-    shape="kernel",
     variants="function",
     samples=_likes,
     types="float half",
@@ -122,7 +111,6 @@ op(
 op(
     f"aten::randn_like(Tensor self, *, {_LIKE}) -> Tensor",
     kernel="randn_like",
-    shape="kernel",
     variants="function",
     samples=_likes,
     types="float half",
@@ -133,7 +121,6 @@ op(
 op(
     f"aten::randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor",
     kernel="randint_like",
-    shape="kernel",
     variants="function",
     samples=_likes_and(5),
     types="int float half",
@@ -144,7 +131,6 @@ op(
 op(
     f"aten::randint_like.low_dtype(Tensor self, int low, int high, *, {_LIKE}) -> Tensor",
     kernel="randint_like_low",
-    shape="kernel",
     variants="function",
     samples=_likes_and(1, 5),
     types="int float half",

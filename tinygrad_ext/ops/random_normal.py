@@ -77,8 +77,6 @@ op(
 op(
     f"aten::normal.float_float(float mean, float std, int[] size, *, {FACTORY}) -> Tensor",
     kernel="normal_size",
-    takes_out=True,
-    shape="kernel",
     variants="function out",
     tags="random",
     samples=lambda make: [Sample(1.0, 2.0, (2, 3)), Sample(0.0, 1.0, ())],

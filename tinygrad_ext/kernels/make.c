@@ -1,0 +1,82 @@
+/* See make.h. */
+#include "make.h"
+#include "walk.h"
+
+int tgx_made_dtype(tgx_call *c, int arg, int own) {
+    if (!tgx_given(c, arg)) return c->target ? c->target->dtype : own;
+    int dtype = (int)tgx_int(c, arg);
+    if (!c->target || c->target->dtype == dtype) return dtype;
+    tgx_fail(c, TGX_RUNTIME_ERROR, "dtype torch.%s does not match dtype of out parameter (torch.%s): leave dtype out, or pass an out of "
+             "that dtype", tgx_dtype_name(dtype), tgx_dtype_name(c->target->dtype));
+    return -1;
+}
+
+int tgx_dtype_of_number(const tgx_call *c, const tgx_value *v) {
+    int dtype = c->services->default_dtype();
+    if (v->kind == TGX_IS_BOOL) return TGX_BOOL;
+    if (v->kind == TGX_IS_INT) return TGX_I64;
+    if (v->kind == TGX_IS_FLOAT) return dtype;
+    return dtype == TGX_F64 ? TGX_C128 : TGX_C64;
+}
+
+int tgx_made(tgx_call *c, int arg, int dtype) {
+    const tgx_value *v = &c->args[arg];
+    tgx_output *o = tgx_fresh(c, 0, v->n, dtype);
+    if (v->n > TGX_MAX_DIMS)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "tensor has too many (>%d) dims: %d", TGX_MAX_DIMS, (int)v->n);
+    for (int i = 0; i < v->n; i++) {
+        if (v->ints[i] < 0)
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "Trying to create tensor with negative dimension %lld: %s", (long long)v->ints[i],
+                            tgx_sizes_text(v->ints, v->n));
+        o->dims[i] = v->ints[i];
+    }
+    return 0;
+}
+
+/* Channels of an image batch N C H W side by side. */
+static int channels_last(tgx_call *c, const tgx_tensor *t, int dtype) {
+    const int64_t *n = t->sizes;
+    if (t->rank != 4)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "required rank 4 tensor to use channels_last format, got %d dimensions", (int)t->rank);
+    int64_t *strides = tgx_like(c, 0, t, dtype)->strides = c->outputs[0].dims;
+    strides[1] = 1;
+    strides[3] = n[1] > 1 ? n[1] : 1;
+    strides[2] = strides[3] * (n[3] > 1 ? n[3] : 1);
+    strides[0] = strides[2] * (n[2] > 1 ? n[2] : 1);
+    return 0;
+}
+
+int tgx_made_like(tgx_call *c, const tgx_tensor *t, int dtype, int format) {
+    int wanted = tgx_given(c, format) ? (int)tgx_int(c, format) : TGX_PRESERVE_FORMAT;
+    if (wanted == TGX_CHANNELS_LAST) return channels_last(c, t, dtype);
+    if (wanted == TGX_CONTIGUOUS_FORMAT) tgx_like(c, 0, t, dtype);
+    else tgx_like_order(c, 0, t, dtype);
+    return 0;
+}
+
+/* Few elements that lie together: cheaper than a walk. */
+static void fill_few(char *to, int64_t n, const char *element, int size) {
+    switch (size) {
+        case 1: memset(to, *element, (size_t)n); break;
+        case 4: for (int64_t i = 0; i < n; i++) memcpy(to + 4 * i, element, 4); break;
+        case 8: for (int64_t i = 0; i < n; i++) memcpy(to + 8 * i, element, 8); break;
+        default: for (int64_t i = 0; i < n; i++) memcpy(to + size * i, element, (size_t)size);
+    }
+}
+
+int tgx_fill_number(tgx_call *c, const tgx_scalar *number) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    char element[16];
+    tgx_put_number(element, out->dtype, number);
+    if (!(out->flags & TGX_CONTIGUOUS) || out->count > TGX_SMALL) return tgx_fill(c->services, out, element);
+    fill_few(out->data, out->count, element, tgx_itemsize[out->dtype]);
+    return 0;
+}
+
+int tgx_fill_zero(tgx_call *c) {
+    static const tgx_scalar zero = {.given = 1};
+    const tgx_tensor *out = tgx_out(c, 0);
+    if (!(out->flags & TGX_CONTIGUOUS)) return tgx_fill_number(c, &zero);
+    if (out->count) memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
+    return 0;
+}
