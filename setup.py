@@ -56,11 +56,18 @@ if SANITIZE:
         "-fsanitize=address,undefined",
         "-fno-omit-frame-pointer",
         "-fno-sanitize=float-divide-by-zero,float-cast-overflow,alignment",
-        "-DTGX_EXACT=1",  # blocks of exactly the bytes asked for, never cached: see core/storage.pyx
+        "-DTGX_EXACT=1",  # blocks of exactly the bytes asked for, never cached: see core/data/storage.pyx
         "-DCYTHON_USE_FREELISTS=0",  # a tensor, node or storage that is used after it went must be seen
     ]
     LDFLAGS = ["-fsanitize=address,undefined"]
 GENERATED = "build/cython"
+HEADER_FOLDERS = [
+    "tinygrad_ext/kernels",
+    "tinygrad_ext/core/data",
+    "tinygrad_ext/core/loops",
+    "tinygrad_ext/core/call",
+    "tinygrad_ext/core/grad",
+]
 # Included first by every file that Cython writes: exceptions leave them without the library's frames.
 TRACEBACKS = "tracebacks.h"
 DIRECTIVES = {
@@ -76,19 +83,19 @@ DIRECTIVES = {
 }
 
 # C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
-# kernels/X_isa.h where these exist; core/kernel_call links every kernel. What goes beyond the rule stands here.
+# kernels/X_isa.h where these exist; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
-    "core/geometry": ["kernels/extent.c", "kernels/tgx.c"],
-    "core/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
-    "core/copy": [
+    "core/data/geometry": ["kernels/extent.c", "kernels/tgx.c"],
+    "core/loops/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
+    "core/loops/copy": [
         "kernels/casts.c",
         "kernels/planes.c",
         *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
     ],
-    "core/places": ["core/frames.c"],
-    "core/boundary": ["core/tracebacks.c"],
+    "core/call/places": ["core/call/frames.c"],
+    "core/call/boundary": ["core/call/tracebacks.c"],
 }
-LIBRARIES = {"core/blas": ["dl"], "core/parallel": ["pthread"]}
+LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
 
 def kernel_sources(place):
@@ -98,9 +105,9 @@ def kernel_sources(place):
         yield f"kernels/{stem}.c"
     if (PACKAGE / "kernels" / f"{stem}_isa.h").exists():
         yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
-    if place == "core/kernel_call":
+    if place == "core/call/kernel_call":
         yield from library(PACKAGE / "kernels")
-    if place == "core/loops":
+    if place == "core/loops/loop_tables":
         yield from (f"kernels/{c.name}" for c in sorted((PACKAGE / "kernels").glob("loops_*_gen.c")))
     yield from MORE_SOURCES.get(place, [])
 
@@ -128,12 +135,12 @@ def extensions():
         place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
         kernels = [f"tinygrad_ext/{c}" for c in kernel_sources(place)]
         # every module looks at its objects again when a header changed; IncrementalBuild knows which include it
-        headers = [str(h.relative_to(ROOT)) for h in [*PACKAGE.glob("kernels/*.h"), *PACKAGE.glob("core/*.h")]]
+        headers = [str(h.relative_to(ROOT)) for h in [*PACKAGE.glob("kernels/*.h"), *PACKAGE.glob("core/*/*.h")]]
         yield Extension(
             "tinygrad_ext." + place.replace("/", "."),
             [str(pyx.relative_to(ROOT)), *kernels],
             depends=headers,
-            include_dirs=["tinygrad_ext/kernels", "tinygrad_ext/core"],
+            include_dirs=HEADER_FOLDERS,
             extra_compile_args=CFLAGS + (["-O3"] if kernels and not DEBUG and not SANITIZE else []),
             extra_link_args=LDFLAGS,
             libraries=["m", *LIBRARIES.get(place, [])],
@@ -173,7 +180,7 @@ class IncrementalBuild(build_ext):
 def is_stale(obj, src):
     by_hand = [ROOT / "setup.py", src, *included(src)]
     if Path(src).is_relative_to(GENERATED):
-        by_hand.append(PACKAGE / "core" / TRACEBACKS)
+        by_hand.append(PACKAGE / "core" / "call" / TRACEBACKS)
     newest = max(os.path.getmtime(f) for f in by_hand)
     return not os.path.exists(obj) or os.path.getmtime(obj) < newest
 
@@ -200,7 +207,7 @@ def compile_all(compile_one, tasks):
 def includes(path):
     """The package's headers that a file includes itself."""
     names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', Path(path).read_text(errors="replace"), re.M)
-    found = [folder / name for name in names for folder in (PACKAGE / "kernels", PACKAGE / "core")]
+    found = [folder / name for name in names for folder in map(ROOT.joinpath, HEADER_FOLDERS)]
     return [header for header in found if header.exists()]
 
 

@@ -59,8 +59,8 @@ def cpu_name():
 
 def describe(libraries, threads):
     """What the head of the report says, as a dict."""
-    from tinygrad_ext.core.blas import blas_info
-    from tinygrad_ext.core.loops import instruction_set
+    from tinygrad_ext.core.loops.blas import blas_info
+    from tinygrad_ext.core.loops.loop_tables import instruction_set
 
     return {
         "cpu": f"{cpu_name()}, {os.cpu_count()} cores",

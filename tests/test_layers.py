@@ -9,7 +9,7 @@ registry/graph_slots.py fills at import: the one file that says which op does an
 a string that equals the name of an op may only stand as a slot's name, in the table of Python's operators, as an
 attribute asked of a foreign object, or as the word a message begins with; and nothing there imports an op.
 
-What a room asks of a higher one at run time, it asks by a word (core/later.py).
+What a room asks of a higher one at run time, it asks by a word (core/call/later.py).
 """
 
 import builtins
@@ -18,13 +18,17 @@ import re
 import pytest
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.dtype import by_name as dtypes
+from tinygrad_ext.core.data.dtype import by_name as dtypes
 from tools import structure
 from tools.structure import PACKAGE, room, sources
 
 # lowest first
 LAYERS = [
     "core",
+    "core.data",
+    "core.loops",
+    "core.call",
+    "core.grad",
     "config",
     "errors",
     "tensor",
@@ -115,7 +119,7 @@ def _says_lazy(arrow):
         ("core/probe.py", "from ..autograd import engine", ("autograd", "top")),
         ("core/probe.pyx", "from ..autograd import engine", ("autograd", "top")),
         ("core/probe.pxd", "from tinygrad_ext.ops.record cimport (\n    a,\n    b)", ("ops", "top")),
-        ("nn/probe.py", "from tinygrad_ext import float32", ("core", "top")),
+        ("nn/probe.py", "from tinygrad_ext import float32", ("core.data", "top")),
     ],
 )
 def test_an_arrow_is_seen(name, code, expected, tmp_path):

@@ -10,7 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
-from tinygrad_ext.core.boundary import Boundary
+from tinygrad_ext.core.call.boundary import Boundary
 
 import tinygrad_ext as tg
 from tinygrad_ext import autograd, config, nn, optim

@@ -7,20 +7,11 @@ import math as _math
 import os as _os
 import sys as _sys
 
-from tinygrad_ext.core import (
-    dtype as _dtype,
-)
-from tinygrad_ext.core import (
-    engine as _engine,
-)
-from tinygrad_ext.core import (
-    record as _record,
-)
-from tinygrad_ext.core import (
-    tensor as _tensor,
-)
-from tinygrad_ext.core.boundary import boundary as _boundary
-from tinygrad_ext.core.dtype import (
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.call.overridable import overridable as _overridable
+from tinygrad_ext.core.data import dtype as _dtype
+from tinygrad_ext.core.data import tensor as _tensor
+from tinygrad_ext.core.data.dtype import (
     Size,
     can_cast,
     channels_last,
@@ -37,11 +28,12 @@ from tinygrad_ext.core.dtype import (
     set_default_dtype,
     strided,
 )
-from tinygrad_ext.core.overridable import overridable as _overridable
-from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
-from tinygrad_ext.core.promotion import result_type as _result_type
-from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.data.promotion import result_type as _result_type
+from tinygrad_ext.core.data.random import Generator, default_generator, initial_seed, manual_seed, seed
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.core.grad import engine as _engine
+from tinygrad_ext.core.grad import record as _record
+from tinygrad_ext.core.loops.parallel import get_num_threads, set_num_threads
 
 globals().update(_dtype.by_name)
 

@@ -12,46 +12,46 @@ _Number: _TypeAlias = _b.int | _b.float | _b.bool
 _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 from collections.abc import Callable as _Callable, Iterable as _Iterable, Iterator as _Iterator, Mapping as _Mapping
 from typing import TypeVar as _TypeVar
-from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
-from tinygrad_ext.core.random import Generator as _Generator
-from tinygrad_ext.core.tensor import Parameter as Parameter, Tensor as Tensor
-from tinygrad_ext.core.dtype import Size as Size
-from tinygrad_ext.core.dtype import _dtype as _dtype
-from tinygrad_ext.core.dtype import bfloat16 as bfloat16
-from tinygrad_ext.core.dtype import bool as bool
-from tinygrad_ext.core.dtype import can_cast as can_cast
-from tinygrad_ext.core.dtype import cdouble as cdouble
-from tinygrad_ext.core.dtype import cfloat as cfloat
-from tinygrad_ext.core.dtype import channels_last as channels_last
-from tinygrad_ext.core.dtype import complex128 as complex128
-from tinygrad_ext.core.dtype import complex64 as complex64
-from tinygrad_ext.core.dtype import contiguous_format as contiguous_format
-from tinygrad_ext.core.dtype import device as device
-from tinygrad_ext.core.dtype import double as double
-from tinygrad_ext.core.dtype import dtype as dtype
-from tinygrad_ext.core.dtype import finfo as finfo
-from tinygrad_ext.core.dtype import float as float
-from tinygrad_ext.core.dtype import float16 as float16
-from tinygrad_ext.core.dtype import float32 as float32
-from tinygrad_ext.core.dtype import float64 as float64
-from tinygrad_ext.core.dtype import get_default_dtype as get_default_dtype
-from tinygrad_ext.core.dtype import half as half
-from tinygrad_ext.core.dtype import iinfo as iinfo
-from tinygrad_ext.core.dtype import int as int
-from tinygrad_ext.core.dtype import int16 as int16
-from tinygrad_ext.core.dtype import int32 as int32
-from tinygrad_ext.core.dtype import int64 as int64
-from tinygrad_ext.core.dtype import int8 as int8
-from tinygrad_ext.core.dtype import layout as layout
-from tinygrad_ext.core.dtype import long as long
-from tinygrad_ext.core.dtype import memory_format as memory_format
-from tinygrad_ext.core.dtype import preserve_format as preserve_format
-from tinygrad_ext.core.dtype import promote_types as promote_types
-from tinygrad_ext.core.dtype import set_default_dtype as set_default_dtype
-from tinygrad_ext.core.dtype import short as short
-from tinygrad_ext.core.dtype import strided as strided
-from tinygrad_ext.core.dtype import uint8 as uint8
-from tinygrad_ext.core.random import Generator as Generator
+from tinygrad_ext.core.data.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
+from tinygrad_ext.core.data.random import Generator as _Generator
+from tinygrad_ext.core.data.tensor import Parameter as Parameter, Tensor as Tensor
+from tinygrad_ext.core.data.dtype import Size as Size
+from tinygrad_ext.core.data.dtype import _dtype as _dtype
+from tinygrad_ext.core.data.dtype import bfloat16 as bfloat16
+from tinygrad_ext.core.data.dtype import bool as bool
+from tinygrad_ext.core.data.dtype import can_cast as can_cast
+from tinygrad_ext.core.data.dtype import cdouble as cdouble
+from tinygrad_ext.core.data.dtype import cfloat as cfloat
+from tinygrad_ext.core.data.dtype import channels_last as channels_last
+from tinygrad_ext.core.data.dtype import complex128 as complex128
+from tinygrad_ext.core.data.dtype import complex64 as complex64
+from tinygrad_ext.core.data.dtype import contiguous_format as contiguous_format
+from tinygrad_ext.core.data.dtype import device as device
+from tinygrad_ext.core.data.dtype import double as double
+from tinygrad_ext.core.data.dtype import dtype as dtype
+from tinygrad_ext.core.data.dtype import finfo as finfo
+from tinygrad_ext.core.data.dtype import float as float
+from tinygrad_ext.core.data.dtype import float16 as float16
+from tinygrad_ext.core.data.dtype import float32 as float32
+from tinygrad_ext.core.data.dtype import float64 as float64
+from tinygrad_ext.core.data.dtype import get_default_dtype as get_default_dtype
+from tinygrad_ext.core.data.dtype import half as half
+from tinygrad_ext.core.data.dtype import iinfo as iinfo
+from tinygrad_ext.core.data.dtype import int as int
+from tinygrad_ext.core.data.dtype import int16 as int16
+from tinygrad_ext.core.data.dtype import int32 as int32
+from tinygrad_ext.core.data.dtype import int64 as int64
+from tinygrad_ext.core.data.dtype import int8 as int8
+from tinygrad_ext.core.data.dtype import layout as layout
+from tinygrad_ext.core.data.dtype import long as long
+from tinygrad_ext.core.data.dtype import memory_format as memory_format
+from tinygrad_ext.core.data.dtype import preserve_format as preserve_format
+from tinygrad_ext.core.data.dtype import promote_types as promote_types
+from tinygrad_ext.core.data.dtype import set_default_dtype as set_default_dtype
+from tinygrad_ext.core.data.dtype import short as short
+from tinygrad_ext.core.data.dtype import strided as strided
+from tinygrad_ext.core.data.dtype import uint8 as uint8
+from tinygrad_ext.core.data.random import Generator as Generator
 from tinygrad_ext.autograd.modes import no_grad as no_grad, enable_grad as enable_grad, set_grad_enabled as set_grad_enabled, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, is_anomaly_enabled as is_anomaly_enabled, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, set_detect_anomaly as set_detect_anomaly, detect_anomaly as detect_anomaly
 
 class _aminmax_result(_NamedTuple):

@@ -6,11 +6,13 @@ import os
 
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
-from tinygrad_ext.core import boundary, cuts, later, methods, places, slots
-from tinygrad_ext.core.dtype import set_device_finder
-from tinygrad_ext.core.hooks import add_hook
-from tinygrad_ext.core.tensor import Tensor
-from tinygrad_ext.core.type_names import name_types
+from tinygrad_ext.core.call import boundary, later, places
+from tinygrad_ext.core.call.type_names import name_types
+from tinygrad_ext.core.data import slots
+from tinygrad_ext.core.data.dtype import set_device_finder
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad import cuts, methods
+from tinygrad_ext.core.grad.hooks import add_hook
 from tinygrad_ext.errors import no_attribute
 from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
@@ -31,7 +33,7 @@ later.set_modules(
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
     for name in ("pointwise", "kernel_call", "rows"):  # fill slots of the dispatcher
-        importlib.import_module("tinygrad_ext.core." + name)
+        importlib.import_module("tinygrad_ext.core.call." + name)
     for name in FAMILIES:
         importlib.import_module("tinygrad_ext.ops." + name)
     for name in NATIVE:

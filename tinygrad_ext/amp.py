@@ -3,7 +3,7 @@
 import functools
 import warnings
 
-from tinygrad_ext.core.dtype import device
+from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.errors import refuse_unknown
 
 __all__ = ["GradScaler", "autocast"]

@@ -1,10 +1,10 @@
 """What this build runs with, and what its memory holds."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.blas import blas_info
-from tinygrad_ext.core.boundary import boundary, full_tracebacks, set_full_tracebacks
-from tinygrad_ext.core.loops import instruction_set
-from tinygrad_ext.core.storage import empty_cache, memory_stats, reset_peak_memory_stats
+from tinygrad_ext.core.call.boundary import boundary, full_tracebacks, set_full_tracebacks
+from tinygrad_ext.core.data.storage import empty_cache, memory_stats, reset_peak_memory_stats
+from tinygrad_ext.core.loops.blas import blas_info
+from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 __all__ = [
     "empty_cache",

@@ -1,7 +1,7 @@
 """Functions of linear algebra, one for each record with where="linalg"."""
 
-from tinygrad_ext.core.boundary import boundary as _boundary
-from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.errors import no_attribute
 
 _PLACE = "linalg."

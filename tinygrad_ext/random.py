@@ -2,8 +2,8 @@
 
 from contextlib import contextmanager
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.random import Generator, default_generator, initial_seed, manual_seed, seed
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.random import Generator, default_generator, initial_seed, manual_seed, seed
 
 __all__ = [
     "Generator",

@@ -24,7 +24,7 @@ import tinygrad_ext as tg
 gc.disable()
 a, b = tg.ones(8), tg.ones(8)
 if {used}:
-    from tinygrad_ext.core.levels import Observer
+    from tinygrad_ext.core.call.levels import Observer
     from tinygrad_ext.overrides import BaseTorchFunctionMode
     class Pass(Observer):
         def process(self, operation, args):

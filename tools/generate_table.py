@@ -1,4 +1,4 @@
-"""Writes what C and Cython see of tinygrad_ext/core/table.py: kernels/table_gen.h and core/table_gen.pxd."""
+"""Writes what C and Cython see of tinygrad_ext/core/data/table.py: kernels/table_gen.h and core/data/table_gen.pxd."""
 
 import sys
 import types
@@ -17,7 +17,7 @@ def stand_in(name, folder):
 stand_in("tinygrad_ext", PACKAGE)
 stand_in("tinygrad_ext.ops", PACKAGE / "ops")
 
-from tinygrad_ext.core import table  # noqa: E402  the package by its stand-in
+from tinygrad_ext.core.data import table  # noqa: E402  the package by its stand-in
 
 
 def test_of(kinds):
@@ -51,7 +51,7 @@ def header():
     """The C header."""
     rows = table.DTYPES
     promoted = [", ".join(f"TGX_{table.promoted(a, b).code}" for b in rows) for a in rows]
-    text = "/* Generated from core/table.py by tools/generate_table.py. */\n"
+    text = "/* Generated from core/data/table.py by tools/generate_table.py. */\n"
     text += "#ifndef TGX_TABLE_H\n#define TGX_TABLE_H\n#include <stdint.h>\n\n"
     text += enum("tgx_dtype", [*(f"TGX_{row.code} = {i}," for i, row in enumerate(rows)), f"TGX_NTYPES = {len(rows)}"])
     for name, prefix, _, value, words in meanings():
@@ -75,7 +75,7 @@ def header():
 
 def declarations():
     """The same for Cython."""
-    text = '"""Generated from core/table.py by tools/generate_table.py."""\n\ncdef extern from "table_gen.h" nogil:\n'
+    text = '"""Written of core/data/table.py by tools/generate_table.py."""\n\ncdef extern from "table_gen.h" nogil:\n'
     text += (
         "    cdef enum tgx_dtype:\n        " + ", ".join(f"TGX_{row.code}" for row in table.DTYPES) + ", TGX_NTYPES\n"
     )
@@ -90,7 +90,7 @@ def declarations():
 
 def files(package):
     """Path -> text of what is generated."""
-    return {package / "kernels" / "table_gen.h": header(), package / "core" / "table_gen.pxd": declarations()}
+    return {package / "kernels" / "table_gen.h": header(), package / "core" / "data" / "table_gen.pxd": declarations()}
 
 
 def generate(package):

@@ -35,7 +35,7 @@ def sources(package=PACKAGE):
 
 
 def dotted(path, package=PACKAGE):
-    """'tinygrad_ext.core.tensor' for its .pyx and its .pxd; a .pxi counts as the module that includes it."""
+    """'tinygrad_ext.core.data.tensor' for its .pyx and its .pxd; a .pxi counts as the module that includes it."""
     parts = list(path.relative_to(package.parent).with_suffix("").parts)
     if path.suffix == ".pxi":
         parts[-1] = parts[-1].partition("_")[0]
@@ -57,7 +57,7 @@ def module_of_name(name):
     if name in functions:
         return "tinygrad_ext.ops"
     module = getattr(getattr(tg, name, None), "__module__", None) or ""
-    return module if room(module) else "tinygrad_ext.core"
+    return module if room(module) else "tinygrad_ext.core.data"
 
 
 def arrows(path, package=PACKAGE):

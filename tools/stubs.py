@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.call.callables import OpFunction
 
 import tinygrad_ext
 from tinygrad_ext import registry
@@ -75,19 +75,19 @@ def _indented(text):
 
 
 def dtype_stub():
-    """core/dtype.pyi"""
-    from tinygrad_ext.core.dtype import by_name
+    """core/data/dtype.pyi"""
+    from tinygrad_ext.core.data.dtype import by_name
 
     return _part("dtype") + "\nby_name: dict[_b.str, dtype]\n" + "".join(f"{name}: dtype\n" for name in by_name)
 
 
 def random_stub():
-    """core/random.pyi"""
+    """core/data/random.pyi"""
     return DTYPES + TENSOR + "\n" + _part("random")
 
 
 def tensor_stub():
-    """core/tensor.pyi: the class, its methods from the records."""
+    """core/data/tensor.pyi: the class, its methods from the records."""
     head = _part("tensor")
     known = set(re.findall(r"    def (\w+)|^    (\w+):", head, re.M))
     known = {a or b for a, b in known}
@@ -122,19 +122,19 @@ def modes_stub():
 
 def package_stub():
     """__init__.pyi: dtypes, op functions, and everything else at the top."""
-    from tinygrad_ext.core.dtype import by_name
+    from tinygrad_ext.core.data.dtype import by_name
 
     names = [*re.findall(r"^(?:class |def )?(\w+)[:(]", _part("dtype"), re.M), *by_name]
     head = ALL_IMPORTS.replace("import Tensor", "import Parameter as Parameter, Tensor as Tensor")
-    head += "".join(f"from tinygrad_ext.core.dtype import {n} as {n}\n" for n in sorted(set(names)))
-    head += "from tinygrad_ext.core.random import Generator as Generator\n"
+    head += "".join(f"from tinygrad_ext.core.data.dtype import {n} as {n}\n" for n in sorted(set(names)))
+    head += "from tinygrad_ext.core.data.random import Generator as Generator\n"
     head += f"from tinygrad_ext.autograd.modes import {', '.join(f'{n} as {n}' for n in MODES)}\n"
     return head + "\n" + _module_body(tinygrad_ext, head)
 
 
 def nn_stub():
     """nn/__init__.pyi: Module and containers by hand, the layers from their signatures."""
-    head = ALL_IMPORTS + "from tinygrad_ext.core.tensor import Parameter as Parameter\n\n" + _part("module")
+    head = ALL_IMPORTS + "from tinygrad_ext.core.data.tensor import Parameter as Parameter\n\n" + _part("module")
     return head + "\n" + _module_body(importlib.import_module("tinygrad_ext.nn"), head)
 
 
@@ -205,9 +205,9 @@ WITH_PART = {
     "utils/data/__init__": "data",
 }
 FILES = {
-    "core/dtype.pyi": dtype_stub,
-    "core/random.pyi": random_stub,
-    "core/tensor.pyi": tensor_stub,
+    "core/data/dtype.pyi": dtype_stub,
+    "core/data/random.pyi": random_stub,
+    "core/data/tensor.pyi": tensor_stub,
     "autograd/modes.pyi": modes_stub,
     "autograd/__init__.pyi": autograd_stub,
     "__init__.pyi": package_stub,

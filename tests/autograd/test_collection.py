@@ -6,7 +6,7 @@ import weakref
 import pytest
 import untracked
 from circles import CLOSED, Double, Sub, custom_op, leaf, thrice
-from tinygrad_ext.core.node import Node
+from tinygrad_ext.core.grad.node import Node
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, grad

@@ -4,7 +4,7 @@ import inspect
 import pydoc
 
 import pytest
-from tinygrad_ext.core.callables import OpMethod
+from tinygrad_ext.core.call.callables import OpMethod
 
 import tinygrad_ext as tg
 from tinygrad_ext import registry

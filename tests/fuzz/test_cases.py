@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext.core import interop as core
+from tinygrad_ext.core.call import interop as core
 from tools.fuzz import __main__ as command
 from tools.fuzz import ops, values
 from tools.fuzz.case import Fault, generator, module_of, refused

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import tinygrad_ext as tg
-from tinygrad_ext.core import blas
+from tinygrad_ext.core.loops import blas
 from tinygrad_ext.native import updates
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.registry import ops

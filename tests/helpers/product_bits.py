@@ -9,7 +9,7 @@ import threading
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn
-from tinygrad_ext.core import blas, parallel
+from tinygrad_ext.core.loops import blas, parallel
 
 # rows, depth and columns: about every bound in kernels/product.c, odd sizes, long ones, vectors
 SHAPES = [

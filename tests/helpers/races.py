@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 
-from tinygrad_ext.core.storage import empty_cache
+from tinygrad_ext.core.data.storage import empty_cache
 
 import tinygrad_ext as tg
 from tinygrad_ext.nn import functional as F

@@ -3,11 +3,11 @@
 import gc
 import weakref
 
-from tinygrad_ext.core.node import Hooks, Node
-from tinygrad_ext.core.tracking import untracked_objects
+from tinygrad_ext.core.data.tracking import untracked_objects
+from tinygrad_ext.core.grad.node import Hooks, Node
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.dtype import Size
+from tinygrad_ext.core.data.dtype import Size
 
 HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC
 

@@ -1,7 +1,7 @@
 """What a kernel must keep to: what it returns, what it writes to."""
 
 import pytest
-from tinygrad_ext.core.custom import custom_of
+from tinygrad_ext.core.grad.custom import custom_of
 
 import tinygrad_ext as tg
 from tinygrad_ext import library

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tinygrad_ext.core.loops import instruction_set
+from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 import tinygrad_ext as tg
 from tinygrad_ext.registry import functions

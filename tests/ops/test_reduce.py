@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from tinygrad_ext.core.parallel import get_num_threads, set_num_threads
+from tinygrad_ext.core.loops.parallel import get_num_threads, set_num_threads
 
 import tinygrad_ext as tg
 

@@ -346,7 +346,7 @@ def test_module_imports_only_re_and_the_table(module):
     tree = ast.parse(pathlib.Path(module.__file__).read_text(encoding="utf-8"))
     imported = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
     imported |= {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert imported <= {"re", "schema_default", "tinygrad_ext.core.table"}
+    assert imported <= {"re", "schema_default", "tinygrad_ext.core.data.table"}
 
 
 def test_repr_shows_the_text():

@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.call.callables import OpFunction
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, overrides, registry

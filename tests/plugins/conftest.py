@@ -5,7 +5,7 @@ import sys
 import textwrap
 
 import pytest
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.call.callables import OpFunction
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn, plugins, registry  # nn: so that its import is no part of a test

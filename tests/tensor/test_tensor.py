@@ -302,7 +302,7 @@ def test_functions_and_methods_pickle_by_reference():
 
 
 def test_a_pickle_cannot_reach_outside_its_storage():
-    from tinygrad_ext.core.interop import storage_of, window
+    from tinygrad_ext.core.call.interop import storage_of, window
 
     storage = storage_of(tg.ones(4))
     for shape, stride, offset in (

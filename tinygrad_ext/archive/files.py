@@ -13,8 +13,8 @@ from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.object_tree import Decoder, Encoder, read_json
 from tinygrad_ext.archive.replace import replace_file
 from tinygrad_ext.archive.source import Source
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.dtype import device as _device
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.dtype import device as _device
 
 __all__ = ["load", "save"]
 

@@ -12,11 +12,11 @@ An array of NumPy has a row in the table "arrays": [name, NumPy's word for its d
 import re
 
 from tinygrad_ext.archive.safetensors_file import Part
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core.dtype import by_name
-from tinygrad_ext.core.op_tables import functions
-from tinygrad_ext.core.table import DTYPES
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.data.dtype import by_name
+from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 CODES = {row.code: row.name for row in DTYPES if row.name != "complex128"}  # which the format does not know
 _CODE_OF = {name: code for code, name in CODES.items()}

@@ -4,7 +4,7 @@ A pickle may hold one list a thousand times, in itself, or a million lists in ea
 each container is visited once, whatever the number of ways to it.
 """
 
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 DEEPEST = 1000  # levels; what prints or copies the object afterwards recurses
 

@@ -10,8 +10,8 @@ import sys
 from collections import OrderedDict
 
 from tinygrad_ext.archive.budget import MOST_OBJECTS
-from tinygrad_ext.core.dtype import Size, by_name, device, dtype
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 DEEPEST = 300  # levels of nesting; the JSON reader recurses
 

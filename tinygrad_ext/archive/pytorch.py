@@ -13,11 +13,11 @@ from collections import OrderedDict
 
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.zip_entries import Entries
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core import storage as _storage
-from tinygrad_ext.core.dtype import Size, by_name, device
-from tinygrad_ext.core.table import DTYPES
-from tinygrad_ext.core.tensor import Parameter
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.dtype import Size, by_name, device
+from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.tensor import Parameter
 
 _TITLES = {row.title: row.name for row in DTYPES}
 

@@ -3,10 +3,10 @@
 import io
 import mmap
 
-from tinygrad_ext.core import construct
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core import storage as _storage
-from tinygrad_ext.core.dtype import by_name
+from tinygrad_ext.core.call import construct
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.dtype import by_name
 
 CHUNK = 1 << 26  # bytes between two looks at Ctrl-C
 _BYTE = by_name["uint8"]

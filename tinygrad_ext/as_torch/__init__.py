@@ -10,7 +10,7 @@ import sys
 import tinygrad_ext
 from tinygrad_ext.as_torch.finder import NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
 from tinygrad_ext.as_torch.version import Version
-from tinygrad_ext.core.type_names import name_types
+from tinygrad_ext.core.call.type_names import name_types
 
 __all__ = ["installed", "install", "uninstall"]
 

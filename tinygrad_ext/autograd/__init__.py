@@ -1,6 +1,6 @@
 """Reverse-mode differentiation: backward, grad, grad modes, gradient checks.
 
-The engine is compiled (core/node, core/record, core/engine); this package is its public face.
+The engine is compiled (core/grad/node, core/grad/record, core/grad/engine); this package is its public face.
 """
 
 from tinygrad_ext.autograd import function, functional
@@ -17,7 +17,7 @@ from tinygrad_ext.autograd.modes import (
     set_multithreading_enabled,
 )
 from tinygrad_ext.autograd.variable import Variable
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 __all__ = [

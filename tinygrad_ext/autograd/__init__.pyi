@@ -12,9 +12,9 @@ _Number: _TypeAlias = _b.int | _b.float | _b.bool
 _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 from collections.abc import Callable as _Callable, Iterable as _Iterable, Iterator as _Iterator, Mapping as _Mapping
 from typing import TypeVar as _TypeVar
-from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
-from tinygrad_ext.core.random import Generator as _Generator
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
+from tinygrad_ext.core.data.random import Generator as _Generator
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.autograd.modes import no_grad as no_grad, enable_grad as enable_grad, set_grad_enabled as set_grad_enabled, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, is_anomaly_enabled as is_anomaly_enabled, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, set_detect_anomaly as set_detect_anomaly, detect_anomaly as detect_anomaly
 from tinygrad_ext.autograd.function import Function as Function
 

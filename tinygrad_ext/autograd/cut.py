@@ -1,11 +1,11 @@
 """Why an input cannot be reached from an output, as far as it can be known."""
 
-from tinygrad_ext.core.cuts import recent_cuts
-from tinygrad_ext.core.engine import gradient_edge_of
-from tinygrad_ext.core.node import place_of
-from tinygrad_ext.core.reach import nodes_behind
-from tinygrad_ext.core.saved import saved_values, storage_of
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.cuts import recent_cuts
+from tinygrad_ext.core.grad.engine import gradient_edge_of
+from tinygrad_ext.core.grad.node import place_of
+from tinygrad_ext.core.grad.reach import nodes_behind
+from tinygrad_ext.core.grad.saved import saved_values, storage_of
 
 TOLD = 3  # of recent cuts
 

@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tinygrad_ext.core.elsewhere import class_name, how_to_convert
-from tinygrad_ext.core.engine import run_backward
-from tinygrad_ext.core.overridable import overridable
-from tinygrad_ext.core.slots import get_slot
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
+from tinygrad_ext.core.call.overridable import overridable
+from tinygrad_ext.core.data.slots import get_slot
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.engine import run_backward
 
 
 class GradientEdge(NamedTuple):

@@ -4,13 +4,13 @@ import os
 from dataclasses import dataclass, field
 
 from tinygrad_ext.autograd.cut import why_disconnected
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.engine import gradient_edge_of, run_backward
-from tinygrad_ext.core.node import place_of
-from tinygrad_ext.core.random import default_generator
-from tinygrad_ext.core.reach import nodes_behind
-from tinygrad_ext.core.slots import get_slot
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.random import default_generator
+from tinygrad_ext.core.data.slots import get_slot
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.engine import gradient_edge_of, run_backward
+from tinygrad_ext.core.grad.node import place_of
+from tinygrad_ext.core.grad.reach import nodes_behind
 
 TEXT_LINES = 40
 WORDS = {"none": "is None", "vanished": "is all zero", "nan": "has NaN", "inf": "is infinite"}

@@ -4,21 +4,21 @@ forward(ctx, ...) + backward(ctx, ...)                 static methods
 forward(...) + setup_context(ctx, inputs, output)      static methods; forward knows no ctx
 forward(self, ...) + backward(self, ...)               legacy: Function(*options)(x); each call has a node of its own
 
-The work is done in core/plan (binding), core/apply (forward) and core/function (ctx and backward).
+The work is done in core/grad/plan (binding), core/grad/apply (forward) and core/grad/function (ctx and backward).
 """
 
 import copy
 import functools
 import warnings
 
-from tinygrad_ext.core.apply import apply, call_instance
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.delayed import undifferentiable
-from tinygrad_ext.core.function import FunctionNode
-from tinygrad_ext.core.modes import get_modes, set_modes
-from tinygrad_ext.core.overridable import overridable_classmethod
-from tinygrad_ext.core.plan import set_base
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.modes import get_modes, set_modes
+from tinygrad_ext.core.call.overridable import overridable_classmethod
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.apply import apply, call_instance
+from tinygrad_ext.core.grad.delayed import undifferentiable
+from tinygrad_ext.core.grad.function import FunctionNode
+from tinygrad_ext.core.grad.plan import set_base
 
 __all__ = [
     "BackwardCFunction",

@@ -6,8 +6,8 @@ which it is linear.
 
 from tinygrad_ext.autograd import functional_args as args
 from tinygrad_ext.autograd.modes import enable_grad
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.slots import get_slot
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.slots import get_slot
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

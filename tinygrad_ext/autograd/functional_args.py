@@ -1,8 +1,8 @@
 """Arguments and results of autograd.functional: tuples in and out, fresh inputs, and the checks of strict mode."""
 
 from tinygrad_ext.autograd.engine import grad
-from tinygrad_ext.core.slots import get_slot
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.slots import get_slot
+from tinygrad_ext.core.data.tensor import Tensor
 
 
 def tensors(values, what, who):

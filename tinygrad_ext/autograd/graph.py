@@ -14,11 +14,11 @@ from tinygrad_ext.autograd.saved import (
     saved_tensors_hooks,
 )
 from tinygrad_ext.autograd.saved_bytes import saved_bytes
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.engine import current_pass, gradient_edge_of
-from tinygrad_ext.core.methods import increment
-from tinygrad_ext.core.node import Node
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.engine import current_pass, gradient_edge_of
+from tinygrad_ext.core.grad.methods import increment
+from tinygrad_ext.core.grad.node import Node
 
 __all__ = [
     "GradientEdge",

@@ -4,7 +4,7 @@ import functools
 import inspect
 import warnings
 
-from tinygrad_ext.core.modes import (
+from tinygrad_ext.core.call.modes import (
     get_modes,
     is_anomaly_check_nan_enabled,
     is_anomaly_enabled,

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from tinygrad_ext.core.levels import mark_range
+from tinygrad_ext.core.call.levels import mark_range
 
 __all__ = ["record_function"]
 

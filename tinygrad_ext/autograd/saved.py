@@ -4,9 +4,9 @@ import contextlib
 import threading
 import weakref
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.saved import check_hooks, guard, pop_hooks, push_hooks, refuse_hooks, storage_of
-from tinygrad_ext.core.slots import get_slot, set_slot
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.slots import get_slot, set_slot
+from tinygrad_ext.core.grad.saved import check_hooks, guard, pop_hooks, push_hooks, refuse_hooks, storage_of
 
 
 @boundary

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 from tinygrad_ext.autograd.engine import GradientEdge
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.engine import gradient_edge_of
-from tinygrad_ext.core.function import FunctionNode
-from tinygrad_ext.core.node import Node, place_of
-from tinygrad_ext.core.reach import nodes_behind
-from tinygrad_ext.core.saved import saved_values, storage_of
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.engine import gradient_edge_of
+from tinygrad_ext.core.grad.function import FunctionNode
+from tinygrad_ext.core.grad.node import Node, place_of
+from tinygrad_ext.core.grad.reach import nodes_behind
+from tinygrad_ext.core.grad.saved import saved_values, storage_of
 
 
 class NodeBytes(NamedTuple):

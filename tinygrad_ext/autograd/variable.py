@@ -2,7 +2,7 @@
 
 import warnings
 
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Tensor
 
 
 class _VariableMeta(type):

@@ -2,7 +2,7 @@
 
 import warnings
 
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

@@ -1,6 +1,6 @@
 """What scripts ask and do about a GPU: there is none here, so what would wait for one or empty it does nothing."""
 
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 from . import amp

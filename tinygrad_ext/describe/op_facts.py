@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tinygrad_ext import plugins
-from tinygrad_ext.core.table import DTYPES
+from tinygrad_ext.core.data.table import DTYPES
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import prefixes, variants
 from tinygrad_ext.testing.sweep import supported

@@ -6,7 +6,7 @@ Read off the records when somebody asks; imported then, and not with the package
 import inspect
 from keyword import iskeyword
 
-from tinygrad_ext.core.callables import OpMethod
+from tinygrad_ext.core.call.callables import OpMethod
 from tinygrad_ext.describe import stubs
 from tinygrad_ext.registry import variants
 from tinygrad_ext.registry.compiler import default_of

@@ -7,7 +7,7 @@ record's doc. Types are written with the underscored names that every generated 
 
 import keyword
 
-from tinygrad_ext.core.callables import OpMethod
+from tinygrad_ext.core.call.callables import OpMethod
 from tinygrad_ext.registry import variants
 
 PREAMBLE = """\
@@ -24,11 +24,11 @@ _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 """
 
 DTYPES = (
-    "from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, "
+    "from tinygrad_ext.core.data.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, "
     "memory_format as _memory_format\n"
 )
-GENERATOR = "from tinygrad_ext.core.random import Generator as _Generator\n"
-TENSOR = "from tinygrad_ext.core.tensor import Tensor\n"
+GENERATOR = "from tinygrad_ext.core.data.random import Generator as _Generator\n"
+TENSOR = "from tinygrad_ext.core.data.tensor import Tensor\n"
 
 _PLAIN = {
     "Tensor": "Tensor",

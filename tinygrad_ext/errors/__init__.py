@@ -2,7 +2,7 @@
 
 import sys
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 PAGE = "docs/differences.md"
 

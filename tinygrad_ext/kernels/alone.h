@@ -1,4 +1,4 @@
-/* Calls of kernels without an interpreter: what core/kernel_call.pyx does for Python, for a program in C.
+/* Calls of kernels without an interpreter: what core/call/kernel_call.pyx does for Python, for a program in C.
  *
  * Memory comes from malloc; one thread or the pool of parallel.h. The same shape, conversions and run as under Python, so the
  * same bits. */

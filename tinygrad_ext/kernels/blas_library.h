@@ -1,6 +1,6 @@
 /* The table of blas.h over a library that was loaded, or over gemm.h.
  *
- * Libraries differ in the width of their integers. Whoever loads one (core/blas.pyx) says what it found. */
+ * Libraries differ in the width of their integers. Whoever loads one (core/loops/blas.pyx) says what it found. */
 #ifndef TGX_BLAS_LIBRARY_H
 #define TGX_BLAS_LIBRARY_H
 #include "blas.h"

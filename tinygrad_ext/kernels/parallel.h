@@ -2,7 +2,7 @@
  *
  * Written here instead of taken from OpenMP because libgomp hangs in a child made by fork after a parallel
  * region. The pool is one per process: this file's .c belongs in exactly one extension module, the others
- * reach it through core/parallel.pxd. */
+ * reach it through core/loops/parallel.pxd. */
 #ifndef TGX_PARALLEL_H
 #define TGX_PARALLEL_H
 #include <stddef.h>

@@ -1,7 +1,7 @@
 """Ops from Python functions, by PyTorch's names: custom_op, Library, register_autograd and the rest; see README.md."""
 
-from tinygrad_ext.core.boundary import boundary as _boundary
-from tinygrad_ext.core.later import later as _later
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.call.later import later as _later
 from tinygrad_ext.library.absent import (
     fallthrough_kernel,
     register_autocast,

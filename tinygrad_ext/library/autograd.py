@@ -3,9 +3,9 @@
 import inspect
 from types import SimpleNamespace
 
-from tinygrad_ext.core import custom
-from tinygrad_ext.core.custom_call import OpNode
-from tinygrad_ext.core.plan import plan_of_names
+from tinygrad_ext.core.grad import custom
+from tinygrad_ext.core.grad.custom_call import OpNode
+from tinygrad_ext.core.grad.plan import plan_of_names
 from tinygrad_ext.library import state as _state
 
 _PLAIN = ("ctx", "inputs", "output")

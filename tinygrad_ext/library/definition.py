@@ -4,8 +4,8 @@ import contextlib
 import warnings
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction, enable_vectorcall
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction, enable_vectorcall
 from tinygrad_ext.library import autograd, infer
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.library.absent import register_torch_dispatch

@@ -2,8 +2,8 @@
 
 import threading
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Tensor
 
 _local = threading.local()
 

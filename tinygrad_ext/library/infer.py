@@ -14,10 +14,10 @@ import numbers
 import types
 import typing
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.dtype import device, dtype, layout, memory_format
-from tinygrad_ext.core.random import Generator
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.dtype import device, dtype, layout, memory_format
+from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops.schema import Arg, Schema
 from tinygrad_ext.registry.tags import Tag, words
 

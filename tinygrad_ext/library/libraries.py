@@ -3,7 +3,7 @@
 import keyword
 import sys
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.library import absent, autograd, definition
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.ops.record import BUILTIN

@@ -7,8 +7,8 @@ else's op leaves the op as it was.
 import contextlib
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.dtype import device
-from tinygrad_ext.core.later import later
+from tinygrad_ext.core.call.later import later
+from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.library import fake, infer
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import compiler, op_registrar

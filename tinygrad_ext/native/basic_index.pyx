@@ -11,10 +11,11 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_CheckExact
-from tinygrad_ext.core.copy cimport copy_into, zero
-from tinygrad_ext.core.dispatch cimport as_ints, register_kernel
-from tinygrad_ext.core.tensor cimport Tensor, empty, view
-from tinygrad_ext.core.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.loops.copy cimport copy_into, zero
+from tinygrad_ext.core.data.boxed cimport as_ints
+from tinygrad_ext.core.call.dispatch cimport register_kernel
+from tinygrad_ext.core.data.tensor cimport Tensor, empty, view
+from tinygrad_ext.core.data.types cimport TGX_MAX_DIMS, int64_t
 
 cdef extern from "Python.h":
     int PySlice_Unpack(object slice, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1

@@ -5,18 +5,18 @@ The forms of to() are composites, since they may return the tensor itself, which
 from a copy. Where something changes they call `_to_copy`, which autograd records.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.copy cimport copy_into
-from tinygrad_ext.core.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport META, device_id, device_of, dtype_id, dtype_of
-from tinygrad_ext.core.tensor cimport Tensor, alias, empty, empty_like, empty_strided, read_scalar
-from tinygrad_ext.core.types cimport (
+from tinygrad_ext.core.loops.copy cimport copy_into
+from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
+from tinygrad_ext.core.data.dtype cimport META, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.data.tensor cimport Tensor, alias, empty, empty_like, empty_strided, read_scalar
+from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_U8, int64_t,
 )
 
-from tinygrad_ext.core.dtype import (
+from tinygrad_ext.core.data.dtype import (
     channels_last as _channels_last, contiguous_format as _contiguous_format,
 )
-from tinygrad_ext.core.op_tables import ops
+from tinygrad_ext.core.call.op_tables import ops
 
 cdef Op _to_copy_op = None
 

@@ -1,12 +1,12 @@
 # cython: language_level=3
 """tensor(data), which reads Python's objects, and copy_, which also moves between devices. Other factories are kernels/create.c."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.construct cimport tensor_of, warn_of_copy
-from tinygrad_ext.core.copy cimport broadcasts, copy_into, fill
-from tinygrad_ext.core.dispatch cimport register_kernel
-from tinygrad_ext.core.dtype cimport META, device_id, dtype_id
-from tinygrad_ext.core.outputs cimport check_writable, require_grad
-from tinygrad_ext.core.tensor cimport Tensor, empty_like, shape_text
+from tinygrad_ext.core.call.construct cimport tensor_of, warn_of_copy
+from tinygrad_ext.core.loops.copy cimport broadcasts, copy_into, fill
+from tinygrad_ext.core.call.dispatch cimport register_kernel
+from tinygrad_ext.core.data.dtype cimport META, device_id, dtype_id
+from tinygrad_ext.core.call.outputs cimport check_writable, require_grad
+from tinygrad_ext.core.data.tensor cimport Tensor, empty_like, shape_text
 
 
 # ---- from data -----------------------------------------------------------------------------------------------------

@@ -9,15 +9,15 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_CheckExact
-from tinygrad_ext.core.construct cimport tensor_of
-from tinygrad_ext.core.copy cimport bring_beside, cast, fill
-from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
-from tinygrad_ext.core.dtype cimport CPU
-from tinygrad_ext.core.elsewhere cimport class_name, how_to_convert, must_convert
-from tinygrad_ext.core.inplace cimport call_inplace
-from tinygrad_ext.core.tensor cimport Tensor, dtype_title, empty
-from tinygrad_ext.core.table import DTYPES
-from tinygrad_ext.core.types cimport (
+from tinygrad_ext.core.call.construct cimport tensor_of
+from tinygrad_ext.core.loops.copy cimport bring_beside, cast, fill
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
+from tinygrad_ext.core.data.dtype cimport CPU
+from tinygrad_ext.core.call.elsewhere cimport class_name, how_to_convert, must_convert
+from tinygrad_ext.core.call.inplace cimport call_inplace
+from tinygrad_ext.core.data.tensor cimport Tensor, dtype_title, empty
+from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
 

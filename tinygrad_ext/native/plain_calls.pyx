@@ -1,10 +1,11 @@
 # cython: language_level=3
 """Public functions with many options whose plain call goes straight to an op; the rest is Python, in ops/."""
 from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport Op, as_float, call_op, register_kernel
-from tinygrad_ext.core.op_tables import ops
-from tinygrad_ext.core.tensor cimport Tensor
-from tinygrad_ext.core.types cimport TGX_I64
+from tinygrad_ext.core.data.boxed cimport as_float
+from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
+from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport TGX_I64
 from tinygrad_ext.ops.class_loss import cross_entropy
 from tinygrad_ext.ops.embed import embedding
 from tinygrad_ext.ops.loss import mse_loss

@@ -7,9 +7,9 @@ ops. The calls go past levels and history: to both, the update of a group is one
 Rejected: records for the two updates. They have no result and no derivative, and nobody calls them by name.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport MAX_ARGS, Op, forward
-from tinygrad_ext.core.tensor cimport INFERENCE, READONLY, Tensor, exact
-from tinygrad_ext.core.types cimport A_BOOL, A_FLOAT, A_TENSOR, F_LIST
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward
+from tinygrad_ext.core.data.tensor cimport INFERENCE, READONLY, Tensor, exact
+from tinygrad_ext.core.data.types cimport A_BOOL, A_FLOAT, A_TENSOR, F_LIST
 
 
 cdef Op _update(str title, str kernel, str lists, str numbers, str switches):

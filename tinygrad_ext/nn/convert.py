@@ -1,7 +1,7 @@
 """Changing the dtype, device and mode of everything in a module."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from ..utils.grads import clear_grads
 from .parameter import Parameter

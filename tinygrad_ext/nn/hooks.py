@@ -7,7 +7,7 @@ the ``_global_*`` tables below. Global hooks run before a module's own.
 
 import warnings
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from ..utils.hooks import RemovableHandle
 from .backward_hooks import BackwardHook, register_legacy

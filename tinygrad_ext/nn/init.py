@@ -8,8 +8,8 @@ import math
 import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.overridable import overridable as _overridable
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.overridable import overridable as _overridable
 from tinygrad_ext.errors import refuse_unknown
 
 _LINEAR_LIKE = ("linear", "conv1d", "conv2d", "conv3d", "sigmoid") + tuple(f"conv_transpose{n}d" for n in (1, 2, 3))

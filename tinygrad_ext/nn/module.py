@@ -7,9 +7,9 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 ``self.weight`` never comes to `__getattr__`; only an unknown name does.
 """
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
-from ..core.tensor import Tensor
+from ..core.data.tensor import Tensor
 from .convert import Converting
 from .hooks import CALL_TABLES, MARK_TABLES, Hooking, _global_live
 from .parameter import Buffer, Parameter

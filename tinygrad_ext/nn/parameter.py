@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 
-from ..core.tensor import Parameter, Tensor
+from ..core.data.tensor import Parameter, Tensor
 
 __all__ = ["Buffer", "Parameter"]
 

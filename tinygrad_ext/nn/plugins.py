@@ -1,8 +1,8 @@
 """Modules that plugins bring: `nn.plugins.<namespace>.<Name>`, and `create`, which makes a module by its name."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.later import later
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.registry import module_registrar
 
 

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from .hooks import _add
 

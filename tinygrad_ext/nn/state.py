@@ -10,7 +10,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry.module_registrar import owner_of
 

@@ -1,6 +1,6 @@
 """Walking a tree of modules and finding a part by its dotted name."""
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 
 @boundary

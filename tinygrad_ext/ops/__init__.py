@@ -5,7 +5,7 @@ For users `ops` holds the namespaces: `ops.aten.add`, `ops.<plugin>.<op>`. The f
 
 import os
 
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 
 FAMILIES = (
     "arithmetic",

@@ -4,7 +4,7 @@ The subscripts become a plan, a list of tensor operations (einsum_plan.py), that
 """
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.elsewhere import class_name, how_to_convert
+from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.ops.einsum_plan import DOTS, parse, plan_dot, plan_equation, plan_lists
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample

@@ -4,7 +4,7 @@
 several. Such ops are registered with where="_fused", so that they are no public names.
 """
 
-from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.call.op_tables import functions
 
 
 class _Fused:

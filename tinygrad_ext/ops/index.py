@@ -1,7 +1,7 @@
 """Reading and writing parts of a tensor: tensor[index], and index tensors."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.dtype import by_name
+from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta

@@ -1,7 +1,7 @@
 """Products of vectors and matrices."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample

@@ -1,6 +1,6 @@
 """Pooling: the largest or the mean of each window, in one and two dimensions."""
 
-from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 

@@ -4,7 +4,7 @@ A window of a volume is a stack of windows of its planes, all of the same size. 
 stacks are, as images that have a row for each plane and a column for each element of a pooled plane.
 """
 
-from tinygrad_ext.core.op_tables import functions
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 

@@ -17,7 +17,7 @@ spelling, and no import but `re` and the table. What is wrong with a line is wor
 
 import re
 
-from tinygrad_ext.core.table import kind_numbers
+from tinygrad_ext.core.data.table import kind_numbers
 
 from .schema_default import Fault, read_default, write_default
 

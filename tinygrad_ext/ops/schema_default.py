@@ -7,7 +7,7 @@ is a word, a quoted string, or what `int`, `float` or `complex` accept.
 
 import re
 
-from tinygrad_ext.core.table import DTYPES
+from tinygrad_ext.core.data.table import DTYPES
 
 _UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in _UNESCAPED.items() if char != "'"})

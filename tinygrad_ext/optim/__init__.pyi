@@ -12,9 +12,9 @@ _Number: _TypeAlias = _b.int | _b.float | _b.bool
 _Scalar: _TypeAlias = _b.int | _b.float | _b.bool | _b.complex
 from collections.abc import Callable as _Callable, Iterable as _Iterable, Iterator as _Iterator, Mapping as _Mapping
 from typing import TypeVar as _TypeVar
-from tinygrad_ext.core.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
-from tinygrad_ext.core.random import Generator as _Generator
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.dtype import Size as _Size, device as _device, dtype as _dtype, layout as _layout, memory_format as _memory_format
+from tinygrad_ext.core.data.random import Generator as _Generator
+from tinygrad_ext.core.data.tensor import Tensor
 
 class Optimizer:
     """Base of the optimizers."""

@@ -22,7 +22,7 @@ To levels the update of a group is one operation, ``optim::sgd`` or ``optim::ada
 
 import tinygrad_ext as tg
 
-from ..core.levels import atomic
+from ..core.call.levels import atomic
 from ..native import updates as native
 
 

@@ -1,9 +1,9 @@
 """Adam, and AdamW: the same with a weight decay of its own."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
-from ..core.levels import levels_on
+from ..core.call.levels import levels_on
 from . import _fused
 from .checks import check_betas, check_lr, check_not_negative
 from .optimizer import Optimizer, refuse_flags

@@ -2,7 +2,7 @@
 
 import bisect
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler, set_lr

@@ -4,7 +4,7 @@ import bisect
 import math
 from collections import Counter
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from .composite import ChainedScheduler, SequentialLR
 from .plateau import ReduceLROnPlateau

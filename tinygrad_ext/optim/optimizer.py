@@ -7,7 +7,7 @@ import warnings
 from collections import OrderedDict
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from ..utils.grads import clear_grads
 from ..utils.hooks import RemovableHandle

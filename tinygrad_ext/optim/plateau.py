@@ -2,7 +2,7 @@
 
 import math
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from .optimizer import Optimizer
 

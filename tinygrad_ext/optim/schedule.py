@@ -8,7 +8,7 @@ gives the value at any epoch from the start value, and is what ``step(epoch)`` u
 import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from .optimizer import Optimizer
 

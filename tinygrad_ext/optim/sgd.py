@@ -1,7 +1,7 @@
 """Stochastic gradient descent."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from . import _fused
 from .checks import check_lr, check_not_negative

@@ -4,12 +4,12 @@ The names are those of `torch.overrides`; `explain`, `check`, `register`, `regis
 are additions.
 """
 
-from tinygrad_ext.core.boundary import boundary as _boundary
-from tinygrad_ext.core.levels import Level, Observer, Operation, active_levels, atomic, user_line
-from tinygrad_ext.core.overloaded import has_torch_function, has_torch_function_unary, has_torch_function_variadic
-from tinygrad_ext.core.overridable import overridable
-from tinygrad_ext.core.overrides import handle_torch_function
-from tinygrad_ext.core.unasked import _disabled_torch_function_impl, redispatch_function
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.call.levels import Level, Observer, Operation, active_levels, atomic, user_line
+from tinygrad_ext.core.call.overloaded import has_torch_function, has_torch_function_unary, has_torch_function_variadic
+from tinygrad_ext.core.call.overridable import overridable
+from tinygrad_ext.core.call.overrides import handle_torch_function
+from tinygrad_ext.core.call.unasked import _disabled_torch_function_impl, redispatch_function
 from tinygrad_ext.overrides.common import register_common_type
 from tinygrad_ext.overrides.defaults import DeviceContext, default_dtype, get_default_device, set_default_device
 from tinygrad_ext.overrides.modes import (

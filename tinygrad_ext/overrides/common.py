@@ -1,8 +1,8 @@
 """A common type for sibling subclasses of Tensor, each of which refuses a call that has the other in it."""
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.overrides import set_lookups
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.overrides import set_lookups
+from tinygrad_ext.core.data.tensor import Tensor
 
 _common = {}  # frozenset of two types -> CommonType
 

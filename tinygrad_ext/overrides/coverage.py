@@ -3,11 +3,11 @@
 import inspect
 import warnings
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction
-from tinygrad_ext.core.dtype import by_name
-from tinygrad_ext.core.random import default_generator
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.data.dtype import by_name
+from tinygrad_ext.core.data.random import default_generator
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops import samples
 from tinygrad_ext.overrides.protocol import get_default_nowrap_functions
 from tinygrad_ext.overrides.tables import get_overridable_functions, resolve_name

@@ -3,10 +3,10 @@
 import functools
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import dtype as _dtype
-from tinygrad_ext.core import mode_stack as _core
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.call import mode_stack as _core
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.data import dtype as _dtype
 from tinygrad_ext.overrides.modes import TorchFunctionMode
 from tinygrad_ext.tensor import interop
 

@@ -1,8 +1,8 @@
 """Shows who is asked about a call, in which order, and what each answered."""
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction
-from tinygrad_ext.core.levels import Observer, Operation
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.call.levels import Observer, Operation
 from tinygrad_ext.overrides.protocol import path_of
 from tinygrad_ext.overrides.tables import asks
 from tinygrad_ext.overrides.watch import NOT_ASKED, Rung, Watch

@@ -2,8 +2,8 @@
 
 import contextlib
 
-from tinygrad_ext.core import mode_stack as _core
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call import mode_stack as _core
+from tinygrad_ext.core.call.boundary import boundary
 
 
 @boundary

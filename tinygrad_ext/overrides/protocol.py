@@ -1,15 +1,16 @@
 """`__torch_function__`: who gets a call whose arguments are not plain tensors.
 
-The asking itself is compiled (core/overrides.pyx); here stand its switches, and the walk that puts the attributes and
-methods of Tensor that are no ops under the protocol.
+The asking itself is compiled (core/call/overrides.pyx); here stand its switches, and the walk that puts the attributes
+and methods of Tensor that are no ops under the protocol.
 """
 
 import types
 
-from tinygrad_ext.core import methods, operators, overrides, protocols, subclass, unasked
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.overridable import OverridableMethod, OverridableProperty
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call import operators, overrides, protocols, subclass, unasked
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.overridable import OverridableMethod, OverridableProperty
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad import methods
 
 # Attributes of Tensor that run without being asked about, and why.
 NOT_OVERRIDABLE = {

@@ -10,10 +10,10 @@ import inspect
 import sys
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction
-from tinygrad_ext.core.overridable import Overridable, OverridableProperty
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.call.overridable import Overridable, OverridableProperty
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import protocol
 
 _PACKAGE = "tinygrad_ext"
@@ -77,7 +77,7 @@ def public_callables(namespace):
 
 def _is_value(value):
     """dtypes and the like are values, though some can be called."""
-    return type(value).__module__ == f"{_PACKAGE}.core.dtype" and not isinstance(value, type)
+    return type(value).__module__ == f"{_PACKAGE}.core.data.dtype" and not isinstance(value, type)
 
 
 def _members(name, value):

@@ -3,7 +3,7 @@
 import sys
 import threading
 
-from tinygrad_ext.core.overrides import set_lookups
+from tinygrad_ext.core.call.overrides import set_lookups
 from tinygrad_ext.registry import foreign
 
 _local = threading.local()

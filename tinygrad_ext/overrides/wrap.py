@@ -2,9 +2,9 @@
 
 import functools
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.overloaded import has_torch_function
-from tinygrad_ext.core.overrides import handle_torch_function
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.overloaded import has_torch_function
+from tinygrad_ext.core.call.overrides import handle_torch_function
 
 
 @boundary

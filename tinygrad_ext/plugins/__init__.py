@@ -9,7 +9,7 @@
 A plugin is imported when something of its namespace is first used, not before. See docs/plugins.md.
 """
 
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.registry import foreign
 
 from . import loader, settings, table

@@ -1,6 +1,6 @@
 """What is registered, by whom, and how it gets there and goes again."""
 
-from tinygrad_ext.core.op_tables import functions, methods, ops
+from tinygrad_ext.core.call.op_tables import functions, methods, ops
 from tinygrad_ext.registry.table import (
     attribute,
     builtin_attribute,

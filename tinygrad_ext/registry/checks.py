@@ -2,8 +2,8 @@
 
 import keyword
 
-from tinygrad_ext.core.callables import OpPacket
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.callables import OpPacket
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops import is_part
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import functions, methods, ops, prefixes, variants

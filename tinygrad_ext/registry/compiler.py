@@ -3,9 +3,11 @@
 import sys
 from types import SimpleNamespace
 
-from tinygrad_ext.core import custom, custom_call, dtype, loops, table
-from tinygrad_ext.core.dispatch import Op
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.dispatch import Op
+from tinygrad_ext.core.data import dtype, table
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad import custom, custom_call
+from tinygrad_ext.core.loops import loop_tables as loops
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
 from tinygrad_ext.return_types import result_type
@@ -14,7 +16,7 @@ _KINDS = table.kind_numbers()
 _FLAGS = SimpleNamespace(**table.flag_bits())
 _ASKS = SimpleNamespace(**table.rule_codes())
 _KEPT = (_ASKS.INPUT, _ASKS.RESULT, _ASKS.SHAPE, _ASKS.DTYPE, _ASKS.DEVICE, _ASKS.GEOMETRY)  # until the backward pass
-_OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out of core/dispatch.pxd
+_OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out of core/call/dispatch.pxd
 
 
 def _arg_rows(schema, record):

@@ -3,8 +3,8 @@
 import contextlib
 import re
 
-from tinygrad_ext.core import devices
-from tinygrad_ext.core.dtype import device
+from tinygrad_ext.core.data import devices
+from tinygrad_ext.core.data.dtype import device
 
 brought = {}  # name of a device -> Owner of what brings it
 

@@ -9,10 +9,10 @@ plugin loader is asked: an installed plugin may declare the type's module.
 import sys
 import weakref
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import set_readers
-from tinygrad_ext.core.overloaded import set_handler_of
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import set_readers
+from tinygrad_ext.core.call.overloaded import set_handler_of
+from tinygrad_ext.core.data.tensor import Tensor
 
 _registered = {}  # type or module prefix -> Registration
 _load = None  # loads what may handle a type

@@ -1,8 +1,8 @@
 """What the engine needs from ops: the one place that says which op does a job of the graph."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import gradients
-from tinygrad_ext.core.slots import set_slot
+from tinygrad_ext.core.data.slots import set_slot
+from tinygrad_ext.core.grad import gradients
 
 
 def _zeros(size, dtype, device):

@@ -1,8 +1,8 @@
 """`ops.<namespace>`: the ops of a namespace by name, `ops.vision.roi_align`, and their overloads, `.default`."""
 
 from tinygrad_ext import ops
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.callables import OpFunction, OpPacket, enable_vectorcall
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction, OpPacket, enable_vectorcall
 from tinygrad_ext.registry.tags import Tag
 
 

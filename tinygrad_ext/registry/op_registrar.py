@@ -20,9 +20,9 @@ import sys
 import threading
 
 from tinygrad_ext import registry
-from tinygrad_ext.core import operators
-from tinygrad_ext.core.callables import OpFunction, OpMethod
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call import operators
+from tinygrad_ext.core.call.callables import OpFunction, OpMethod
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
 from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, prefixes, scope, variants

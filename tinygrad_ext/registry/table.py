@@ -3,10 +3,10 @@
 import importlib
 import sys
 
-from tinygrad_ext.core import callables, overridable
-from tinygrad_ext.core.later import later
-from tinygrad_ext.core.op_tables import functions, methods, ops
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call import callables, overridable
+from tinygrad_ext.core.call.later import later
+from tinygrad_ext.core.call.op_tables import functions, methods, ops
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import op_namespace
 from tinygrad_ext.tensor import older_calls

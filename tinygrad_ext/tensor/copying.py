@@ -6,16 +6,16 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 
 import copy
 
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core import storage as _storage
-from tinygrad_ext.core import subclass as _subclass
-from tinygrad_ext.core import unasked
-from tinygrad_ext.core.devices import copy_of
-from tinygrad_ext.core.elsewhere import class_name, how_to_convert
-from tinygrad_ext.core.levels import atomic
-from tinygrad_ext.core.op_tables import functions
-from tinygrad_ext.core.slots import set_slot
-from tinygrad_ext.core.tensor import Parameter, Tensor, attributes_of
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.call import subclass as _subclass
+from tinygrad_ext.core.call import unasked
+from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
+from tinygrad_ext.core.call.levels import atomic
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.devices import copy_of
+from tinygrad_ext.core.data.slots import set_slot
+from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 

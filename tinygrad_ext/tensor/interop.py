@@ -2,13 +2,13 @@
 
 import operator
 
-from tinygrad_ext.core import construct
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.dtype import device as _device
-from tinygrad_ext.core.dtype import get_default_dtype
-from tinygrad_ext.core.overridable import converting
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call import construct
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.overridable import converting
+from tinygrad_ext.core.data.dtype import device as _device
+from tinygrad_ext.core.data.dtype import get_default_dtype
+from tinygrad_ext.core.data.tensor import Tensor
 
 from_numpy = construct.from_numpy
 _numpy_module = None

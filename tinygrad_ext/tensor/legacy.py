@@ -1,15 +1,15 @@
 """What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new()`; Python's protocols."""
 
-from tinygrad_ext.core import construct, unasked
-from tinygrad_ext.core import dtype as _dtype
-from tinygrad_ext.core import interop as _core
-from tinygrad_ext.core import subclass as _subclass
-from tinygrad_ext.core.dtype import Size, device
-from tinygrad_ext.core.elsewhere import how_to_convert
-from tinygrad_ext.core.op_tables import functions
-from tinygrad_ext.core.slots import set_slot
-from tinygrad_ext.core.table import DTYPES
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.call import construct, unasked
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.call import subclass as _subclass
+from tinygrad_ext.core.call.elsewhere import how_to_convert
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.data import dtype as _dtype
+from tinygrad_ext.core.data.dtype import Size, device
+from tinygrad_ext.core.data.slots import set_slot
+from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 _TITLES = {row.name: row.title for row in DTYPES}
 

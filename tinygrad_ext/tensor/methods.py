@@ -1,8 +1,8 @@
 """Tensor methods in Python that are no ops."""
 
-from tinygrad_ext.core.dtype import strided
-from tinygrad_ext.core.op_tables import functions
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.data.dtype import strided
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor import copying, interop, legacy
 
 

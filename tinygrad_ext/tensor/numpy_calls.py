@@ -5,7 +5,7 @@ own ops mean the same the ops compute, gradient included; else NumPy computes on
 the result becomes a tensor.
 """
 
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor.interop import METHODS
 
 

@@ -6,8 +6,8 @@ These are the deprecated orders of arguments that a record lists in its field `o
 
 import warnings
 
-from tinygrad_ext.core.callables import OpFunction, OpMethod
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.call.callables import OpFunction, OpMethod
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor import numpy_calls
 
 _warned = set()  # the first deprecated call of a process is told, as PyTorch does

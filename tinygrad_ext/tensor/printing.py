@@ -14,9 +14,9 @@ import operator
 import warnings
 from contextlib import contextmanager
 
-from tinygrad_ext.core.boundary import boundary
-from tinygrad_ext.core.dtype import get_default_dtype
-from tinygrad_ext.core.tensor import Parameter, Tensor
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.dtype import get_default_dtype
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tinygrad_ext.core.boundary import boundary as _boundary
-from tinygrad_ext.core.dtype import Size
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.data.dtype import Size
 
 __all__ = ["broadcast_shapes"]
 

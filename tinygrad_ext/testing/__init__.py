@@ -11,7 +11,7 @@ samples through one check. tests/test_every_op.py multiplies them out, and batte
 
 import importlib
 
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
 _LAZY = {

@@ -8,7 +8,7 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary as _boundary
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 
 # (rtol, atol) of a dtype; the larger of each counts for two dtypes, and whatever is not named must be equal
 _TOLERANCES = {

@@ -11,7 +11,7 @@ import numpy as np
 
 import tinygrad_ext as tg
 from tinygrad_ext import registry
-from tinygrad_ext.core import table
+from tinygrad_ext.core.data import table
 from tinygrad_ext.ops import samples as sampling
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.samples import Maker

@@ -1,6 +1,6 @@
 """Clearing gradients, as modules and optimizers both do."""
 
-from ..core.levels import atomic
+from ..core.call.levels import atomic
 
 
 @atomic("optim::zero_grad")

@@ -10,11 +10,11 @@ import io
 import json
 import time
 
-from tinygrad_ext.core.storage import storage_facts
+from tinygrad_ext.core.data.storage import storage_facts
 
 import tinygrad_ext as tg
 from tests.helpers import hostile_archives as hostile
-from tinygrad_ext.core import interop as core
+from tinygrad_ext.core.call import interop as core
 
 from .case import Case, Fault, refused
 from .operands import tensors, touch

@@ -2,10 +2,10 @@
 
 import ctypes
 
-from tinygrad_ext.core.storage import storage_facts
+from tinygrad_ext.core.data.storage import storage_facts
 
 import tinygrad_ext as tg
-from tinygrad_ext.core import interop as core
+from tinygrad_ext.core.call import interop as core
 
 from .case import Fault
 

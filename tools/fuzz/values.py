@@ -1,7 +1,7 @@
 """Random tensors: every dtype, rank and memory layout, sharing memory or not."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core import interop as core
+from tinygrad_ext.core.call import interop as core
 from tinygrad_ext.testing import layouts, sweep
 
 DTYPES = [getattr(tg, name) for name in sweep.ALL_DTYPES]
@@ -132,7 +132,7 @@ def relative(rng, t):
 
 def room_bytes(t):
     """Bytes of the storage behind a tensor."""
-    from tinygrad_ext.core.storage import storage_facts
+    from tinygrad_ext.core.data.storage import storage_facts
 
     return storage_facts(core.storage_of(t))[1]
 

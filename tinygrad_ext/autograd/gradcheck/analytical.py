@@ -7,7 +7,7 @@ import numpy as np
 from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.gradcheck.error import GradcheckError
 from tinygrad_ext.autograd.gradcheck.subject import array
-from tinygrad_ext.core.construct import from_numpy
+from tinygrad_ext.core.call.construct import from_numpy
 
 
 class View:

@@ -1,6 +1,6 @@
 """gradcheck: the first derivative."""
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 
 @boundary

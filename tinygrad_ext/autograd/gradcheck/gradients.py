@@ -4,7 +4,7 @@ import numpy as np
 
 from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.gradcheck.subject import Subject
-from tinygrad_ext.core.construct import from_numpy
+from tinygrad_ext.core.call.construct import from_numpy
 
 
 def random_gradient(t, rng, strided):

@@ -8,7 +8,7 @@ from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.gradcheck.error import GradcheckError
 from tinygrad_ext.autograd.gradcheck.subject import array
-from tinygrad_ext.core.slots import get_slot
+from tinygrad_ext.core.data.slots import get_slot
 
 
 class _Undefined(Function):

@@ -1,7 +1,7 @@
 """gradgradcheck: the second derivative, as the first derivative of a function that returns gradients."""
 
 from tinygrad_ext.autograd.gradcheck.first import refuse
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 
 @boundary

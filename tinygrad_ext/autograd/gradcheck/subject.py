@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 
 from tinygrad_ext.autograd.function import Function
-from tinygrad_ext.core.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

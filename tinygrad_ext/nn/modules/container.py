@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Mapping
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 from ..module import Module, described
 

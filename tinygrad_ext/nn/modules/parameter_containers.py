@@ -4,9 +4,9 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
-from ...core.tensor import Tensor
+from ...core.data.tensor import Tensor
 from ..module import Module
 from ..parameter import Parameter
 from .container import pairs_of

@@ -1,7 +1,7 @@
 """Limiting the size of gradients."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 
 def _with_grad(parameters):

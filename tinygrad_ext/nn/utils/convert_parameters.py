@@ -1,7 +1,7 @@
 """All parameters as one vector, and back."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 
 @boundary

@@ -5,7 +5,7 @@ import pickle
 
 import tinygrad_ext as tg
 from tinygrad_ext import overrides, registry
-from tinygrad_ext.core.callables import OpFunction
+from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.testing import sweep
 from tinygrad_ext.testing.battery.case import Case, mapped

@@ -5,8 +5,8 @@ import time
 import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.guard import trusting
-from tinygrad_ext.core.random import default_generator
+from tinygrad_ext.core.data.random import default_generator
+from tinygrad_ext.core.grad.guard import trusting
 from tinygrad_ext.overrides.modes import _get_current_function_mode_stack as _modes
 from tinygrad_ext.overrides.modes import _pop_mode
 from tinygrad_ext.testing.battery.result import FAILED, PASSED, SKIPPED, NotApplicable, Result

@@ -1,7 +1,7 @@
 """Does the op do what its schema says: results, writes, shared memory, shapes without data."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.dtype import dtype as dtype_class
+from tinygrad_ext.core.data.dtype import dtype as dtype_class
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.testing import compare, sweep
 from tinygrad_ext.testing.battery.case import Case, copied

@@ -5,7 +5,7 @@ import gc
 import weakref
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.random import default_generator
+from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.overrides.modes import _get_current_function_mode_stack
 from tinygrad_ext.testing import compare, sweep
 from tinygrad_ext.testing.battery.case import Case, mapped

@@ -1,7 +1,7 @@
 """Runs the checks on an op, a module, or all that a plugin brings."""
 
 from tinygrad_ext import plugins, registry
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.plugins import module_class
 from tinygrad_ext.testing.battery.check import MODULE_CHECKS, OP_CHECKS, run_check
 from tinygrad_ext.testing.battery.fold import fold

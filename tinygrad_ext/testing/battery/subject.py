@@ -3,7 +3,7 @@
 import functools
 
 from tinygrad_ext import registry
-from tinygrad_ext.core.dtype import by_name
+from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.testing import sweep

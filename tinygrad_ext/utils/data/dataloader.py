@@ -1,6 +1,6 @@
 """DataLoader: batches of a dataset, loaded in the calling process."""
 
-from tinygrad_ext.core.boundary import Steps, boundary
+from tinygrad_ext.core.call.boundary import Steps, boundary
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset

@@ -6,7 +6,7 @@ import math
 import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 __all__ = [
     "ChainDataset",

@@ -1,7 +1,7 @@
 """The order in which a dataset is visited. The random ones draw as PyTorch's do."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.boundary import boundary
+from tinygrad_ext.core.call.boundary import boundary
 
 __all__ = [
     "BatchSampler",

@@ -1,0 +1,25 @@
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.dispatch cimport Op
+
+cdef class OpFunction:
+    cdef void *vectorcall
+    cdef list ops
+    cdef PyObject *first            # ops[0], borrowed
+    cdef int nops
+    cdef bint method
+    cdef bint inplace
+    cdef readonly str name
+    cdef object doc                 # a docstring of its own, or None: the records' docs
+    cdef public object owner
+    cdef public object seen_as      # what handlers get as `func` in its place, or None
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class OpMethod(OpFunction):
+    pass
+
+cdef class OpPacket(OpFunction):
+    pass
+
+cdef object binary(object method, object reflected, object a, object b)
+cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n)

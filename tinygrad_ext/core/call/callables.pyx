@@ -1,0 +1,323 @@
+# cython: language_level=3
+"""The two callables over one record, and who is asked before the record's op is called.
+
+OpFunction (`tinygrad_ext.add`) has no `__get__`, so a function kept as a class attribute does not bind.
+OpMethod (`Tensor.add`) is a method descriptor. Both are called by vectorcall: bind, one test of the thread's
+word, op. Modes and types with `__torch_function__` are asked here; levels further down, in call_op.
+"""
+cdef extern from "Python.h":
+    object PyMethod_New(object fn, object instance)
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from tinygrad_ext.core.call.arguments cimport Bound, bind, explain_failure
+from tinygrad_ext.core.call.dispatch cimport (
+    TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, call_below, call_op, state, tgx_state, uint32_t,
+)
+from tinygrad_ext.core.call.inplace cimport call_inplace, call_out, inplace_below
+from tinygrad_ext.core.call.elsewhere cimport must_convert
+from tinygrad_ext.core.call.elsewhere import own_types
+from tinygrad_ext.core.call.levels cimport check_carried, holds_carried
+from tinygrad_ext.core.call.mode_stack cimport modes_on
+from tinygrad_ext.core.call.overloaded cimport (
+    INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
+)
+from tinygrad_ext.core.call.overrides cimport all_declined, ask
+from tinygrad_ext.core.data.tensor cimport Tensor, exact
+from tinygrad_ext.core.data.types cimport F_NESTED
+
+cdef extern from "vectorcall.h":
+    void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
+    void tgx_open_type(object type)
+    void tgx_name_type(object type, const char *name)
+
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
+
+
+cdef dict _readers = {}                 # signature_of, function_by_path, overload_of and the like, of the layers above
+
+
+def set_readers(**functions):
+    """Hand in what the callables need to know of the table they stand in."""
+    _readers.update(functions)
+
+
+cdef list _type_names = []              # keeps the text of public type names alive
+
+
+def name_type(type t, str name):
+    """Give a compiled type the name under which users know it: "tinygrad_ext.Tensor"."""
+    _type_names.append(name.encode())
+    tgx_name_type(t, _type_names[len(_type_names) - 1])
+
+
+# ---- one call ------------------------------------------------------------------------------------------------------
+
+cdef object _ask_overrides(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames, bint brings):
+    """The answer of a mode or of a type among the arguments. NotImplemented when there is nobody to ask."""
+    cdef tgx_state *st = state()
+    cdef uint32_t flags = st.flags & ~<uint32_t>NO_FOREIGN      # that was for the binding, which is done
+    cdef list found = []
+    cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    st.flags = flags
+    if brings and holds_carried(args, n + nkw):
+        check_carried(args, n + nkw)
+    if st.below:
+        return NotImplemented
+    if flags & TGX_SKIP_ONE:
+        return _unseen(f, args, n, kwnames)
+    if brings and not flags & TGX_NO_SUBCLASS:
+        found = overloaded(args, n + nkw, INDEX_DEPTH if _takes_any(f) else 1)
+    if not found and not modes_on(st):
+        return NotImplemented
+    positional = PyTuple_New(n)
+    for i in range(n):
+        Py_INCREF(<object>args[i])
+        PyTuple_SET_ITEM(positional, i, <object>args[i])
+    keywords = {}
+    for i in range(nkw):
+        keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
+    result = ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
+    return _declined(f, args, n, kwnames) if result is NotImplemented else result
+
+
+cdef object _declined(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """The call as if nobody had registered a handler: what passed for a tensor for their sake is bound anew."""
+    cdef tgx_state *st = state()
+    st.flags |= NO_FOREIGN
+    try:
+        return _vectorcall(<PyObject *>f, args, n, kwnames)
+    finally:
+        st.flags &= ~<uint32_t>NO_FOREIGN
+
+
+cdef inline bint _takes_any(OpFunction f):
+    """Whether an argument may be anything, as an index is."""
+    cdef Op op = <Op>f.first
+    return op.nargs > 1 and op.args[1].flags & F_NESTED
+
+
+cdef object _unseen(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """Run an op whose call was seen already: nobody is asked, nor about anything inside."""
+    cdef tgx_state *st = state()
+    cdef uint32_t flags = st.flags & ~<uint32_t>TGX_SKIP_ONE
+    st.flags = (flags | TGX_NO_SUBCLASS) & ~<uint32_t>TGX_MODES
+    try:
+        return _vectorcall(<PyObject *>f, args, n, kwnames)
+    finally:
+        st.flags = flags
+
+
+cdef object _call_bound(OpFunction f, Op op, Bound *b):
+    if b.out != NULL:
+        return call_out(op, b.args, <object>b.out)
+    if f.inplace:
+        return call_inplace(op, b.args)
+    return call_op(op, b.args)
+
+
+cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """No schema fits: someone else's type may still handle it, else TypeError."""
+    cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
+    cdef bint foreign = False
+    if not state().below:
+        for i in range(n + nkw):
+            if brings_function(<object>args[i]) or holds_overloaded(<object>args[i], 1):
+                foreign = True
+        if foreign:
+            result = _ask_overrides(f, args, n, kwnames, True)
+            if result is not NotImplemented:
+                return result
+    positional = [<object>args[i] for i in range(n)]
+    keywords = {} if kwnames == NULL else dict(zip(<object>kwnames, [<object>args[n + i] for i in range(nkw)]))
+    meant = _readers["understand"](f, positional, keywords)
+    if meant is not None:
+        return meant()
+    error = explain_failure(f.ops, args, n, kwnames, f.method)
+    if state().flags & NO_FOREIGN:
+        state().flags &= ~<uint32_t>NO_FOREIGN
+        error.taken_as_is = f           # how an operator tells this error from one of a handler's own
+        more = _readers["who_declined"]([type(o) for o in overloaded(args, n + nkw, INDEX_DEPTH)])
+    else:
+        more = _readers["why_not_handled"]([type(<object>args[i]) for i in range(n + nkw)])
+    if _of_owner(f):
+        more += f" [{f.ops[0].name}{_of_owner(f)}]"
+    if more:
+        error.args = (f"{error.args[0]}{more}",)
+    raise error
+
+
+cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
+    cdef OpFunction f = <OpFunction>callable
+    cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
+    cdef Bound b
+    cdef int i
+    cdef Op op
+    cdef object result
+    if f.method and (n == 0 or not isinstance(<object>args[0], Tensor)) and (n == 0 or not brings_function(<object>args[0])):
+        raise TypeError(f"descriptor '{f.name}' for 'tinygrad_ext.Tensor' objects doesn't apply to a "
+                        f"'{type(<object>args[0]).__name__ if n else 'missing'}' object")
+    for i in range(f.nops):
+        op = <Op>f.first if i == 0 else <Op>f.ops[i]
+        if not bind(op, args, n, kwnames, f.method, &b):
+            continue
+        try:
+            if state().flags or b.overloaded:
+                result = _ask_overrides(f, args, n, kwnames, b.overloaded)
+                if result is not NotImplemented:
+                    return result
+            elif b.out == NULL:
+                return inplace_below(op, b.args) if f.inplace else call_below(op, b.args)
+            return _call_bound(f, op, &b)
+        finally:
+            Py_XDECREF(b.owned)
+    return _refuse(f, args, n, kwnames)
+
+
+cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n):
+    return _vectorcall(<PyObject *>f, args, n, NULL)
+
+
+cdef object binary(object method, object reflected, object a, object b):
+    """An operator of two operands: a's method, or b's reflected one; NotImplemented for what neither takes."""
+    cdef PyObject *args[2]
+    if method is None:
+        return NotImplemented
+    if isinstance(a, Tensor):
+        args[0], args[1] = <PyObject *>a, <PyObject *>b
+    else:
+        if reflected is None:
+            return NotImplemented
+        method = reflected
+        args[0], args[1] = <PyObject *>b, <PyObject *>a
+    if type(method) is not OpMethod:
+        return method(<object>args[0], <object>args[1])
+    if exact(<object>args[0]) and exact(<object>args[1]):
+        return _vectorcall(<PyObject *>method, args, 2, NULL)
+    try:
+        return _vectorcall(<PyObject *>method, args, 2, NULL)
+    except TypeError as error:
+        if all_declined(error, method):
+            return NotImplemented
+        other = b if isinstance(a, Tensor) else a
+        if isinstance(other, (Tensor, int, float, complex)) or must_convert(other):
+            raise
+        if brings_function(other) and getattr(error, "taken_as_is", None) is not method:
+            raise
+        return NotImplemented
+
+
+# ---- the objects ---------------------------------------------------------------------------------------------------
+
+cdef class OpFunction:
+    """A public function over one or more op overloads."""
+
+    def __init__(self, name, ops, *, module="tinygrad_ext", doc=None, owner=None, bint inplace=False):
+        self.vectorcall = <void *>_vectorcall
+        self.method = isinstance(self, OpMethod)
+        self.inplace = inplace
+        self.name, self.owner, self.doc = name, owner, doc
+        for key, value in (("__name__", name), ("__module__", module),
+                           ("__qualname__", f"Tensor.{name}" if self.method else name)):
+            setattr(self, key, value)
+        self.set_ops(ops)
+
+    def set_ops(self, ops):
+        """Replace the overloads, tried in this order."""
+        self.ops = list(ops)
+        self.nops = len(self.ops)
+        self.first = <PyObject *>self.ops[0]
+
+    @property
+    def candidates(self):
+        """The Op objects, in the order in which they are tried."""
+        return tuple(self.ops)
+
+    @property
+    def __signature__(self):
+        return _readers["signature_of"](self)
+
+    @property
+    def __text_signature__(self):
+        return _readers["text_signature_of"](self)
+
+    @property
+    def __doc__(self):
+        return _doc(self)
+
+    def __repr__(self):
+        if self.method:
+            return f"<method '{self.name}' of 'tinygrad_ext.Tensor' objects{_of_owner(self)}>"
+        if _of_owner(self):
+            return f"<function {getattr(self, '__module__')}.{getattr(self, '__qualname__')}{_of_owner(self)}>"
+        return f"<built-in function {self.name}>"
+
+    def __reduce__(self):
+        return _readers["function_by_path"], (getattr(self, "__module__"), getattr(self, "__qualname__"))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+cdef class OpMethod(OpFunction):
+    """A Tensor method over one or more op overloads."""
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    @property
+    def __objclass__(self):
+        return Tensor
+
+    @property
+    def __doc__(self):          # a class has a docstring of its own, which would hide the inherited property
+        return _doc(self)
+
+
+cdef class OpPacket(OpFunction):
+    """`ops.aten.add`: all overloads of an op, each of them also an attribute."""
+
+    def __getattr__(self, name):
+        return _readers["overload_of"](self, name)
+
+    def overloads(self):
+        """Names of the overloads, in the order in which they are tried; "default" for the one without a name."""
+        return [o.schema.overload or "default" for o in self.ops]
+
+    @property
+    def __doc__(self):
+        return _doc(self)
+
+
+cdef object _doc(OpFunction f):
+    return f.doc if f.doc is not None else _readers["doc_of"](f)
+
+
+cdef str _of_owner(OpFunction f):
+    """" (tgx-vision 1.0)" for what a plugin or a program brought."""
+    return "" if f.owner is None or f.owner.distribution == "tinygrad_ext" else f" ({f.owner})"
+
+
+def enable_vectorcall(type cls):
+    """Let the instances of a Python subclass of OpFunction be called as quickly as an OpFunction."""
+    cdef OpFunction probe = OpFunction.__new__(OpFunction)
+    tgx_enable_vectorcall(cls, <char *>&probe.vectorcall - <char *><PyObject *>probe, False)
+
+
+def _install():
+    cdef OpFunction probe = OpFunction.__new__(OpFunction)
+    cdef Py_ssize_t offset = <char *>&probe.vectorcall - <char *><PyObject *>probe
+    tgx_enable_vectorcall(OpFunction, offset, False)
+    tgx_enable_vectorcall(OpPacket, offset, False)
+    tgx_enable_vectorcall(OpMethod, offset, True)
+    tgx_open_type(Tensor)
+    own_types(OpFunction, OpMethod)
+
+
+_install()

@@ -1,0 +1,394 @@
+# cython: language_level=3
+"""Tensors from Python data: nested sequences, numbers, buffers, arrays."""
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Check
+from tinygrad_ext.core.loops.copy cimport cast, checked_scalar, clone, copy_into
+from tinygrad_ext.core.data.boxed cimport as_int
+from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype as DType, dtype_of
+from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
+from tinygrad_ext.core.data.storage cimport borrow_storage
+from tinygrad_ext.core.data.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
+from tinygrad_ext.core.data.types cimport (
+    ITEMSIZE, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_MAX_DIMS,
+    TGX_U8, is_complex, is_integral, promote, tgx_scalar,
+)
+
+
+# ---- nested sequences ----------------------------------------------------------------------------------------------
+
+cdef int _shape_of(object data, int64_t *shape) except -1:
+    """Sizes along the first elements; the fill checks that the others agree."""
+    cdef int rank = 0
+    while True:
+        if isinstance(data, (list, tuple)):
+            shape[rank] = len(data)
+        elif isinstance(data, (Tensor, float, int, complex, str, bytes)) or not _is_sequence(data):
+            return rank
+        else:
+            shape[rank] = len(data)
+        rank += 1
+        if rank > TGX_MAX_DIMS:
+            raise ValueError(f"too many dimensions ({rank}); at most {TGX_MAX_DIMS} are possible")
+        if shape[rank - 1] == 0:
+            return rank
+        data = data[0]
+
+
+cdef bint _is_sequence(object o):
+    return PySequence_Check(o) and hasattr(o, "__len__") and getattr(o, "ndim", 1) != 0
+
+
+cdef int _kind_of(object data, int seen, int depth=0) except -2:
+    """Widest dtype needed by the numbers below `data`: bool, int64, the default float, complex."""
+    cdef int k
+    cdef int64_t n
+    if depth > TGX_MAX_DIMS:        # a list may hold itself
+        raise ValueError(f"too many dimensions: the data is nested more than {TGX_MAX_DIMS} deep, or holds itself")
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            seen = _kind_of(item, seen, depth + 1)
+        return seen
+    if isinstance(data, bool):
+        k = TGX_BOOL
+    elif isinstance(data, range) and data:
+        k = TGX_I64             # unread: it may be endless, and memory for its numbers is asked for later
+    elif isinstance(data, float):
+        k = default_id() if type(data) is float or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
+    elif isinstance(data, int):
+        k = TGX_I64
+    elif isinstance(data, complex):
+        k = TGX_C128 if default_id() == TGX_F64 else TGX_C64
+    elif isinstance(data, Tensor):
+        k = (<Tensor>data).tid
+    elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
+        if isinstance(data, str):
+            raise TypeError("new(): invalid data type 'str'; tensor() takes numbers, nested lists of them, and arrays")
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of "
+                           f"them, "
+                           "and arrays")
+    elif hasattr(data, "dtype") and getattr(data, "ndim", 1) == 0:
+        k = _numpy_kind(data.dtype)
+    elif _is_sequence(data):
+        if hasattr(data, "dtype"):
+            k = _numpy_kind(data.dtype)
+        else:
+            n = len(data)
+            if n > (<int64_t>1 << 40):
+                raise MemoryError(f"cannot allocate a tensor for a sequence of {n} items")
+            for item in data:       # at most as many as it says, since some never end
+                if n <= 0:
+                    break
+                n -= 1
+                seen = _kind_of(item, seen, depth + 1)
+            return seen
+    elif hasattr(data, "__float__"):
+        k = default_id()
+    elif hasattr(data, "__index__"):
+        k = TGX_I64
+    else:
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; tensor() takes numbers, nested lists of "
+                           f"them, "
+                           "and arrays")
+    return k if seen < 0 else promote(seen, k)
+
+
+cdef int _numpy_kind(object d) except -2:
+    return _tid_of_code(d.char, d.itemsize)
+
+
+cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim, int rank) except NULL:
+    """Write the numbers below `data` row by row; ValueError where a sequence has another length than its neighbours."""
+    cdef int64_t n
+    if dim == rank:
+        if isinstance(data, float) and dtype == TGX_F32:
+            (<float *>at)[0] = data
+        elif type(data) is int and dtype == TGX_I64:
+            (<int64_t *>at)[0] = data
+        else:
+            _fill_number(data, at, dtype)
+        return at + ITEMSIZE[dtype]
+    if not _is_sequence(data) or isinstance(data, (str, bytes)):
+        raise TypeError(f"expected a sequence of length {shape[dim]} at dim {dim}, got {type(data).__name__}")
+    n = len(data)
+    if n == shape[dim]:
+        n = 0
+        for item in data:       # counted, since a length may lie and a list may change while its numbers are read
+            n += 1
+            if n > shape[dim]:
+                break
+            at = _fill(item, at, dtype, shape, dim + 1, rank)
+    if n != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
+    return at
+
+
+cdef int _fill_number(object data, char *at, int dtype) except -1:
+    cdef tgx_scalar s
+    if isinstance(data, (list, tuple)):
+        raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as a number: the nesting is deeper "
+                        f"here than at the "
+                        "start")
+    if isinstance(data, (str, bytes)) or data is None:
+        raise TypeError(f"must be real number, not {type(data).__name__}")
+    if isinstance(data, Tensor) and (<Tensor>data).count != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars: use stack() to join tensors")
+    if isinstance(data, complex) and not is_complex(dtype):
+        raise TypeError(f"must be real number, not complex: {dtype_of(dtype)} cannot hold {data}; give a complex dtype")
+    if not isinstance(data, (int, float, complex, Tensor)) and not hasattr(data, "item"):
+        if hasattr(data, "__index__"):
+            data = data.__index__()
+        elif hasattr(data, "__float__"):
+            data = float(data)
+        else:
+            raise TypeError(f"must be real number, not {type(data).__name__}")
+    if isinstance(data, int) and not -0x8000000000000000 <= data <= 0x7fffffffffffffff:
+        if is_integral(dtype):
+            raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating "
+                             f"dtype")
+        data = float(data)
+    s = checked_scalar(data, dtype)
+    write_scalar(at, dtype, s.f, s.im, s.i)
+    return 0
+
+
+cdef Tensor scalar_tensor(object value, int dtype):
+    cdef Tensor t
+    if dtype < 0:
+        dtype = _kind_of(value, -1)
+    t = empty(NULL, 0, dtype, CPU)
+    _fill_number(value, t.data, dtype)
+    return t
+
+
+cdef Tensor _from_outside(Tensor t):
+    """In a Function's forward nobody knows what another library computed its memory from."""
+    if state().in_forward:
+        t.bits |= DERIVED
+    return t
+
+
+cdef Tensor tensor_of(object data, int dtype, int device):
+    """A fresh tensor holding a copy of `data`."""
+    cdef int64_t shape[TGX_MAX_DIMS + 1]
+    cdef int rank
+    cdef Tensor t, source
+    if device > META:
+        source = tensor_of(data, dtype, CPU)
+        t = empty(source.sizes, source.rank, source.tid, device)
+        copy_into(t, source)
+        return t
+    if isinstance(data, Tensor):
+        t = <Tensor>data
+        if device:
+            return empty(t.sizes, t.rank, t.tid if dtype < 0 else dtype, device)
+        t = clone(t)
+        return t if dtype < 0 else cast(t, dtype)
+    if not isinstance(data, (list, tuple, float, int, complex, str)):
+        if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
+                                                                                                 (bytes, bytearray)):
+            t = from_buffer(data, True)
+            if device:
+                return tensor_of(t, dtype, device)
+            t = clone(t)
+            return _from_outside(t if dtype < 0 else cast(t, dtype))
+        # a table is a sequence of its columns' names; what it holds is the array
+        if hasattr(data, "__array__") and (not _is_sequence(data) or getattr(data, "ndim", 1) > 1):
+            return tensor_of(data.__array__(), dtype, device)
+    rank = _shape_of(data, shape)
+    if dtype < 0:
+        dtype = _kind_of(data, -1)
+        if dtype < 0:
+            dtype = default_id()
+    t = empty(shape, rank, dtype, device)
+    if device == 0:
+        if rank == 0:
+            _fill_number(data, t.data, dtype)
+        elif t.count:
+            _fill(data, t.data, dtype, shape, 0, rank)
+        else:
+            _check_empty(data, shape, 0, rank)
+    return t
+
+
+cdef int _check_empty(object data, const int64_t *shape, int dim, int rank) except -1:
+    if dim == rank:
+        return 0
+    if len(data) != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
+    for item in data:
+        _check_empty(item, shape, dim + 1, rank)
+    return 0
+
+
+cdef int read_shape(object size, int64_t *shape) except -1:
+    """Sizes of a shape argument (ints, or one int); RuntimeError for negative ones."""
+    cdef int i, n
+    if not isinstance(size, (tuple, list)):
+        size = (size,)
+    n = len(size)
+    if n > TGX_MAX_DIMS:
+        raise RuntimeError(f"tensor has too many (>{TGX_MAX_DIMS}) dims: {n}")
+    for i in range(n):
+        item = size[i]
+        shape[i] = item if type(item) is int else as_int(<PyObject *>item)
+        if shape[i] < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {shape[i]}: {list(size)}")
+    return n
+
+
+# ---- buffers -------------------------------------------------------------------------------------------------------
+
+cdef int _tid_of_code(str code, int itemsize) except -2:
+    """dtype number of a NumPy or struct type letter."""
+    if code == "?":
+        return TGX_BOOL
+    if code == "e":
+        return TGX_F16
+    if code == "f":
+        return TGX_F32
+    if code == "d":
+        return TGX_F64
+    if code in ("F", "Zf"):
+        return TGX_C64
+    if code in ("D", "Zd"):
+        return TGX_C128
+    if code in ("b", "h", "i", "l", "q", "n", "p"):
+        return {1: TGX_I8, 2: TGX_I16, 4: TGX_I32, 8: TGX_I64}[itemsize]
+    if code in ("B", "c") and itemsize == 1:
+        return TGX_U8
+    raise TypeError(f"can't convert an array of type '{code}' ({itemsize} bytes). The only supported types are: "
+                    f"float64, float32, "
+                    "float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.")
+
+
+cdef class BufferOwner:
+    """Keeps a lender's buffer alive as long as the storage that uses it."""
+
+    cdef Py_buffer view
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef Tensor from_buffer(object data, bint copy):
+    """A tensor over the memory of anything with the buffer protocol. Read-only lenders give read-only tensors."""
+    cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
+    cdef Tensor t
+    cdef int i, tid
+    cdef int64_t nbytes
+    cdef bint readonly = False
+    cdef str code
+    if not PyObject_CheckBuffer(data):
+        import numpy
+        data = numpy.asarray(data)
+    if hasattr(data, "dtype") and not data.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte orders "
+                         "is currently not supported. Use array.astype(array.dtype.newbyteorder('=')).")
+    if hasattr(data, "dtype"):
+        _tid_of_code(data.dtype.char, data.dtype.itemsize)     # NumPy's own refusal of odd types would name no dtype
+    try:
+        PyObject_GetBuffer(data, &owner.view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE)
+    except (BufferError, ValueError):
+        PyObject_GetBuffer(data, &owner.view, PyBUF_STRIDES | PyBUF_FORMAT)
+        readonly = True
+    code = owner.view.format.decode() if owner.view.format != NULL else "B"
+    if len(code) > 1 and code[0] in "@=<":
+        code = code[1:]
+    tid = _tid_of_code(code, owner.view.itemsize)
+    if owner.view.itemsize != ITEMSIZE[tid]:
+        raise TypeError(f"can't convert a buffer of type '{code}' whose elements have {owner.view.itemsize} bytes: "
+                        f"{dtype_of(tid)} has {ITEMSIZE[tid]}")
+    t = blank(owner.view.ndim)
+    for i in range(t.rank):
+        t.sizes[i] = owner.view.shape[i]
+        if owner.view.strides[i] % owner.view.itemsize:
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy array to "
+                             "reallocate memory.")
+        t.strides[i] = owner.view.strides[i] // owner.view.itemsize
+        if t.strides[i] < 0 and t.sizes[i] > 1:
+            if copy:
+                import numpy
+                return from_buffer(numpy.ascontiguousarray(data), False)
+            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
+                             "strides are not "
+                             "currently supported. (You can probably work around this by making a copy of your array "
+                             "with "
+                             "array.copy().)")
+        if t.strides[i] < 0:
+            t.strides[i] = 1            # of one element or none, so never stepped by
+    if <size_t>owner.view.buf % owner.view.itemsize:
+        import numpy
+        return from_buffer(numpy.array(data), False)
+    t.tid = tid
+    nbytes = reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_numpy")
+    finish(t)
+    t.storage = borrow_storage(<char *>owner.view.buf, nbytes, owner, readonly)
+    t.data = <char *>owner.view.buf
+    if readonly:
+        t.bits |= READONLY
+    return _from_outside(t)
+
+
+def from_numpy(array):
+    """A tensor that shares memory with a NumPy array. Raises TypeError for anything else and for unsupported dtypes."""
+    import numpy
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    t = from_buffer(array, False)
+    if (<Tensor>t).bits & READONLY:
+        import warnings
+        warnings.warn("The given NumPy array is not writable: the tensor shares its memory and refuses in-place "
+                      "writes. "
+                      "Copy the array to get a writable tensor.", UserWarning, stacklevel=1)
+    return t
+
+
+def over_bytes(buffer, dt, int64_t offset, int64_t count):
+    """One-dimensional tensor of `count` elements, `offset` bytes into a contiguous buffer."""
+    cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
+    cdef Tensor t = blank(1)
+    cdef bint readonly = False
+    try:
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_WRITABLE)
+    except (BufferError, ValueError):
+        PyObject_GetBuffer(buffer, &owner.view, PyBUF_SIMPLE)
+        readonly = True
+    t.tid = (<DType?>dt).id
+    t.sizes[0], t.strides[0] = count, 1
+    reach(&offset, NULL, 1, 0, 1, owner.view.len, "frombuffer")         # the buffer lent, not the one asked before
+    reach(t.sizes, t.strides, 1, 0, ITEMSIZE[t.tid], owner.view.len - offset, "frombuffer")
+    t.data = <char *>owner.view.buf + offset
+    if <size_t>t.data % min(ITEMSIZE[t.tid], 8):
+        raise ValueError(f"the memory {offset} bytes into the buffer is not aligned to elements of {ITEMSIZE[t.tid]} "
+                         f"bytes: copy that "
+                         "part of the buffer first")
+    finish(t)
+    t.storage = borrow_storage(t.data, count * ITEMSIZE[t.tid], owner, readonly)
+    if readonly:
+        t.bits |= READONLY
+        import warnings
+        warnings.warn("The given buffer is not writable: the tensor shares its memory and refuses in-place writes. "
+                      "Copy the buffer "
+                      "to get a writable tensor.", UserWarning, stacklevel=2)
+    return t
+
+
+cpdef int warn_of_copy(object data, str call) except -1:
+    """What is copied by tensor() and new_tensor() loses its history."""
+    if isinstance(data, Tensor):
+        import warnings
+        warnings.warn("To copy construct from a tensor, it is recommended to use t.detach().clone() or "
+                      f"t.detach().clone().requires_grad_(True), rather than {call}.", UserWarning, stacklevel=1)
+    return 0
+
+
+def make_tensor(data, dt, dev):
+    """as_tensor(): copy of data with an optional dtype and device."""
+    if dt is not None and not isinstance(dt, DType):
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
+    return tensor_of(data, -1 if dt is None else (<DType>dt).id, 0 if dev is None else device_id(dev))

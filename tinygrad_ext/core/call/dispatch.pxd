@@ -1,0 +1,155 @@
+"""Op, the callables over it, and the thread's state."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.kernel cimport tgx_kernel
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport (
+    TGX_NTYPES, int32_t, int64_t, tgx_loop, tgx_scalar, uint8_t, uint32_t, uint64_t,
+)
+
+cdef extern from "state.h" nogil:
+    enum:
+        TGX_MODES
+        TGX_LEVELS
+        TGX_NO_SUBCLASS
+        TGX_NO_MODES
+        TGX_SKIP_ONE
+    ctypedef struct tgx_state:
+        uint32_t flags
+        uint32_t below
+        uint8_t no_grad
+        uint8_t inference
+        uint8_t anomaly
+        uint8_t in_forward
+        int32_t active
+        PyObject *modes
+        PyObject *levels
+        PyObject *task
+        PyObject *saved_hooks
+        PyObject *saved_refusal
+
+cdef enum:
+    MAX_ARGS = 24
+    MAX_RULES = 12
+    MAX_SAVED = 24
+
+cdef struct ArgSpec:
+    int kind                # A_...
+    int single              # the same where it is no list, else -1
+    int flags               # F_...
+    int size                # of int[n]: n; a lone int stands for n equal ones
+    PyObject *name
+    PyObject *default
+
+cdef enum Kind:
+    POINTWISE, KERNEL, PYTHON_KERNEL, COMPOSITE
+
+cdef enum Form:             # how an op is called; the last two write to the first argument, or to `out`
+    FUNCTIONAL, INPLACE, OUT
+
+cdef struct Rule:
+    int ntargets
+    int[MAX_ARGS] targets   # which of Op.tensors
+    uint64_t saves          # mask over Op.saved
+    int nparams
+    int[MAX_SAVED] params   # P_... in the high byte, number of the argument or output in the low one
+    bint identity
+    PyObject *fn
+
+ctypedef object (*kernel_fn)(PyObject **args)
+
+cdef class Op
+
+cdef class Elsewhere:               # an op's Python function from elsewhere; custom_call.pyx has the one subclass
+    cdef object call(self, Op op, PyObject **args)                      # the op as a whole
+    cdef object run(self, Op op, PyObject **args)                       # its kernel alone
+
+cdef class Op:
+    cdef readonly str name          # aten::add.Tensor
+    cdef readonly str title         # add: what messages say
+    cdef readonly object record
+    cdef readonly object schema
+    cdef Kind kind
+    cdef int nargs
+    cdef int npositional
+    cdef int ntensors
+    cdef int nreturns
+    cdef int[MAX_ARGS] tensors      # numbers of the arguments that hold tensors or lists of them
+    cdef ArgSpec[MAX_ARGS] args
+    cdef int nattributes
+    cdef int[MAX_ARGS] attributes   # numbers of the other arguments
+    cdef kernel_fn kernel
+    cdef const tgx_kernel *pair     # a kernel in C, or NULL
+    cdef const char *c_title        # title, for kernels in C
+    cdef bint makes_list            # the result is a list of tensors
+    cdef object python              # a Python kernel or a composite's function
+    cdef tuple keywords             # names of the last arguments, which the Python function takes by keyword, or None
+    cdef Elsewhere custom           # how an op whose Python function is not ours is called, else None
+    cdef bint writes                # some argument is mutated
+    cdef bint loose                 # registered no more
+    cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
+    # pointwise
+    cdef tgx_loop[TGX_NTYPES] loops
+    cdef int nscalars
+    cdef int[MAX_ARGS] scalars      # argument numbers in the order of the loop's aux
+    cdef bint to_float              # integers are computed as the default float dtype
+    cdef bint bool_to_int           # bool is computed as int64
+    cdef bint cut_scalars           # scalar arguments lose their fraction where the computing dtype has none
+    cdef bint scalars_promote       # scalar arguments take part in promotion
+    cdef int fixed_out              # dtype of the output; -1: the computing dtype; -2: the real one of its precision
+    cdef dict refuses               # texts of the errors for kinds of operands, or None
+    cdef object failure             # text of the error for TGX_BAD_VALUE
+    cdef dict choices               # words of str arguments by name
+    cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
+    cdef bint out_kernel            # the kernel takes `out` as an extra last argument
+    cdef bint knows_meta            # the kernel itself serves meta tensors
+    cdef bint any_device            # ... and those on any device, by copies of core/loops/copy
+    cdef int options                # number of a factory's first option (dtype, layout, device, pin_memory, requires_grad), or -1
+    cdef bint is_factory            # an argument may say where to make the result
+    cdef int traits                 # of every call: see dispatch.pyx
+    cdef readonly dict rows                  # device type -> function that computes the op there; None: any type of a plugin
+    # autograd
+    cdef bint differentiable
+    cdef bint is_view
+    cdef bint has_out
+    cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor
+    cdef int nrules
+    cdef Rule[MAX_RULES] rules
+    cdef int nsaved
+    cdef int[MAX_SAVED] saved
+    cdef uint64_t output_mask       # outputs that carry gradients
+    cdef readonly str node_type     # name shown as grad_fn
+    cdef object returns             # named tuple class of several results, or None
+    cdef list forms                 # the op in each Form as a level gets it, or None: nobody asked yet
+
+cdef tgx_state *state() noexcept nogil
+cdef object call_op(Op op, PyObject **args)                              # levels, autograd and kernel
+cdef object call_below(Op op, PyObject **args)                           # the same without levels
+cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
+ctypedef object (*forward_fn)(Op op, PyObject **args, PyObject *out)
+ctypedef object (*held_fn)(forward_fn run, Op op, PyObject **args, PyObject *out, bint apart)
+cdef int set_held(held_fn fn) except -1
+cdef int register_kernel(str name, kernel_fn fn) except -1
+cdef int register_pair(str name, const tgx_kernel *pair) except -1
+ctypedef object (*call_kernel_fn)(Op op, PyObject **args)
+ctypedef int (*kernel_into_fn)(Op op, PyObject **args, Tensor out, bint inplace) except -1
+cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1
+cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1     # of an op with a kernel in C
+cdef bint any_needs_grad(Op op, PyObject **args) noexcept
+cdef bint any_away(Op op, PyObject **args) noexcept                      # some tensor is not on the cpu
+cdef int mark_derived(Op op, PyObject **args, object result) except -1
+
+# The slot of autograd, which record.pyx fills: runs an op on operands of which some need a gradient, and writes down its
+# history. The dispatcher decides that it is wanted; how it is made is known above it only.
+ctypedef object (*record_fn)(Op op, PyObject **args, PyObject *out, bint inplace)
+cdef record_fn record_op
+ctypedef int (*targets_fn)(PyObject **targets, int count, bint recording, int noutputs, str who) except -1
+cdef targets_fn check_written         # check_targets of the histories
+ctypedef object (*pointwise_fn)(Op op, PyObject **args, PyObject *out)
+cdef object run_python(Op op, PyObject **args)                           # a Python kernel or composite alone
+ctypedef object (*levels_fn)(Op op, PyObject **args, int form)
+cdef int set_levels(levels_fn fn) except -1
+cdef object through_levels(Op op, PyObject **args, int form)             # NotImplemented: go on, nobody took it
+ctypedef object (*device_fn)(Op op, PyObject **args, PyObject *out)
+cdef int set_on_device(device_fn fn) except -1
+cdef object on_device(Op op, PyObject **args, PyObject *out)             # by a plugin's device; NotImplemented: on none
+cdef int set_pointwise(pointwise_fn fn) except -1

@@ -1,0 +1,236 @@
+# cython: language_level=3
+"""The way from bound arguments to a kernel. Op, which it follows, and the slots on it are in the parts.
+
+A call arrives from callables.pyx with its arguments bound to the schema, after overrides were asked. `call_op`
+offers it to the levels, where there are any, and decides whether autograd records it; `forward` runs the kernel: a
+pointwise loop, a compiled kernel, a Python kernel, or a composite written in other ops. That a call is recorded is decided
+here, how stands behind one slot, `record_op`. The parts are one translation unit with this file, because a call of a few
+elements has no time for functions that the compiler cannot see into.
+"""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
+from tinygrad_ext.core.call.kernel cimport tgx_kernel
+from tinygrad_ext.core.data.tensor cimport (
+    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
+)
+from tinygrad_ext.core.data.tracking cimport track_all
+from tinygrad_ext.core.data.types cimport A_ANY, A_DEVICE, A_TENSOR, F_KEYWORD, F_LIST, F_NESTED, F_WRITE
+
+cdef extern from *:
+    """
+    /* In the static block of the thread it is read by one instruction; a module that is loaded later would ask a function
+     * each time, which costs a small op 3 % of its instructions. glibc keeps room there for modules loaded later. */
+    #ifdef __GLIBC__
+    __attribute__((tls_model("initial-exec")))
+    #endif
+    static __thread tgx_state tgx_thread_state;
+    """
+    tgx_state tgx_thread_state
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
+    const char *PyUnicode_AsUTF8(object o) except NULL
+
+
+cdef tgx_state *state() noexcept nogil:
+    return &tgx_thread_state
+
+
+include "dispatch_slots.pxi"
+include "dispatch_op.pxi"
+include "dispatch_marks.pxi"
+
+
+# ---- the call ------------------------------------------------------------------------------------------------------
+
+cdef bint any_needs_grad(Op op, PyObject **args) noexcept:
+    """Whether some tensor among the arguments takes part in autograd."""
+    cdef int i
+    cdef PyObject *o
+    for i in range(op.ntensors):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor):
+            if needs_grad(<Tensor>o):
+                return True
+        elif o != <PyObject *>None and _any_in_list(<object>o):
+            return True
+    return False
+
+
+cdef bint _any_in_list(object o) noexcept:
+    if isinstance(o, (list, tuple)):
+        for t in o:
+            if isinstance(t, Tensor) and needs_grad(<Tensor>t):
+                return True
+    return False
+
+
+cdef object call_op(Op op, PyObject **args):
+    """Levels, autograd, then the kernel."""
+    if tgx_thread_state.flags & TGX_LEVELS:
+        result = _levels(op, args, FUNCTIONAL)
+        if result is not NotImplemented:
+            return result
+    return call_below(op, args)
+
+
+cdef object call_below(Op op, PyObject **args):
+    """Autograd, then the kernel."""
+    cdef object result
+    if op.pair != NULL and not tgx_thread_state.no_grad and not any_needs_grad(op, args):
+        result = _call_kernel(op, args)
+    elif op.custom is not None:
+        result = op.custom.call(op, args)
+    elif tgx_thread_state.no_grad:
+        result = forward(op, args, NULL)
+        if tgx_thread_state.in_forward:
+            mark_derived(op, args, result)
+    elif op.kind == COMPOSITE or not any_needs_grad(op, args):
+        result = forward(op, args, NULL)
+    else:
+        result = record_op(op, args, NULL, False)
+    if op.is_view:
+        _link_views(op, <object>args[op.tensors[0]], result, 2)
+    if op.returns is not None and type(result) is tuple:
+        return _tuple_new(op.returns, result)
+    if tgx_thread_state.inference and _made_here(op, args, result):
+        _mark_inference(result)
+    return result
+
+
+cdef object _tuple_new = tuple.__new__
+
+
+cdef object forward(Op op, PyObject **args, PyObject *out):
+    """The kernel alone."""
+    if op.kind == POINTWISE:
+        return _pointwise(op, args, out)
+    cdef int traits
+    if op.pair != NULL:
+        return _call_kernel(op, args)
+    if op.kind == KERNEL:
+        traits = 0 if op.is_view else _traits(op, args)
+        if traits & AWAY:
+            return _away(op, args, out, traits)
+        if out != NULL and (<Tensor>out).device_id and not op.knows_meta and op.ntensors:
+            _refuse_device(op, "cpu", "meta")
+        if traits == LARGE:
+            return _run_held(_run_kernel, op, args, out, False)
+        if op.out_kernel:
+            args[op.nargs] = out if out != NULL else <PyObject *>None
+        return op.kernel(args)
+    if op.custom is not None:
+        return op.custom.run(op, args)
+    return run_python(op, args)
+
+
+cdef object _away(Op op, PyObject **args, PyObject *out, int traits):
+    """A compiled kernel's op where tensors are on meta or a plugin's device, or may be made there."""
+    if traits & BROUGHT and not op.any_device:
+        result = _on_device(op, args, out)
+        if result is not NotImplemented:
+            return result
+    if traits & ON_META and not op.knows_meta:
+        if out != NULL and (<Tensor>out).device_id == CPU:
+            _refuse_device(op, "meta", "cpu")
+        return _meta_result(op, args)
+    return _run_kernel(op, args, out)
+
+
+cdef object _run_kernel(Op op, PyObject **args, PyObject *out):
+    if op.out_kernel:
+        args[op.nargs] = out if out != NULL else <PyObject *>None
+    return op.kernel(args)
+
+
+cdef object run_python(Op op, PyObject **args):
+    """A Python kernel or composite: nobody is asked about what it calls. Levels see the inside of a composite that they
+    did not take as a whole; under a kernel there are none, and grad mode is off."""
+    cdef tgx_state *st = &tgx_thread_state
+    cdef uint32_t flags = st.flags
+    cdef int32_t active = st.active
+    cdef uint8_t no_grad = st.no_grad
+    if op.kind == PYTHON_KERNEL:
+        if any_away(op, args):
+            result = _on_device(op, args, NULL)
+            if result is not NotImplemented:
+                return result
+            if not op.knows_meta:
+                return _meta_result(op, args)
+        st.no_grad = 1
+        st.flags, st.active = 0, 0
+    st.flags &= TGX_LEVELS
+    st.below += 1
+    try:
+        if op.kernel != NULL:
+            return op.kernel(args)
+        if op.keywords is not None:
+            return PyObject_Vectorcall(op.python, args, op.nargs - len(op.keywords), <PyObject *>op.keywords)
+        return PyObject_Vectorcall(op.python, args, op.nargs, NULL)
+    finally:
+        st.flags, st.active = flags, active
+        st.no_grad = no_grad
+        st.below -= 1
+
+
+cdef bint any_away(Op op, PyObject **args) noexcept:
+    cdef int i
+    cdef object o
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if isinstance(o, Tensor):
+            if (<Tensor>o).device_id != 0:
+                return True
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and (<Tensor>t).device_id != 0:
+                    return True
+    return False
+
+
+cdef enum:                  # what is among the tensors of a call
+    ON_META = 1
+    LARGE = 2
+    BROUGHT = 4             # on a device of a plugin, or a factory that may be asked for one
+    AWAY = ON_META | BROUGHT
+    HOLD_FROM = 1024        # elements from which a tensor is LARGE: kernels on less keep the GIL
+
+
+cdef inline int _traits_of(Tensor t) noexcept:
+    if t.device_id != CPU:
+        return ON_META if t.device_id == META else BROUGHT
+    return LARGE if t.count >= HOLD_FROM else 0
+
+
+cdef int _traits(Op op, PyObject **args) noexcept:
+    cdef int i, found = op.traits
+    cdef PyObject *o
+    for i in range(op.ntensors):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor):
+            found |= _traits_of(<Tensor>o)
+        elif o != <PyObject *>None:
+            found |= _traits_of_list(<object>o)
+    return found
+
+
+cdef int _traits_of_list(object o) noexcept:
+    cdef int found = 0
+    if isinstance(o, (list, tuple)):
+        for t in o:
+            if isinstance(t, Tensor):
+                found |= _traits_of(<Tensor>t)
+    return found
+
+
+cdef int _refuse_device(Op op, str expected, str got) except -1:
+    raise RuntimeError(f"{op.title}(): Expected out tensor to have device {expected}, but got {got} instead")
+
+
+cdef object _meta_result(Op op, PyObject **args):
+    if op.shape_rule is None:
+        raise NotImplementedError(f"{op.name} has no shape rule, so it cannot run on meta tensors; "
+                                  "give its record `shape=` or run it on the cpu")
+    return op.shape_rule(*[<object>args[i] for i in range(op.nargs)])

@@ -1,0 +1,36 @@
+"""Levels: objects on a stack of the thread that handle operations before autograd and kernel do."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.dispatch cimport Op
+from tinygrad_ext.core.data.types cimport int32_t
+
+cdef class Level:
+    cdef Py_ssize_t at              # place in the stack of its thread; -1: it is on none
+    cdef dict __dict__
+
+cdef class Observer(Level):
+    pass
+
+cdef class Operation:
+    cdef readonly str name
+    cdef readonly bint composite    # written in other operations, and may be opened
+    cdef object run(self, tuple args)
+
+cdef class OpForm(Operation):
+    cdef readonly Op op
+    cdef readonly int form
+    cdef readonly tuple mutates     # positions of the arguments that are written to
+    cdef readonly bint reads        # it returns Python values only
+
+cdef class HostOperation(Operation):
+    cdef object function
+
+# Offer an operation to the levels that are active. NotImplemented: a composite that is to be opened.
+cdef object offer(Operation operation, tuple args)
+# The same for what the thread's flag says is worth asking; the operation itself where there is no level.
+cdef object perform(Operation operation, tuple args)
+cdef object run_unseen(Operation operation, tuple args)     # with no level active
+cdef bint holds_carried(PyObject **args, Py_ssize_t n) noexcept
+cdef int check_carried(PyObject **args, Py_ssize_t n) except -1     # RuntimeError: carried by a level that is over
+cdef object read_carried(object carried, str name, tuple args)      # what the value's level says of an attribute or method
+# An attribute of a carried value is set, or one of another tensor to a carried value.
+cdef object write_carried(object carried, object target, str name, object new)

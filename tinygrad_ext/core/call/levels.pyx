@@ -1,0 +1,346 @@
+# cython: language_level=3
+"""Levels: what handles operations between the override protocol and autograd.
+
+A level is an object on a stack of its thread. It gets an operation resolved to one overload, with all arguments of the
+schema, as `process(operation, args)`, and goes on by calling the operation, which the levels below it see next. So any
+number nest, and none knows of another. Two kinds differ in what they are asked about: a plain Level (vmap, forward
+mode, an inner grad) serves the values that it carries, which it finds among the arguments; an Observer (trace, profile)
+is asked about everything.
+
+Rejected: one slot for each kind of level, which cannot nest; and handlers of public functions with raw arguments,
+which have to bind and resolve again what the dispatcher has resolved, and never see what is no public function
+(accumulation into `.grad`, an optimizer's step).
+
+The stack is a list on the thread's state. `active` says how many of its levels, from below, see the next operation: a
+level and all above it are off while it processes. One flag tells `call_op` whether there is any; without levels an
+operation pays the test of that flag.
+"""
+from operator import index
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from tinygrad_ext.core.call.arguments cimport check_row
+from tinygrad_ext.core.call.dispatch cimport (
+    COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
+)
+from tinygrad_ext.core.data.dtype cimport META, device, dtype
+from tinygrad_ext.core.call.inplace cimport call_inplace, call_out
+from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
+from tinygrad_ext.core.data.tensor cimport Carried, blank_carried, checked_numel, finish
+from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
+
+cdef extern from *:
+    """
+    static __thread PyObject *tgx_line_code;        /* where the operation that is being processed was called */
+    static __thread int tgx_line_at;
+    """
+    PyObject *tgx_line_code
+    int tgx_line_at
+
+cdef enum:
+    DEPTH = 3               # of lists that are searched for carried values
+
+# What reads the elements of a tensor, and so is nothing that the shape of a carried value could answer.
+cdef frozenset _READS_ELEMENTS = frozenset([
+    "__bool__", "__int__", "__float__", "__complex__", "__index__", "__array__", "__contains__", "numpy", "data_ptr",
+    "storage_offset", "stride", "untyped_storage", "__dlpack__", "__reduce_ex__", "__deepcopy__",
+])
+
+
+# ---- operations ----------------------------------------------------------------------------------------------------
+
+cdef class Operation:
+    """What a level is asked to process; calling it goes on with the levels below.
+
+    Attributes:
+        name: "aten::add.Tensor", "aten::add_.Tensor", "function::Cube", "autograd::accumulate_grad", ...
+        composite: it is written in other operations; a level that returns NotImplemented sees those instead.
+    """
+
+    cdef object run(self, tuple args):
+        raise NotImplementedError
+
+    def __call__(self, *args):
+        return perform(self, args)
+
+    def __repr__(self):
+        return f"<operation {self.name}>"
+
+
+cdef class OpForm(Operation):
+    """One overload of an op, as a function, in place, or with `out=`. Takes all arguments of the schema, in its order.
+
+    Attributes:
+        op: the overload. record, schema: its declaration. kind: "functional", "inplace" or "out".
+        mutates: positions of the arguments that are written to; with "out" the last argument is `out`.
+        reads: what it returns are Python values, not tensors: of a carried value its level's `read` gives them.
+    """
+
+    def __init__(self, Op op not None, int form):
+        cdef int i
+        base, dot, overload = op.name.partition(".")
+        self.op, self.form = op, form
+        self.composite = op.kind == COMPOSITE and form == FUNCTIONAL
+        self.name = (op.name if form == FUNCTIONAL else f"{base}_{dot}{overload}" if form == INPLACE
+                     else f"{base}.{overload}_out" if overload else f"{base}.out")
+        self.mutates = ((0,) if form == INPLACE else (op.nargs,) if form == OUT
+                        else tuple([i for i in range(op.nargs) if op.args[i].flags & F_WRITE]))
+        self.reads = bool(op.schema.returns) and all([r.type != "Tensor" for r in op.schema.returns])
+
+    @property
+    def record(self):
+        return self.op.record
+
+    @property
+    def schema(self):
+        return self.op.schema
+
+    @property
+    def kind(self):
+        return ("functional", "inplace", "out")[self.form]
+
+    cdef object run(self, tuple args):
+        cdef PyObject *row[MAX_ARGS + 1]
+        cdef int i
+        if len(args) != self.op.nargs + (self.form == OUT):
+            raise TypeError(f"{self.name}: expected all {self.op.nargs + (self.form == OUT)} arguments of the schema in its "
+                            f"order, as a level gets them, but got {len(args)}")
+        for i in range(len(args)):
+            row[i] = <PyObject *>args[i]
+        check_row(self.op, row)
+        if not state().flags & TGX_LEVELS:
+            _carrier(args, 0)
+        if self.form == INPLACE:
+            return call_inplace(self.op, row)
+        return call_out(self.op, row, <object>row[self.op.nargs]) if self.form == OUT else call_op(self.op, row)
+
+    def __call__(self, *args):
+        return self.run(args)
+
+
+cdef OpForm form_of(Op op, int form):
+    if op.forms is None:
+        op.forms = [OpForm(op, FUNCTIONAL), OpForm(op, INPLACE), OpForm(op, OUT)]
+    return op.forms[form]
+
+
+cdef class HostOperation(Operation):
+    """A step of the host that is no op: levels see it once, and nothing of what it does inside."""
+
+    def __init__(self, str name, function):
+        self.name, self.function = name, function
+
+    cdef object run(self, tuple args):
+        return self.function(*args)
+
+
+def atomic(str name):
+    """Decorator: levels see calls of this function as one operation. It takes arguments by position.
+
+    @atomic("optim::zero_grad")
+    def clear_grads(parameters, set_to_none): ...
+    """
+    return lambda function: HostOperation(name, function)
+
+
+# ---- the way through -----------------------------------------------------------------------------------------------
+
+cdef inline void _activate(tgx_state *st, Py_ssize_t count) noexcept:
+    st.active = <int32_t>count
+    if count:
+        st.flags |= TGX_LEVELS
+    else:
+        st.flags &= ~<uint32_t>TGX_LEVELS
+
+
+cdef object perform(Operation operation, tuple args):
+    if state().flags & TGX_LEVELS:
+        result = offer(operation, args)
+        if result is not NotImplemented:
+            return result
+    return operation.run(args)
+
+
+cdef object run_unseen(Operation operation, tuple args):
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t was = st.active
+    _activate(st, 0)
+    try:
+        return operation.run(args)
+    finally:
+        _activate(st, was)
+
+
+cdef object offer(Operation operation, tuple args):
+    cdef tgx_state *st = state()
+    cdef list levels = <list>st.levels
+    cdef Py_ssize_t i, was = st.active, carrier = _carrier(args, was)
+    cdef Level level
+    if was == len(levels):
+        _note_line()        # else a level is processing an operation, whose line it is
+    for i in range(was - 1, -1, -1):
+        level = <Level>levels[i]
+        if i != carrier and not isinstance(level, Observer):
+            continue
+        if i == carrier and isinstance(operation, OpForm) and (<OpForm>operation).reads:
+            result = read_carried(_first_of(level, args), operation.schema.name, args[1:])
+            if result is NotImplemented:
+                _refuse_reading(level, operation.schema.name)
+        else:
+            result = _process(st, level, i, operation, args)
+        if result is not NotImplemented:
+            return result
+        if i != carrier:
+            continue
+        if operation.composite:
+            return NotImplemented
+        raise NotImplementedError(f"{operation.name}: {level!r} has no rule for it: its process() returned NotImplemented for a "
+                                  "value that it carries, and the operation is not written in others that it could be asked about")
+    return NotImplemented if operation.composite else run_unseen(operation, args)
+
+
+cdef void _note_line() noexcept:
+    global tgx_line_code, tgx_line_at
+    cdef tgx_place place = here()
+    cdef PyObject *old = tgx_line_code
+    tgx_line_code, tgx_line_at = place.code, place.lasti
+    Py_XDECREF(old)
+
+
+cdef object _process(tgx_state *st, Level level, Py_ssize_t i, Operation operation, tuple args):
+    """level.process with that level and those above it off."""
+    cdef Py_ssize_t was = st.active, n = len(<list>st.levels)
+    _activate(st, i)
+    try:
+        return level.process(operation, args)
+    finally:
+        # what process() put on the stack and left there moved the others up
+        _activate(st, was + len(<list>st.levels) - n)
+
+
+cdef object _offer_op(Op op, PyObject **args, int form):
+    cdef int i, n = op.nargs + (form == OUT)
+    cdef tuple row = PyTuple_New(n)
+    for i in range(n):
+        if args[i] == NULL:
+            raise SystemError(f"{op.name}: a compiled composite left argument {i} out")
+        Py_INCREF(<object>args[i])
+        PyTuple_SET_ITEM(row, i, <object>args[i])
+    return offer(form_of(op, form), row)
+
+
+cdef int _refuse_reading(Level level, name) except -1:
+    raise RuntimeError(f"{name}() reads the elements of a value that {level!r} carries, which stands for other values than one. "
+                       "Keep to operations on tensors there, or compute it outside")
+
+
+cdef Carried _first_of(Level level, object args):
+    """The first value among the arguments that a level carries."""
+    for o in args:
+        found = o if type(o) is Carried and o.level is level else _first_of(level, o) if isinstance(o, (list, tuple)) else None
+        if found is not None:
+            return found
+    return None
+
+
+include "levels_carried.pxi"
+
+
+# ---- what users derive from ----------------------------------------------------------------------------------------
+
+cdef class Level:
+    """Handles operations on the values it carries, inside a `with`, in this thread.
+
+    Define `process`; make values with `carry`. The one entered last is asked first.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.at = -1
+
+    def process(self, operation, args):
+        """Carry out an operation on values of which this level carries at least one.
+
+        operation: see `Operation`; calling it goes on with the levels below this one.
+        args: all arguments of its schema, in its order.
+        Return the result, or NotImplemented to be asked about what a composite is written in.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define process(self, operation, args)")
+
+    def read(self, Carried value not None, name, args):
+        """What an attribute or method that is no op says of a value that this level carries: "shape", "size", "__len__".
+
+        Return NotImplemented to let the shape and dtype answer that the value was made with.
+        """
+        if name == "device":
+            return (<Carried>value).shown_device
+        if name == "__repr__":
+            return f"<{type(self).__name__} value, shape {list(value.shape)}, {value.dtype}>"
+        if name in _READS_ELEMENTS:
+            _refuse_reading(self, name)
+        return NotImplemented
+
+    def write(self, tensor, name, new):
+        """An attribute is set, of a value that this level carries or to one."""
+        if type(tensor) is Carried:
+            raise RuntimeError(f"cannot set '{name}' of a value that {self!r} carries")
+        raise RuntimeError(f"cannot set '{name}' of a tensor to a value that {self!r} carries: it would outlive the level")
+
+    def carry(self, value, shape, dtype, device="cpu"):                 # no-cython-lint
+        """A tensor of that shape, dtype and device that stands for `value`, whatever that is, under this level."""
+        return _carry(self, value, tuple(shape), dtype, device)
+
+    def __enter__(self):
+        _push(self, 0 if getattr(self, "after_transforms", False) else -1)
+        return self
+
+    def __exit__(self, *exc):
+        _pop(self)
+
+    def __repr__(self):
+        return f"<level {type(self).__name__}>"
+
+
+cdef class Observer(Level):
+    """A level that is asked about every operation of its thread.
+
+    `process` should return what `operation(*args)` returns, or NotImplemented to pass without seeing the result; of a
+    composite that is passed, the operations inside are seen too. With `after_transforms = True` the level sees what the
+    transforms around it have made of the program; else what the program says.
+    """
+
+    after_transforms = False
+
+    def begin(self, name):
+        """A range of the user's begins: `with record_function(name)`."""
+
+    def end(self, name):
+        """It ends."""
+
+
+cdef Carried _carry(Level level, object value, tuple shape, object kind, object where):
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int64_t n = 1
+    cdef int i, rank = len(shape)
+    cdef Carried t
+    if rank > TGX_MAX_DIMS:
+        raise RuntimeError(f"carry(): tensor has too many (>{TGX_MAX_DIMS}) dims: {rank}")
+    if type(kind) is not dtype:
+        raise TypeError(f"carry(): argument 'dtype' must be a dtype, not {type(kind).__name__}")
+    for i in range(rank):
+        sizes[i] = index(shape[i])
+    checked_numel(sizes, rank, "carry")
+    t = blank_carried(rank)
+    for i in range(rank - 1, -1, -1):
+        t.sizes[i], t.strides[i] = sizes[i], n
+        n *= max(sizes[i], 1)
+    t.tid, t.device_id = (<dtype>kind).id, META
+    t.level, t.value, t.shown_device = level, value, device(where)
+    finish(t)
+    return t
+
+
+include "levels_stack.pxi"
+
+
+set_levels(_offer_op)

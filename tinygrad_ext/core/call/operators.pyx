@@ -1,0 +1,218 @@
+# cython: language_level=3
+"""Operators of Tensor: C slots over the methods that records name with operator=.
+
+Names put into a static type's dict do not reach its slots, so the slots are set here, once, for Tensor and Parameter,
+and look the method up in a table that `bind` fills. A subclass keeps these slots unless it defines the operator.
+Python's own way, generic slots for every subclass, is rejected: `tensor - subclass` would arrive as the subclass's
+`__rsub__`.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.callables cimport OpMethod, binary, call_packet
+from tinygrad_ext.core.data.dtype cimport dtype_of
+from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor, exact
+from tinygrad_ext.core.data.types cimport is_integral
+
+cdef extern from *:
+    """
+    typedef PyObject *(*tgx_binary)(PyObject *, PyObject *);
+    typedef PyObject *(*tgx_unary)(PyObject *);
+    #define TGX_NUM(t) (((PyTypeObject *)(t))->tp_as_number)
+    static int tgx_set_in_dict(PyObject *type, PyObject *name, PyObject *value) {
+    #if PY_VERSION_HEX >= 0x030C0000
+        PyObject *dict = PyType_GetDict((PyTypeObject *)type);
+        int code = PyDict_SetItem(dict, name, value);
+        Py_DECREF(dict);
+    #else
+        int code = PyDict_SetItem(((PyTypeObject *)type)->tp_dict, name, value);
+    #endif
+        PyType_Modified((PyTypeObject *)type);
+        return code;
+    }
+    """
+    ctypedef object (*binaryfunc "tgx_binary")(object, object)
+    ctypedef object (*ternaryfunc)(object, object, object)
+    ctypedef object (*unaryfunc "tgx_unary")(object)
+    ctypedef struct PyNumberMethods:
+        binaryfunc nb_add, nb_subtract, nb_multiply, nb_remainder, nb_true_divide, nb_floor_divide
+        binaryfunc nb_and, nb_or, nb_xor, nb_lshift, nb_rshift, nb_matrix_multiply
+        binaryfunc nb_inplace_add, nb_inplace_subtract, nb_inplace_multiply, nb_inplace_remainder
+        binaryfunc nb_inplace_true_divide, nb_inplace_floor_divide
+        binaryfunc nb_inplace_and, nb_inplace_or, nb_inplace_xor, nb_inplace_lshift, nb_inplace_rshift
+        ternaryfunc nb_power, nb_inplace_power
+        unaryfunc nb_negative, nb_positive, nb_absolute, nb_invert
+    int tgx_set_in_dict(object type, object name, object value) except -1
+    ctypedef object (*richcmpfunc)(object, object, int)
+    ctypedef int (*objobjargproc)(PyObject *, PyObject *, PyObject *) except -1
+    ctypedef struct PyMappingMethods:
+        binaryfunc mp_subscript
+        objobjargproc mp_ass_subscript
+    ctypedef struct CType "PyTypeObject":
+        PyNumberMethods *tp_as_number
+        PyMappingMethods *tp_as_mapping
+        richcmpfunc tp_richcompare
+
+cdef extern from "inherit_slots.h":
+    int tgx_inherit_slots(object base, object cls) except -1
+
+cdef list _forward = [None] * 32
+cdef list _reflected = [None] * 32
+cdef list _inplace = [None] * 32
+ROOTS = ["add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", "lshift", "rshift", "matmul", "pow",
+         "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge"]
+COMMUTES = ("add", "mul", "and", "or", "xor")
+
+
+def bind(root, method, inplace, reflected):
+    """Let an operator call a method, and `reflected` from its right side where it commutes; else see `bind_reflected`."""
+    if root in ("getitem", "setitem"):
+        return _bind_subscript(root, method)
+    k = ROOTS.index(root)
+    if _forward[k] is not None:
+        return
+    _forward[k] = method
+    _inplace[k] = inplace
+    setattr_type(f"__{root}__", method)
+    if root in COMMUTES:
+        bind_reflected(root, reflected)
+    if inplace is not None and root not in ("neg", "abs", "invert", "pos", "lt", "le", "eq", "ne", "gt", "ge"):
+        setattr_type(f"__i{root}__", inplace)
+
+
+def bind_reflected(root, method):
+    """The method that b.__r<root>__(a) calls."""
+    _reflected[ROOTS.index(root)] = method
+    setattr_type(f"__r{root}__", method)
+
+
+def show(name, method):
+    """Put a dunder method where it can be seen; setattr would also put Python's slow slot over ours."""
+    setattr_type(name, method)
+
+
+cdef int setattr_type(str name, object method) except -1:
+    """Show a method under its dunder name without disturbing the C slots."""
+    tgx_set_in_dict(Tensor, name, method)
+    return 0
+
+
+cdef object _two(int k, object a, object b):
+    return binary(_forward[k], _reflected[k], a, b)
+
+
+cdef object _two_inplace(int k, object a, object b):
+    if _inplace[k] is None:
+        return NotImplemented
+    return binary(_inplace[k], None, a, b)
+
+
+cdef object _one(int k, object a):
+    cdef PyObject *args[1]
+    if type(_forward[k]) is not OpMethod:
+        return _forward[k](a)
+    args[0] = <PyObject *>a
+    return call_packet(<OpMethod>_forward[k], args, 1)
+
+
+cdef object add(object a, object b): return _two(0, a, b)
+cdef object sub(object a, object b): return _two(1, a, b)
+cdef object mul(object a, object b): return _two(2, a, b)
+cdef object mod(object a, object b): return _two(3, a, b)
+cdef object truediv(object a, object b): return _two(4, a, b)
+cdef object floordiv(object a, object b): return _two(5, a, b)
+cdef object and_(object a, object b): return _two(6, a, b)
+cdef object or_(object a, object b): return _two(7, a, b)
+cdef object xor(object a, object b): return _two(8, a, b)
+cdef object lshift(object a, object b): return _two(9, a, b)
+cdef object rshift(object a, object b): return _two(10, a, b)
+cdef object matmul(object a, object b): return _two(11, a, b)
+cdef object power(object a, object b, object modulus): return _two(12, a, b) if modulus is None else NotImplemented
+cdef object iadd(object a, object b): return _two_inplace(0, a, b)
+cdef object isub(object a, object b): return _two_inplace(1, a, b)
+cdef object imul(object a, object b): return _two_inplace(2, a, b)
+cdef object imod(object a, object b): return _two_inplace(3, a, b)
+cdef object itruediv(object a, object b): return _two_inplace(4, a, b)
+cdef object ifloordiv(object a, object b): return _two_inplace(5, a, b)
+cdef object iand(object a, object b): return _two_inplace(6, a, b)
+cdef object ior(object a, object b): return _two_inplace(7, a, b)
+cdef object ixor(object a, object b): return _two_inplace(8, a, b)
+cdef object ilshift(object a, object b): return _two_inplace(9, a, b)
+cdef object irshift(object a, object b): return _two_inplace(10, a, b)
+cdef object ipower(object a, object b, object modulus): return _two_inplace(12, a, b)
+cdef object neg(object a): return _one(13, a)
+cdef object pos(object a): return _one(14, a)
+cdef object abs_(object a): return _one(15, a)
+
+cdef object invert(object a):
+    try:
+        return _one(16, a)
+    except NotImplementedError:
+        if isinstance(a, Tensor) and not is_integral((<Tensor>a).tid):
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
+                            f"{dtype_of((<Tensor>a).tid)}") from None
+        raise
+
+
+cdef object compare(object a, object b, int which):
+    cdef int k = (17, 18, 19, 20, 21, 22)[which]
+    if _forward[k] is None:
+        return NotImplemented
+    if b is None and (which == 3 or (which == 2 and exact(a))):
+        return which == 3
+    return binary(_forward[k], None, a, b)
+
+
+# ---- subscripts
+
+cdef OpMethod _getitem, _setitem
+
+
+def _bind_subscript(root, method):
+    global _getitem, _setitem
+    if root == "getitem":
+        _getitem = method
+        for t in (Tensor, Parameter, Carried):
+            (<CType *>t).tp_as_mapping.mp_subscript = subscript
+    else:
+        _setitem = method
+        for t in (Tensor, Parameter, Carried):
+            (<CType *>t).tp_as_mapping.mp_ass_subscript = assign_subscript
+
+
+cdef object subscript(object a, object index):
+    cdef PyObject *args[2]
+    args[0], args[1] = <PyObject *>a, <PyObject *>index
+    return call_packet(_getitem, args, 2)
+
+
+cdef int assign_subscript(PyObject *a, PyObject *index, PyObject *value) except -1:
+    cdef PyObject *args[3]
+    if value == NULL:
+        raise TypeError("Tensor does not support deleting items")
+    args[0], args[1], args[2] = a, index, value
+    call_packet(_setitem, args, 3)
+    return 0
+
+
+cdef _install(CType *t):
+    cdef PyNumberMethods *n = t.tp_as_number
+    n.nb_add, n.nb_subtract, n.nb_multiply, n.nb_remainder = add, sub, mul, mod
+    n.nb_true_divide, n.nb_floor_divide = truediv, floordiv
+    n.nb_and, n.nb_or, n.nb_xor, n.nb_lshift, n.nb_rshift = and_, or_, xor, lshift, rshift
+    n.nb_matrix_multiply, n.nb_power = matmul, power
+    n.nb_inplace_add, n.nb_inplace_subtract, n.nb_inplace_multiply, n.nb_inplace_remainder = iadd, isub, imul, imod
+    n.nb_inplace_true_divide, n.nb_inplace_floor_divide = itruediv, ifloordiv
+    n.nb_inplace_and, n.nb_inplace_or, n.nb_inplace_xor = iand, ior, ixor
+    n.nb_inplace_lshift, n.nb_inplace_rshift, n.nb_inplace_power = ilshift, irshift, ipower
+    n.nb_negative, n.nb_positive, n.nb_absolute, n.nb_invert = neg, pos, abs_, invert
+    t.tp_richcompare = compare
+
+
+_install(<CType *>Tensor)
+_install(<CType *>Parameter)
+_install(<CType *>Carried)
+
+
+def inherit(cls, **kwargs):
+    """`Tensor.__init_subclass__`: the subclass keeps these slots for the operators that it does not define."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    tgx_inherit_slots(Tensor, cls)

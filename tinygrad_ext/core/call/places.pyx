@@ -1,0 +1,82 @@
+# cython: language_level=3
+"""Where in the user's code things happened.
+
+A place is a code object and an instruction: two words that cost a few nanoseconds to read, and become a file and a line
+only when a message is written. The last writes to saved tensors are remembered in a ring. Python's own way to a frame
+makes objects for it; it is what versions of CPython take here whose internal frames we do not know.
+"""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
+from tinygrad_ext.core.data.tensor cimport Tensor, version_of
+from tinygrad_ext.core.data.types cimport uint32_t
+
+cdef extern from "frames.h":
+    int tgx_line_of(tgx_place place)
+    void tgx_set_package_folder(object folder)
+    tgx_place tgx_here()
+    bint tgx_called_by_us()
+
+
+def set_package_folder(folder):
+    """Frames of files below this folder are not the user's."""
+    tgx_set_package_folder(folder)
+
+
+cdef tgx_place here() noexcept:
+    return tgx_here()
+
+
+cdef bint called_by_us() noexcept:
+    """Whether the package itself calls, and not the user."""
+    return tgx_called_by_us()
+
+
+cdef str place_text(tgx_place p):
+    if p.code == NULL:
+        return "an unknown line"
+    code = <object>p.code
+    return f"{code.co_filename}:{tgx_line_of(p)} in {code.co_name}"
+
+
+# ---- where tensors were written to ---------------------------------------------------------------------------------
+
+cdef enum:
+    RING = 256
+
+cdef struct Mutation:
+    size_t storage
+    uint32_t version
+    tgx_place place
+
+cdef Mutation[RING] _ring
+cdef int _ring_at = 0
+
+
+cdef int watch(Tensor t) except -1:
+    """A graph saved t: from now on in-place ops on its storage note their place."""
+    if t.storage is not None:
+        t.storage.watched |= WATCHED
+    return 0
+
+
+cdef int note_mutation(Tensor t) except -1:
+    """Remember that t was written to just now (call it after the bump)."""
+    global _ring_at
+    cdef Mutation *m
+    if t.storage is None or not t.storage.watched:
+        return 0
+    m = &_ring[_ring_at % RING]
+    _ring_at += 1
+    Py_XDECREF(m.place.code)
+    m.storage, m.version, m.place = <size_t><PyObject *>t.storage, version_of(t), tgx_here()
+    return 0
+
+
+cdef str mutation_text(Tensor t, uint32_t version):
+    """Where t was written to when it reached this version."""
+    cdef int i
+    cdef str where = "a line no longer remembered"
+    for i in range(RING):
+        if t.storage is not None and _ring[i].storage == <size_t><PyObject *>t.storage and _ring[i].version == version:
+            where = place_text(_ring[i].place)
+    return where

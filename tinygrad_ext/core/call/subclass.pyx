@@ -1,0 +1,132 @@
+# cython: language_level=3
+"""Instances of subclasses of Tensor, made of tensors that exist.
+
+Neither the `__new__` nor the `__init__` of the subclass runs: both may want arguments that only its author knows.
+"""
+from cpython.object cimport PyObject, PyTypeObject
+from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.data.dtype cimport CPU, META, device as Device, dtype_id
+from tinygrad_ext.core.data.dtype import get_default_dtype
+from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach, read_numbers
+from tinygrad_ext.core.data.tensor cimport FRESH
+from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.tensor cimport (
+    REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
+)
+from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
+    ctypedef struct CType "PyTypeObject":
+        newfunc tp_new
+    void Py_DECREF(object o)
+
+
+cdef Tensor bare(cls):
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"expected a subclass of Tensor, not {cls!r}")
+    return _made_by((<CType *>Tensor).tp_new, cls)
+
+
+cdef object _made_by(newfunc new, cls):
+    cdef PyObject *fresh = new(<PyTypeObject *>cls, <PyObject *>(), NULL)
+    made = <object>fresh
+    Py_DECREF(made)
+    return made
+
+
+cdef Tensor as_class(Tensor t, cls):
+    cdef Tensor out = bare(cls)
+    set_geometry(out, t)
+    out.node, out.output_nr = t.node, t.output_nr
+    out.base, out.view_version = t.base, t.view_version
+    out.extra = t.extra
+    if t.link.next == NULL or t.extra is not None:      # cls may be Tensor itself
+        let_know(out, FRESH)
+    out.bits = t.bits & ~(REQUIRES_GRAD | RETAINS_GRAD)
+    return out
+
+
+cdef Tensor reclass(Tensor t, cls):
+    cdef object step = t
+    if needs_grad(t):
+        # t's gradient and in-place history are t's own: the new tensor is one step behind it
+        state().below += 1
+        try:
+            step = slot("restride")(t, t.shape, t.stride(), t.storage_offset())
+        finally:
+            state().below -= 1
+    return as_class(<Tensor>step, cls)
+
+
+def as_subclass(self, cls):
+    """The same tensor as an instance of cls, a subclass of Tensor: memory and version are shared, gradients flow through.
+
+    Attributes and what `cls.__init__` would set are not there. Raises TypeError when cls is no subclass.
+    """
+    return reclass(<Tensor?>self, cls)
+
+
+def new(cls, *args, **kwargs):
+    """`Tensor.__new__`: an empty vector that `__init__` fills; filled here where a subclass has an `__init__` of its own.
+
+    class Named(Tensor):
+        def __new__(cls, values, name):
+            return super().__new__(cls, values)
+
+        def __init__(self, values, name):
+            self.name_ = name
+    """
+    made = bare(cls)
+    if (args or kwargs) and cls.__init__ is not Tensor.__init__:
+        Tensor.__init__(made, *args, **kwargs)
+    return made
+
+
+def is_filled(Tensor t not None):
+    """Whether t has data, or is known to have none."""
+    return t.storage is not None or t.device_id != CPU
+
+
+def make_subclass(cls, Tensor data not None, bint require_grad=False):
+    """An instance of cls over data's memory, outside its graph: what a subclass's `__new__` returns.
+
+    class Celsius(Tensor):
+        def __new__(cls, values):
+            return Tensor._make_subclass(cls, tensor(values))
+    """
+    cdef Tensor made = as_class(alias(data), cls)
+    return made.requires_grad_() if require_grad else made
+
+
+def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None,
+                          device=None, bint pin_memory=False, bint requires_grad=False):
+    """An instance of cls with a shape and a dtype, and no data of its own: for a type that wraps other tensors.
+
+    Its ops are carried out by the class's `__torch_function__`; what reaches an op of ours sees a meta tensor.
+
+    Args:
+        size, strides: of the tensor, in elements; row-major strides by default.
+        device: where the wrapped data is. Only for the caller's information: the instance itself is on meta.
+    """
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int64_t[TGX_MAX_DIMS] steps
+    cdef int i, rank = read_numbers(size, sizes, "_make_wrapper_subclass", "size")
+    cdef Tensor plain = blank(rank)
+    if device is not None:
+        Device(device)
+    plain.tid = dtype_id(get_default_dtype() if dtype is None else dtype)
+    plain.device_id = META
+    if strides is not None:
+        if read_numbers(strides, steps, "_make_wrapper_subclass", "strides") != rank:
+            raise RuntimeError(f"_make_wrapper_subclass(): {rank} sizes need as many strides, got {len(strides)}")
+        reach(sizes, steps, rank, 0, ITEMSIZE[plain.tid], ANY_ROOM, "_make_wrapper_subclass")
+    else:
+        reach(sizes, NULL, rank, 0, ITEMSIZE[plain.tid], ANY_ROOM, "_make_wrapper_subclass")
+        for i in range(rank - 1, -1, -1):
+            steps[i] = max(sizes[i + 1], 1) * steps[i + 1] if i + 1 < rank else 1
+    for i in range(rank):
+        plain.sizes[i], plain.strides[i] = sizes[i], steps[i]
+    finish(plain)
+    made = as_class(plain, cls)
+    return made.requires_grad_() if requires_grad else made

@@ -1,0 +1,70 @@
+# cython: language_level=3
+"""Numbers out of Python objects, for kernels that get their arguments boxed."""
+
+from cpython.object cimport PyObject
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport int64_t, tgx_scalar
+
+
+cdef int64_t as_int(PyObject *o) except? -9223372036854775807:
+    cdef object v = <object>o
+    if isinstance(v, Tensor):
+        v = (<Tensor>v)._only_element()
+    return v
+
+
+cdef double as_float(PyObject *o) except? -1e308:
+    cdef object v = <object>o
+    return float(v)
+
+
+cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
+    """Ints of a list, or one int repeated `want` times; how many there are."""
+    cdef object v = <object>o
+    cdef int i, n
+    if isinstance(v, (tuple, list)):
+        n = len(v)
+        if n > room:
+            raise RuntimeError(f"expected at most {room} numbers, got {n}")
+        for i in range(n):
+            item = v[i]
+            into[i] = as_int(<PyObject *>item)
+            if type(item) is not int and len(v) != n:       # its __index__ ran foreign code
+                raise RuntimeError("a list of numbers changed its length while it was read")
+        return n
+    n = want if want > 0 else 1
+    for i in range(n):
+        into[i] = as_int(o)
+    return n
+
+
+cdef tgx_scalar as_scalar(object o) except *:
+    """A Python number, NumPy scalar or 0-d tensor for a loop. Integers wrap to 64 bits only if they fit."""
+    cdef tgx_scalar s
+    s.given = 1
+    s.im = 0
+    if isinstance(o, Tensor):
+        o = (<Tensor>o)._only_element()
+    if isinstance(o, float):
+        s.f = o
+        s.i = <int64_t>s.f if -9.2e18 < s.f < 9.2e18 else 0
+    elif isinstance(o, int):
+        try:
+            s.i = o
+        except OverflowError:
+            raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {o}") from None
+        s.f = <double>s.i
+    elif isinstance(o, complex):
+        s.f, s.im = o.real, o.imag
+        s.i = <int64_t>s.f if -9.2e18 < s.f < 9.2e18 else 0
+    elif o is None:
+        s.given = 0
+        s.f = s.i = 0
+    elif hasattr(o, "item"):
+        item = o.item()
+        if type(item) is type(o):       # numpy.longdouble is its own item
+            item = complex(o) if type(o).__name__ == "clongdouble" else float(o)
+        return as_scalar(item)
+    else:
+        raise TypeError(f"expected a number, got {type(o).__name__}")
+    return s

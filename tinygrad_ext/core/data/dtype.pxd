@@ -1,0 +1,29 @@
+from cpython.object cimport PyObject
+from tinygrad_ext.core.data.types cimport int8_t, int64_t, TGX_NTYPES
+
+cdef class dtype:
+    cdef readonly str name
+    cdef readonly int id
+    cdef readonly int itemsize
+    cdef readonly bint is_floating_point
+    cdef readonly bint is_complex
+    cdef readonly bint is_signed
+    cdef readonly str typecode
+
+cdef enum:
+    CPU = 0                     # numbers of devices; those of plugins follow
+    META = 1                    # sizes and dtype without elements
+
+cdef class device:
+    cdef readonly str type
+    cdef readonly object index
+    cdef readonly int id
+
+cdef PyObject *DTYPES[TGX_NTYPES]         # the dtype objects by number, owned for the life of the process
+cdef int default_id() noexcept nogil              # the dtype of Python floats, in this thread
+
+cdef int dtype_id(object d) except -1
+cdef int device_id(object d) except -1
+cdef object dtype_of(int id)
+cdef object device_of(int id)
+cdef object make_size(int64_t *shape, int ndim)

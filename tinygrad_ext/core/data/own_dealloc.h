@@ -1,0 +1,14 @@
+/* Gives an extension type a tp_dealloc of its own, and returns the one it had, which the new one ends with. */
+#ifndef TGX_OWN_DEALLOC_H
+#define TGX_OWN_DEALLOC_H
+#include <Python.h>
+
+/* The struct that Cython makes of the class; a macro, because it is declared after this header. */
+#define TGX_STORAGE struct __pyx_obj_12tinygrad_ext_4core_4data_7storage_Storage
+
+static destructor tgx_own_dealloc(PyObject *type, destructor dealloc) {
+    destructor before = ((PyTypeObject *)type)->tp_dealloc;
+    ((PyTypeObject *)type)->tp_dealloc = dealloc;
+    return before;
+}
+#endif

@@ -1,0 +1,17 @@
+from cpython.object cimport PyObject
+from tinygrad_ext.core.data.types cimport int64_t, uint32_t, uint8_t
+
+cdef class Storage:
+    cdef char *data
+    cdef size_t nbytes
+    cdef size_t block           # bytes of the block behind data; 0 when an owner lends the memory
+    cdef uint32_t version       # shared by all tensors of this storage but `.data` aliases
+    cdef uint8_t readonly
+    cdef uint8_t device_id      # of what the address means something to
+    cdef uint8_t watched        # some graph saved it: in-place ops note their place
+    cdef object owner
+    cdef object __weakref__
+
+cdef Storage new_storage(size_t nbytes)
+cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readonly)
+cdef void let_go(PyObject *o) noexcept                          # Py_XDECREF that does not nest without end

@@ -1,6 +1,0 @@
-from tinygrad_ext.core.node cimport Node
-
-cdef class DelayedError(Node):
-    cdef str message
-
-cdef DelayedError delayed_error(Node source, str message, list sources, int noutputs)

@@ -1,0 +1,1 @@
+"""Histories: how they are written, and the pass back through them."""

@@ -1,0 +1,21 @@
+"""Where a tensor's gradient goes."""
+from tinygrad_ext.core.grad.node cimport Edge, Node
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport int64_t
+
+cdef class AccumulateGrad(Node):
+    cdef readonly Tensor variable
+
+cdef class CopySlices(Node):
+    cdef Node fn
+    cdef Tensor base_like        # geometry of base, without data
+    cdef Tensor view_like
+    cdef int64_t offset
+    cdef int at                  # the edge of fn that belongs to the view
+
+cdef int gradient_edge(Tensor t, Edge *into) except -1
+cdef int edge(Node n, int i, Tensor t) except -1
+cdef int share_edges(Node n, Node source, int but) except -1
+cdef object grad_fn_of(Tensor t)
+cdef int set_node(Tensor t, Node n, int nr) except -1
+cdef int check_origin(Tensor t, str problem) except -1

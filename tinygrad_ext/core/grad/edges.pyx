@@ -1,0 +1,172 @@
+# cython: language_level=3
+"""Edges of a history: where a tensor's gradient goes.
+
+A leaf's goes into its `.grad`, by a node that owns the leaf; a view's whose base was written to goes to the base.
+"""
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.data.dtype cimport make_size
+from tinygrad_ext.core.grad.node cimport (
+    Edge, Hooks, Node, follow_node, follow_tensor, hang, next_seq, set_meta, start_untracked, untrack,
+)
+from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.tensor cimport (
+    DETACHED_VIEW, DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, settle, version_of,
+)
+from tinygrad_ext.core.data.tracking cimport tgx_unlink
+from tinygrad_ext.core.data.types cimport ITEMSIZE
+
+
+@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
+cdef class AccumulateGrad(Node):
+    """Adds what arrives to the `.grad` of a leaf."""
+
+    def __dealloc__(self):
+        tgx_unlink(&self.link)               # before the leaf goes, with what hangs on it
+        if self.variable is not None:
+            self.variable.accumulator = NULL
+
+    cdef bint settled(self) noexcept:
+        return self.hooks is None and settle(self.variable) and untrack(self)
+
+
+cdef class CopySlices(Node):
+    """Backward of an in-place op on a view, seen from the base."""
+
+    cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
+        cdef Tensor b = self.base_like, v = self.view_like
+        cdef PyObject *inner[1]
+        grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
+        window = slot("restride")(grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
+        slice_grad = slot("clone")(window)
+        inner[0] = <PyObject *>slice_grad
+        Py_INCREF(slice_grad)           # fn may take it over
+        try:
+            self.fn.apply(inner, results, needed)
+        finally:
+            Py_XDECREF(inner[0])
+        if results[self.at] == NULL:
+            slot("zero_")(window)
+        else:
+            slot("copy_")(window, <object>results[self.at])
+            Py_DECREF(<object>results[self.at])
+            results[self.at] = NULL
+        if needed[self.at]:
+            Py_INCREF(grad)
+            results[self.at] = <PyObject *>grad
+        return 0
+
+    cdef void release(self) noexcept:
+        if self.fn is not None:
+            self.fn.release()
+            self.released = self.fn.released
+
+    def name(self):
+        return "CopySlices"
+
+
+cdef Node accumulator(Tensor leaf):
+    """The leaf's AccumulateGrad, made when first needed."""
+    cdef AccumulateGrad a
+    if leaf.accumulator != NULL:
+        return <Node>leaf.accumulator
+    a = AccumulateGrad.__new__(AccumulateGrad)
+    a.noutputs = 1
+    set_meta(a, 0, leaf)
+    a.variable = leaf
+    follow_tensor(a, leaf)
+    a.seq = next_seq()
+    leaf.accumulator = <void *>a
+    if leaf.extra is not None and "hooks" in leaf.extra:
+        a.hooks = leaf.extra["hooks"]
+    return a
+
+
+cdef int gradient_edge(Tensor t, Edge *into) except -1:
+    """Where t's gradient goes: its grad_fn, or its accumulator; nowhere when it needs none."""
+    cdef object n
+    n = grad_fn_of(t) if t.bits & DIFF_VIEW else t.node
+    if n is not None:
+        into.nr = t.output_nr
+    elif t.bits & REQUIRES_GRAD:
+        n = accumulator(t)
+        into.nr = 0
+    else:
+        into.node = NULL
+        return 0
+    Py_INCREF(n)
+    into.node = <PyObject *>n
+    return 0
+
+
+cdef int edge(Node n, int i, Tensor t) except -1:
+    """Edge i of n leads where t's gradient goes."""
+    gradient_edge(t, &n.edges[i])
+    if n.edges[i].node != NULL:
+        follow_node(n, <Node>n.edges[i].node)
+    return 0
+
+
+cdef object grad_fn_of(Tensor t):
+    """t's node; a view whose base was written to since gets a new one, made by restriding the base."""
+    cdef Tensor base, fresh
+    if t.bits & DIFF_VIEW and t.base is not None and t.view_version != version_of(t):
+        check_origin(t, "is a view and its base or another view of its base has been modified inplace")
+        base = <Tensor>t.base
+        if t.bits & DETACHED_VIEW and t.node is None and needs_grad(base):
+            raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
+                               "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
+                               "the same mode as the update, or a detach() of it.")
+        # (the same bytes viewed in another dtype have no derivative)
+        if t.tid == base.tid and needs_grad(base):
+            offset = (t.data - base.data) // ITEMSIZE[t.tid]
+            was = state().no_grad
+            state().no_grad = 0
+            try:
+                fresh = slot("restride")(base, make_size(t.sizes, t.rank), tuple([t.strides[i] for i in range(t.rank)]),
+                                           base.storage_offset() + offset)
+            finally:
+                state().no_grad = was
+            set_node(t, <Node>fresh.node, fresh.output_nr)
+        t.view_version = version_of(t)
+    return t.node
+
+
+cdef int check_origin(Tensor t, str problem) except -1:
+    """Refuse what goes wrong for a view that a Function returned: a write would go around its backward."""
+    if t.extra is not None and "made_by" in t.extra:
+        name, count = t.extra["made_by"]
+        raise RuntimeError(f"Output of {name} {problem}. This view was created inside a custom Function (or because an input was "
+                           "returned as-is) and the autograd logic to handle view+inplace would override the custom backward"
+                           + (", and the function returned multiple views" if count > 1 else "") + ". Return a clone of it.")
+    return 0
+
+
+cdef int set_node(Tensor t, Node n, int nr) except -1:
+    """t, whose value has changed, comes from n. Its .grad is that of the new value, where it is retained; hooks stay
+    with the value that they were registered for."""
+    cdef Hooks h
+    if t.bits & RETAINS_GRAD and t.node is not None:
+        h = (<Node>t.node).hooks
+        if h is not None and h.retain is not None and t.output_nr in h.retain:
+            n._retain(nr, h.retain.pop(t.output_nr))
+    hang(t, n, nr, 0)
+    return 0
+
+
+cdef int share_edges(Node n, Node source, int but) except -1:
+    """The first edges of n lead where those of source do, but for one (-1: none)."""
+    cdef int i
+    for i in range(source.nedges):
+        if i != but:
+            n.edges[i] = source.edges[i]
+            if n.edges[i].node != NULL:
+                Py_INCREF(<object>n.edges[i].node)
+                follow_node(n, <Node>n.edges[i].node)
+    return 0
+
+
+start_untracked(AccumulateGrad, False)
+start_untracked(CopySlices, False)

@@ -1,0 +1,399 @@
+# cython: language_level=3
+"""The backward pass.
+
+Edges always run from a newer node to an older one, so taking nodes by falling sequence number visits each
+node after everything that feeds it: a heap replaces counting dependencies, and nothing recurses. A node
+carries a pointer to the gradients waiting for it; when two passes meet at one node (re-entrant or threaded
+backward) the second keeps its own table.
+"""
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from libc.stdlib cimport calloc, free, malloc, realloc
+from tinygrad_ext.core.loops.copy cimport single_one
+from tinygrad_ext.core.call.dispatch cimport state, tgx_state
+from tinygrad_ext.core.grad.gradients cimport (
+    add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
+)
+from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices, gradient_edge
+from tinygrad_ext.core.grad.node cimport Edge, Node
+from tinygrad_ext.core.grad.reach cimport needed_for
+from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad
+from tinygrad_ext.core.data.types cimport uint32_t, uint64_t
+
+cdef enum:
+    FEW = 8                     # edges served without malloc
+
+cdef struct Entry:              # a node of this pass and the gradients that have arrived
+    PyObject *node              # owned
+    uint64_t seq
+    PyObject **grads            # owned; few or malloc'd
+    PyObject *few[2]
+    Entry *spare
+
+cdef class Task:
+    """One backward pass."""
+
+    cdef Entry **heap
+    cdef Py_ssize_t size
+    cdef Py_ssize_t room
+    cdef Entry *spare
+    cdef bint keep_graph
+    cdef bint create_graph
+    cdef bint accumulate
+    cdef dict own               # id(node) -> entry address, for nodes that another pass holds
+    cdef dict captures          # (id(node), output number) -> [position in the answer]
+    cdef dict needed            # id(node) -> whether it leads to a wanted input; None: all do
+    cdef list captured
+    cdef object observer        # called with each node, the gradients that arrived, and what it made of them
+    cdef PyObject *current      # the node that runs
+    cdef dict notes             # of hooks that gather over the pass
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        cdef Entry *e
+        for i in range(self.size):
+            self._drop(self.heap[i])
+        free(self.heap)
+        while self.spare != NULL:
+            e = self.spare
+            self.spare = e.spare
+            free(e)
+
+    cdef int _drop(self, Entry *e) except -1:
+        """Forget an entry with the gradients it still holds."""
+        cdef Node n = <Node>e.node
+        cdef int i
+        if n.task == <void *>self:
+            n.task = NULL
+            n.entry = NULL
+        for i in range(n.noutputs):
+            Py_XDECREF(e.grads[i])
+        if e.grads != e.few:
+            free(e.grads)
+        Py_DECREF(n)
+        e.spare = self.spare
+        self.spare = e
+        return 0
+
+    cdef Entry *_entry(self, Node n) except NULL:
+        """The entry of a node, put on the heap when it is new."""
+        cdef Entry *e
+        cdef Py_ssize_t i, parent
+        if n.task == <void *>self:
+            return <Entry *>n.entry
+        if n.task != NULL and self.own is not None:
+            found = self.own.get(<size_t><PyObject *>n)
+            if found is not None:
+                return <Entry *><size_t>found
+        e = self.spare
+        if e != NULL:
+            self.spare = e.spare
+        else:
+            e = <Entry *>malloc(sizeof(Entry))
+        e.node, e.seq, e.grads = <PyObject *>n, n.seq, e.few
+        Py_INCREF(n)
+        if n.noutputs > 2:
+            e.grads = <PyObject **>calloc(n.noutputs, sizeof(PyObject *))
+        e.few[0] = e.few[1] = NULL
+        if n.task == NULL:
+            n.task, n.entry = <void *>self, <void *>e
+        else:
+            if self.own is None:
+                self.own = {}
+            self.own[<size_t><PyObject *>n] = <size_t>e
+        if self.size == self.room:
+            self.room = 2 * self.room if self.room else 32
+            self.heap = <Entry **>realloc(self.heap, self.room * sizeof(Entry *))
+        i = self.size
+        self.size += 1
+        while i > 0:
+            parent = (i - 1) >> 1
+            if self.heap[parent].seq >= e.seq:
+                break
+            self.heap[i] = self.heap[parent]
+            i = parent
+        self.heap[i] = e
+        return e
+
+    cdef Entry *_pop(self) noexcept:
+        """Take the newest node off the heap."""
+        cdef Entry *top = self.heap[0]
+        cdef Entry *last
+        cdef Py_ssize_t i = 0, child
+        self.size -= 1
+        last = self.heap[self.size]
+        while True:
+            child = 2 * i + 1
+            if child >= self.size:
+                break
+            if child + 1 < self.size and self.heap[child + 1].seq > self.heap[child].seq:
+                child += 1
+            if last.seq >= self.heap[child].seq:
+                break
+            self.heap[i] = self.heap[child]
+            i = child
+        if self.size:
+            self.heap[i] = last
+        return top
+
+    def reaches(self, nodes):
+        """For each node, whether this pass may still come to it, or is there."""
+        cdef Py_ssize_t i
+        cdef list roots = [<object>self.heap[i].node for i in range(self.size)]
+        if self.current != NULL:
+            roots.append(<object>self.current)
+        seen = needed_for(roots, {})
+        return [id(n) in seen and (self.needed is None or self.needed.get(id(n), False)) for n in nodes]
+
+    def gathered(self, key, make):
+        """What a hook gathers over this pass: make() when it is asked for first."""
+        if self.notes is None:
+            self.notes = {}
+        if key not in self.notes:
+            self.notes[key] = make()
+        return self.notes[key]
+
+    cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
+        """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
+        cdef Entry *e
+        cdef object checked
+        if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
+            return 0
+        checked = validated(n, nr, grad, source, index)
+        e = self._entry(n)
+        if e.grads[nr] == NULL:
+            Py_INCREF(checked)
+            e.grads[nr] = <PyObject *>checked
+            return 0
+        old = <object>e.grads[nr]
+        Py_DECREF(old)             # the buffer's own reference moves into `old`
+        e.grads[nr] = NULL
+        total = sum_gradients(old, checked, self.create_graph)
+        Py_INCREF(total)
+        e.grads[nr] = <PyObject *>total
+        return 0
+
+    cdef int run(self) except -1:
+        cdef tgx_state *st = state()
+        cdef PyObject *outer = st.task
+        st.task = <PyObject *>self
+        try:
+            self._run()
+        finally:
+            st.task = outer
+            self.current = NULL
+        return 0
+
+    cdef int _run(self) except -1:
+        cdef Entry *e
+        cdef int ticks = 0
+        while self.size:
+            e = self._pop()
+            try:
+                self._step(<Node>e.node, e)
+            finally:
+                if self.own is not None:
+                    self.own.pop(<size_t>e.node, None)
+                self._drop(e)
+            ticks += 1
+            if ticks & 0xff == 0:
+                PyErr_CheckSignals()
+        return 0
+
+    cdef int _step(self, Node n, Entry *e) except -1:
+        """Hooks, captures, the node itself, and its gradients on their way."""
+        cdef PyObject *few_results[FEW]
+        cdef unsigned char[FEW] few_needed
+        cdef PyObject **results = few_results
+        cdef unsigned char *needed = few_needed
+        cdef int i
+        cdef bint run = True
+        cdef Node next_node
+        if n.task == <void *>self:
+            n.task = NULL           # a re-entrant pass may come by
+            n.entry = NULL
+        self.current = <PyObject *>n
+        if n.hooks is not None and self.observer is None:
+            run_pre_hooks(n, e.grads)
+        if self.captures is not None:
+            run = self._capture(n, e)
+        if not run:
+            return 0
+        if isinstance(n, AccumulateGrad):
+            if self.accumulate or self.captures is None:
+                add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
+                if n.hooks is not None and n.hooks.post is not None and self.observer is None:
+                    run_post_hooks(n, e.grads, NULL)
+            return 0
+        if n.nedges > FEW:
+            results = <PyObject **>malloc(n.nedges * sizeof(PyObject *))
+            needed = <unsigned char *>malloc(n.nedges)
+        try:
+            for i in range(n.nedges):
+                results[i] = NULL
+                needed[i] = n.edges[i].node != NULL and (
+                    self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
+            if self.observer is not None:
+                arrived = row(e.grads, n.noutputs)
+            try:
+                # a node of our own passes nothing on when nothing came; a Function may think otherwise
+                if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
+                        or _any_arrived(n, e.grads)):
+                    n.apply(e.grads, results, needed)
+            except BaseException as error:
+                if self.observer is not None:
+                    self.observer(n, arrived, error)
+                explain(n)
+                raise
+            if self.observer is not None:
+                self.observer(n, arrived, row(results, n.nedges))
+            elif n.hooks is not None and n.hooks.post is not None:
+                run_post_hooks(n, e.grads, results)
+            if state().anomaly == 2:
+                check_nan(n, results)
+            if not self.keep_graph and not n.released:
+                n.release()
+            for i in range(n.nedges):
+                if results[i] != NULL:
+                    grad = <object>results[i]
+                    Py_DECREF(grad)
+                    results[i] = NULL
+                    if needed[i]:
+                        next_node = <Node>n.edges[i].node
+                        self.give(next_node, n.edges[i].nr, grad, n, i)
+                    grad = None
+                elif needed[i]:
+                    self._entry(<Node>n.edges[i].node)      # an undefined gradient: nodes and hooks learn of it
+        finally:
+            for i in range(n.nedges):
+                Py_XDECREF(results[i])
+            if results != few_results:
+                free(results)
+                free(needed)
+        return 0
+
+    cdef bint _capture(self, Node n, Entry *e) except -1:
+        """Keep gradients that grad() asked for; whether the node must still run."""
+        cdef int i
+        cdef size_t key = <size_t><PyObject *>n
+        for i in range(n.noutputs):
+            spots = self.captures.get((key, i))
+            if spots is not None and e.grads[i] != NULL:
+                for spot in spots:
+                    self.captured[spot] = <object>e.grads[i]
+        if isinstance(n, AccumulateGrad):
+            return self.accumulate
+        for i in range(n.nedges):
+            if n.edges[i].node != NULL and self.needed.get(<size_t>n.edges[i].node, False):
+                return True
+        return False
+
+
+cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
+    cdef int i
+    for i in range(n.noutputs):
+        if grads[i] != NULL:
+            return True
+    return False
+
+
+# ---- entry ---------------------------------------------------------------------------------------------------------
+
+def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused, observer=None):
+    """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
+
+    With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
+    with `accumulate` only theirs are filled, without it their gradients are returned as a list. With an observer
+    no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
+    """
+    cdef Task task = Task.__new__(Task)
+    cdef list nodes = []
+    cdef dict targets
+    cdef uint32_t was_no_grad = state().no_grad
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, accumulate or inputs is None
+    task.observer = observer
+    for root in roots:
+        nodes.append(_edge_of(root, "output"))
+    if inputs is not None:
+        targets, wanted = {}, []
+        for t in inputs:
+            node, nr = _edge_of(t, "input")
+            targets[<size_t><PyObject *>node] = True
+            wanted.append((<size_t><PyObject *>node, nr, node))
+        task.captures = {}
+        if not accumulate:
+            task.captured = [None] * len(wanted)
+            for k, (key, nr, _) in enumerate(wanted):
+                task.captures.setdefault((key, nr), []).append(k)
+        task.needed = needed_for([node for node, _ in nodes], targets)
+        if accumulate:
+            task.captures = {}
+    state().no_grad = not create_graph
+    try:
+        for (node, nr), grad in zip(nodes, grads):
+            task.give(<Node>node, nr, grad, None, 0)
+        task.run()
+    finally:
+        state().no_grad = was_no_grad
+    if inputs is None or accumulate:
+        return None
+    if not allow_unused:
+        for k, g in enumerate(task.captured):
+            if g is None:
+                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                                   "allow_unused=True if this is the desired behavior. "
+                                   f"It is input number {k}.")
+    return task.captured
+
+
+def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
+    """Run the graph behind a single-element tensor with gradient one, into the leaves' .grad."""
+    cdef Task task = Task.__new__(Task)
+    cdef Edge edge
+    cdef Tensor one
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad
+    gradient_edge(t, &edge)
+    if edge.node == NULL:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    node = <Node>edge.node
+    Py_DECREF(node)
+    one = single_one(t)
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
+    st.no_grad = not create_graph
+    try:
+        task.give(node, edge.nr, one, None, 0)
+        one = None
+        node = None
+        task.run()
+    finally:
+        st.no_grad = was_no_grad
+
+
+cdef object _edge_of(object root, str what):
+    """(node, output number) of a tensor, or the pair itself."""
+    cdef Edge edge
+    if isinstance(root, Tensor):
+        gradient_edge(<Tensor>root, &edge)
+        if edge.node == NULL:
+            if what == "output":
+                raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        node = <object>edge.node
+        Py_DECREF(node)
+        return node, edge.nr
+    node, nr = root[0], root[1]
+    if not isinstance(node, Node) or not 0 <= nr < (<Node>node).noutputs:
+        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {node!r} and {nr!r}")
+    return node, nr
+
+
+def gradient_edge_of(Tensor t):
+    """(node, output number) that t's gradient goes to; None when it needs none."""
+    return _edge_of(t, "input") if needs_grad(t) else None
+
+
+def current_pass():
+    """The backward pass that runs in this thread, or None."""
+    return <object>state().task if state().task != NULL else None

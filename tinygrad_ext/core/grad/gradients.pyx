@@ -1,0 +1,250 @@
+# cython: language_level=3
+"""Gradients on their way between two nodes: checked, summed, put into `.grad`, shown to hooks."""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
+from tinygrad_ext.core.data.dtype cimport device_of, dtype_of, make_size
+from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
+from tinygrad_ext.core.call.levels cimport HostOperation, offer
+from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
+from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Tensor, needs_grad, set_grad, shape_text
+from tinygrad_ext.core.data.types cimport is_complex
+
+# The functions of the upper layers that the hot path calls, read from the slots once they are filled.
+cdef object _add = None
+cdef object _add_into = None
+
+
+def read_slots():
+    """Keep the hottest slots at hand."""
+    global _add, _add_into
+    _add, _add_into = slot("add"), slot("add_")
+
+
+cdef tuple row(PyObject **grads, int n):
+    """Gradients as a tuple, None for those that are missing."""
+    return tuple([<object>grads[i] if grads[i] != NULL else None for i in range(n)])
+
+
+cdef object validated(Node n, int nr, object grad, Node source, int index):
+    """The gradient in the shape and dtype of n's output; RuntimeError when it cannot be."""
+    cdef Tensor g
+    cdef Meta *m = &n.metas[nr]
+    cdef int i
+    cdef bint same
+    if not isinstance(grad, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
+    g = <Tensor>grad
+    if g.device_id != m.device_id:
+        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
+                           f"{device_of(m.device_id)} but got {g.device}")
+    same = g.rank == m.rank
+    if same:
+        for i in range(g.rank):
+            if g.sizes[i] != m.sizes[i]:
+                same = False
+    if not same:
+        grad = _reduced(n, nr, g, source, index)
+        g = <Tensor>grad
+    if g.tid != m.tid:
+        if is_complex(g.tid) and not is_complex(m.tid):
+            if source is not None and source.op is None and not isinstance(source, CopySlices):
+                raise RuntimeError(f"Function {source.name()} returned a complex gradient at index {index}, but the input is real "
+                                   f"({dtype_of(m.tid)}). Return its real part: grad.real.")
+            grad = slot("real")(grad)
+            g = <Tensor>grad
+        if g.tid != m.tid:
+            grad = slot("to_dtype")(grad, dtype_of(m.tid))
+    return grad
+
+
+cdef str _giver(Node source):
+    return f"Function {source.name()}" if source is not None else "The caller of backward"
+
+
+cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
+    cdef Meta *m = &n.metas[nr]
+    cdef int i, shift = g.rank - m.rank
+    cdef bint fits = shift >= 0
+    if fits:
+        for i in range(m.rank):
+            if m.sizes[i] != g.sizes[shift + i] and m.sizes[i] != 1:
+                fits = False
+    if not fits:
+        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - got {shape_text(g)} but expected shape "
+                           f"compatible with {[m.sizes[i] for i in range(m.rank)]}")
+    return slot("sum_to")(g, make_size(m.sizes, m.rank))
+
+
+cdef object sum_gradients(object a, object b, bint create_graph):
+    """a + b, into a's memory when nobody else can see it."""
+    cdef Tensor t = <Tensor>a
+    # one reference here, one in the caller's `old`
+    if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
+            and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
+        return _add_into(a, b)
+    return _add(a, b)
+
+
+cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
+    """Add the gradient into the leaf's .grad."""
+    if grads[0] == NULL:
+        return 0
+    if state().flags & TGX_LEVELS:
+        offer(_accumulation, (n.variable, <object>grads[0], create_graph))
+    else:
+        _accumulate(n.variable, <Tensor><object>grads[0], create_graph)
+    if n.hooks is not None and n.hooks.accumulated is not None:
+        for _, fn in list(n.hooks.accumulated):
+            fn(n.variable)
+    return 0
+
+
+def accumulate(Tensor leaf not None, Tensor grad not None, bint create_graph):
+    """Add a gradient into leaf.grad, which shares no memory with it afterwards."""
+    _accumulate(leaf, grad, create_graph)
+
+
+cdef HostOperation _accumulation = HostOperation("autograd::accumulate_grad", accumulate)
+
+
+cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
+    if v.node is not None:
+        raise RuntimeError("leaf variable has been moved into the graph interior: it was written to in place after the forward, "
+                           "and its .grad would belong to the old value. Write to a clone() of it.")
+    if not v.bits & REQUIRES_GRAD:
+        pass                            # frozen since the forward
+    elif v.grad_ is None:
+        # take the gradient itself when this pass alone holds it and its memory
+        if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
+                <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
+            set_grad(v, g)
+        elif create_graph:
+            set_grad(v, slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g))
+        else:
+            set_grad(v, slot("detached_clone")(g))
+    elif create_graph:
+        set_grad(v, _add(v.grad_, g))
+    else:
+        slot("accumulate_into")(v.grad_, g)
+    return 0
+
+
+# ---- hooks ----------------------------------------------------------------------------------------------------------
+
+def retain(Tensor t not None, grad not None):
+    """Add a gradient into the .grad of a tensor that is no leaf."""
+    set_grad(t, grad if t.grad_ is None else _add(t.grad_, grad))
+
+
+cdef HostOperation _retention = HostOperation("autograd::retain_grad", retain)
+
+
+cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
+    """Tensor hooks, then retained gradients, then node prehooks."""
+    cdef Hooks h = n.hooks
+    cdef int i
+    if h.tensor is not None:
+        for i in range(n.noutputs):
+            for _, fn in list(h.tensor.get(i, ())):
+                _replace(n, i, grads, fn(<object>grads[i] if grads[i] != NULL else None), fn)
+    if h.retain is not None and not isinstance(n, AccumulateGrad):
+        for i, reference in h.retain.items():
+            t = reference()
+            if t is not None and grads[i] != NULL:
+                if state().flags & TGX_LEVELS:
+                    offer(_retention, (t, <object>grads[i]))
+                else:
+                    retain(t, <object>grads[i])
+    if h.pre is not None:
+        for _, fn in list(h.pre):
+            got = fn(row(grads, n.noutputs))
+            if got is not None:
+                for i, g in enumerate(_hook_row(n, got, n.noutputs, fn)):
+                    _replace(n, i, grads, g, fn)
+    return 0
+
+
+cdef str _hook_name(object fn):
+    return f"hook '{getattr(fn, '__name__', type(fn).__name__)}'"
+
+
+cdef tuple _hook_row(Node n, object got, int wanted, object fn):
+    """The gradients that a node's hook returned; a single one needs no tuple."""
+    if isinstance(got, Tensor) and wanted == 1:
+        return (got,)
+    if not isinstance(got, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(got).__name__}': {_hook_name(fn)} of {n.name()} returns None, or "
+                        "one gradient for each that it was given")
+    if len(got) != wanted:
+        raise RuntimeError(f"{_hook_name(fn)} has returned an incorrect number of values (got {len(got)}, but expected {wanted}) "
+                           f"for {n.name()}")
+    for g in got:
+        _check_tensor(n, g, fn)
+    return tuple(got)
+
+
+cdef int _check_tensor(Node n, object got, object fn) except -1:
+    if got is not None and not isinstance(got, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}': {_hook_name(fn)} of {n.name()} returns None or "
+                        "the gradient to go on with")
+    return 0
+
+
+cdef int _replace(Node n, int i, PyObject **grads, object got, object fn) except -1:
+    """Put what a hook returned in the place of gradient i, which it must equal in size and dtype."""
+    cdef Tensor old
+    if got is None:
+        return 0
+    _check_tensor(n, got, fn)
+    if grads[i] == NULL:
+        raise RuntimeError(f"{_hook_name(fn)} of {n.name()} can't replace a None gradient with a non-None value: None came because the "
+                           "outputs that follow do not depend on this tensor. Return None for it.")
+    old = <Tensor><object>grads[i]
+    if got.shape != old.shape:
+        raise RuntimeError(f"{_hook_name(fn)} has changed the size of value: {n.name()} got {shape_text(old)}, the hook returned "
+                           f"{shape_text(<Tensor>got)}")
+    if got.dtype != old.dtype or got.device != old.device:
+        raise RuntimeError(f"{_hook_name(fn)} has changed the type of value (was {old.dtype} on {old.device}, got {got.dtype} on "
+                           f"{got.device})")
+    old = None
+    Py_INCREF(got)
+    Py_XDECREF(grads[i])
+    grads[i] = <PyObject *>got
+    return 0
+
+
+cdef int run_post_hooks(Node n, PyObject **grads, PyObject **results) except -1:
+    cdef int i
+    outgoing = row(grads, n.noutputs)
+    for _, fn in list(n.hooks.post):
+        got = fn(row(results, n.nedges), outgoing)
+        if got is None:
+            continue
+        got = _hook_row(n, got, n.nedges, fn)
+        for i in range(n.nedges):
+            Py_XDECREF(results[i])
+            results[i] = NULL
+            if got[i] is not None:
+                Py_INCREF(got[i])
+                results[i] = <PyObject *>got[i]
+    return 0
+
+
+cdef int explain(Node n) except -1:
+    """In anomaly mode: show where the forward of n was."""
+    if n.hooks is not None and n.hooks.trace is not None:
+        slot("explain_trace")(n.name(), n.hooks.trace)
+    return 0
+
+
+cdef int check_nan(Node n, PyObject **results) except -1:
+    cdef int i
+    if state().anomaly != 2:
+        return 0
+    for i in range(n.nedges):
+        if results[i] != NULL and slot("has_nan")(<object>results[i]):
+            explain(n)
+            raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
+    return 0

@@ -1,0 +1,104 @@
+# cython: language_level=3
+"""Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
+import weakref
+
+from tinygrad_ext.core.grad.edges cimport grad_fn_of
+from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
+from tinygrad_ext.core.call.places cimport note_mutation
+from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.tensor cimport (
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, expose, needs_grad, set_geometry,
+)
+from tinygrad_ext.core.data.types cimport is_float
+from tinygrad_ext.core.grad.engine import backward_scalar
+from tinygrad_ext.core.grad.hooks import add_hook
+
+
+def grad_fn(Tensor t):
+    """The node that made t, made anew for a view whose base was written to."""
+    node = grad_fn_of(t)
+    return None if node is None else shown(<Node>node)
+
+
+cdef Hooks _leaf_hooks(Tensor t):
+    """Hooks of a leaf: kept with the leaf, since its AccumulateGrad comes and goes."""
+    expose(t)
+    if t.extra is None:
+        t.extra = {}
+    if "hooks" not in t.extra:
+        t.extra["hooks"] = Hooks.__new__(Hooks)
+        if t.accumulator != NULL:
+            (<Node>t.accumulator).hooks = t.extra["hooks"]
+    return t.extra["hooks"]
+
+
+def register_hook(Tensor self, hook):
+    """Call hook(grad) when this tensor's gradient is computed; a returned tensor replaces it. Returns a handle.
+
+    Raises RuntimeError when the tensor needs no gradient.
+    """
+    cdef Hooks h
+    if not callable(hook):
+        raise TypeError(f"register_hook(): argument 'hook' must be callable, not {type(hook).__name__}")
+    if not needs_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if grad_fn_of(self) is not None:
+        return (<Node>self.node)._register_tensor_hook(self.output_nr, hook)
+    h = _leaf_hooks(self)
+    if h.tensor is None:
+        h.tensor = {0: []}
+    return add_hook(h.tensor[0], hook)
+
+
+def register_post_accumulate_grad_hook(Tensor self, hook):
+    """Call hook(tensor) after this leaf's ``.grad`` has been filled. Returns a handle."""
+    cdef Hooks h
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if not needs_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    h = _leaf_hooks(self)
+    if h.accumulated is None:
+        h.accumulated = []
+    return add_hook(h.accumulated, hook)
+
+
+def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=False, inputs=None):
+    """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
+    if gradient is None and inputs is None and self.count == 1 and is_float(self.tid):
+        backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
+    else:
+        slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def retain_grad(Tensor self):
+    """Let ``.grad`` be filled for this tensor, though it is not a leaf."""
+    if not needs_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if grad_fn_of(self) is None or self.bits & RETAINS_GRAD:
+        return
+    (<Node>self.node)._retain(self.output_nr, weakref.ref(self))
+    self.bits |= RETAINS_GRAD
+
+
+def detach_(Tensor self):
+    """Cut this tensor from its graph: it becomes a leaf that needs no gradient."""
+    if self.bits & DIFF_VIEW:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    self.node = None
+    self.bits &= ~REQUIRES_GRAD
+    return self
+
+
+def increment(Tensor self):
+    """Count a write to self that the engine did not see."""
+    if self.bits & INFERENCE:
+        raise RuntimeError("Inference tensors do not track version counter: increment_version() of one means nothing.")
+    bump(self)
+    note_mutation(self)
+
+
+def set_geometry_from(Tensor self, Tensor other):
+    """Let self be what `other` is in memory and shape."""
+    set_geometry(self, other)
+    return self

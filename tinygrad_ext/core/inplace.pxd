@@ -1,8 +1,0 @@
-from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport Op
-from tinygrad_ext.core.tensor cimport Tensor
-
-cdef object call_inplace(Op op, PyObject **args)
-cdef object inplace_below(Op op, PyObject **args)                        # without levels
-cdef object call_out(Op op, PyObject **args, object out)
-cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace)

@@ -1,0 +1,1 @@
+"""What runs over memory: geometry walked, threads, products, copies."""

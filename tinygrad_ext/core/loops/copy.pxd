@@ -1,0 +1,13 @@
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport int64_t, tgx_scalar
+
+cdef int copy_into(Tensor dst, Tensor src) except -1       # src broadcasts to dst; converts the dtype
+cdef Tensor contiguous(Tensor t)
+cdef Tensor cast(Tensor t, int dtype)                       # fresh memory only when the dtype differs
+cdef Tensor clone(Tensor t)                                 # fresh memory, order of dimensions kept
+cdef tgx_scalar checked_scalar(object value, int dtype) except *   # RuntimeError when the dtype cannot hold it
+cdef int fill(Tensor t, object value) except -1
+cdef Tensor single_one(Tensor t)
+cdef int bring_beside(Tensor t, list tensors) except -1
+cdef int zero(Tensor t) except -1
+cdef bint broadcasts(Tensor src, Tensor dst) noexcept

@@ -1,0 +1,211 @@
+# cython: language_level=3
+"""Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
+from libc.string cimport memset
+from tinygrad_ext.core.data.boxed cimport as_scalar
+from tinygrad_ext.core.data.devices cimport read_from, write_to
+from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
+from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
+from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
+from tinygrad_ext.core.data.tensor cimport (
+    CONTIGUOUS, Tensor, empty, empty_like, empty_strided, shape_text, write_scalar,
+)
+from tinygrad_ext.core.data.types cimport (
+    ITEMSIZE, TGX_BOOL, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
+)
+
+cdef extern from "planes.h" nogil:
+    tgx_plane tgx_copy_plane(int size)
+
+cdef extern from "casts.h" nogil:
+    tgx_loop tgx_cast_loop(int src, int dst)
+
+
+cdef bint broadcasts(Tensor src, Tensor dst) noexcept:
+    """Whether src can be repeated to dst's shape."""
+    cdef int i, k
+    for i in range(src.rank):
+        k = dst.rank - src.rank + i
+        if k < 0:
+            if src.sizes[i] != 1:
+                return False
+        elif src.sizes[i] != dst.sizes[k] and src.sizes[i] != 1:
+            return False
+    return True
+
+
+cdef int copy_into(Tensor dst, Tensor src) except -1:
+    cdef tgx_iter it
+    cdef tgx_loop loop = tgx_cast_loop(src.tid, dst.tid)
+    if not broadcasts(src, dst):
+        raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
+    if dst.device_id != CPU or src.device_id != CPU:
+        return _copy_between(dst, src)
+    if dst.storage is src.storage and dst.count > 1 and src.count > 1:
+        if same_window(dst, src):
+            return 0
+        src = clone(src)
+    iter_begin(&it, dst.sizes, dst.rank)
+    if src.tid == dst.tid:
+        it.plane = tgx_copy_plane(ITEMSIZE[dst.tid])
+    iter_add(&it, dst.data, dst.sizes, dst.strides, dst.rank, ITEMSIZE[dst.tid])
+    iter_add(&it, src.data, src.sizes, src.strides, src.rank, ITEMSIZE[src.tid])
+    return _run(&it, loop, dst, src)
+
+
+# ---- devices of plugins: by the bytes that their memory reads and writes --------------------------------------------
+
+cdef int _copy_between(Tensor dst, Tensor src) except -1:
+    """copy_into where one of both is elsewhere. Nothing is copied to or from meta."""
+    cdef Tensor there
+    if dst.device_id == META or src.device_id == META or dst.count == 0:
+        return 0
+    if src.device_id != CPU:
+        src = _fetched(src)
+    if dst.device_id == CPU:
+        return copy_into(dst, src)
+    there = empty(dst.sizes, dst.rank, dst.tid, CPU) if dst.bits & CONTIGUOUS else _fetched(dst)
+    copy_into(there, src)
+    return write_to(dst.storage, dst.data, there.storage, _reach(dst))
+
+
+cdef int _fill_elsewhere(Tensor t, object value) except -1:
+    cdef Tensor there = empty(NULL, 0, t.tid, CPU)
+    if t.device_id == META:
+        return 0
+    fill(there, value)
+    return _copy_between(t, there)
+
+
+cdef int bring_beside(Tensor t, list tensors) except -1:
+    """Tensors of the cpu in a list of tensors and None become copies on the plugin's device that t is on."""
+    cdef Tensor copy
+    if t.device_id > META:
+        for i, o in enumerate(tensors):
+            if isinstance(o, Tensor) and (<Tensor>o).device_id == CPU:
+                copy = empty((<Tensor>o).sizes, (<Tensor>o).rank, (<Tensor>o).tid, t.device_id)
+                copy_into(copy, <Tensor>o)
+                tensors[i] = copy
+    return 0
+
+
+cdef Tensor _fetched(Tensor t):
+    """t on the cpu, its elements as far apart as they are on its device."""
+    cdef Tensor out = empty_strided(t.sizes, t.strides, t.rank, t.tid, CPU)
+    read_from(t.storage, t.data, out.storage, _reach(t))
+    return out
+
+
+cdef int64_t _reach(Tensor t) except -1:
+    """Bytes from the first element to the end of the last."""
+    return reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[t.tid], ANY_ROOM, "copy")
+
+
+# ---- on the cpu ----------------------------------------------------------------------------------------------------
+
+cdef inline int _run(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except -1:
+    if it.numel > GRAIN:
+        return _run_large(it, loop, dst, src)
+    iter_run(it, loop, NULL)
+    return 0
+
+
+cdef int _run_large(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except -1:
+    """Without the GIL; another thread may give the tensors other memory meanwhile."""
+    _held = dst.storage, src.storage
+    with nogil:
+        iter_run(it, loop, NULL)
+    return 0
+
+
+cdef bint same_window(Tensor a, Tensor b) noexcept:
+    """Whether both show the same elements in the same places."""
+    cdef int i
+    if a.data != b.data or a.rank != b.rank or a.tid != b.tid:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i] or a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef Tensor clone(Tensor t):
+    cdef Tensor out = empty_like(t, t.tid)
+    copy_into(out, t)
+    return out
+
+
+cdef Tensor contiguous(Tensor t):
+    cdef Tensor out
+    if t.bits & CONTIGUOUS:
+        return t
+    out = empty(t.sizes, t.rank, t.tid, t.device_id)
+    copy_into(out, t)
+    return out
+
+
+cdef Tensor cast(Tensor t, int dtype):
+    cdef Tensor out
+    if t.tid == dtype:
+        return t
+    out = empty_like(t, dtype)
+    copy_into(out, t)
+    return out
+
+
+cdef bint _holds(int dtype, const tgx_scalar *s) noexcept:
+    """Whether an integer dtype can; a negative number may wrap in uint8, as in PyTorch."""
+    cdef int64_t most = 0x7fffffffffffffff >> (64 - 8 * ITEMSIZE[dtype])
+    if not is_signed(dtype):
+        most = 2 * most + 1
+        return -most <= s.i <= most and -9.3e18 < s.f < 9.3e18
+    return -most - 1 <= s.i <= most and -9.3e18 < s.f < 9.3e18
+
+
+cdef tgx_scalar checked_scalar(object value, int dtype) except *:
+    """A number for one element of a dtype; RuntimeError when the dtype cannot hold it."""
+    cdef tgx_scalar s = as_scalar(value)
+    if is_complex(dtype):
+        return s
+    if s.im != 0:
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value} has an imaginary part; "
+                           "use a complex dtype")
+    if dtype == TGX_BOOL:
+        s.i = s.f != 0
+    elif is_integer(dtype) and not _holds(dtype, &s):
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value}")
+    return s
+
+
+cdef int fill(Tensor t, object value) except -1:
+    """Set every element to a number."""
+    cdef char[16] buffer
+    cdef int64_t stride = 0, one = 1
+    cdef tgx_scalar s = checked_scalar(value, t.tid)
+    cdef tgx_iter it
+    cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
+    if t.device_id != CPU:
+        return _fill_elsewhere(t, value)
+    write_scalar(buffer, t.tid, s.f, s.im, s.i)
+    iter_begin(&it, t.sizes, t.rank)
+    iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])
+    iter_add(&it, buffer, &one, &stride, 1, ITEMSIZE[t.tid])
+    return _run(&it, loop, t, t)
+
+
+cdef Tensor single_one(Tensor t):
+    """The gradient that a backward pass starts with: 1, like t, which has one element."""
+    cdef Tensor one = empty(t.sizes, t.rank, t.tid, t.device_id)
+    if one.device_id == CPU:
+        write_scalar(one.data, one.tid, 1.0, 0.0, 1)
+    else:
+        fill(one, 1)
+    return one
+
+
+cdef int zero(Tensor t) except -1:
+    if t.count == 0:
+        return 0
+    if t.bits & CONTIGUOUS and t.device_id == CPU:
+        memset(t.data, 0, t.count * ITEMSIZE[t.tid])
+        return 0
+    return fill(t, 0)

@@ -1,4 +1,0 @@
-from cpython.object cimport PyObject
-from tinygrad_ext.core.dispatch cimport Op
-
-cdef object record(Op op, PyObject **args, PyObject *out, bint inplace)
