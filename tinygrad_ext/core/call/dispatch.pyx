@@ -79,8 +79,11 @@ cdef object call_op(Op op, PyObject **args):
 cdef object call_below(Op op, PyObject **args):
     """Autograd, then the kernel."""
     cdef object result
-    if op.pair != NULL and not tgx_thread_state.no_grad and not any_needs_grad(op, args):
-        result = _call_kernel(op, args)
+    if op.pair != NULL and not tgx_thread_state.no_grad:
+        if any_needs_grad(op, args):
+            result = record_op(op, args, NULL, False)
+        else:
+            result = _call_kernel(op, args)
     elif op.custom is not None:
         result = op.custom.call(op, args)
     elif tgx_thread_state.no_grad:
