@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.data.boxed cimport as_float
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.call.op_tables import ops
-from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.tensor cimport Tensor, same_sizes
 from tinygrad_ext.core.data.types cimport TGX_I64
 from tinygrad_ext.ops.class_loss import cross_entropy
 from tinygrad_ext.ops.embed import embedding
@@ -16,22 +16,12 @@ cdef Op _embedding = None
 cdef object _no_padding = -1
 
 
-cdef bint _same_shape(Tensor a, Tensor b) noexcept:
-    cdef int i
-    if a.rank != b.rank:
-        return False
-    for i in range(a.rank):
-        if a.sizes[i] != b.sizes[i]:
-            return False
-    return True
-
-
 cdef object c_mse_loss(PyObject **a):
     """mse_loss(self, target, size_average, reduce, reduction, weight)."""
     global _mse_loss
     cdef PyObject *args[3]
     cdef PyObject *none = <PyObject *>None
-    if a[2] != none or a[3] != none or a[5] != none or not _same_shape(<Tensor><object>a[0], <Tensor><object>a[1]):
+    if a[2] != none or a[3] != none or a[5] != none or not same_sizes(<Tensor><object>a[0], <Tensor><object>a[1]):
         return mse_loss(<object>a[0], <object>a[1], <object>a[2], <object>a[3], <object>a[4], <object>a[5])
     if _mse_loss is None:
         _mse_loss = ops["aten::_mse_loss"]

@@ -15,9 +15,7 @@ from tinygrad_ext.core.call.held cimport run_held
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.call.places cimport GUARDED, note_mutation
 from tinygrad_ext.core.call.outputs cimport check_inference, check_writable, prepare_out, refuse_cast, shows_history
-from tinygrad_ext.core.data.tensor cimport (
-    DERIVED, DIFF_VIEW, Tensor, bump, set_geometry, shape_text,
-)
+from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, Tensor, bump, same_sizes, set_geometry, shape_text
 
 
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
@@ -44,7 +42,7 @@ cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
         _check_device(op, out, result)
         if inplace:
             refuse_cast(result.tid, out.tid)
-            if not _same_shape(result, out):
+            if not same_sizes(result, out):
                 raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {shape_text(result)}")
         else:
             prepare_out(out, result.sizes, result.rank, result.tid)
@@ -78,16 +76,6 @@ cdef object set_view(Op op, PyObject **args, Tensor out):
     set_geometry(out, result)
     bump(out)
     return out
-
-
-cdef bint _same_shape(Tensor a, Tensor b) noexcept:
-    cdef int i
-    if a.rank != b.rank:
-        return False
-    for i in range(a.rank):
-        if a.sizes[i] != b.sizes[i]:
-            return False
-    return True
 
 
 cdef object call_inplace(Op op, PyObject **args):
@@ -128,7 +116,7 @@ cdef object _out_of_place(Op op, PyObject **args, Tensor t):
             args[i] = <PyObject *>before
     result = call_op(op, args)
     refuse_cast(result.tid, t.tid)
-    if not _same_shape(result, t):
+    if not same_sizes(result, t):
         raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(result)}")
     return t.copy_(result)
 

@@ -17,7 +17,7 @@ from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_r
 from tinygrad_ext.core.call.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, Tensor, dtype_title, empty, empty_like, shape_text, write_scalar,
+    CONTIGUOUS, Tensor, dtype_title, empty, empty_like, same_sizes, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
@@ -102,16 +102,6 @@ cdef inline int _run(Op op, tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) 
 include "pointwise_scalars.pxi"
 
 
-cdef inline bint _same_shape(Tensor a, Tensor b) noexcept:
-    cdef int i
-    if a.rank != b.rank:
-        return False
-    for i in range(a.rank):
-        if a.sizes[i] != b.sizes[i]:
-            return False
-    return True
-
-
 cdef inline bint _number(PyObject *o, int dtype, char *slot) noexcept:
     """Put a Python number into a slot as an element of `dtype`; false when promotion has to look at it."""
     cdef int64_t i
@@ -156,7 +146,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
         if isinstance(<object>o, Tensor):
             if (<Tensor>o).tid != dtype or (<Tensor>o).device_id != 0:
                 return _general(op, args, out)
-            if o != first and not _same_shape(<Tensor>o, <Tensor>first):
+            if o != first and not same_sizes(<Tensor>o, <Tensor>first):
                 return _general(op, args, out)
             data[i + 1] = (<Tensor>o).data
             strides[i + 1] = size

@@ -64,6 +64,15 @@ cdef inline uint32_t version_of(Tensor t) noexcept:
         return t.counter.value
     return 0 if t.storage is None else t.storage.version
 
+cdef inline bint same_sizes(Tensor a, Tensor b) noexcept:
+    cdef int i
+    if a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i]:
+            return False
+    return True
+
 cdef inline bint needs_grad(Tensor t) noexcept:
     return (t.bits & REQUIRES_GRAD) != 0 or t.node is not None or ((t.bits & DIFF_VIEW) != 0 and is_overtaken(t))
 
