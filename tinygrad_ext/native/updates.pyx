@@ -37,25 +37,30 @@ cdef bint _ours(object o) noexcept:
 
 
 cdef list _rows(list params, list lists):
-    """The lists without the rows that have no gradient, gradients among them; None when some row is not ours."""
-    cdef list found = [None if tensors is None else [] for tensors in lists]
-    cdef list kept = [], grads = []
-    cdef Py_ssize_t row, k
-    for row in range(len(params)):
+    """The lists, gradients among them, without the rows that have none; None when some row is not ours."""
+    cdef list grads = [], tensors
+    cdef bint all_have = True
+    cdef Py_ssize_t row, n = len(params)
+    for row in range(n):
         if not _ours(params[row]):
             return None
         grad = (<Tensor>params[row]).grad_
         if grad is None:
-            continue
-        kept.append(params[row])
-        grads.append(grad)
-        for k in range(len(lists)):
-            if lists[k] is not None:
-                (<list>found[k]).append((<list>lists[k])[row])
-    for tensors in (grads, *found):
-        if tensors is not None and not all([_ours(t) for t in tensors]):
+            all_have = False
+        elif not _ours(grad):
             return None
-    return [kept, grads, *found]
+        grads.append(grad)
+    for tensors in lists:
+        if tensors is not None:
+            for row in range(n):
+                if grads[row] is not None and not _ours(tensors[row]):
+                    return None
+    found = [params, grads, *lists]
+    return found if all_have else [_with_gradients(tensors, grads) for tensors in found]
+
+
+cdef list _with_gradients(list tensors, list grads):
+    return None if tensors is None else [tensors[row] for row in range(len(grads)) if grads[row] is not None]
 
 
 cdef bint _call(Op op, list tensors, tuple options) except -1:
@@ -63,9 +68,10 @@ cdef bint _call(Op op, list tensors, tuple options) except -1:
     cdef int i
     if tensors is None:
         return False
-    given = (*tensors, *options)
-    for i in range(op.nargs):
-        args[i] = <PyObject *>given[i]
+    for i in range(len(tensors)):
+        args[i] = <PyObject *>tensors[i]
+    for i in range(len(options)):
+        args[len(tensors) + i] = <PyObject *>options[i]
     try:
         forward(op, args, NULL)
     except NotImplementedError:     # dtypes, shapes or layouts that the loops do not take
@@ -85,7 +91,10 @@ def adam_step(list params not None, list exp_avgs not None, list exp_avg_sqs not
               list steps not None, double lr, double beta1, double beta2, double eps, double weight_decay,
               bint decoupled, bint amsgrad, bint maximize):
     """Update of one group by Adam or AdamW; see optim/_fused.py for the contract."""
-    lists = [exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None, steps]
-    if (amsgrad and max_exp_avg_sqs is None) or any([len(row) != len(params) for row in lists if row is not None]):
+    cdef list tensors, lists = [exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else None, steps]
+    if amsgrad and max_exp_avg_sqs is None:
         return False
+    for tensors in lists:
+        if tensors is not None and len(tensors) != len(params):
+            return False
     return _call(_adam, _rows(params, lists), (lr, beta1, beta2, eps, weight_decay, decoupled, maximize))

@@ -31,7 +31,7 @@ from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.random cimport as_generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
+    CONTIGUOUS, READONLY, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
 )
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,

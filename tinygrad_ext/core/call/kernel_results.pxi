@@ -53,11 +53,18 @@ cdef int _check_changed(Frame *f, Op op) except -1:
     for i in range(f.call.nargs):
         if f.call.changes >> i & 1:
             if f.values[i].tag == TGX_TENSOR:
-                check_writable(_borrowed(f.values[i].tensor), f"{op.title}(): {<object>op.args[i].name}")
+                _check_written(op, i, _borrowed(f.values[i].tensor))
                 continue
             for k in range(f.values[i].n):
                 if f.values[i].tensors[k] != NULL:
-                    check_writable(_borrowed(f.values[i].tensors[k]), f"{op.title}(): {<object>op.args[i].name}")
+                    _check_written(op, i, _borrowed(f.values[i].tensors[k]))
+    return 0
+
+
+cdef inline int _check_written(Op op, int i, Tensor t) except -1:
+    """Argument i, or a tensor of its list. What is row-major and not lent is writable."""
+    if t.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
+        check_writable(t, f"{op.title}(): {<object>op.args[i].name}")
     return 0
 
 
