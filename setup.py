@@ -82,8 +82,8 @@ DIRECTIVES = {
     "annotation_typing": False,
 }
 
-# C files linked into a module. By rule native/X.pyx and core/X.pyx link kernels/X.c and the three builds of
-# kernels/X_isa.h where these exist; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
+# C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the builds
+# of kernels/X_isa.h where these exist; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
     "core/data/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/loops/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
@@ -99,7 +99,7 @@ LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
 
 def kernel_sources(place):
-    """C files of the module at `place` (such as native/conv), below the package."""
+    """C files of the module at `place` (such as core/loops/iterate), below the package."""
     stem = place.rpartition("/")[2]
     if (PACKAGE / "kernels" / f"{stem}.c").exists() and not declared(PACKAGE / "kernels" / f"{stem}.c"):
         yield f"kernels/{stem}.c"

@@ -3,8 +3,9 @@
 
 `bind` tries one schema and says yes or no without building an error; `explain_failure` (arguments_refusal.pxi) runs only
 when all schemas of a name have refused, and words the TypeError as PyTorch does. Arguments stay Python objects:
-kernels read the few they need. Rejected: numbers taken out of them while binding, which gains nothing measurable, since
-most arguments are tensors, and would need a calling convention for each kind of kernel, plugins' and Python's too.
+whoever runs the kernel reads those it needs (of kernels in C, kernel_arguments.pxi). Rejected: numbers taken out of them
+while binding, which gains nothing measurable, since most arguments are tensors, and would need a calling convention for each
+kind of kernel, plugins' and Python's too.
 """
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check

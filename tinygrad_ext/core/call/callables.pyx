@@ -2,8 +2,9 @@
 """The two callables over one record, and who is asked before the record's op is called.
 
 OpFunction (`tinygrad_ext.add`) has no `__get__`, so a function kept as a class attribute does not bind.
-OpMethod (`Tensor.add`) is a method descriptor. Both are called by vectorcall: bind, one test of the thread's
-word, op. Modes and types with `__torch_function__` are asked here; levels further down, in call_op.
+OpMethod (`Tensor.add`) is a method descriptor. Both are called by vectorcall: bind (arguments.pyx),
+one test of the thread's state word, op (dispatch.pyx). Modes and types with `__torch_function__` are asked from here
+(overrides.pyx); levels further down, in call_op.
 """
 cdef extern from "Python.h":
     object PyMethod_New(object fn, object instance)

@@ -3,8 +3,9 @@
 
 A call arrives from callables.pyx with its arguments bound to the schema, after overrides were asked. `call_op`
 offers it to the levels, where there are any, and decides whether autograd records it; `forward` runs the kernel: a
-pointwise loop, a compiled kernel, a Python kernel, or a composite written in other ops. That a call is recorded is decided
-here, how stands behind one slot, `record_op`. The parts are one translation unit with this file, because a call of a few
+pointwise loop (pointwise.pyx), a pair in C (kernel_call.pyx), a boxed kernel of native/, a Python kernel, or a composite
+written in other ops. That a call is recorded is decided here, how stands behind the slot `record_op`. In-place and out= forms
+come by inplace.pyx instead of `call_op`. The parts are one translation unit with this file, because a call of a few
 elements has no time for functions that the compiler cannot see into.
 """
 from cpython.object cimport PyObject

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Running a kernel on aliases of its tensors, which keep memory, sizes and strides as they are when it begins.
 
+For pointwise ops and boxed kernels; the caller of kernels in C does the same with its own (kernel_arguments.pxi).
+
 The tensors themselves may change meanwhile: another thread assigns `.data` or calls resize_ while the kernel works without
 the GIL, a handler of the warning that `out=` is resized does, or the resized `out` is an input. Kernels on small tensors
 keep the GIL and run no foreign code, so they go without: an alias costs about as much as a small sum. Keeping only the

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """The in-place and out= forms, derived for every op that has them.
 
-A pointwise op writes straight into its target; any other op computes and the result is copied. Version
-counter and mutation ring are kept here and nowhere else.
+A pointwise op and a pair in C write straight into the target where it is fit for it (pointwise.pyx, kernel_targets.pxi), a
+view op moves its window; any other op computes and the result is copied. The write to a target is counted in its version
+and noted with its line here, and by no kernel; what a kernel changes besides, kernel_results.pxi counts.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into

@@ -4,7 +4,8 @@
 Arguments become the values of kernels/tgx.h, tensors a pointer to their own first fields; `shape` is asked, memory is
 found for the results (fresh, an `out=` brought into shape, the target of an in-place form), operands are converted
 where the kernel wants them otherwise, and `run` fills the results, without the interpreter's lock where the work is
-large. No kernel does any of this itself.
+large. No kernel does any of this itself. Parts of this file: kernel_arguments.pxi, kernel_results.pxi (and run),
+kernel_targets.pxi. kernels/alone.c is the same for programs without Python.
 
 Foreign code (an attribute's `__index__`, a handler of a warning, a finalizer that the collector runs) may change a
 tensor between shape and run. Every change of a window counts in `geometry_changes`; when the count moved before run

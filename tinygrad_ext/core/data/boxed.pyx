@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""Numbers out of Python objects, for kernels that get their arguments boxed."""
+"""Numbers out of Python objects, for whoever runs a kernel: arguments are bound as they were given.
+
+In the lowest room, so that copies (loops/copy.pyx) need no dispatcher for a number.
+"""
 
 from cpython.object cimport PyObject
 from tinygrad_ext.core.data.tensor cimport Tensor

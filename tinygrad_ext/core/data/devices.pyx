@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Memory of the devices that plugins bring.
 
-A row of this table is a device: its name, who brought it, and an object with three methods, which is all that the core
-needs of one. Addresses are numbers that only that object understands: nothing here reads behind them, so memory of a
-card works like the memory of this process. Kernels stand with the op (Op.rows), so that a device is looked up only
+A device is its name, who brought it, and an object with three methods, which is all that the core needs of one. Addresses
+are numbers that only that object understands: nothing here reads behind them, so memory of a card works like the memory of
+this process. Kernels stand with the op, a row for each device (Op.rows, call/rows.pyx), so that a device is looked up only
 for a tensor that is on one.
 
 Rejected: a C interface of function pointers first (a device in Python could not be written or tested, and what a card

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Random generators that give the numbers of PyTorch's CPU generator.
 
-A `Generator` holds one mt19937 stream by value, from which the kernels of kernels/sample.c draw. They keep the
-interpreter's lock: the stream's position is the only state and needs no other.
+A `Generator` holds one mt19937 stream by value, from which kernels draw (sample.c, chance.c, dropout.c in kernels/, all by
+random.h). They keep the interpreter's lock: the stream's position is the only state and needs no other.
 """
 import os
 from tinygrad_ext.core.data.dtype cimport CPU, device_of

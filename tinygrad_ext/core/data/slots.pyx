@@ -3,7 +3,7 @@
 
 One table for all of them. Rejected: a C function pointer for each, which is quicker by a dict look-up (20 ns) and takes a
 setter, a type and a check that it was filled for each of some thirty; what is called per op has such a pointer where it
-is called (dispatch).
+is called (call/dispatch_slots.pxi, and `record_op` and `check_written` in call/dispatch.pxd).
 """
 
 cdef dict _slots = {}

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What is known of an op whose kernel is a Python function from elsewhere; custom_call.pyx calls it."""
+"""What is known of an op whose Python function, a kernel or a composite, is from elsewhere; custom_call.pyx calls it."""
 from tinygrad_ext.core.call.dispatch cimport Elsewhere, Op
 from tinygrad_ext.core.data.types cimport A_TENSOR, F_LIST, F_WRITE
 

@@ -1,5 +1,10 @@
 # cython: language_level=3
-"""Runs an op and writes down how to differentiate it: the autograd step of a call."""
+"""Runs an op and writes down how to differentiate it: the autograd step of a call.
+
+The dispatcher calls `record` through its slot `record_op` when an argument needs a gradient. What a node is given, in which
+order, is history.pyx's; here it is read off the schema and the rules of the op. Only what the rules of the inputs that need a
+gradient ask for is kept.
+"""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call cimport dispatch
 from tinygrad_ext.core.loops.copy cimport clone

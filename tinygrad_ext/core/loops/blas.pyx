@@ -3,7 +3,8 @@
 
 Nothing is linked: the wheel stays small, and NumPy has brought an OpenBLAS with fast kernels in most installations
 already. A library is taken when it has all eight functions; libraries differ in a prefix and a suffix of their
-symbols, and the suffix 64_ means that their integers have 64 bits.
+symbols, and the suffix 64_ means that their integers have 64 bits. Where none is found, and with TINYGRAD_EXT_BLAS=own,
+kernels/gemm.c computes.
 """
 import glob
 import importlib.util

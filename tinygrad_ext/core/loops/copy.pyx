@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Copies and conversions below autograd: what every kernel needs to bring an operand into shape."""
+"""Copies and conversions below autograd: how whoever runs a kernel brings operands into shape, to and from devices too."""
 from libc.string cimport memset
 from tinygrad_ext.core.data.boxed cimport as_scalar
 from tinygrad_ext.core.data.devices cimport read_from, write_to

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The generated pointwise loops, in the best instruction set of this machine.
+"""The generated pointwise loops (kernels/loops_*_gen.c) by op, in the best instruction set of this machine.
 
 TINYGRAD_EXT_ISA=base|avx2|avx512 chooses a lower one, for tests and for comparing machines. Rejected: one build by
 -march=native, which runs on machines like the builder's alone and rounds as each of them likes, where these three give
