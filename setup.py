@@ -82,8 +82,8 @@ DIRECTIVES = {
     "annotation_typing": False,
 }
 
-# C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the builds
-# of kernels/X_isa.h where these exist; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
+# C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the three
+# builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
     "core/data/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/loops/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
