@@ -55,11 +55,12 @@ cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -
     return 0
 
 
-cdef object _plain(object given):
-    """The Python number of a 0-dim tensor or of another library's scalar; of a meta tensor a zero of its kind."""
+cdef object _plain(Frame *f, object given):
+    """The Python number of a 0-dim tensor or of another library's scalar; of a meta tensor a zero, which will do on meta alone."""
     cdef Tensor t
     if isinstance(given, Tensor) and (<Tensor>given).device_id == META:
         t = <Tensor>given
+        f.unknown = <PyObject *>given
         return 0j if is_complex(t.tid) else 0.0 if is_inexact(t.tid) else False if t.tid == TGX_BOOL else 0
     return given.item() if hasattr(given, "item") else given
 
@@ -90,7 +91,7 @@ cdef int _set_any(Frame *f, Op op, int i, object given) except -1:
 
 cdef int _set_number(Frame *f, tgx_value *v, object given) except -1:
     if not isinstance(given, (int, float, complex)):
-        given = _plain(given)
+        given = _plain(f, given)
     v.tag, v.number = TGX_NUMBER, <tgx_scalar *>_room(f, sizeof(tgx_scalar) // 8)
     v.number[0] = as_scalar(given)
     if isinstance(given, bool):

@@ -76,6 +76,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     int64_t[MANY][2 * TGX_MAX_DIMS] dims
     int64_t[WORDS] words
     PyObject *refs[REFS]    # what must live as long as the call
+    PyObject *unknown       # a meta tensor given for a number, or NULL
     PyObject *more_refs     # list of what found no place there, or NULL
     int nrefs
     int used                # of words
@@ -229,6 +230,8 @@ cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
     while True:
         if _set_tensors(f, op, args):
             return 1
+        if f.unknown != NULL and not f.meta:
+            (<Tensor>f.unknown)._only_element()         # refuses
         f.call.meta = f.meta
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
         code = op.pair.shape(&f.call)
@@ -248,7 +251,7 @@ cdef int _settle(Frame *f, Op op, int code) except -1:
 
 
 cdef inline int _begin(Frame *f, Op op, PyObject **args, tgx_tensor *target) except -1:
-    f.used = 0
+    f.used, f.unknown = 0, NULL
     f.call.title, f.call.nargs, f.call.target, f.call.warned = op.c_title, op.nargs, target, 0
     _set_attributes(f, op, args)
     return _ask_shape(f, op, args)
