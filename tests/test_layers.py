@@ -41,6 +41,7 @@ LAYERS = [
     "ops",
     "native",
     "registry",
+    "graph",
     "hookspecs",
     "plugins",
     "utils",

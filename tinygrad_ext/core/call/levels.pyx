@@ -125,6 +125,11 @@ cdef OpForm form_of(Op op, int form):
     return op.forms[form]
 
 
+def operation(Op op not None, str kind="functional"):
+    """An overload as levels get it: a function of all arguments of its schema; kind: "functional", "inplace" or "out"."""
+    return form_of(op, ("functional", "inplace", "out").index(kind))
+
+
 cdef class HostOperation(Operation):
     """A step of the host that is no op: levels see it once, and nothing of what it does inside."""
 

@@ -1,0 +1,123 @@
+"""`Graph`: a captured program, and what can be done with it."""
+
+from .check import check
+from .ir import Block, Node, Value
+from .text import read_graph, write_graph
+from .types import TENSOR
+
+
+class Graph:
+    """A captured program: inputs, state, nodes, outputs.
+
+    `print(graph)` shows it, `Graph.parse(str(graph)) == graph`; see `check` for what holds of every graph.
+
+    Attributes:
+        name: of the function it was made of.
+        block: inputs, nodes and outputs.
+        state: list of `State`.
+    """
+
+    def __init__(self, name="graph", block=None, state=()):
+        self.name, self.block, self.state = name, block or Block(), list(state)
+        self._count = 0
+        self._names = set()
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self):
+        return self.block.inputs
+
+    @property
+    def nodes(self):
+        return self.block.nodes
+
+    @property
+    def outputs(self):
+        return self.block.outputs
+
+    def walk(self):
+        """All nodes, those of inner blocks too."""
+        return self.block.walk()
+
+    def __str__(self):
+        return write_graph(self)
+
+    def __repr__(self):
+        return f"<Graph {self.name}: {len(self.inputs)} inputs, {sum(1 for _ in self.walk())} nodes>"
+
+    def __eq__(self, other):
+        return str(self) == str(other) if isinstance(other, Graph) else NotImplemented
+
+    __hash__ = None
+
+    @classmethod
+    def parse(cls, text):
+        """The graph that `str` wrote.
+
+        Raises:
+            ValueError: text is no graph; the message names the line and what was expected there.
+        """
+        return read_graph(text, cls())
+
+    def copy(self):
+        """A graph of its own with the same names; constants are shared."""
+        return type(self).parse(str(self))
+
+    # ---- building -------------------------------------------------------------------------------------------------
+
+    def value(self, type=TENSOR, node=None, hint=None, name=None):
+        """A new Value with a name that no other has, the wanted one where it is free."""
+        names = self._names
+        if name is None:
+            self._count += 1
+            name = str(self._count)
+        if name in names:
+            name = self._free(name)
+        names.add(name)
+        return Value(name, type, node, hint)
+
+    def _free(self, name):
+        number = 1
+        while f"{name}.{number}" in self._names:
+            number += 1
+        return f"{name}.{number}"
+
+    def know(self, value):
+        """Let no new value have the name of this one, which came from elsewhere."""
+        self._names.add(value.name)
+        return value
+
+    def input(self, name, type=TENSOR, hint=None):
+        """Add an input."""
+        self.inputs.append(self.value(type, None, hint, name))
+        return self.inputs[-1]
+
+    def make(self, block, op, args, types=(TENSOR,), hints=None, blocks=(), line="", version=1, owner="tinygrad_ext"):
+        """Append a node to a block; returns it, with outputs of these types."""
+        node = Node(op, args, blocks, line, version, owner)
+        node.outputs = tuple([self.value(type, node, hints[i] if hints else None) for i, type in enumerate(types)])
+        block.nodes.append(node)
+        return node
+
+    # ---- looking --------------------------------------------------------------------------------------------------
+
+    def check(self):
+        """Raise GraphError naming the rule that is broken; return the graph where none is."""
+        return check(self)
+
+    @property
+    def code(self):
+        """The graph as the text of a Python function over `tinygrad_ext.ops`."""
+        from .code import write_code  # lazy: for reading only
+
+        return write_code(self)
+
+    def draw(self):
+        """The graph as the text of an SVG picture."""
+        from .picture import draw  # lazy: for reading only
+
+        return draw(self)
+
+    def _repr_html_(self):
+        return self.draw()

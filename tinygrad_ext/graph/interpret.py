@@ -1,0 +1,110 @@
+"""Runs a graph node by node with the ops of eager mode: what every other way to run one is compared with."""
+
+from tinygrad_ext.core.call.levels import operation
+
+from . import primitives
+from .ir import Value
+from .signature import signature_of
+
+
+def run(graph, inputs, state=()):
+    """Outputs of a graph, and the new state.
+
+    Args:
+        inputs: a value for each input, in order.
+        state: a value for each state, in order; none of them is changed.
+
+    Returns: (list of outputs, list with the new value of each state).
+    """
+    if len(inputs) != len(graph.inputs) or len(state) != len(graph.state):
+        raise TypeError(
+            f"{graph.name}: the graph takes {len(graph.inputs)} inputs and {len(graph.state)} states, "
+            f"got {len(inputs)} and {len(state)}"
+        )
+    frame = dict(zip(map(id, graph.inputs), inputs))
+    frame.update(zip((id(s.value) for s in graph.state), state))
+    outputs = run_block(graph.block, frame)
+    return outputs, [read(s.new, frame) for s in graph.state]
+
+
+def run_block(block, frame):
+    """Run the nodes of a block in a frame (id of a Value -> its value); what it returns or yields."""
+    for node in block.nodes:
+        _run_node(node, frame)
+    return [read(a, frame) for a in block.outputs]
+
+
+def read(a, frame):
+    """An argument with values in the place of Values."""
+    if type(a) is Value:
+        return frame[id(a)]
+    if type(a) is tuple:
+        return [read(x, frame) for x in a]
+    if type(a) is slice:
+        return slice(read(a.start, frame), read(a.stop, frame), read(a.step, frame))
+    return a
+
+
+def _run_node(node, frame):
+    control = _CONTROL.get(node.op)
+    if control is not None:
+        results = control(node, frame)
+    else:
+        args = [read(a, frame) for a in node.args]
+        row = primitives.TABLE.get(node.op)
+        results = _run_op(node, args) if row is None else row.run(*args)
+        if len(node.outputs) == 1 and not (row is None and type(results) is _Several):
+            results = (results,)
+    for value, result in zip(node.outputs, results or ()):
+        frame[id(value)] = result
+
+
+class _Several(list):
+    """Results of a node that has more outputs than the op returns."""
+
+
+def _run_op(node, args):
+    """Results of an op, of copies of what it writes to."""
+    signature = signature_of(node.op)
+    form = operation(signature.op)
+    generator = signature.generator
+    if generator is not None and isinstance(node.args[generator], Value):
+        args[generator] = args[generator].clone_state()
+    else:
+        generator = None
+    for i in signature.writes:
+        args[i] = args[i].clone()
+    result = form(*args)
+    if not signature.writes and generator is None:
+        return result
+    results = _Several([result] if len(signature.returns) == 1 else result or ())
+    results += [args[i] for i in signature.writes]
+    return _Several([*results, args[generator]] if generator is not None else results)
+
+
+def _run_if(node, frame):
+    chosen = node.blocks[0 if read(node.args[0], frame) else 1]
+    return run_block(chosen, frame)
+
+
+def _run_loop(node, frame):
+    count, goes_on, *carried = (read(a, frame) for a in node.args)
+    (block,) = node.blocks
+    turn = 0
+    while goes_on and (count is None or turn < count):
+        frame[id(block.inputs[0])] = turn
+        for value, new in zip(block.inputs[1:], carried):
+            frame[id(value)] = new
+        goes_on, *carried = run_block(block, frame)
+        turn += 1
+    return carried
+
+
+def _run_function(node, frame):
+    forward = node.blocks[0]
+    for value, a in zip(forward.inputs, node.args[1:]):
+        frame[id(value)] = read(a, frame)
+    return run_block(forward, frame)[: len(node.outputs)]
+
+
+_CONTROL = {"prim::If": _run_if, "prim::Loop": _run_loop, "prim::Function": _run_function}

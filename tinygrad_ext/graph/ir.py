@@ -1,0 +1,126 @@
+"""What a graph consists of: values, nodes, blocks, state. Ops in static single assignment form.
+
+A `Graph` is a block of nodes. Each node is one overload of an op with all arguments of its schema, which are values of
+earlier nodes or constants, alone or in lists; or a primitive (`prim::If`, `prim::size`, see primitives.py), some of
+which hold blocks. Every value is made once and has a type. A graph is functional: an op that writes is told as the op
+that computes, and what the program changed besides its results (a parameter, a running mean, the state of a generator)
+is an input, a `State`, which says what it is afterwards.
+
+Rejected: constants as nodes of their own (three lines in four of a printed graph would be constants, and each pass
+would have to look through them); keyword attributes apart from inputs (a plain number becomes a value as soon as
+somebody passes it in); mutation in the graph with an alias analysis, as TorchScript has it (every pass has to ask it, and most are not
+allowed to do anything).
+"""
+
+from .types import TENSOR
+
+
+class Value:
+    """What a node or a block makes.
+
+    Attributes:
+        name: unique in its graph, without the "%".
+        type: a `types.Type`.
+        node: the node whose output it is; None for the input of a block.
+        hint: what is known of it besides its type, or None: a meta tensor, or a number seen while capturing.
+    """
+
+    __slots__ = ("hint", "name", "node", "type")
+
+    def __init__(self, name, type=TENSOR, node=None, hint=None):
+        self.name, self.type, self.node, self.hint = name, type, node, hint
+
+    def __repr__(self):
+        return f"%{self.name}"
+
+
+class Node:
+    """One step.
+
+    Attributes:
+        op: "aten::add.Tensor", "prim::If", "demo::double".
+        args: one for each argument of the schema: a Value, a constant, or a tuple of those.
+        outputs: tuple of Values.
+        blocks: tuple of Blocks that it runs.
+        line: "file.py:12 in forward", where the user's program called it; "" where that is not known.
+        version: of the op's meaning, see `Record.version`.
+        owner: who brought the op, "tinygrad_ext" or "name version" of a distribution.
+    """
+
+    __slots__ = ("args", "blocks", "line", "op", "outputs", "owner", "version")
+
+    def __init__(self, op, args=(), blocks=(), line="", version=1, owner="tinygrad_ext"):
+        self.op, self.args, self.blocks, self.line = op, tuple(args), tuple(blocks), line
+        self.version, self.owner, self.outputs = version, owner, ()
+
+    @property
+    def output(self):
+        """The only output."""
+        (value,) = self.outputs
+        return value
+
+    def values(self):
+        """The Values among the arguments, in order, those in lists too."""
+        return list(values_in(self.args))
+
+    def __repr__(self):
+        return f"<node {', '.join(map(repr, self.outputs))} = {self.op}>"
+
+
+class Block:
+    """Nodes in the order in which they run. Attributes: inputs (Values), nodes, outputs (Values or constants)."""
+
+    __slots__ = ("inputs", "nodes", "outputs")
+
+    def __init__(self, inputs=(), nodes=(), outputs=()):
+        self.inputs, self.nodes, self.outputs = list(inputs), list(nodes), list(outputs)
+
+    def walk(self):
+        """All nodes, those of inner blocks before the node that holds them is left."""
+        for node in self.nodes:
+            yield node
+            for block in node.blocks:
+                yield from block.walk()
+
+
+class State:
+    """An input that is not passed in: the graph finds it with its owner, and may write it back.
+
+    Attributes:
+        name: path such as "fc.weight"; unique in the graph.
+        kind: "parameter", "buffer", "constant", "grad", "number" or "generator".
+        value: the Value inside the graph.
+        new: what it is afterwards, a Value or a constant; the same `value` where the graph does not change it.
+    """
+
+    __slots__ = ("kind", "name", "new", "value")
+
+    def __init__(self, name, kind, value, new=None):
+        self.name, self.kind, self.value = name, kind, value
+        self.new = value if new is None else new
+
+    @property
+    def written(self):
+        return self.new is not self.value
+
+
+def values_in(args):
+    """The Values among arguments, those in lists and tuples too."""
+    for a in args:
+        if isinstance(a, Value):
+            yield a
+        elif type(a) is tuple or type(a) is list:
+            yield from values_in(a)
+        elif type(a) is slice:
+            yield from values_in((a.start, a.stop, a.step))
+
+
+def replaced(arg, mapping):
+    """An argument with values replaced by what `mapping` has for them."""
+    if isinstance(arg, Value):
+        return mapping.get(arg, arg)
+    if type(arg) is tuple or type(arg) is list:
+        return tuple([replaced(a, mapping) for a in arg])
+    if type(arg) is slice:
+        return slice(*(replaced(a, mapping) for a in (arg.start, arg.stop, arg.step)))
+    return arg

@@ -1,0 +1,48 @@
+"""What a node of an op takes and gives in a graph, read off the op's schema.
+
+As the schema says, with two differences, because a graph has no effects: for each argument that the op writes to there
+is one more output, its new value; and where the generator is a value there is one for its new state, the last.
+"""
+
+from collections import namedtuple
+
+from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.registry import table
+
+from .ir import Value
+from .types import GENERATOR, of_schema
+
+# args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None
+Signature = namedtuple("Signature", "op args returns writes generator")
+_found = {}
+
+
+def op_of(name):
+    """The Op of an overload's name; its plugin is loaded where it is not yet. LookupError where nobody has it."""
+    found = ops.get(name)
+    if found is None:
+        found = next((o for o in table.find(name) if o.name == name), None)
+        if found is None:
+            raise LookupError(f"no op has the overload '{name}'")
+    return found
+
+
+def signature_of(name):
+    """The Signature of an op's node."""
+    op = op_of(name)
+    found = _found.get(name)
+    if found is None or found.op is not op:
+        schema = op.schema
+        generator = next((i for i, a in enumerate(schema.args) if a.type == "Generator"), None)
+        writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
+        returns = tuple(of_schema(r) for r in schema.returns)
+        found = _found[name] = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator)
+    return found
+
+
+def output_types(signature, args):
+    """Types of the outputs of a node with these arguments."""
+    types = [*signature.returns, *(signature.args[i] for i in signature.writes)]
+    if signature.generator is not None and isinstance(args[signature.generator], Value):
+        types.append(GENERATOR)
+    return tuple(types)
