@@ -8,8 +8,8 @@ is an input, a `State`, which says what it is afterwards.
 
 Rejected: constants as nodes of their own (three lines in four of a printed graph would be constants, and each pass
 would have to look through them); keyword attributes apart from inputs (a plain number becomes a value as soon as
-somebody passes it in); mutation in the graph with an alias analysis, as TorchScript has it (every pass has to ask it, and most are not
-allowed to do anything).
+somebody passes it in); mutation in the graph with an alias analysis, as TorchScript has it (every pass has to ask it,
+and most are not allowed to do anything).
 """
 
 from .types import TENSOR
