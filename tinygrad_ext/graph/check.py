@@ -216,8 +216,8 @@ def _check_loop(node):
 
 
 def _check_function(node):
-    """args: a name, then the operands; blocks: forward (operands -> outputs, then what is kept), backward (a gradient for
-    each output, then what was kept -> a gradient for each operand)."""
+    """args: a name, operands; blocks: forward (operands -> outputs, then what is kept), backward (a gradient for
+    each output, then what was kept -> one for each operand)."""
     if len(node.blocks) not in (1, 2) or not node.args or type(node.args[0]) is not str:
         raise GraphError(_at(node, "takes its name, its operands, and a block forward and one backward"))
     forward = node.blocks[0]
