@@ -125,6 +125,17 @@ def test_copies_made_together_stay_together(duplicate):
     assert float(twin.state[twin_p]["step"]) == 2 and float(opt.state[p]["step"]) == 1
 
 
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_step_hooks_run_around_a_step_of_our_own(kind):
+    order = []
+    opt = type("Derived", (kind,), {})([parameter()]) if kind is optim.AdamW else kind([parameter()])
+    opt.register_step_pre_hook(lambda o, args, kwargs: order.append("pre"))
+    opt.register_step_post_hook(lambda o, args, kwargs: order.append("post"))
+    opt.step()
+    opt.step(lambda: order.append("closure"))
+    assert order == ["pre", "post", "pre", "closure", "post"]
+
+
 def test_step_hooks_run_around_one_step():
     order = []
 

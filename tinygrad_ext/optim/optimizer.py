@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import operator
 import warnings
 from collections import OrderedDict
@@ -58,12 +59,19 @@ def _with_hooks(step):
     def step_and_hooks(self, *args, **kwargs):
         self._opt_called = True
         hooks = self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks
-        # A step that calls super().step() is one step, with its hooks around the outer one.
-        if hooks and type(self).step is step_and_hooks:
+        if hooks and _leads_to(type(self).step, step_and_hooks):
             return _step_between_hooks(self, step, args, kwargs)
         return step(self, *args, **kwargs)
 
     return step_and_hooks
+
+
+def _leads_to(step, wanted):
+    """Whether `step`, without what decorators put around it, is the wanted function.
+
+    A step that calls ``super().step()`` is one step, with its hooks around the outer one.
+    """
+    return inspect.unwrap(step, stop=lambda found: found is wanted) is wanted
 
 
 def _step_between_hooks(optimizer, step, args, kwargs):
