@@ -96,6 +96,41 @@ def test_the_ops_give_what_the_compiled_update_gives(name, kwargs, monkeypatch):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_an_option_is_converted_before_the_parameters_are_looked_at(name):
+    weight = tg.ones(2, requires_grad=True)
+
+    class Decay:
+        """A number whose conversion takes the gradient away."""
+
+        def __float__(self):
+            weight.grad = None
+            return 0.0
+
+    opt = getattr(optim, name)([weight], lr=1.0)
+    weight.grad = tg.ones(2)
+    opt.step()  # so that there is state
+    before = weight.tolist()
+    weight.grad = tg.ones(2)
+    opt.param_groups[0]["weight_decay"] = Decay()
+    opt.step()
+    assert weight.grad is None and weight.tolist() == before
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_an_option_that_is_no_number_is_refused(name):
+    weight = tg.ones(2, requires_grad=True)
+    opt = getattr(optim, name)([weight], lr=1.0)
+    weight.grad = tg.ones(2)
+    opt.step()
+    before = weight.tolist()
+    for given in ("0.5", None, [0.5]):
+        opt.param_groups[0]["weight_decay"] = given
+        with pytest.raises(TypeError, match="number"):
+            opt.step()
+    assert weight.tolist() == before
+
+
 def test_repr_equals_pytorchs():
     _, ours, _, theirs = pair("AdamW", {"amsgrad": True}, "float32")
     assert repr(ours) == repr(theirs)

@@ -1,6 +1,9 @@
 """An Optimizer subclass that never calls `super().__init__()` steps, takes hooks and is scheduled."""
 
 import copy
+import pickle
+
+import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import optim
@@ -60,3 +63,18 @@ def test_one_that_wraps_another_is_scheduled():
 
 def test_an_unknown_attribute_is_still_unknown():
     assert not hasattr(Own([tg.ones(1)]), "nothing")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_one_that_was_pickled_takes_hooks_and_steps(protocol):
+    opt = pickle.loads(pickle.dumps(optim.SGD([tg.ones(1, requires_grad=True)], lr=0.5), protocol))
+    (weight,), seen = opt.param_groups[0]["params"], []
+    opt.register_step_post_hook(lambda *a: seen.append("after"))
+    weight.grad = tg.ones(1)
+    opt.step()
+    assert weight.item() == 0.5 and seen == ["after"]
+
+
+def test_reading_an_attribute_of_an_optimizer_runs_no_python_code():
+    assert not hasattr(optim.Optimizer, "__getattr__")
+    assert optim.Optimizer.__getattribute__ is object.__getattribute__

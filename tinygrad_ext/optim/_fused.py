@@ -27,22 +27,23 @@ from ..native import updates as native
 
 
 @atomic("optim::sgd")
-def sgd(params, bufs, *options):
+def sgd(*update):
     """Update a group; whether the compiled loop did, which leaves ``bufs`` as they are."""
-    if native.sgd_step(params, bufs, *options):
+    if native.sgd_step(*update):
         return True
-    _sgd_in_ops(params, bufs, *options)
+    _sgd_in_ops(*update)
     return False
 
 
 @atomic("optim::adam")
-def adam(params, exp_avgs, *rest):
+def adam(*update):
     """Update a group; False when nothing was done because a parameter with a gradient has no state yet."""
-    if native.adam_step(params, exp_avgs, *rest):
+    if native.adam_step(*update):
         return True
+    params, exp_avgs = update[:2]
     if any(average is None and param.grad is not None for param, average in zip(params, exp_avgs)):
         return False
-    _adam_in_ops(params, exp_avgs, *rest)
+    _adam_in_ops(*update)
     return True
 
 

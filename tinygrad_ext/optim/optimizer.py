@@ -19,9 +19,6 @@ _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
 
 
-_TABLES = ("_pre_hooks", "_post_hooks", "_state_dict_hooks", "_load_hooks", "_columns")
-
-
 class _Required:
     """Stands as the default of an option that every group must give."""
 
@@ -61,7 +58,8 @@ def _with_hooks(step):
         hooks = self._pre_hooks or self._post_hooks or _global_pre_hooks or _global_post_hooks
         if hooks and _leads_to(type(self).step, step_and_hooks):
             return _step_between_hooks(self, step, args, kwargs)
-        return step(self, *args, **kwargs)
+        # Mostly there is nothing to hand on; unpacking it would make a list, a tuple and a dict.
+        return step(self, *args, **kwargs) if args or kwargs else step(self)
 
     return step_and_hooks
 
@@ -104,11 +102,15 @@ class Optimizer:
     may leave ``super().__init__()`` out and set ``param_groups``, ``state`` and ``defaults`` itself.
     """
 
-    _opt_called = False
+    def __new__(cls, *args, **kwargs):
+        # Not in __init__, which a subclass may leave out; and not in a __getattr__ that makes the tables when they are
+        # asked for: a class that has one pays for it in every attribute of `step`.
+        self = super().__new__(cls)
+        self._init_hooks()
+        return self
 
     def __init__(self, params, defaults):
         self.defaults = defaults
-        self._init_hooks()
         if isinstance(params, tg.Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
@@ -136,15 +138,6 @@ class Optimizer:
         self._load_hooks = {"pre": OrderedDict(), "post": OrderedDict()}
         self._opt_called = False
         self._columns = {}
-
-    def __getattr__(self, name):
-        """The tables of hooks in an instance that never called __init__: made when first asked for."""
-        if name not in _TABLES:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        called = self._opt_called
-        self._init_hooks()
-        self._opt_called = called
-        return self.__dict__[name]
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

@@ -20,12 +20,13 @@ void tgx_set_package_folder(PyObject *text) {
     folder = text;
 }
 
-enum { SEEN = 64 };
-static struct { PyCodeObject *code; int ours; } seen[SEEN];
+enum { SEEN_BITS = 8 };
+static struct { PyCodeObject *code; int ours; } seen[1 << SEEN_BITS];
 
 /* Code objects repeat, so the answer is kept in a small table; a stale entry only makes a message less exact. */
 static int is_ours(PyCodeObject *code) {
-    size_t k = ((size_t)code >> 5) % SEEN;
+    /* low bits of addresses collide: code objects of one module lie a few hundred bytes apart */
+    size_t k = (size_t)((uint64_t)(size_t)code * 0x9E3779B97F4A7C15u >> (64 - SEEN_BITS));
     if (seen[k].code != code) {
         int ours = folder != NULL && PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) == 1;
         if (PyErr_Occurred()) PyErr_Clear();

@@ -50,14 +50,19 @@ cdef inline int _run(Frame *f, Op op) except -1:
 cdef int _check_changed(Frame *f, Op op) except -1:
     """Refuse to change what may not be written to, before anything is changed."""
     cdef int i, k
+    cdef tgx_value *v
     for i in range(f.call.nargs):
-        if f.call.changes >> i & 1:
-            if f.values[i].tag == TGX_TENSOR:
-                _check_written(op, i, _borrowed(f.values[i].tensor))
-                continue
-            for k in range(f.values[i].n):
-                if f.values[i].tensors[k] != NULL:
-                    _check_written(op, i, _borrowed(f.values[i].tensors[k]))
+        if not f.call.changes >> i:
+            break
+        if not f.call.changes >> i & 1:
+            continue
+        v = &f.values[i]
+        if v.tag == TGX_TENSOR:
+            _check_written(op, i, _borrowed(v.tensor))
+            continue
+        for k in range(v.n):
+            if v.tensors[k] != NULL:
+                _check_written(op, i, _borrowed(v.tensors[k]))
     return 0
 
 
@@ -70,21 +75,25 @@ cdef inline int _check_written(Op op, int i, Tensor t) except -1:
 
 cdef int _note_changed(Frame *f) except -1:
     cdef int i, k
+    cdef tgx_value *v
     for i in range(f.call.nargs):
-        if f.call.changes >> i & 1:
-            if f.values[i].tag == TGX_TENSOR:
-                _wrote(_borrowed(f.values[i].tensor))
-                continue
-            for k in range(f.values[i].n):
-                if f.values[i].tensors[k] != NULL:
-                    _wrote(_borrowed(f.values[i].tensors[k]))
+        if not f.call.changes >> i:
+            break
+        if not f.call.changes >> i & 1:
+            continue
+        v = &f.values[i]
+        if v.tag == TGX_TENSOR:
+            _wrote(_borrowed(v.tensor))
+            continue
+        for k in range(v.n):
+            if v.tensors[k] != NULL:
+                _wrote(_borrowed(v.tensors[k]))
     return 0
 
 
-cdef int _wrote(Tensor t) except -1:
+cdef inline int _wrote(Tensor t) except -1:
     bump(t)
-    note_mutation(t)
-    return 0
+    return note_mutation(t)
 
 
 cdef int _run_large(Frame *f, Op op) except -1:

@@ -16,5 +16,10 @@ cdef tgx_place here() noexcept         # the user's line, code object as a new r
 cdef bint called_by_us() noexcept
 cdef str place_text(tgx_place p)
 cdef int watch(Tensor t) except -1
-cdef int note_mutation(Tensor t) except -1
+cdef int remember_mutation(Tensor t) except -1
+
+cdef inline int note_mutation(Tensor t) except -1:
+    """Remember that t was written to just now, if a graph may ask (call it after the bump)."""
+    return remember_mutation(t) if t.storage is not None and t.storage.watched else 0
+
 cdef str mutation_text(Tensor t, uint32_t version)

@@ -59,12 +59,9 @@ cdef int watch(Tensor t) except -1:
     return 0
 
 
-cdef int note_mutation(Tensor t) except -1:
-    """Remember that t was written to just now (call it after the bump)."""
+cdef int remember_mutation(Tensor t) except -1:
     global _ring_at
     cdef Mutation *m
-    if t.storage is None or not t.storage.watched:
-        return 0
     m = &_ring[_ring_at % RING]
     _ring_at += 1
     Py_XDECREF(m.place.code)

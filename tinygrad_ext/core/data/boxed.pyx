@@ -17,8 +17,7 @@ cdef int64_t as_int(PyObject *o) except? -9223372036854775807:
 
 
 cdef double as_float(PyObject *o) except? -1e308:
-    cdef object v = <object>o
-    return float(v)
+    return <object>o
 
 
 cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
