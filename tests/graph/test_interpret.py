@@ -55,3 +55,14 @@ graph f(%x: Tensor) {
     again = tg.Generator().manual_seed(3)
     assert [tg.bernoulli(x, generator=again).tolist() for _ in range(2)] == [o.tolist() for o in outputs]
     assert new_generator.get_state().equal(again.get_state())
+
+
+def test_a_list_of_one_is_unpacked():
+    graph = Graph.parse("""\
+graph f(%x: List[Tensor]) {
+  %1: Tensor = prim::unpack(%x)
+  %2: Tensor = aten::exp(%1)
+  return %2
+}""").check()
+    x = tg.ones(2)
+    assert run(graph, [[x]])[0][0].equal(x.exp())

@@ -115,10 +115,10 @@ def _part(t):
     """What is written of a tensor: its elements in row-major order, complex ones as pairs of real ones."""
     pair = _PAIRS.get(t.dtype.name)
     shape = [*t.shape, 2] if pair else list(t.shape)
-    return Part(_CODE_OF[pair or t.dtype.name], shape, t.nbytes, lambda: _pieces(t))
+    return Part(_CODE_OF[pair or t.dtype.name], shape, t.nbytes, lambda: pieces(t))
 
 
-def _pieces(t):
+def pieces(t):
     """The bytes of t, row-major, from its own memory where they lie in that order, else a piece at a time."""
     if t.numel() == 0:
         return
@@ -126,11 +126,11 @@ def _pieces(t):
         at = t.storage_offset() * t.itemsize
         yield memoryview(_core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1], at))
     elif t.nbytes <= PIECE:
-        yield from _pieces(t.contiguous())
+        yield from pieces(t.contiguous())
     else:
         rows = max(1, PIECE * len(t) // t.nbytes)
         for i in range(0, len(t), rows):
-            yield from _pieces(t[i : i + rows] if t.nbytes // len(t) <= PIECE else t[i])
+            yield from pieces(t[i : i + rows] if t.nbytes // len(t) <= PIECE else t[i])
 
 
 # ---- and back ------------------------------------------------------------------------------------------------------

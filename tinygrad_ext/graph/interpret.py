@@ -53,7 +53,8 @@ def _run_node(node, frame):
         args = [read(a, frame) for a in node.args]
         row = primitives.TABLE.get(node.op)
         results = _run_op(node, args) if row is None else row.run(*args)
-        if len(node.outputs) == 1 and not (row is None and type(results) is _Several):
+        several = type(results) is _Several if row is None else node.op == "prim::unpack"
+        if len(node.outputs) == 1 and not several:
             results = (results,)
     for value, result in zip(node.outputs, results or ()):
         frame[id(value)] = result
