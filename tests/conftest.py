@@ -9,7 +9,7 @@ settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
 # for a tree that is not installed; an installed package brings it by its entry point, under the same name
-pytest_plugins = ["pytest_tinygrad_ext"]
+pytest_plugins = ["pytest_tinygrad_ext", "tests.helpers.devices"]
 
 
 def _hide_installed_plugins():

@@ -13,21 +13,6 @@ from tinygrad_ext import library, registry
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.testing import sweep
 
-
-@pytest.fixture
-def lib():
-    """What is registered through it is taken back after the test."""
-    with library.Library("aten", "IMPL") as made:
-        yield made
-
-
-@pytest.fixture
-def memory(lib):
-    made = Memory()
-    library.register_device("example", made, lib=lib)
-    return made
-
-
 # ---- where tensors are
 
 

@@ -2,7 +2,10 @@
 
 import weakref
 
+import pytest
+
 import tinygrad_ext as tg
+from tinygrad_ext import library
 
 
 class Memory:
@@ -31,6 +34,20 @@ class Memory:
 class Block:
     def __init__(self, nbytes):
         self.bytes = bytearray(nbytes)
+
+
+@pytest.fixture
+def lib():
+    """What is registered through it is taken back after the test."""
+    with library.Library("aten", "IMPL") as made:
+        yield made
+
+
+@pytest.fixture
+def memory(lib):
+    made = Memory()
+    library.register_device("example", made, lib=lib)
+    return made
 
 
 def on(*values, **kwargs):

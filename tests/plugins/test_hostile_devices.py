@@ -11,21 +11,6 @@ import tinygrad_ext as tg
 from tests.helpers.devices import Memory, by_cpu, on
 from tinygrad_ext import library
 
-
-@pytest.fixture
-def lib():
-    """What is registered through it is taken back after the test."""
-    with library.Library("aten", "IMPL") as made:
-        yield made
-
-
-@pytest.fixture
-def memory(lib):
-    made = Memory()
-    library.register_device("example", made, lib=lib)
-    return made
-
-
 # ---- memory
 
 

@@ -260,7 +260,7 @@ TGX_KERNEL(adaptive_max_pool2d, adaptive_max_pool2d_shape, adaptive_max_pool2d_r
 /* (grad, input_size, dims) */
 static int read_adaptive_backward(tgx_call *c, tgx_window *w) {
     const tgx_tensor *g = tgx_in(c, 0);
-    w->dims = tgx_int(c, 2) == 1 ? 1 : 2, w->dilation[0] = w->dilation[1] = 1;
+    *w = (tgx_window){.dims = tgx_int(c, 2) == 1 ? 1 : 2, .dilation = {1, 1}};
     if (read_sizes(c, w)) return TGX_FAILED;
     if (g->rank < w->dims)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "gradient of shape %s has too few dimensions", tgx_shape_text(g));

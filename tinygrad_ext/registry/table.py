@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from tinygrad_ext.core.call import callables, overridable
+from tinygrad_ext.core.call import callables
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions, methods, ops
 from tinygrad_ext.core.data.tensor import Tensor
@@ -149,4 +149,3 @@ callables.set_readers(
     why_not_handled=why_not_handled,
     understand=older_calls.understand,
 )
-overridable.set_readers(function_by_path=function_by_path)

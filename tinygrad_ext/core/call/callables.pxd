@@ -1,8 +1,12 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport Op
 
-cdef class OpFunction:
+cdef class PublicCallable:
     cdef void *vectorcall
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class OpFunction(PublicCallable):
     cdef list ops
     cdef PyObject *first            # ops[0], borrowed
     cdef int nops
@@ -12,8 +16,6 @@ cdef class OpFunction:
     cdef object doc                 # a docstring of its own, or None: the records' docs
     cdef public object owner
     cdef public object seen_as      # what handlers get as `func` in its place, or None
-    cdef dict __dict__
-    cdef object __weakref__
 
 cdef class OpMethod(OpFunction):
     pass

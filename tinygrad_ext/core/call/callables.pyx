@@ -4,7 +4,8 @@
 OpFunction (`tinygrad_ext.add`) has no `__get__`, so a function kept as a class attribute does not bind.
 OpMethod (`Tensor.add`) is a method descriptor. Both are called by vectorcall: bind (arguments.pyx),
 one test of the thread's state word, op (dispatch.pyx). Modes and types with `__torch_function__` are asked from here
-(overrides.pyx); levels further down, in call_op.
+(overrides.pyx); levels further down, in call_op. One class with a switch will not do: the mark by which the interpreter
+calls a method without binding it first belongs to the type.
 """
 cdef extern from "Python.h":
     object PyMethod_New(object fn, object instance)
@@ -213,7 +214,20 @@ cdef object binary(object method, object reflected, object a, object b):
 
 # ---- the objects ---------------------------------------------------------------------------------------------------
 
-cdef class OpFunction:
+cdef class PublicCallable:
+    """What is called by its public name: pickled as that name, and copied as itself."""
+
+    def __reduce__(self):
+        return _readers["function_by_path"], (getattr(self, "__module__"), getattr(self, "__qualname__"))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+cdef class OpFunction(PublicCallable):
     """A public function over one or more op overloads."""
 
     def __init__(self, name, ops, *, module="tinygrad_ext", doc=None, owner=None, bint inplace=False):
@@ -255,15 +269,6 @@ cdef class OpFunction:
         if _of_owner(self):
             return f"<function {getattr(self, '__module__')}.{getattr(self, '__qualname__')}{_of_owner(self)}>"
         return f"<built-in function {self.name}>"
-
-    def __reduce__(self):
-        return _readers["function_by_path"], (getattr(self, "__module__"), getattr(self, "__qualname__"))
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 cdef class OpMethod(OpFunction):

@@ -6,6 +6,7 @@ attribute. A plain call costs the test of its arguments' types more than the fun
 found by one walk over the class; a list of them by hand, which is the other way, forgets some.
 """
 from cpython.object cimport PyObject
+from tinygrad_ext.core.call.callables cimport PublicCallable
 from tinygrad_ext.core.call.dispatch cimport TGX_SKIP_ONE, state, tgx_state
 from tinygrad_ext.core.call.elsewhere import own_types
 from tinygrad_ext.core.call.levels cimport read_carried, write_carried
@@ -29,13 +30,6 @@ cdef extern from "Python.h":
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
-
-cdef dict _readers = {}                 # function_by_path of the registry
-
-
-def set_readers(**functions):
-    """Hand in what the callables need to know of the layers above."""
-    _readers.update(functions)
 
 
 cdef inline bint _plain(PyObject **args, Py_ssize_t n) noexcept:
@@ -95,7 +89,7 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     return PyObject_Vectorcall(f.inner, args, n, kwnames)
 
 
-cdef class Overridable:
+cdef class Overridable(PublicCallable):
     """A public function that asks modes and argument types before it runs."""
 
     def __init__(self, inner, name=None, *, bint of_class=False, module=None):
@@ -112,15 +106,6 @@ cdef class Overridable:
         if isinstance(self, OverridableMethod):
             return f"<method '{self.__name__}' of 'tinygrad_ext.Tensor' objects>"
         return f"<function {getattr(self, '__qualname__')}>"
-
-    def __reduce__(self):
-        return _readers["function_by_path"], (getattr(self, "__module__"), getattr(self, "__qualname__"))
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 cdef class OverridableMethod(Overridable):
