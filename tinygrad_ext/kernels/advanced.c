@@ -1,4 +1,8 @@
-/* Offsets of index numbers, checked against the bounds once, and the plan that moves blocks. See advanced.h. */
+/* Offsets of index numbers, checked against the bounds once, and the plan that moves blocks. See advanced.h.
+ *
+ * All indices become offsets before anything moves, so a bad one leaves the table as it was, and several index tensors add up
+ * to one offset a point. Rejected: looking at each index as its block moves; it saves a pass over the indices, and an error
+ * in the last one would come when all others were written. */
 #include "advanced.h"
 #include "isa.h"
 #include <stdio.h>

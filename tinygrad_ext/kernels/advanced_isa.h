@@ -1,4 +1,5 @@
-/* Offsets and moves, see advanced.h. */
+/* The loops that turn indices into offsets and move blocks, see advanced.h. Moves go by the size of an element, sums by its
+ * dtype; a block without gaps goes through memcpy, its beginning asked for four blocks ahead. */
 #include "advanced.h"
 #include "once.h"
 

@@ -1,4 +1,7 @@
-/* See alone.h. */
+/* Runs kernels for programs without Python: arguments, shape, conversions, memory, run. See alone.h.
+ *
+ * The steps of core/call/kernel_call.pyx once more. Rejected: one caller for both, since between the steps stands what only one of
+ * them has: Python's objects and warnings, the interpreter's lock, aliases against foreign code. */
 #include "alone.h"
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,6 @@
-/* See blas_library.h. The macros exist because the types of a call differ by width. */
+/* Calls of the library that was loaded, or of gemm.h where there is none or a size is beyond its integers. See blas_library.h.
+ *
+ * The macros exist because the types of a call differ by width: a pointer to a function has to be called by its own type. */
 #include "blas_library.h"
 #include <limits.h>
 #include "gemm.h"

@@ -1,7 +1,8 @@
 /* Losses of classes: negative log likelihood and cross entropy, each with its derivative.
  *
  * They see their input as (outer, classes, inner) and their targets as (outer, inner); a target equal to ignore_index
- * counts nothing. */
+ * counts nothing. Cross entropy keeps one number a row for its derivative, the logarithm of the sum of exponentials. Rejected:
+ * log_softmax and then nll_loss, which keeps a matrix and took 1.3 times as long for 128 x 1000, with and without derivative. */
 #include "loss.h"
 #include "once.h"
 #include "softmax.h"

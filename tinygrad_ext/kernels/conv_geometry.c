@@ -1,4 +1,5 @@
-/* See conv_geometry.h. */
+/* Reads stride, padding, dilation and groups, and refuses what does not fit, for a convolution and its derivatives alike.
+ * See conv_geometry.h. */
 #include "conv_geometry.h"
 #include <stdio.h>
 

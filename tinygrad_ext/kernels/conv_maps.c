@@ -1,4 +1,7 @@
-/* See conv_maps.h. */
+/* The forward map of a convolution, and the gradient of its input. See conv_maps.h.
+ *
+ * The gradient of a convolution with stride is one dense convolution for each residue of rows and columns. Rejected: one
+ * over the gradient with zeros put between, stride times stride as many multiplications, nearly all by zero. */
 #include "conv_maps.h"
 #include "conv_job.h"
 

@@ -1,4 +1,7 @@
-/* See conv_sums.h. */
+/* The gradient of a convolution by its weights. See conv_sums.h.
+ *
+ * Threads get channels of the input, and each sums over all images in their order. Rejected: images to the threads, which would
+ * need a set of sums for each, and another order of additions for another number of threads. */
 #include "conv_sums.h"
 #include "conv_job.h"
 

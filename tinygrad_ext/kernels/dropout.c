@@ -1,4 +1,5 @@
-/* Factors of dropout. */
+/* Factors of dropout: 0 or 1 / (1 - p) for each element, or for each channel. The product is an op of its own: its derivative
+ * multiplies by the same factors, which a kernel for both would have to return beside it. */
 #include "random.h"
 #include "tgx.h"
 

@@ -1,4 +1,7 @@
-/* Rows by number: embedding, its derivative, rows cut to a length; classes as vectors. */
+/* Rows by number: embedding, its derivative, rows cut to a length; classes as vectors.
+ *
+ * The derivative adds rows in the order of the indices, in one thread, so its bits are always the same. Rejected: threads that
+ * share the indices, which may meet in a row: each would need a table of its own, as large as the result. */
 #include <math.h>
 #include "once.h"
 #include "tgx.h"

@@ -1,4 +1,4 @@
-/* What is wrong with a geometry, in words. See extent.h. */
+/* What is wrong with a geometry, in words. The arithmetic is inline, in extent.h; words are asked for when it has failed. */
 #include "extent.h"
 #include <stdio.h>
 #include "tgx.h"

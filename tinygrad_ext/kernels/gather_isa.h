@@ -1,4 +1,8 @@
-/* The loops of gather and scatter, see gather.h. */
+/* The loops of gather and scatter, see gather.h.
+ *
+ * Gathering copies a run of indices, tests it as a whole and then moves without a branch. With AVX-512, testing each index as
+ * it is used, as scatter must, took 99 µs instead of 71 for 100k floats out of a million, and 30 instead of 52 out of a
+ * thousand: the run pays where the table is not in the cache. With AVX2 it does not, 73 and 52 µs against 59 and 28. */
 #include "gather.h"
 #include "once.h"
 

@@ -1,7 +1,8 @@
 /* self[i, j, ...] with tensors in place of ints: index, index_put and the derivative.
  *
  * The result has the dimensions before the index, the common shape of the index tensors, and the dimensions behind it; or
- * that shape in front, when the index tensors do not stand side by side. */
+ * that shape in front, when the index tensors do not stand side by side. Masks become the coordinates of their true elements
+ * first, so that any mixture of masks and numbers is one case. */
 #include "advanced.h"
 #include "iterate.h"
 #include "masks.h"

@@ -1,5 +1,5 @@
 /* Kernels that put tensors together: cat and stack. A small contiguous piece goes row by row through memcpy, any other
- * through the general copy. */
+ * through the general copy, whose plan would cost a small piece more than its bytes. */
 #include "part.h"
 
 /* Copy t to the places start .. start + width of out's dimension dim; t may lack that dimension (stack). */

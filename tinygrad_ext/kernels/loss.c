@@ -1,4 +1,7 @@
-/* Squared error and its derivative; the loops are in loss_squares.h. */
+/* Squared error and its derivative; the loops are in loss_squares.h.
+ *
+ * One pass takes differences, squares and adds them, in chunks that no number of threads changes. Rejected: a composite of
+ * subtraction, square and mean, two tensors more and 3.1 times as long for a million floats. */
 #include "loss.h"
 #include <math.h>
 #include "isa.h"

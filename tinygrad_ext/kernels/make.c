@@ -1,4 +1,4 @@
-/* See make.h. */
+/* Dtypes, sizes and numbers of what factories make, and the fills that write them. See make.h. */
 #include "make.h"
 #include "walk.h"
 

@@ -1,4 +1,8 @@
-/* The loops over masks, see masks.h. */
+/* The loops over masks, see masks.h.
+ *
+ * Selecting writes each element, or its position, and moves on by 0 or 1. Rejected: a branch for each element. It took 374 µs
+ * instead of 54 for 100k floats of which half are selected at random, 71 instead of 56 at one in ten, and gains nothing
+ * at one in fifty. */
 #include "masks.h"
 
 typedef struct { uint64_t lo, hi; } wide;

@@ -1,4 +1,5 @@
-/* See matmul_sizes.h. */
+/* Sizes of products, and the words for operands that do not fit. See matmul_sizes.h. PyTorch words them differently for each
+ * op, so the texts stand apart from the products, which share everything. */
 #include "matmul_sizes.h"
 
 static long long ll(int64_t n) { return (long long)n; }

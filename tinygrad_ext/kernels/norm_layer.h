@@ -1,4 +1,7 @@
-/* Included by norm_isa.h with T float and double. */
+/* Included by norm_isa.h with T float and double.
+ *
+ * The derivative computes mean and deviation anew. Rejected: keeping them from the forward. The row has to be read anyway, so they
+ * save no pass over memory. */
 
 ROW_INLINE T NAME(one_over_root)(double variance) {
     return (T)1 / (sizeof(T) == 4 ? (T)__builtin_sqrtf((float)variance) : (T)__builtin_sqrt(variance));

@@ -1,4 +1,7 @@
-/* Loops of pooling. See pool.h. */
+/* Loops of pooling. See pool.h.
+ *
+ * A mean adds up its window. Rejected: running sums over the plane, of which four give any window: their differences lose the
+ * digits that the sum of everything before has used up. */
 #include "isa.h"
 #include "once.h"
 #include "pool.h"

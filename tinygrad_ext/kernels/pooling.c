@@ -1,4 +1,4 @@
-/* See pooling.h. */
+/* Windows of a pooling, read and refused in PyTorch's words, once for all poolings and their derivatives. See pooling.h. */
 #include "pooling.h"
 #include <stdio.h>
 

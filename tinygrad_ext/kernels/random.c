@@ -3,7 +3,9 @@
  * A fill makes blocks of raw values in a small buffer (words, uniforms or int64) and stores them in the type asked
  * for: one loop for each distribution, one switch for all types. Which draws take 32 bits and which 64, and in
  * which order, is PyTorch's; so are the odd rules for the tail of a normal fill. PyTorch with MKL on an Intel
- * processor takes bernoulli_(p) and exponential_ from MKL instead; this is the stream it has everywhere else. */
+ * processor takes bernoulli_(p) and exponential_ from MKL instead; this is the stream it has everywhere else.
+ *
+ * Rejected: a generator that counts, of which threads could each compute a part. Its numbers would not be PyTorch's. */
 #include "random.h"
 #include <math.h>
 #include "random_simd.h"

@@ -1,4 +1,7 @@
-/* See random_sample.h. */
+/* Draws of indices: permutations, and samples by weight. See random_sample.h.
+ *
+ * Samples without replacement are the best of weight / exponential draw; those with it a binary search in running sums. Which
+ * way, and how many draws it takes, is PyTorch's: a table of aliases (Walker) would find each in two looks, with other draws. */
 #include "random_sample.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The walk of a reduction: which elements make up a block, wherever they lie. See reduce.h. Tried and left out: a prefetch
- * of the elements to come, without which sums are quicker. */
+ * of the elements to come, without which sums are quicker; and one running sum in double, whose additions wait for each
+ * other: 600 µs for a million floats where 16 lanes take 45. */
 #include "reduce.h"
 
 /* ---- plan ---- */

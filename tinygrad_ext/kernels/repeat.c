@@ -1,4 +1,7 @@
-/* Kernels of repeats: of whole dimensions, of each element, and as often as a tensor says. */
+/* Kernels of repeats: of whole dimensions, of each element, and as often as a tensor says.
+ *
+ * A repeat is one strided copy whose source stands still along the new dimensions. Rejected: joining copies, a pass for each
+ * dimension; repeating 1000 x 1000 floats twice in both took 2.1 times as long by cat. */
 #include "tgx.h"
 
 /* How often a size is repeated. */

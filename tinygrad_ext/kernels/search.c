@@ -1,4 +1,5 @@
-/* See search.h. */
+/* Binary search in a sorted row, for each value by itself. See search.h. Walking through row and values together would need
+ * the values sorted, and would walk a long row from end to end for a few of them. */
 #include "search.h"
 
 /* The tests are written so that a NaN that is searched goes behind everything. */

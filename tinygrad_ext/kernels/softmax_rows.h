@@ -2,7 +2,8 @@
  *
  * Rows (inner == 1) and columns (inner > 1) have bodies of their own: a row is reduced over the lanes of a vector,
  * columns lie side by side in one and are reduced one row after the other. Either way a row or block of columns is
- * read from memory once and found in the cache afterwards. */
+ * read from memory once and found in the cache afterwards. Rejected: maximum and sum in one pass, with the sum scaled anew when
+ * the maximum rises. That is a second exponential for each element: 1.3 to 1.9 times as long, for 64 floats a row as for 4M. */
 
 /* sum exp(x - m), the exponentials kept in out if it is not NULL. */
 static double NAME(exp_sum)(const T *x, T *out, ptrdiff_t n, T m) {

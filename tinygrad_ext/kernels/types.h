@@ -1,4 +1,4 @@
-/* Types shared by kernels and core: what table_gen.h numbers, the scalar that travels to a loop, the two kernel ABIs.
+/* Types shared by kernels and core: what table_gen.h numbers, the scalar that travels to a loop, the loops' signature.
  *
  * Every pointwise loop has the signature tgx_loop: data[0] is the output, data[1..] the inputs, strides are in
  * bytes, the result is 0 or an error code. Nothing here knows Python. */

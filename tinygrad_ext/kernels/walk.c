@@ -1,4 +1,4 @@
-/* See walk.h. */
+/* Walks in threads, and the copies and fills made of them, for programs with and without Python. See walk.h. */
 #include "walk.h"
 #include "casts.h"
 #include "planes.h"

@@ -1,4 +1,5 @@
-/* Views that show parts of a tensor: one index, a range, a diagonal, windows, all pieces of a split. */
+/* Views that show parts of a tensor: one index, a range, a diagonal, windows, all pieces of a split. They have a shape and no
+ * run: the caller makes the view of what shape says, and putback.c asks the same shape where a gradient belongs. */
 #include "extent.h"
 #include "tgx.h"
 #include "view.h"

@@ -2,7 +2,8 @@
 """Conversions: to() and its short forms, numbers and lists out of tensors.
 
 The forms of to() are composites, since they may return the tensor itself, which no derivative rule could tell
-from a copy. Where something changes they call `_to_copy`, which autograd records.
+from a copy. Where something changes they call `_to_copy`, which autograd records. Numbers and lists are Python objects, so
+what makes them stays here; kernels in C have no word for either.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into

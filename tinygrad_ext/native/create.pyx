@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""tensor(data), which reads Python's objects, and copy_, which also moves between devices. Other factories are kernels/create.c."""
+"""tensor(data), which reads Python's objects, and copy_, which also moves between devices. Other factories are kernels/create.c.
+
+These two cannot be pairs in C: a kernel sees no nested lists, and operands of its own device only.
+"""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.construct cimport tensor_of, warn_of_copy
 from tinygrad_ext.core.loops.copy cimport broadcasts, copy_into, fill

@@ -3,7 +3,8 @@
 
 An index of ints, slices, None and Ellipsis is a window on the tensor's memory: one view op. Anything else
 is split in two: the window of those parts, and then the index tensors, which stand for dimensions of the window
-(aten::index, aten::index_put_).
+(aten::index, aten::index_put_). Rejected: one op for both parts. Its kernel would look an index up for every element of
+a slice, and its derivative could not be that of a view.
 """
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject

@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""Public functions with many options whose plain call goes straight to an op; the rest is Python, in ops/."""
+"""Public functions with many options whose plain call goes straight to an op; the rest is Python, in ops/.
+
+The Python function between costs 0.13 to 0.25 µs a call: of 4 rows, `embedding` takes 0.13 µs this way and 0.38 through it.
+Rejected: all options here, where each would be written in references and borrowed pointers for calls that are rare.
+"""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.data.boxed cimport as_float
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel

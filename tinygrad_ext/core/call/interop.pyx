@@ -1,8 +1,10 @@
 # cython: language_level=3
 """DLPack in both directions, and the parts that pickling and copying take a tensor apart into.
 
-An exported capsule owns a reference to the tensor, which the consumer's call of the deleter drops; that may come
-from any thread, so the deleter takes the GIL. An imported one is owned by the storage made over its memory.
+An exported capsule owns an alias of the tensor, which the consumer's call of the deleter drops; that may come from any
+thread, so the deleter takes the GIL. The tensor itself would not do: it may be given other memory while the consumer reads.
+An imported capsule is owned by the storage made over its memory. NumPy gets arrays by the buffer protocol; its own C
+interface would make its headers a need of the build.
 """
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.object cimport PyObject, PyTypeObject

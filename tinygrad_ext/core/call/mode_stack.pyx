@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""The modes of a thread: a stack that hangs on the thread's state while it is not empty."""
+"""The modes of a thread: a stack that hangs on the thread's state while it is not empty.
+
+A call asks one bit of the thread's word whether there is any. Rejected: a `threading.local` in Python, which every call
+would have to look up to learn that there is none.
+"""
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.call.dispatch cimport TGX_MODES, state, tgx_state, uint32_t

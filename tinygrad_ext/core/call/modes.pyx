@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""The thread's grad modes, as the three small numbers that the engine reads."""
+"""The thread's grad modes, as the three small numbers that the engine reads.
+
+They are read and set together, so that a context manager (autograd/modes.py) puts back exactly what it found, however
+modes are nested. Rejected: context managers of their own here; entering one is rare, and they are decorators as well.
+"""
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 
 

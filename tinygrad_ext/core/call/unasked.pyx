@@ -1,5 +1,10 @@
 # cython: language_level=3
-"""Running a function without asking about it: what Tensor does by itself, and the switches of the protocol."""
+"""Running a function without asking about it: what Tensor does by itself, and the switches of the protocol.
+
+A switch of the thread's word keeps types from being asked while the function runs, and the arguments stay what they are: an
+instance of a subclass is a tensor to every kernel. Rejected: plain tensors in their place, for which lists would have
+to be searched, and which would each be one more step in the history.
+"""
 cimport cython
 from tinygrad_ext.core.call.dispatch cimport TGX_NO_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, state, tgx_state, uint32_t
 from tinygrad_ext.core.call.elsewhere cimport is_ours

@@ -2,7 +2,8 @@
 """dtypes, devices and sizes: the small value types of the API.
 
 What a dtype is, and what two promote to, stands in table.py. `float16` with `bfloat16` gives float32; a float with a
-complex of less precision gives the complex of that float's precision.
+complex of less precision gives the complex of that float's precision. Rejected: NumPy's dtypes, which have no bfloat16 and
+would load NumPy with the package.
 """
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong

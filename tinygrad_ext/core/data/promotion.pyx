@@ -1,5 +1,10 @@
 # cython: language_level=3
-"""PyTorch's promotion: the dtype in which operands of several dtypes, ranks and kinds are computed."""
+"""PyTorch's promotion: the dtype in which operands of several dtypes, ranks and kinds are computed.
+
+Tensors with dimensions, those without and numbers are promoted each among themselves, and the three results once at the end.
+Rejected: promoting operand by operand. The order would count: a float64 without dimensions and an int64 tensor give
+float64, though a float32 tensor as third operand makes all of them float32.
+"""
 from tinygrad_ext.core.data.dtype cimport default_id, dtype_of
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport (

@@ -2,8 +2,9 @@
 """Tensor: a strided window on a Storage, and its links into the autograd graph.
 
 Shape and strides stand inline in the object up to six dimensions; a Tensor costs one allocation from a
-freelist. Methods are not written here: they come from the op records (see registry) and from
-tinygrad_ext/tensor/methods.py; this file holds what needs the C fields.
+freelist. Rejected: tuples for both, two objects more to make and numbers to unpack in each kernel. Methods are not
+written here: they come from the op records (see registry) and from tinygrad_ext/tensor/methods.py; this file holds what
+needs the C fields.
 """
 cimport cython
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE

@@ -1,4 +1,4 @@
-"""C types by width, dtype numbers and the kernel ABI, for every compiled module."""
+"""C types by width, the numbers and predicates of the table, and what a pointwise loop takes, for every compiled module."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from tinygrad_ext.core.data.table_gen cimport *
 

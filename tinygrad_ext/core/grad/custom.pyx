@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""What is known of an op whose Python function, a kernel or a composite, is from elsewhere; custom_call.pyx calls it."""
+"""What is known of an op whose Python function, a kernel or a composite, is from elsewhere; custom_call.pyx calls it.
+
+It is read off the schema once, not at each call. A module of its own, since both the call and guard.pyx read it: when it
+stood with the call, the two imported each other.
+"""
 from tinygrad_ext.core.call.dispatch cimport Elsewhere, Op
 from tinygrad_ext.core.data.types cimport A_TENSOR, F_LIST, F_WRITE
 

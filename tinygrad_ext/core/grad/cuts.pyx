@@ -2,7 +2,8 @@
 """Where gradients were cut: the last calls that took a tensor with history and returned one without.
 
 A graph cannot tell what it does not contain. So detach(), `.data` and ops without derivative leave a line here when
-they are given a tensor that needs a gradient; the source is held weakly.
+they are given a tensor that needs a gradient; the source is held weakly. Rejected: a mark on the tensor that was returned, which
+every op behind it would have to hand on.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF

@@ -2,7 +2,8 @@
 """DelayedError: a node in the place of a derivative that does not exist.
 
 A tensor whose derivative is not known hangs on such a node. Its edges lead where the missing derivative would
-have gone, so the engine comes by exactly when somebody asks for it, in grad() as in backward(), and is told why.
+have gone, so the engine comes by exactly when somebody asks for it, in grad() as in backward(), and is told why. Raising at
+the call would refuse programs that never differentiate; no history at all would leave gradients out in silence.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF

@@ -1,7 +1,8 @@
 # cython: language_level=3
 """Edges of a history: where a tensor's gradient goes.
 
-A leaf's goes into its `.grad`, by a node that owns the leaf; a view's whose base was written to goes to the base.
+A leaf's goes into its `.grad`, by a node that owns the leaf; a view's whose base was written to goes to the base. The leaf
+only points back at its node: were it the owner, a graph would let the leaf die whose gradient it computes.
 """
 cimport cython
 from cpython.object cimport PyObject

@@ -1,5 +1,10 @@
 # cython: language_level=3
-"""Gradients on their way between two nodes: checked, summed, put into `.grad`, shown to hooks."""
+"""Gradients on their way between two nodes: checked, summed, put into `.grad`, shown to hooks.
+
+A sum goes into the memory of the gradient that came first, and a leaf takes its first gradient as it is, where reference
+counts tell that nobody else holds the tensor or its memory. Rejected: copying always, an allocation and a pass more for each
+gradient; and writing always, since a hook, the caller or a second leaf may hold the same tensor.
+"""
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state

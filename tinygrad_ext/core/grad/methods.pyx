@@ -1,5 +1,10 @@
 # cython: language_level=3
-"""Tensor methods that are no ops: hooks, retained gradients, detaching in place."""
+"""Tensor methods that are no ops: hooks, retained gradients, detaching in place.
+
+They change a tensor's place in the graph and compute nothing, so they have no record: there is nothing to differentiate. Hooks
+stand with the node that made the tensor, those of a leaf with the leaf: the node that fills its `.grad` is owned by
+the graphs that use the leaf, and goes with them.
+"""
 import weakref
 
 from tinygrad_ext.core.grad.edges cimport grad_fn_of

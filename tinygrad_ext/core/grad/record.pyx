@@ -3,7 +3,8 @@
 
 The dispatcher calls `record` through its slot `record_op` when an argument needs a gradient. What a node is given, in which
 order, is history.pyx's; here it is read off the schema and the rules of the op. Only what the rules of the inputs that need a
-gradient ask for is kept.
+gradient ask for is kept. Rejected: keeping what any rule of the op asks for, which is known once for all calls; but x * w with
+frozen w would keep x as long as the graph lives, though no gradient asks for it.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call cimport dispatch

@@ -3,7 +3,8 @@
 
 A tensor is kept as it is, with the version that its memory had; an output as a detached alias, because the
 node would otherwise own itself. Under `saved_tensors_hooks` a Packed stands in its place: what the pack hook
-made, and the history that the unpacked tensor gets back.
+made, and the history that the unpacked tensor gets back. Rejected: keeping copies, which no write could spoil: a pass and
+the memory for each, where the version tells of the write.
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF

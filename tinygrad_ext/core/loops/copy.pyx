@@ -1,5 +1,11 @@
 # cython: language_level=3
-"""Copies and conversions below autograd: how whoever runs a kernel brings operands into shape, to and from devices too."""
+"""Copies and conversions below autograd: how whoever runs a kernel brings operands into shape, to and from devices too.
+
+One copy serves all layouts and dtypes: the walk over strided operands (iterate.pyx) with a conversion loop, by whole planes
+where both dtypes are the same (planes.h). Source and target of one storage are taken to overlap, and the source is
+copied first: whether two strided windows really meet is a search, and the case is rare. To and from devices go the bytes from
+the first element to the end of the last, since a device need know nothing of strides; what lies between is read first.
+"""
 from libc.string cimport memset
 from tinygrad_ext.core.data.boxed cimport as_scalar
 from tinygrad_ext.core.data.devices cimport read_from, write_to

@@ -1,5 +1,9 @@
 # cython: language_level=3
-"""Runs a pointwise loop over strided operands, cut over threads along the widest dimension when it is large."""
+"""Runs a pointwise loop over strided operands, cut over threads along the widest dimension when it is large.
+
+A part of one dimension is again a plain walk. Rejected: cutting the count of elements into equal ranges, which begin
+and end inside rows, so that the loop for whole rows would serve neither end.
+"""
 from tinygrad_ext.core.loops.parallel cimport parallel_for
 
 cdef extern from "iterate.h" nogil:
