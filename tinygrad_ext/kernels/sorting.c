@@ -1,7 +1,8 @@
 /* Kernels of sort and topk along one dimension. See sort.h.
  *
  * The dimension is brought to the end of a row-major copy, so that rows lie behind each other; each row is sorted on its
- * own, rows in several threads, and the results go back to the order of dimensions of the input. */
+ * own, rows in several threads, and the results go back to the order of dimensions of the input. Rejected: rows read and written
+ * where they lie, a cache line for each element on both sides, where the copies go by blocks (planes_isa.h). */
 #include "part.h"
 #include "rooms.h"
 #include "sort.h"
