@@ -31,6 +31,7 @@ LAYERS = [
     "core.grad",
     "config",
     "errors",
+    "drawing",
     "tensor",
     "archive",
     "serialization",

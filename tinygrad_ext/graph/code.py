@@ -19,7 +19,7 @@ import keyword
 import re
 
 from . import expressions
-from .ir import Value, values_in
+from .ir import Value, outer_values
 from .signature import signature_of
 from .types import TENSOR
 
@@ -191,7 +191,7 @@ class _Writer:
             self.nodes(forward, lines)
             self.move([self.name(v) for v in node.outputs], forward.outputs, lines)
             return
-        outer = _outer_values(node.blocks)
+        outer = list(dict.fromkeys(v for block in node.blocks for v in outer_values(block)))
         name = self.free(node.args[0])
         self.modules.add("Function")
         self.classes.append(self.function_class(name, node, outer))
@@ -247,21 +247,3 @@ def _word(text):
 def _comment(line):
     """A user's line as a comment that is one line, whatever it holds."""
     return "".join([c if c.isprintable() else "?" for c in line])
-
-
-def _outer_values(blocks):
-    """The values from outside that blocks use."""
-    made, found = set(), {}
-
-    def visit(block):
-        made.update(map(id, block.inputs))
-        for node in block.nodes:
-            found.update((id(v), v) for v in values_in(node.args) if id(v) not in made)
-            for inner in node.blocks:
-                visit(inner)
-            made.update(map(id, node.outputs))
-        found.update((id(v), v) for v in values_in(block.outputs) if id(v) not in made)
-
-    for block in blocks:
-        visit(block)
-    return list(found.values())

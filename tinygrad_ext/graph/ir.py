@@ -115,6 +115,21 @@ def values_in(args):
             yield from values_in((a.start, a.stop, a.step))
 
 
+def used_values(node):
+    """The Values that a node uses, once each, those that only its blocks use too."""
+    return list(dict.fromkeys([*values_in(node.args), *(v for block in node.blocks for v in outer_values(block))]))
+
+
+def outer_values(block):
+    """The Values from outside that a block uses, once each."""
+    made, found = set(map(id, block.inputs)), {}
+    for node in block.nodes:
+        found.update((id(v), v) for v in used_values(node) if id(v) not in made)
+        made.update(map(id, node.outputs))
+    found.update((id(v), v) for v in values_in(block.outputs) if id(v) not in made)
+    return list(found.values())
+
+
 def replaced(arg, mapping):
     """An argument with values replaced by what `mapping` has for them."""
     if isinstance(arg, Value):

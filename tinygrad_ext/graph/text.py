@@ -54,16 +54,21 @@ def _typed(values):
     return ", ".join([f"%{v.name}: {v.type}" for v in values])
 
 
+def node_line(node):
+    """The first line of a node."""
+    made = f"{_typed(node.outputs)} = " if node.outputs else ""
+    version = f"@{node.version}" if node.version != 1 else ""
+    line = f"{made}{node.op}{version}({_args(node.args)})"
+    if node.blocks:
+        line += " {"
+    if node.owner != "tinygrad_ext":
+        line += f"  ! {node.owner}"
+    return line + (f"  # {node.line}" if node.line else "")
+
+
 def _write_nodes(block, lines, indent):
     for node in block.nodes:
-        made = f"{_typed(node.outputs)} = " if node.outputs else ""
-        version = f"@{node.version}" if node.version != 1 else ""
-        line = f"{indent}{made}{node.op}{version}({_args(node.args)})"
-        if node.blocks:
-            line += " {"
-        if node.owner != "tinygrad_ext":
-            line += f"  ! {node.owner}"
-        lines.append(line + (f"  # {node.line}" if node.line else ""))
+        lines.append(indent + node_line(node))
         for inner in node.blocks:
             lines.append(f"{indent}  block({_typed(inner.inputs)}) {{")
             _write_nodes(inner, lines, indent + "    ")

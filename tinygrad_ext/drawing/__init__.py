@@ -1,0 +1,1 @@
+"""Pictures of graphs: where boxes stand, and what that is in SVG."""
