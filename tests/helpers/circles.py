@@ -292,6 +292,16 @@ def a_list_that_is_an_argument():
 
 
 @closing
+def an_attribute_of_a_size():
+    class Count(int):
+        pass
+
+    n = Count(4)
+    n.result = tg.layer_norm(leaf(), (n,))
+    return n.result
+
+
+@closing
 def a_view_of_a_tensor_with_an_attribute():
     x = leaf() * 1
     x.mine = []

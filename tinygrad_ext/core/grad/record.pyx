@@ -20,9 +20,11 @@ from tinygrad_ext.core.grad.rules cimport RuleNode
 from tinygrad_ext.core.data.tensor cimport Tensor, version_of
 from tinygrad_ext.core.data.types cimport P_DEVICE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
 
+cdef uint64_t NEEDED = <uint64_t>1 << 63
+
 
 cdef uint64_t _what_to_keep(RuleNode n, Op op) noexcept:
-    """Mask over op.saved: what the rules of the inputs that need a gradient ask for."""
+    """Mask over op.saved: what the rules of the inputs that need a gradient ask for, and NEEDED if there are such."""
     cdef uint64_t mask = 0
     cdef int r, k, e, first
     for r in range(op.nrules):
@@ -30,7 +32,7 @@ cdef uint64_t _what_to_keep(RuleNode n, Op op) noexcept:
             first = n.first_edge(op.rules[r].targets[k])
             for e in range(first, first + n.edge_count(op.rules[r].targets[k])):
                 if n.edges[e].node != NULL:
-                    mask |= op.rules[r].saves | (<uint64_t>1 << 63)
+                    mask |= op.rules[r].saves | NEEDED
     return mask
 
 
@@ -42,13 +44,15 @@ cdef Tensor _before(Node n, Tensor t):
     return copy
 
 
-cdef int _keep_operands(Node n, Op op, PyObject **args, uint64_t mask, bint inplace) except -1:
+cdef int _keep_operands(Node n, Op op, PyObject **args, uint64_t *mask, bint inplace) except -1:
+    """Leaves in the mask what is kept of the results."""
     cdef int k, code
     cdef object o
     for k in range(op.nsaved):
         code = op.saved[k]
-        if not mask & (<uint64_t>1 << k) or code & 0xff00 == P_RESULT:
+        if not mask[0] & (<uint64_t>1 << k) or code & 0xff00 == P_RESULT:
             continue
+        mask[0] &= ~(<uint64_t>1 << k)
         o = <object>args[code & 0xff]
         if code & 0xff00 == P_INPUT:
             keep(n, k, _before(n, <Tensor>o) if inplace and code & 0xff == 0 else o, -1)
@@ -71,12 +75,11 @@ cdef object _measure_of(object o, int kind):
 
 
 cdef int _keep_results(Node n, Op op, object result, uint64_t mask) except -1:
-    cdef int k, code
+    cdef int k
     for k in range(op.nsaved):
-        code = op.saved[k]
-        if mask & (<uint64_t>1 << k) and code & 0xff00 == P_RESULT:
-            t = result if isinstance(result, Tensor) else result[code & 0xff]
-            keep(n, k, t, code & 0xff)
+        if mask & (<uint64_t>1 << k):
+            t = result if isinstance(result, Tensor) else result[op.saved[k] & 0xff]
+            keep(n, k, t, op.saved[k] & 0xff)
     return 0
 
 
@@ -124,7 +127,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     if mask == 0 and not inplace:
         _note_cut(op, args)
         return forward(op, args, NULL)
-    _keep_operands(n, op, args, mask, inplace)
+    _keep_operands(n, op, args, &mask, inplace)
     if inplace:
         return _record_write(n, op, args, <Tensor><object>out, mask)
     result = forward(op, args, NULL)
@@ -132,7 +135,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
         return result                   # nothing to do, such as contiguous() of a contiguous tensor
     if not isinstance(result, Tensor):
         reserve_outputs(n, len(result))
-    _keep_results(n, op, result, mask)
+    if mask != NEEDED:
+        _keep_results(n, op, result, mask)
     enter(n)
     _give_history(n, op, result)
     return result
@@ -140,7 +144,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
 
 cdef object _record_write(Node n, Op op, PyObject **args, Tensor out, uint64_t mask):
     forward_into(op, args, out, True)
-    _keep_results(n, op, out, mask)
+    if mask != NEEDED:
+        _keep_results(n, op, out, mask)
     enter(n)
     if op.is_view:                      # t_() and the like move the window, and nothing in memory
         set_meta(n, 0, out)
