@@ -1,5 +1,6 @@
 """Rules of masks that the sweep over the op table cannot know."""
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -39,6 +40,18 @@ def test_a_triangle_in_place_is_one_of_its_own_elements():
     y = tg.arange(4.0).view(2, 2)
     y.t().triu_()
     assert y.tolist() == [[0.0, 0.0], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_triangles_of_many_matrices_are_those_of_each(name):
+    x = tg.arange(7 * 90 * 110).view(7, 90, 110)  # rows are shared between threads in the middle of a matrix
+    threads = tg.get_num_threads()
+    try:
+        tg.set_num_threads(4)
+        assert tg.equal(getattr(x, name)(5), tg.stack([getattr(matrix, name)(5) for matrix in x]))
+    finally:
+        tg.set_num_threads(threads)
+    np.testing.assert_array_equal(getattr(x, name)(5).numpy(), getattr(np, name)(x.numpy(), 5))
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])

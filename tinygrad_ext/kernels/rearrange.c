@@ -105,17 +105,18 @@ typedef struct {
 
 /* Rows lo .. hi of all matrices: copy what belongs to the triangle (unless in place), zero the rest. */
 static int triangle_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
-    const triangle_t *job = context;
-    int64_t width = job->columns * job->itemsize;
+    const triangle_t job = *(const triangle_t *)context;
+    int64_t width = job.columns * job.itemsize, row = lo % job.rows;
     for (int64_t k = lo; k < hi; k++) {
         /* the first column that is upper (triu) or no longer lower (tril) */
-        int64_t cut = k % job->rows + job->diagonal + !job->upper;
-        cut = (cut < 0 ? 0 : cut > job->columns ? job->columns : cut) * job->itemsize;
-        char *to = job->to + k * width;
-        const char *from = job->from + k * width;
-        memset(job->upper ? to : to + cut, 0, (size_t)(job->upper ? cut : width - cut));
+        int64_t cut = row + job.diagonal + !job.upper;
+        cut = (cut < 0 ? 0 : cut > job.columns ? job.columns : cut) * job.itemsize;
+        char *to = job.to + k * width;
+        const char *from = job.from + k * width;
+        memset(job.upper ? to : to + cut, 0, (size_t)(job.upper ? cut : width - cut));
+        if (++row == job.rows) row = 0;
         if (to == from) continue;
-        if (job->upper) memcpy(to + cut, from + cut, (size_t)(width - cut));
+        if (job.upper) memcpy(to + cut, from + cut, (size_t)(width - cut));
         else memcpy(to, from, (size_t)cut);
     }
     return 0;

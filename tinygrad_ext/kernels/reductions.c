@@ -14,12 +14,12 @@ static const tgx_reducer *reducer_of(int64_t op, int dtype) {
 
 /* ---- which dimensions, which result ------------------------------------------------------------------------------ */
 
-int tgx_dim_mask(tgx_call *c, int arg, uint64_t *mask) {
+int tgx_named_dims(tgx_call *c, int arg, uint64_t *mask) {
     const tgx_value *v = &c->args[arg];
     const tgx_tensor *t = tgx_in(c, 0);
     const int64_t *dims = v->tag == TGX_INTS ? v->ints : &v->i;
-    int n = v->tag == TGX_NONE ? 0 : v->tag == TGX_INTS ? v->n : 1;
-    *mask = n ? 0 : TGX_ALL_DIMS;
+    int n = v->tag == TGX_INTS ? v->n : 1;
+    if (n) *mask = 0;
     for (int i = 0; i < n; i++) {
         int64_t d = dims[i];
         if (tgx_wrap(c, &d, t->rank)) return TGX_FAILED;
@@ -47,20 +47,22 @@ static void plan(tgx_reduction *p, const tgx_tensor *t, int dtype, int64_t op, u
     tgx_reduction_plan(p, t->data, t->sizes, t->strides, t->rank, mask, tgx_itemsize[dtype]);
 }
 
+/* What a large one needs. A plan is large too, so functions that have one stand apart from those for small tensors. */
+static __attribute__((noinline)) void reserve_for_large(tgx_call *c, int op, int dtype, uint64_t mask) {
+    tgx_reduction p;
+    plan(&p, tgx_in(c, 0), dtype, op, mask);
+    if (tgx_reduction_scattered(&p)) tgx_need(c, 0, dtype);
+    /* few results: threads share the spans of each */
+    if (p.nspans > 1 && p.ntiles < 4 * c->services->num_threads()) c->scratch_bytes = p.nspans * (int64_t)sizeof(tgx_acc);
+}
+
 int tgx_reduction_shape(tgx_call *c, int op, int dtype, uint64_t mask) {
-    const tgx_tensor *t = tgx_in(c, 0);
     if (!reducer_of(op, dtype)->block)
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': convert the argument first, for example "
                         "with .float()", c->title, tgx_dtype_title(dtype));
     c->notes[0] = op, c->notes[1] = (int64_t)mask;
     tgx_need_dtype(c, 0, dtype);
-    if (t->count > TGX_SMALL && !c->meta) {
-        tgx_reduction p;
-        plan(&p, t, dtype, op, mask);
-        if (tgx_reduction_scattered(&p)) tgx_need(c, 0, dtype);
-        /* few results: threads share the spans of each */
-        if (p.nspans > 1 && p.ntiles < 4 * c->services->num_threads()) c->scratch_bytes = p.nspans * (int64_t)sizeof(tgx_acc);
-    }
+    if (tgx_in(c, 0)->count > TGX_SMALL && !c->meta) reserve_for_large(c, op, dtype, mask);
     return 0;
 }
 
@@ -77,24 +79,26 @@ static int spans(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
+static __attribute__((noinline)) int run_large(tgx_call *c, tgx_reduction *p) {
+    job_t job = {p, c->scratch, 0};
+    if (p->ntiles >= 4 * c->services->num_threads() || p->nspans * (int64_t)sizeof(tgx_acc) > c->scratch_bytes)
+        return tgx_range(c, tiles, &job, p->ntiles, 1 + TGX_SMALL * p->ntiles / tgx_in(c, 0)->count);
+    for (job.tile = 0; job.tile < p->ntiles; job.tile++) {
+        tgx_range(c, spans, &job, p->nspans, 1);
+        tgx_reduction_fold(p, job.tile, job.parts);
+    }
+    return 0;
+}
+
 int tgx_reduction_run(tgx_call *c, const tgx_scalar *aux, tgx_tensor *out, tgx_tensor *out2) {
     const tgx_tensor *t = tgx_in(c, 0);
     tgx_reduction p;
-    job_t job = {&p, c->scratch, 0};
     p.aux = aux, p.out = p.out2 = NULL;
     if (out) p.out = out->data, p.osize = tgx_itemsize[out->dtype];
     if (out2) p.out2 = out2->data, p.osize2 = tgx_itemsize[out2->dtype];
     plan(&p, t, t->dtype, c->notes[0], (uint64_t)c->notes[1]);
-    if (t->count <= TGX_SMALL) {
-        tgx_reduction_tiles(&p, 0, p.ntiles);
-        return 0;
-    }
-    if (p.ntiles >= 4 * c->services->num_threads() || p.nspans * (int64_t)sizeof(tgx_acc) > c->scratch_bytes)
-        return tgx_range(c, tiles, &job, p.ntiles, 1 + TGX_SMALL * p.ntiles / t->count);
-    for (job.tile = 0; job.tile < p.ntiles; job.tile++) {
-        tgx_range(c, spans, &job, p.nspans, 1);
-        tgx_reduction_fold(&p, job.tile, job.parts);
-    }
+    if (t->count > TGX_SMALL) return run_large(c, &p);
+    tgx_reduction_tiles(&p, 0, p.ntiles);
     return 0;
 }
 
@@ -184,7 +188,7 @@ static int refuse_none(tgx_call *c, const tgx_tensor *t, int kind) {
                     "the 'dim' argument. Got a tensor of shape %s.", c->title, tgx_shape_text(t));
 }
 
-int tgx_refuse_empty(tgx_call *c, const tgx_tensor *t, uint64_t mask) {
+int tgx_look_for_empty(tgx_call *c, const tgx_tensor *t, uint64_t mask) {
     for (int i = 0; i < t->rank; i++) {
         if (!(mask >> i & 1) || t->sizes[i]) continue;
         if (mask == TGX_ALL_DIMS) return refuse_none(c, t, TGX_RUNTIME_ERROR);

@@ -171,15 +171,13 @@ cdef inline int _look(Frame *f, Tensor t) noexcept:
 
 cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
     """1 for tensors on a plugin's device, whose elements no kernel in C can read; a view reads none."""
-    cdef int i, k
+    cdef int k
     cdef PyObject *o
     cdef tgx_value *v
     f.meta = f.large = f.brought = False
     f.call.needs = f.call.changes = 0
     for k in range(op.ntensors):
-        i = op.tensors[k]
-        o = args[i]
-        v = &f.values[i]
+        o, v = args[op.tensors[k]], &f.values[op.tensors[k]]
         if o == <PyObject *>None:
             v.tag, v.tensor = TGX_NONE, NULL
         elif isinstance(<object>o, Tensor):
@@ -189,6 +187,11 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
             _set_tensor_list(f, v, <object>o)
         else:
             _set_number(f, v, <object>o)
+    return _settle_where(f, op, args) if f.meta or f.large or op.options >= 0 else 0
+
+
+cdef int _settle_where(Frame *f, Op op, PyObject **args) except -1:
+    """The answer of _set_tensors where some tensor is large or not on the cpu, or where a factory is told where to make its own."""
     if op.options >= 0:
         return _set_device(f, op, args)
     if f.meta:
