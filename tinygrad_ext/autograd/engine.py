@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.overridable import overridable
 from tinygrad_ext.core.data.slots import get_slot
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.core.grad.engine import run_backward
 
 
@@ -50,6 +50,11 @@ def _inputs(values, who):
     if not found:
         raise RuntimeError(f"`inputs` argument to `{who}()` cannot be empty.")
     return found
+
+
+def _level_of(outputs):
+    """The level that carries one of the outputs, and has to differentiate it itself; None where there is none."""
+    return next((t.level for t in outputs if type(t) is Carried), None)
 
 
 def _root_grads(outputs, grads, is_batched=False):
@@ -113,6 +118,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     outputs = _as_tuple(tensors, "tensors")
     if inputs is not None:
         inputs = _inputs(inputs, "backward")
+    level = _level_of(outputs)
+    if level is not None:
+        level.backward(outputs, _as_tuple(grad_tensors, "grad_tensors"), create_graph, inputs)
+        return
     grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
     keep = create_graph if retain_graph is None else retain_graph
     run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
@@ -170,9 +179,13 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     allow = materialize_grads if allow_unused is None else allow_unused
-    grads = _root_grads(outputs, _as_tuple(grad_outputs, "grad_outputs"))
-    keep = create_graph if retain_graph is None else retain_graph
-    got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
+    level = _level_of(outputs)
+    if level is not None:
+        got = level.gradients(outputs, wanted, _as_tuple(grad_outputs, "grad_outputs"), create_graph, allow)
+    else:
+        grads = _root_grads(outputs, _as_tuple(grad_outputs, "grad_outputs"))
+        keep = create_graph if retain_graph is None else retain_graph
+        got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
     if materialize_grads:
         got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
     return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)

@@ -21,7 +21,9 @@ TABLE = {}
 
 def primitive(name, args, returns, run, effect=False):
     """Add a row; `args` and `returns` are texts of types parted by blanks, returns None where the node says it."""
-    TABLE[f"prim::{name}"] = Primitive(f"prim::{name}", args.split(), returns and returns.split(), run, effect)
+    TABLE[f"prim::{name}"] = Primitive(
+        f"prim::{name}", args.split(), None if returns is None else returns.split(), run, effect
+    )
 
 
 # ---- tensors -------------------------------------------------------------------------------------------------------
@@ -73,6 +75,19 @@ primitive("complex", "Scalar Scalar", "complex", complex)
 primitive("str", "Any", "str", str)
 for _name in ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "ceil"):
     primitive(f"math.{_name}", "Scalar", "int" if _name in ("floor", "ceil") else "float", getattr(math, _name))
+
+
+def _guard(given, expected, place):
+    """What a captured program decided by must be what it was then."""
+    if given != expected:
+        raise GuardFailed(f"the graph was captured with {expected}, not {given}, where {place} depends on it")
+
+
+class GuardFailed(RuntimeError):
+    """A graph does not hold for these inputs: what Python decided while it was captured would be decided otherwise."""
+
+
+primitive("guard", "Any Any str", "", _guard, effect=True)
 
 # ---- containers ----------------------------------------------------------------------------------------------------
 

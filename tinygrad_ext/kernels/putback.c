@@ -1,4 +1,5 @@
-/* Derivatives of views of parts: a gradient is put back where its elements were read, among zeros.
+/* Derivatives of views of parts: a gradient is put back where its elements were read, among zeros; and the same windows
+ * written to in a copy, for programs that change no memory.
  *
  * Which window that is, the view's own shape says when it is asked about the result, so that a view and its derivative cannot
  * differ. Where windows overlap, an element that was read several times gets the sum, in index order and one thread. */
@@ -199,6 +200,41 @@ static int cut_diagonal(tgx_call *c, const tgx_tensor *whole, window *w) {
 static int diagonal_backward_shape(tgx_call *c) { return put_shape(c, cut_diagonal); }
 static int diagonal_backward_run(tgx_call *c) { return put_run(c, cut_diagonal); }
 TGX_KERNEL(diagonal_backward, diagonal_backward_shape, diagonal_backward_run, 0)
+
+/* ---- a window written to, the rest kept: (self, src, ...) ---------------------------------------------------------- */
+
+static int scatter_shape(tgx_call *c, cut_fn find) {
+    const tgx_tensor *src = tgx_in(c, 1);
+    tgx_tensor whole = *tgx_in(c, 0);
+    window w;
+    whole.data = NULL;
+    tgx_writes(c, 0, 0);
+    if (find(c, &whole, &w)) return TGX_FAILED;
+    if (tgx_same_sizes(src, &w.t)) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+                    c->title, tgx_shape_text(src), tgx_shape_text(&w.t));
+}
+
+static int scatter_run(tgx_call *c, cut_fn find) {
+    window w;
+    return find(c, tgx_out(c, 0), &w) ? TGX_FAILED : c->services->copy(&w.t, tgx_in(c, 1));
+}
+
+static int select_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_select); }
+static int select_scatter_run(tgx_call *c) { return scatter_run(c, cut_select); }
+TGX_KERNEL(select_scatter, select_scatter_shape, select_scatter_run, 0)
+
+static int cut_part(tgx_call *c, const tgx_tensor *whole, window *w) {
+    tgx_value args[] = {{0}, c->args[2], c->args[3], c->args[4], c->args[5]};
+    return cut(c, &tgx_kernel_slice, args, whole, w);
+}
+static int slice_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_part); }
+static int slice_scatter_run(tgx_call *c) { return scatter_run(c, cut_part); }
+TGX_KERNEL(slice_scatter, slice_scatter_shape, slice_scatter_run, 0)
+
+static int diagonal_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_diagonal); }
+static int diagonal_scatter_run(tgx_call *c) { return scatter_run(c, cut_diagonal); }
+TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, 0)
 
 /* ---- windows that may overlap ------------------------------------------------------------------------------------ */
 

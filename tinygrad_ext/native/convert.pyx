@@ -8,8 +8,8 @@ what makes them stays here; kernels in C have no word for either.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.data.dtype cimport META, device_id, device_of, dtype_id, dtype_of
-from tinygrad_ext.core.data.tensor cimport Tensor, alias, empty, empty_like, empty_strided, read_scalar
+from tinygrad_ext.core.data.dtype cimport META, device, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_U8, int64_t,
 )
@@ -85,11 +85,16 @@ cdef bint _has_format(Tensor t, PyObject *format):
 cdef object _no = False         # a literal False would be cast as the C number 0
 
 
+cdef inline int _device_of(Tensor t) noexcept:
+    """The device that t shows: a carried value has no memory on any."""
+    return (<device>(<Carried>t).shown_device).id if type(t) is Carried else t.device_id
+
+
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):
     """t itself when it is what is asked for, else a copy that autograd knows of."""
     global _to_copy_op
     cdef PyObject *args[8]
-    if dtype == t.tid and device == t.device_id and not copy and (format == <PyObject *>None or _has_format(t, format)):
+    if dtype == t.tid and device == _device_of(t) and not copy and (format == <PyObject *>None or _has_format(t, format)):
         return t
     if _to_copy_op is None:
         _to_copy_op = ops["aten::_to_copy"]
@@ -102,13 +107,13 @@ cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *form
 cdef object k_to_dtype(PyObject **a):
     """to(self, dtype, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0]
-    return converted(t, dtype_id(<object>a[1]), t.device_id, <object>a[3] is True, a[4])
+    return converted(t, dtype_id(<object>a[1]), _device_of(t), <object>a[3] is True, a[4])
 
 
 cdef object k_to_device(PyObject **a):
     """to(self, device, dtype, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0]
-    cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else t.device_id
+    cdef int device = device_id(<object>a[1]) if a[1] != <PyObject *>None else _device_of(t)
     return converted(t, dtype_id(<object>a[2]) if a[2] != <PyObject *>None else t.tid, device, <object>a[4] is True,
                      a[5])
 
@@ -116,7 +121,7 @@ cdef object k_to_device(PyObject **a):
 cdef object k_to_other(PyObject **a):
     """to(self, other, non_blocking, copy, memory_format)."""
     cdef Tensor t = <Tensor><object>a[0], other = <Tensor><object>a[1]
-    return converted(t, other.tid, other.device_id, <object>a[3] is True, a[4])
+    return converted(t, other.tid, _device_of(other), <object>a[3] is True, a[4])
 
 
 cdef object k_cpu(PyObject **a):
@@ -125,7 +130,7 @@ cdef object k_cpu(PyObject **a):
 
 cdef object _to(PyObject **a, int dtype):
     """Short forms: t.float(memory_format)."""
-    return converted(<Tensor><object>a[0], dtype, (<Tensor><object>a[0]).device_id, False, a[1])
+    return converted(<Tensor><object>a[0], dtype, _device_of(<Tensor><object>a[0]), False, a[1])
 
 
 cdef object k_bool(PyObject **a): return _to(a, TGX_BOOL)

@@ -24,10 +24,16 @@ def _sum_to_size(self, size):
     extra = len(shape) - len(size)
     if extra < 0 or any(s != 1 and s != t for s, t in zip(size, shape[extra:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
-    kept = [i for i, s in enumerate(size, extra) if s == 1 and shape[i] != 1]
-    if kept:
-        self = self.sum(kept, keepdim=True)
-    return self.sum(list(range(extra))) if extra else self
+    return sum_to(self, size)
+
+
+def sum_to(t, size):
+    """The sum over the dimensions of t in which `size`, which broadcasts to its shape, is shorter; all in one pass."""
+    extra = t.dim() - len(size)
+    dims = [*range(extra), *(extra + i for i, s in enumerate(size) if s == 1 and t.shape[extra + i] != 1)]
+    if dims:
+        t = t.sum(dims, keepdim=True)
+    return t.reshape(size) if extra else t
 
 
 op(

@@ -1,5 +1,8 @@
-"""Derivatives of the views of parts, as ops: a gradient put back where its elements were read, among zeros."""
+"""Derivatives of the views of parts, as ops: a gradient put back where its elements were read, among zeros.
 
+And what writing to such a view does, without writing: a copy of the whole with the part replaced."""
+
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -82,6 +85,62 @@ op(
     "equal share. "
     "The derivative of as_strided, and its own.",
 )
+
+
+op(
+    "aten::select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    kernel="select_scatter",
+    types=_ALL,
+    grad={
+        "self": lambda grad, src_shape, dim, index: grad.select_scatter(_zeros(grad, src_shape), dim, index),
+        "src": lambda grad, dim, index: grad.select(dim, index),
+    },
+    samples=lambda make: [Sample(make(3, 4), make(4), 0, 1), Sample(make(3, 4), make(3), -1, -2)],
+    errors=[(lambda: _ones(2, 3).select_scatter(_ones(2), 0, 1), RuntimeError, "a size equal to the slice of self")],
+    doc="A copy of self in which src stands at one index of a dimension.",
+)
+
+op(
+    "aten::slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    kernel="slice_scatter",
+    types=_ALL,
+    grad={
+        "self": lambda grad, src_shape, dim, start, end, step: grad.slice_scatter(
+            _zeros(grad, src_shape), dim, start, end, step
+        ),
+        "src": lambda grad, dim, start, end, step: grad.slice(dim, start, end, step),
+    },
+    samples=lambda make: [
+        Sample(make(5, 3), make(2, 3), 0, 1, 4, 2),
+        Sample(make(3, 4), make(3, 2), -1, -2),
+        Sample(make(3), make(0), 0, 2, 1),
+    ],
+    errors=[(lambda: _ones(5).slice_scatter(_ones(2), 0, 1), RuntimeError, "a size equal to the slice of self")],
+    doc="A copy of self in which src stands in one slice of a dimension.",
+)
+
+op(
+    "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    kernel="diagonal_scatter",
+    types=_ALL,
+    grad={
+        "self": lambda grad, src_shape, offset, dim1, dim2: grad.diagonal_scatter(
+            _zeros(grad, src_shape), offset, dim1, dim2
+        ),
+        "src": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
+    },
+    samples=lambda make: [Sample(make(3, 4), make(3), 1), Sample(make(3, 2, 4), make(2, 3), 0, -1, 0)],
+    errors=[(lambda: _ones(3, 3).diagonal_scatter(_ones(2)), RuntimeError, "a size equal to the slice of self")],
+    doc="A copy of self in which src stands on a diagonal of two dimensions.",
+)
+
+
+def _zeros(grad, shape):
+    return fused.zeros(shape, dtype=grad.dtype, device=grad.device)
+
+
+def _ones(*sizes):
+    return fused.ones(sizes)
 
 
 def _slice_again(grad, shape, dim, start, step):

@@ -57,7 +57,7 @@ def _node_name(schema):
     return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
 
 
-def _rule_function(record, rule, find):
+def rule_function(record, rule, find):
     """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
     if isinstance(rule, str):
         name, _, rest = rule.rstrip(")").partition("(")
@@ -129,7 +129,7 @@ def _rules(record, schema, find):
         if rule == "grad":
             rules.append((targets, None, []))
             continue
-        fn, names = _rule_function(record, rule, find)
+        fn, names = rule_function(record, rule, find)
         params = _rule_params(record, schema, names)
         rules.append((targets, fn, params))
         for code in params:

@@ -3,19 +3,11 @@
 from tinygrad_ext import registry
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.grad import gradients
+from tinygrad_ext.ops.expand import sum_to
 
 
 def _zeros(size, dtype, device):
     return registry.functions["zeros"](size, dtype=dtype, device=device)
-
-
-def _sum_to(grad, shape):
-    """Sum a gradient down to the shape that was broadcast."""
-    extra = grad.dim() - len(shape)
-    dims = [*range(extra), *(extra + i for i, s in enumerate(shape) if s == 1 and grad.shape[extra + i] != 1)]
-    if dims:
-        grad = grad.sum(dims, keepdim=True)
-    return grad.reshape(shape) if extra else grad
 
 
 def _copy_strided(grad, sizes, strides):
@@ -54,7 +46,7 @@ def fill():
     functions = {
         "zeros": _zeros,
         "ones_like": lambda t: registry.functions["full_like"](t.detach(), 1),
-        "sum_to": _sum_to,
+        "sum_to": sum_to,
         "stack_rows": registry.functions["stack"],
         "copy_strided": _copy_strided,
         "accumulate_into": _accumulate_into,

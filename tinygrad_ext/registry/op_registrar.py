@@ -87,7 +87,7 @@ class OpRegistrar:
         """Resolve the rules that name an op registered later. TypeError when it never was."""
         waiting, self._waiting = self._waiting, []
         for o in waiting:
-            if not compiler.set_rules(o, _find):
+            if not compiler.set_rules(o, find_function):
                 raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
     def close(self):
@@ -98,7 +98,7 @@ class OpRegistrar:
     def _add(self, record, schema):
         kinds = variants(record)
         o = compiler.make_op(record, schema, "out" in kinds)
-        if not compiler.set_rules(o, _find):
+        if not compiler.set_rules(o, find_function):
             self._waiting.append(o)
         self.scope.put(ops, o.name, o)
         self.scope.note(o.taken_back)
@@ -198,7 +198,7 @@ def register_builtin(records):
     namespaces["aten"] = op_namespace.Namespace("aten", registry.builtin_attribute, registry.names)
 
 
-def _find(name):
+def find_function(name):
     """The callable that the text of a derivative rule names."""
     return (
         functions.get("_fused." + name)

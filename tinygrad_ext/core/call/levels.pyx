@@ -27,7 +27,7 @@ from tinygrad_ext.core.call.dispatch cimport (
 from tinygrad_ext.core.data.dtype cimport META, device, dtype
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
-from tinygrad_ext.core.data.tensor cimport Carried, blank_carried, checked_numel, finish
+from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, blank_carried, checked_numel, finish
 from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:
@@ -291,9 +291,31 @@ cdef class Level:
             raise RuntimeError(f"cannot set '{name}' of a value that {self!r} carries")
         raise RuntimeError(f"cannot set '{name}' of a tensor to a value that {self!r} carries: it would outlive the level")
 
-    def carry(self, value, shape, dtype, device="cpu"):                 # no-cython-lint
-        """A tensor of that shape, dtype and device that stands for `value`, whatever that is, under this level."""
-        return _carry(self, value, tuple(shape), dtype, device)
+    def backward(self, outputs, seeds, create_graph, inputs):
+        """`autograd.backward` of values that this level carries; seeds: their gradients, or None."""
+        raise NotImplementedError(f"{self!r} does not differentiate what it carries: backward() has to be called outside of it")
+
+    def gradients(self, outputs, inputs, seeds, create_graph, allow_unused):
+        """`autograd.grad` of values that this level carries: a list with a gradient or None for each input."""
+        raise NotImplementedError(f"{self!r} does not differentiate what it carries: grad() has to be called outside of it")
+
+    def carry(self, value, shape, dtype, device="cpu", *, bint requires_grad=False):                 # no-cython-lint
+        """A tensor of that shape, dtype and device that stands for `value`, whatever that is, under this level.
+
+        requires_grad: it is no mere number where an op takes either.
+        """
+        cdef Carried made = _carry(self, value, tuple(shape), dtype, device)
+        if requires_grad:
+            made.bits |= REQUIRES_GRAD
+        return made
+
+    def resume(self, function, *args):
+        """function(*args) from within `process`, with this level on again: for what it opens itself."""
+        return _run_with(max(state().active, self.at + 1), function, args)
+
+    def suspend(self, function, *args):
+        """function(*args) with this level and those above it off, as in `process`."""
+        return _run_with(min(state().active, self.at) if self.at >= 0 else state().active, function, args)
 
     def __enter__(self):
         _push(self, 0 if getattr(self, "after_transforms", False) else -1)
@@ -321,6 +343,16 @@ cdef class Observer(Level):
 
     def end(self, name):
         """It ends."""
+
+
+cdef object _run_with(Py_ssize_t active, object function, tuple args):
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t was = st.active
+    _activate(st, active)
+    try:
+        return function(*args)
+    finally:
+        _activate(st, was)
 
 
 cdef Carried _carry(Level level, object value, tuple shape, object kind, object where):

@@ -589,6 +589,9 @@ class Tensor:
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The diagonal of the matrices in two dimensions, which go; it becomes the last dimension."""
         ...
+    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """A copy of self in which src stands on a diagonal of two dimensions."""
+        ...
     def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """Each element minus the one before it in a dimension, n times over; prepend and append are put around self first."""
         ...
@@ -1287,6 +1290,9 @@ class Tensor:
     def select(self, dim: _int, index: _int) -> Tensor:
         """One index of a dimension, which goes away."""
         ...
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """A copy of self in which src stands at one index of a dimension."""
+        ...
     def selu_(self) -> Tensor:
         """elu with the constants of self-normalising networks (Klambauer et al., 2017)."""
         ...
@@ -1325,6 +1331,9 @@ class Tensor:
         ...
     def slice(self, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """Every `step`-th element of a dimension from `start` up to `end`, read as Python reads a slice; behind x[a:b:c]."""
+        ...
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """A copy of self in which src stands in one slice of a dimension."""
         ...
     def softmax(self, dim: _int, dtype: _dtype | _b.type | None = None) -> Tensor:
         """Exponentials over dim divided by their sum, shifted so that none overflows; dtype converts the input first."""

@@ -86,6 +86,11 @@ def retain_grad(Tensor self):
     self.bits |= RETAINS_GRAD
 
 
+def put_grad(Tensor self, grad):
+    """Let `.grad` be this tensor, or None, whatever it is; for who puts it back."""
+    self.grad_ = grad
+
+
 def detach_(Tensor self):
     """Cut this tensor from its graph: it becomes a leaf that needs no gradient."""
     if self.bits & DIFF_VIEW:

@@ -1,0 +1,56 @@
+"""Programs captured for tests: a function's graph, and whether what it returns is what eager mode returns, bit for
+bit."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.graph.capture import capture
+from tinygrad_ext.graph.interpret import run
+
+
+def mapped(function, tree):
+    """The tree with function(tensor) in the place of each tensor."""
+    if isinstance(tree, tg.Tensor):
+        return function(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_make"):
+        return tree._make(mapped(function, part) for part in tree)
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(mapped(function, part) for part in tree)
+    if isinstance(tree, dict):
+        return {key: mapped(function, value) for key, value in tree.items()}
+    return tree
+
+
+def leaves(tree):
+    found = []
+    mapped(found.append, tree)
+    return found
+
+
+def captured(function, *args):
+    """The graph of function(*args)."""
+    return capture(function)(*args)
+
+
+def states(graph):
+    """What a graph's states are where it only draws random numbers."""
+    assert all(s.kind == "generator" for s in graph.state)
+    return [tg.default_generator] * len(graph.state)
+
+
+def evaluated(graph, *args):
+    (result,), _ = run(graph, args, states(graph))
+    return result
+
+
+def same_bits(a, b):
+    """Whether two results are equal in structure, dtypes, shapes and bits."""
+    mine, others = leaves(a), leaves(b)
+    if not mine and not others:
+        return str(a) == str(b)
+    return len(mine) == len(others) and all(
+        p.dtype == q.dtype and p.shape == q.shape and _bytes(p) == _bytes(q) for p, q in zip(mine, others)
+    )
+
+
+def _bytes(t):
+    t = t.detach().contiguous()
+    return (t.view(tg.int16) if t.dtype == tg.bfloat16 else t).numpy().tobytes()

@@ -1,0 +1,321 @@
+"""The level that writes a program down as a graph while it runs.
+
+It is an observer that carries: the user's tensors are carried values, each a window on a root (aliases.py), and of
+what is called besides (factories, parameters, tensors from outside) it is told as an observer. Every op is computed on
+the example too, so sizes that hang on data are known, and what Python reads of a size is a `Symbol`. Composites are
+opened. An op that writes becomes the op that computes and a new value of the root. Gradients are made by derive.py
+from what was written down, under this same level, so what a rule calls is in the graph like anything else.
+
+Rejected: running on meta tensors (ops whose size depends on data could not be captured); recording what eager autograd
+does below (its nodes keep sizes as numbers, so the graph would hold for one batch size); handing out the real tensors
+and finding them again by identity (nobody could notice that Python reads one).
+"""
+
+from collections import namedtuple
+
+from tinygrad_ext.autograd.modes import no_grad
+from tinygrad_ext.core.call.levels import Observer, OpForm, operation, user_line
+from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.core.data.tensor import Tensor
+
+from . import derive, indexing, reading, trees
+from .aliases import Root, Step, Traced, put_back
+from .graph import Graph
+from .ir import State
+from .operands import Operands, as_name
+from .signature import output_types, signature_of
+from .symbols import Symbol, hint_of
+from .types import TENSOR
+
+# what may need a gradient of it: a tensor that the user sees, and what is done with the gradient that arrives
+Leaf = namedtuple("Leaf", "tensor")
+
+
+class CaptureError(RuntimeError):
+    """The program does something that a graph cannot hold."""
+
+
+class Capture(Operands, Observer):
+    """Writes down what is called inside a `with`.
+
+    Attributes:
+        graph: what was written so far.
+        tape: derive.Entry of each node that a gradient may flow through, in order.
+    """
+
+    def __init__(self, name="graph", names=None):
+        """names: id of a tensor -> (path, kind) of the parameters and buffers that the program may use."""
+        self.graph = Graph(name)
+        self.block = self.graph.block
+        self.names = dict(names or {})
+        self.roots = {}  # id of a tensor from outside -> its Traced
+        self.generators = {}  # id of a generator -> [State, its value now, example]
+        self.sizes = {}  # (id of a Value, dimension) -> Symbol
+        self.guarded = set()
+        self.needs = set()  # ids of Values that gradients flow to
+        self.detached = {}
+        self.leaves = {}  # id of a Value -> tensor that the user sees
+        self.tape = []
+        self.hooks = {}  # id of a Value -> hooks on its gradient
+        self.kept = []
+        self.reader = reading.Reader(self)
+
+    def __repr__(self):
+        return f"<capture of {self.graph.name}>"
+
+    # ---- what the program is given ---------------------------------------------------------------------------------
+
+    def argument(self, tree, name):
+        """What the program gets for an argument: tensors and numbers are carried, words and truth values are as they
+        are."""
+        return trees.take_apart(self, tree, self.graph.input(as_name(name), trees.type_of_tree(tree)))
+
+    def tensor_value(self, value, tensor):
+        return self.stand_for(Root(value, self.suspend(tensor.detach)), tensor.requires_grad)
+
+    def stand_for(self, root, requires_grad=False):
+        value = root.value
+        value.hint = root.example
+        if requires_grad:
+            self.needs.add(id(value))
+        shown = self.show(Traced(root))
+        if requires_grad:
+            self.leaves[id(value)] = shown
+            root.leaf = Leaf(shown)
+        return shown
+
+    def show(self, traced):
+        example = traced.example
+        return self.carry(
+            traced, example.shape, example.dtype, example.device, requires_grad=id(traced.value) in self.needs
+        )
+
+    def outside(self, tensor):
+        """The Traced of a tensor that was there before: a parameter, a buffer, something closed over."""
+        traced = self.roots.get(id(tensor))
+        if traced is None:
+            name, kind = self.names.get(id(tensor)) or (f"constant.{len(self.roots)}", "constant")
+            value = self.graph.know(self.graph.value(TENSOR, None, None, as_name(name)))
+            state = State(name, kind, value)
+            self.graph.state.append(state)
+            traced = self.roots[id(tensor)] = Traced(Root(value, self.suspend(tensor.detach), None, state, tensor))
+            value.hint = traced.example
+            self.kept.append(tensor)
+            if tensor.requires_grad:
+                self.needs.add(id(value))
+                self.leaves[id(value)] = tensor
+                traced.root.leaf = Leaf(tensor)
+        return traced
+
+    # ---- operations ------------------------------------------------------------------------------------------------
+
+    def process(self, operation, args):
+        if not isinstance(operation, OpForm):
+            return self.reader.host(operation, args)
+        rule = indexing.RULES.get(operation.name)
+        if rule is not None and self.owns(args[0]):
+            return self.resume(rule, self, *args)
+        if operation.composite and operation.name not in derive.WHOLE:
+            return NotImplemented
+        if operation.kind == "functional":
+            return self.compute_op(operation.op, args)
+        target = args[0] if operation.kind == "inplace" else args[-1]
+        if operation.op.record.view and operation.kind == "inplace":
+            return self.move_window(target, operation.op, args)
+        result = self.resume(self.call, operation.op.name, *(args if operation.kind == "inplace" else args[:-1]))
+        for to, new in zip(target, result) if isinstance(target, (tuple, list)) else ((target, result),):
+            self.resume(self.assign, to, new, operation)
+        return target
+
+    def call(self, name, *args):
+        """An op by name under this level, composite or not."""
+        return operation(ops[name])(*args)
+
+    def compute_op(self, op, args):
+        """Write a functional op down; its results as the user sees them."""
+        if any(a.type == "Generator" for a in op.schema.args):
+            args = self.with_generator(op, args)
+        lifted = [self.lift(a) for a in args]
+        if not is_grad_enabled():
+            lifted = [self.without_grad(a) for a in lifted]
+        with no_grad():
+            results = operation(op)(*[self.example(a) for a in args])
+        signature = signature_of(op.name)
+        node = self.graph.make(
+            self.block, op.name, lifted, output_types(signature, lifted),
+            line=user_line(), owner=str(op.record.owner),
+        )  # fmt: skip
+        if signature.generator is not None:
+            self.advance(args[signature.generator], node.outputs[-1])
+        return self.results_of(op, node, args, results)
+
+    def results_of(self, op, node, args, results):
+        single = isinstance(results, Tensor) or not isinstance(results, (tuple, list))
+        returns = op.schema.returns
+        in_list = not single and (returns[0].is_list or returns[0].type == "Any")
+        row = [results] if single else results
+        made = list(node.outputs[: len(row)])
+        if in_list:
+            made = list(
+                self.graph.make(
+                    self.block, "prim::unpack", node.outputs[:1], (TENSOR,) * len(row), line=node.line
+                ).outputs
+            )
+        for value, result in zip(made, row):
+            value.hint = result
+        derive.note(self, op, node, made, row)
+        shown = [
+            None if r is None else self.result(op, v, args, r, i if in_list else None)
+            for i, (v, r) in enumerate(zip(made, row))
+        ]
+        if single:
+            return shown[0]
+        return shown if type(results) is list else tuple.__new__(type(results), shown)
+
+    def result(self, op, value, args, example, index):
+        """One result as the user sees it: a window on what it is a view of, else on memory of its own."""
+        if not isinstance(example, Tensor):
+            return Symbol(self, value, example)
+        source = args[0] if args else None
+        if op.record.view and isinstance(source, Tensor) and _share(example, self.traced(source).example):
+            whole = self.traced(source)
+            step = Step(op.name, tuple(args[1:]), index)
+            return self.show(Traced(whole.root, (*whole.path, step), value, example))
+        if isinstance(source, Tensor) and not op.record.view and _share(example, self.traced(source).example):
+            whole = self.traced(source)  # the tensor itself, as contiguous() gives it
+            return self.show(Traced(whole.root, whole.path, value, example))
+        return self.show(Traced(Root(value, example)))
+
+    # ---- writing ---------------------------------------------------------------------------------------------------
+
+    def assign(self, target, new, operation):
+        """Let target hold the elements of `new`, a Carried."""
+        if tuple(map(hint_of, new.shape)) != tuple(self.traced(target).example.shape):
+            if operation.kind == "inplace":
+                raise RuntimeError(
+                    f"output with shape {list(self.traced(target).example.shape)} doesn't match the broadcast shape "
+                    f"{[hint_of(n) for n in new.shape]}"
+                )
+            raise CaptureError(
+                f"{operation.name}: out= of another shape is resized, which a graph cannot do. Give it that shape"
+            )
+        if new.dtype != target.dtype:
+            new = new.to(target.dtype)
+        traced = self.traced(target)
+        if traced.root.leaf is not None and is_grad_enabled() and id(traced.value) in self.needs:
+            if not traced.path:
+                raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        self.replace(traced, new)
+
+    def replace(self, traced, new):
+        """Replace a window by new; the root has a new value then."""
+        root, wholes = traced.root, [Traced(traced.root)]
+        for step in traced.path[:-1]:
+            wholes.append(self.traced(self.replay(wholes[-1], step)))
+        part = new
+        for whole, step in zip(reversed(wholes), reversed(traced.path)):
+            part = put_back(self, step, self.show(whole), part)
+        found = self.traced(part)
+        root.value, root.example = found.value, found.example
+        root.version += 1
+        if not traced.path:
+            traced.value, traced.example, traced.version = root.value, root.example, root.version
+        if root.leaf is not None and not is_grad_enabled():
+            value = self.fresh(root.value)
+            root.value = value
+            self.needs.add(id(value))
+            self.leaves[id(value)] = root.leaf.tensor
+
+    def fresh(self, value):
+        """Another name for a value, so that gradients of the two are told apart."""
+        node = self.graph.make(self.block, "prim::cast", (value,), (value.type,), line=user_line())
+        node.outputs[0].hint = value.hint
+        return node.outputs[0]
+
+    def replay(self, whole, step):
+        results = self.call(step.op, self.show(whole), *step.args)
+        return results if step.index is None else results[step.index]
+
+    def move_window(self, target, op, args):
+        """`t_()` and the like."""
+        moved = self.traced(self.compute_op(op, args))
+        traced = self.traced(target)
+        traced.path, traced.value, traced.example = moved.path, moved.value, moved.example
+        raise CaptureError(
+            f"{op.name}_ changes the shape of a tensor in place, which is not captured: use the form without '_'"
+        )
+
+    # ---- windows ------------------------------------------------------------------------------------------------------
+
+    def owns(self, o):
+        return getattr(o, "level", None) is self and isinstance(o, Tensor)
+
+    def traced(self, tensor):
+        """The window behind a tensor, up to date."""
+        found = tensor.value if self.owns(tensor) else self.outside(tensor)
+        if found.version != found.root.version:
+            whole = Traced(found.root)
+            for step in found.path:
+                whole = self.resume(lambda w=whole, s=step: self.traced(self.replay(w, s)))
+            found.value, found.example, found.version = whole.value, whole.example, found.root.version
+        return found
+
+    def same_window(self, a, b):
+        """Whether two carried tensors show the same elements of the same memory."""
+        a, b = self.traced(a), self.traced(b)
+        return a.root is b.root and a.path == b.path
+
+    # ---- the end ---------------------------------------------------------------------------------------------------
+
+    def finish(self, result):
+        """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
+        self.graph.block.outputs = [trees.put_together(self, result)]
+        for traced in self.roots.values():
+            root = traced.root
+            root.state.new = root.value
+        return self.graph.check()
+
+    def backward(self, outputs, seeds, create_graph, inputs):
+        self.reader.backward(outputs, seeds or (None,) * len(outputs), create_graph, inputs)
+
+    def gradients(self, outputs, inputs, seeds, create_graph, allow_unused):
+        return self.reader.gradients(outputs, inputs, seeds or (None,) * len(outputs), create_graph, allow_unused)
+
+    def read(self, value, name, args):
+        return self.reader.read(value, name, args)
+
+    def write(self, tensor, name, new):
+        self.reader.write(tensor, name, new)
+
+
+def _share(a, b):
+    """Whether two tensors lie in the same memory."""
+    if a is b:
+        return True
+    return (
+        a.numel() > 0 and a.device.type != "meta" and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    )
+
+
+def capture(function, name=None):
+    """A function of the same arguments that returns its graph: `capture(f)(x, 2)`.
+
+    Tensors and numbers, in tuples, lists and dicts too, are inputs; what the function uses besides is state. Under other
+    levels, those that are entered within are what the graph is made of; it is written by the outermost.
+
+    Raises:
+        RuntimeError: the function reads elements of a tensor; the message tells the line.
+        CaptureError: it does something that a graph cannot hold.
+    """
+
+    def run(*args):
+        level = Capture(name or getattr(function, "__name__", "graph"))
+        try:
+            with level:
+                return level.finish(function(*[level.argument(a, f"arg{i}") for i, a in enumerate(args)]))
+        finally:
+            level.reader.restore()
+
+    return run

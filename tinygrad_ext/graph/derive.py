@@ -1,0 +1,218 @@
+"""Gradients of what a capture wrote down, by the rules of the ops' records.
+
+Nodes are taken from the last to the first, as the engine of eager mode takes them (its order is that of making, too),
+and gradients that meet are added in the order in which they arrive: so a captured backward pass has eager's bits. A
+rule is called with carried values, under the capture: what it computes is in the graph, sizes that it asks for are
+values of the graph, and with create_graph it can be derived again.
+"""
+
+from collections import namedtuple
+
+from tinygrad_ext.autograd.modes import set_grad_enabled
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.registry import compiler, op_registrar
+
+from .aliases import Root, Traced
+from .ir import Value, values_in
+
+# node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
+Entry = namedtuple("Entry", "node op made rules")
+# targets: positions of the arguments whose gradients it gives; function: None passes the gradient on; names: what it
+# asks for
+Rule = namedtuple("Rule", "targets function names")
+_rules = {}
+# of composites that a capture leaves whole: opened, they would ask for sizes
+WHOLE = {
+    "aten::sum_to_size": (Rule((0,), lambda grad, self_shape: grad.expand(self_shape), ("grad", "self_shape")),),
+}
+
+
+def rules_of(op):
+    """The derivative rules of an op, as its record has them."""
+    if op.name in WHOLE:
+        return WHOLE[op.name]
+    found = _rules.get(op.name)
+    if found is None or found[0] is not op:
+        places = {a.name: i for i, a in enumerate(op.schema.args)}
+        rules = []
+        for names, rule in (op.record.grad or {}).items():
+            targets = tuple(places[n.strip()] for n in names.split(","))
+            if rule == "grad":
+                rules.append(Rule(targets, None, ()))
+            elif rule not in ("zero", "none"):
+                rules.append(Rule(targets, *compiler.rule_function(op.record, rule, op_registrar.find_function)))
+        found = _rules[op.name] = op, tuple(rules)
+    return found[1]
+
+
+def note(capture, op, node, made, results):
+    """Put a node on the tape where a gradient may flow through it."""
+    needs = capture.needs
+    if not any(id(v) in needs for v in values_in(node.args)):
+        return
+    rules = rules_of(op)
+    if not any(id(v) in needs for r in rules for t in r.targets for v in values_in((node.args[t],))):
+        return
+    mask = _mask(op, rules)
+    for i, (value, result) in enumerate(zip(made, results)):
+        if (
+            isinstance(result, Tensor)
+            and (result.is_floating_point() or result.is_complex())
+            and (not mask or mask >> i & 1)
+        ):
+            needs.add(id(value))
+    capture.tape.append(Entry(node, op, made, rules))
+
+
+def _mask(op, rules):
+    """Bits of the results whose gradients some rule reads; 0: of all."""
+    returns, mask = {r.name: i for i, r in enumerate(op.schema.returns) if r.name}, 0
+    for rule in rules:
+        for name in rule.names if rule.function is not None else ("grad",):
+            if name == "grads":
+                return 0
+            if name == "grad":
+                mask |= 1
+            elif name.startswith("grad_") and name[5:] in returns:
+                mask |= 1 << returns[name[5:]]
+    return mask
+
+
+class Backward:
+    """One backward pass. `grads` holds what arrived: id of a Value -> Carried."""
+
+    def __init__(self, capture, create_graph):
+        self.capture, self.create_graph = capture, create_graph
+        self.grads = {}
+        self.values = {}
+
+    def run(self, roots, seeds):
+        """Gradients of the values that `roots` depend on, from theirs."""
+        with set_grad_enabled(self.create_graph):
+            for value, seed in zip(roots, seeds):
+                self.give(value, seed)
+            for entry in reversed(self.capture.tape[:]):
+                if any(id(v) in self.grads for v in entry.made):
+                    self.step(entry)
+        return self
+
+    def give(self, value, grad):
+        """Add a gradient to a value's, in its shape and dtype."""
+        if grad is None or id(value) not in self.capture.needs:
+            return
+        grad = self.fitted(grad, value)
+        old = self.grads.get(id(value))
+        self.values[id(value)] = value
+        self.grads[id(value)] = grad if old is None else old + grad
+
+    def fitted(self, grad, value):
+        like = value.hint
+        if tuple(self.capture.example(grad).shape) != tuple(like.shape):
+            grad = self.summed(grad, value)
+        if grad.dtype != like.dtype:
+            if grad.dtype.is_complex and not like.dtype.is_complex:
+                grad = grad.real
+            grad = grad.to(like.dtype)
+        return grad
+
+    def summed(self, grad, value):
+        return grad.sum_to_size(self.shape_of(value))
+
+    def shape_of(self, value):
+        return self.capture.reader.sizes(Traced(Root(value, value.hint)))
+
+    def step(self, entry):
+        arrived = [self.hooked(v) for v in entry.made]
+        got = {}
+        for rule in entry.rules:
+            wanted = [self.is_needed(entry.node.args[t]) for t in rule.targets]
+            if not any(wanted):
+                continue
+            if rule.function is None:
+                result = arrived[0]
+            else:
+                result = rule.function(*[self.parameter(entry, name, arrived) for name in rule.names])
+            for target, grad in zip(rule.targets, (result,) if len(rule.targets) == 1 else result):
+                got[target] = grad
+        broadcasts = entry.op.record.scalar is not None and len(values_list(entry.node.args)) > 1
+        for target in sorted(got):
+            operand = entry.node.args[target]
+            if isinstance(operand, Value):
+                grad = got[target]
+                if broadcasts and grad is not None and id(operand) in self.capture.needs:
+                    grad = self.summed(grad, operand)
+                self.give(operand, grad)
+            elif type(operand) is tuple and got[target] is not None:
+                for value, grad in zip(operand, got[target]):
+                    if isinstance(value, Value):
+                        self.give(value, grad)
+
+    def hooked(self, value):
+        """The gradient that arrived at a value, after the hooks on it."""
+        grad = self.grads.get(id(value))
+        for hook in self.capture.hooks.get(id(value), {}).values() if grad is not None else ():
+            new = hook(grad)
+            if new is not None:
+                self.grads[id(value)] = grad = new
+        return grad
+
+    def is_needed(self, operand):
+        return any(id(v) in self.capture.needs for v in values_in((operand,)))
+
+    # ---- what a rule asks for --------------------------------------------------------------------------------------
+
+    def parameter(self, entry, name, arrived):
+        places = {a.name: i for i, a in enumerate(entry.op.schema.args)}
+        returns = {r.name: i for i, r in enumerate(entry.op.schema.returns) if r.name}
+        if name == "grad":
+            return self.defined(entry, 0, arrived)
+        if name == "grads":
+            return tuple(self.defined(entry, i, arrived) for i in range(len(entry.made)))
+        if name == "needs":
+            tensors = [i for i, a in enumerate(entry.op.schema.args) if a.type == "Tensor"]
+            return tuple(self.is_needed(entry.node.args[i]) for i in tensors)
+        if name in places:
+            return self.shown(entry.node.args[places[name]], entry.op.schema.args[places[name]])
+        if name == "result":
+            return self.tensor(entry.made[0])
+        if name in returns:
+            return self.tensor(entry.made[returns[name]])
+        if name.startswith("grad_") and name[5:] in returns:
+            return self.defined(entry, returns[name[5:]], arrived)
+        argument, _, what = name.rpartition("_")
+        return self.measure(entry.node.args[places[argument]], what)
+
+    def defined(self, entry, i, arrived):
+        """Gradient i, zeros where none arrived."""
+        if arrived[i] is not None:
+            return arrived[i]
+        hint = entry.made[i].hint
+        if hint is None:
+            return None
+        return self.capture.call(
+            "aten::zeros", tuple(self.shape_of(entry.made[i])), hint.dtype, None, hint.device, None, False
+        )
+
+    def shown(self, a, declared):
+        """An argument of a node as the op got it."""
+        if isinstance(a, Value):
+            return self.tensor(a) if isinstance(a.hint, Tensor) else self.capture.symbol_of(a)
+        return tuple([self.shown(x, declared) for x in a]) if type(a) is tuple else a
+
+    def tensor(self, value):
+        return self.capture.show(Traced(Root(value, value.hint)))
+
+    def measure(self, a, what):
+        if type(a) is tuple:
+            return tuple([self.measure(x, what) for x in a])
+        if not isinstance(a, Value):
+            return () if what == "shape" else None
+        if what == "shape":
+            return self.shape_of(a)
+        if what == "geometry":
+            return a.hint.shape, a.hint.stride(), a.hint.storage_offset()
+        return getattr(a.hint, what)
+
+
+def values_list(args):
+    return [v for v in values_in(args) if isinstance(v.hint, Tensor)]

@@ -1,0 +1,113 @@
+"""What a node is made of while a program is captured: tensors, numbers, generators as values of the graph, or as they are.
+
+`Operands` is the half of a Capture that turns arguments into either. Random numbers come from a generator's state, which
+is a value: each draw takes it and gives the next one.
+"""
+
+from tinygrad_ext.core.call.levels import user_line
+from tinygrad_ext.core.data.random import Generator, default_generator
+from tinygrad_ext.core.data.tensor import Tensor
+
+from .ir import State, Value
+from .symbols import TYPES, Symbol, hint_of
+from .types import GENERATOR, INT
+
+
+def as_name(path):
+    return "".join(c if c.isalnum() or c in "_." else "_" for c in path)
+
+
+class Operands:
+    """Needs of the class it is part of: graph, block, generators, sizes, guarded, needs, detached, kept, traced()."""
+
+    def lift(self, a):
+        """An argument as a node has it."""
+        if isinstance(a, Tensor):
+            return self.traced(a).value
+        if type(a) is Symbol:
+            return a.value
+        if isinstance(a, (list, tuple)):
+            return tuple([self.lift(x) for x in a])
+        if type(a) is slice:
+            return slice(self.lift(a.start), self.lift(a.stop), self.lift(a.step))
+        if isinstance(a, Generator):
+            return self.generator_state(a)[1]
+        return a.item() if hasattr(a, "item") else a
+
+    def example(self, a):
+        """An argument as it is this time."""
+        if isinstance(a, Tensor):
+            return self.traced(a).example
+        if type(a) is Symbol:
+            return a.hint
+        if isinstance(a, (list, tuple)):
+            return tuple([self.example(x) for x in a])
+        if type(a) is slice:
+            return slice(self.example(a.start), self.example(a.stop), self.example(a.step))
+        return self.generator_state(a)[2] if isinstance(a, Generator) else a
+
+    def without_grad(self, a):
+        """A lifted argument that gradients do not flow to."""
+        if isinstance(a, Value):
+            if id(a) not in self.needs:
+                return a
+            if id(a) not in self.detached:
+                node = self.graph.make(self.block, "aten::detach", (a,), hints=(a.hint,))
+                self.detached[id(a)] = node.output
+            return self.detached[id(a)]
+        return tuple([self.without_grad(x) for x in a]) if type(a) is tuple else a
+
+    # ---- random numbers --------------------------------------------------------------------------------------------
+
+    def with_generator(self, op, args):
+        at = next(i for i, a in enumerate(op.schema.args) if a.type == "Generator")
+        return (*args[:at], default_generator if args[at] is None else args[at], *args[at + 1 :])
+
+    def generator_state(self, generator):
+        found = self.generators.get(id(generator))
+        if found is None:
+            name = "default" if generator is default_generator else f"generator.{len(self.generators)}"
+            value = self.graph.value(GENERATOR, name=as_name(name))
+            state = State(name, "generator", value)
+            self.graph.state.append(state)
+            found = self.generators[id(generator)] = [state, value, generator.clone_state()]
+            self.kept.append(generator)
+        return found
+
+    def advance(self, generator, value):
+        found = self.generator_state(generator)
+        found[0].new = found[1] = value
+
+    # ---- numbers ---------------------------------------------------------------------------------------------------
+
+    def compute(self, op, function, *operands):
+        """Arithmetic on symbols."""
+        hint = function(*map(hint_of, operands))
+        return Symbol(self, self.number_node(op, operands, hint), hint)
+
+    def number_node(self, op, operands, hint):
+        lifted = [o.value if type(o) is Symbol else o for o in operands]
+        return self.graph.make(self.block, op, lifted, (TYPES[type(hint)],), (hint,), line=user_line()).output
+
+    def decide(self, op, function, *operands):
+        """A comparison: its answer now, which the graph then holds for."""
+        answer = function(*map(hint_of, operands))
+        self.guard(Symbol(self, self.number_node(op, operands, answer), answer))
+        return answer
+
+    def guard(self, symbol):
+        if id(symbol.value) not in self.guarded:
+            self.guarded.add(id(symbol.value))
+            self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, user_line()), ())
+
+    def size(self, traced, dim):
+        """The size of a dimension as a Symbol."""
+        key = id(traced.value), dim
+        if key not in self.sizes:
+            hint = traced.example.shape[dim]
+            node = self.graph.make(self.block, "prim::size", (traced.value, dim), (INT,), (hint,), line=user_line())
+            self.sizes[key] = Symbol(self, node.output, hint)
+        return self.sizes[key]
+
+    def symbol_of(self, value):
+        return Symbol(self, value, value.hint)
