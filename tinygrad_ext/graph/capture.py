@@ -247,7 +247,8 @@ class Capture(Operands, Observer):
             f"{op.name}_ changes the shape of a tensor in place, which is not captured: use the form without '_'"
         )
 
-    # ---- windows ------------------------------------------------------------------------------------------------------
+    # ---- windows
+    # ------------------------------------------------------------------------------------------------------
 
     def owns(self, o):
         return getattr(o, "level", None) is self and isinstance(o, Tensor)
@@ -302,8 +303,8 @@ def _share(a, b):
 def capture(function, name=None):
     """A function of the same arguments that returns its graph: `capture(f)(x, 2)`.
 
-    Tensors and numbers, in tuples, lists and dicts too, are inputs; what the function uses besides is state. Under other
-    levels, those that are entered within are what the graph is made of; it is written by the outermost.
+    Tensors and numbers, in tuples, lists and dicts too, are inputs; what the function uses besides is state. Under
+    other levels, those that are entered within are what the graph is made of; it is written by the outermost.
 
     Raises:
         RuntimeError: the function reads elements of a tensor; the message tells the line.

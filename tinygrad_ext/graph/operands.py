@@ -1,7 +1,8 @@
-"""What a node is made of while a program is captured: tensors, numbers, generators as values of the graph, or as they are.
+"""What a node is made of while a program is captured: tensors, numbers, generators as values of the graph, or as they
+are.
 
-`Operands` is the half of a Capture that turns arguments into either. Random numbers come from a generator's state, which
-is a value: each draw takes it and gives the next one.
+`Operands` is the half of a Capture that turns arguments into either. Random numbers come from a generator's state,
+which is a value: each draw takes it and gives the next one.
 """
 
 from tinygrad_ext.core.call.levels import user_line
