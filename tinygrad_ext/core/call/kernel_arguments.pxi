@@ -133,25 +133,26 @@ cdef inline int _set_attributes(Frame *f, Op op, PyObject **args) except -1:
     cdef int i, k
     cdef PyObject *o
     cdef tgx_value *v
+    cdef ArgSpec *spec
     for k in range(op.nattributes):
         i = op.attributes[k]
-        o, v = args[i], &f.values[i]
+        o, v, spec = args[i], &f.values[i], &op.args[i]
         if o == <PyObject *>None:
             v.tag = TGX_NONE
-            if op.args[i].kind == A_GENERATOR:
+            if spec.kind == A_GENERATOR:
                 v.tag, v.pointer = TGX_POINTER, &as_generator(None).mt
-            elif op.args[i].kind == A_ANY:
+            elif spec.kind == A_ANY:
                 _set_any(f, op, i, None)
-        elif op.args[i].single == A_BOOL:
+        elif spec.single == A_BOOL:
             v.tag, v.i = TGX_INT, (<object>o) is True
-        elif op.args[i].kind == A_INT and PyLong_CheckExact(<object>o):
-            _set_int(f, v, &op.args[i], <object>o)
-        elif op.args[i].single == A_FLOAT and PyFloat_CheckExact(<object>o):
+        elif spec.kind == A_INT and PyLong_CheckExact(<object>o):
+            _set_int(f, v, spec, <object>o)
+        elif spec.single == A_FLOAT and PyFloat_CheckExact(<object>o):
             v.tag, v.f = TGX_FLOAT, PyFloat_AS_DOUBLE(<object>o)
-        elif op.args[i].kind == A_ANY:
+        elif spec.kind == A_ANY:
             _set_any(f, op, i, <object>o)
         else:
-            _set_attribute(f, v, &op.args[i], <object>o)
+            _set_attribute(f, v, spec, <object>o)
     return 0
 
 

@@ -324,7 +324,8 @@ cdef inline object _call(Frame *f, Op op, PyObject **args):
             return _elsewhere(op, args, NULL)
     if runs:
         _run(f, op)
-    made = _as_asked(f.call.outputs, made)
+    if f.call.outputs.via >= 0:
+        made = _as_asked(f.call.outputs, made)
     if op.options >= 0 and <object>args[op.options + 4] is True:
         require_grad(<Tensor>made)
     return made
