@@ -302,13 +302,13 @@ def mutations(data, rng, n):
         out = data
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             try:
-                out = (_mutated_zip if out[:2] == b"PK" else _mutated_safetensors)(out, rng)
+                out = (_mutated_zip if out[:2] == b"PK" else mutated_safetensors)(out, rng)
             except Exception:  # what was changed before left no structure
-                out = _flipped(out, rng)
+                out = flipped(out, rng)
         yield out
 
 
-def _flipped(data, rng):
+def flipped(data, rng):
     out = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         if out:
@@ -316,22 +316,22 @@ def _flipped(data, rng):
     return bytes(out)
 
 
-def _mutated_safetensors(data, rng):
+def mutated_safetensors(data, rng):
     if rng.random() < 0.1:
-        return rng.choice([_flipped(data, rng), data[: rng.randrange(len(data))], data + b"\0" * 8])
+        return rng.choice([flipped(data, rng), data[: rng.randrange(len(data))], data + b"\0" * 8])
     n = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + n])
     meta = header.get("__metadata__", {})
     inner = [k for k in meta if meta[k][:1] in ("[", "{")]
     if inner and rng.random() < 0.7:
         key = rng.choice(inner)
-        meta[key] = json.dumps(_changed(json.loads(meta[key]), rng))
+        meta[key] = json.dumps(changed(json.loads(meta[key]), rng))
     else:
-        header = _changed(header, rng)
+        header = changed(header, rng)
     return safetensors(header, data[8 + n :])
 
 
-def _changed(value, rng):
+def changed(value, rng):
     """A JSON value with one leaf changed, or one part repeated or left out."""
     if isinstance(value, (list, dict)) and value and rng.random() < 0.95:
         out = value.copy()
@@ -341,7 +341,7 @@ def _changed(value, rng):
         elif rng.random() < 0.1 and isinstance(out, list):
             out.append(out[key])
         else:
-            out[key] = _changed(out[key], rng)
+            out[key] = changed(out[key], rng)
         return out
     if isinstance(value, int) and rng.random() < 0.8:
         return rng.choice([*EDGES, value + 1, value - 1, 2 * value])
@@ -351,7 +351,7 @@ def _changed(value, rng):
 def _mutated_zip(data, rng):
     kind = rng.random()
     if kind < 0.1:
-        return rng.choice([_flipped(data, rng), data[: rng.randrange(len(data))], data[-(len(data) // 2) :]])
+        return rng.choice([flipped(data, rng), data[: rng.randrange(len(data))], data[-(len(data) // 2) :]])
     if kind < 0.4:
         rows = directory(data)[1]
         return edited(data, rng.randrange(rows), rng.choice(list(FIELDS)), rng.choice([*EDGES, rng.randrange(300)]))

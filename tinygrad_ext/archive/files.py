@@ -4,6 +4,7 @@ Loading executes nothing: the JSON names dicts, lists, plain values and tensors,
 Any program that reads safetensors finds each tensor under its path in the object ("layer.weight"), row-major.
 """
 
+import contextlib
 import json
 import os
 
@@ -11,7 +12,7 @@ from tinygrad_ext.archive import layout, safetensors_file
 from tinygrad_ext.archive.budget import MOST_OBJECTS, Budget
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.object_tree import Decoder, Encoder, read_json
-from tinygrad_ext.archive.replace import replace_file
+from tinygrad_ext.archive.replace import write_to
 from tinygrad_ext.archive.source import Source
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.dtype import device as _device
@@ -49,17 +50,7 @@ def save(obj, f):
     meta = {"format": FORMAT, "object": json.dumps(tree), "tensors": json.dumps(table), "strides": json.dumps(strides)}
     if encoder.arrays:
         meta["arrays"] = json.dumps(layout.lay_out_arrays(encoder.arrays, parts))
-    if hasattr(f, "write"):
-        safetensors_file.write(f, parts, meta)
-        return
-    path = os.fspath(f)
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"save: {path} is a directory; name a file in it")
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or device cannot be replaced
-        with open(path, "wb", buffering=0) as file:
-            safetensors_file.write(file, parts, meta)
-    else:
-        replace_file(path, lambda file: safetensors_file.write(file, parts, meta))
+    write_to(f, lambda file: safetensors_file.write(file, parts, meta))
 
 
 # ---- load ----------------------------------------------------------------------------------------------------------
@@ -79,15 +70,29 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     Raises RuntimeError for a damaged or foreign file, with what is wrong about it. Takes no more memory than the file
     is large, beside its objects.
     """
+    onto = target(map_location)
+    with opened(f, mmap) as (source, name):
+        return _load(source, name, onto, Budget(max_objects))
+
+
+def target(map_location):
+    """The device that `map_location` names, or None."""
     onto = _device(map_location) if isinstance(map_location, (str, _device)) else None
     if onto is not None and onto.type not in ("cpu", "meta"):
         raise RuntimeError(f"load(): Attempting to deserialize object on {onto}, which is not here: map_location='cpu'")
+    return onto
+
+
+@contextlib.contextmanager
+def opened(f, mmap=False):
+    """(Source, name for messages) of a path or a file open for reading."""
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("load(): f must be a file path in order to use the mmap argument")
-        return _load(Source(f), getattr(f, "name", "the file"), onto, Budget(max_objects))
-    with open(f, "rb") as file:
-        return _load(Source(file, bool(mmap)), os.fspath(f), onto, Budget(max_objects))
+        yield Source(f), getattr(f, "name", "the file")
+    else:
+        with open(f, "rb") as file:
+            yield Source(file, bool(mmap)), os.fspath(f)
 
 
 def _load(source, name, onto, budget):
@@ -102,21 +107,37 @@ def _load(source, name, onto, budget):
             f"an old PyTorch "
             "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)"
         )
+    return read_safetensors(source, name, onto, budget)
+
+
+def read_safetensors(source, name, onto, budget):
+    """The object in a safetensors file. RuntimeError when it is damaged, with its name."""
     try:
         meta, entries = safetensors_file.read_header(source, budget)
-    except _DAMAGES as e:
-        raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {_said(e)}") from None
+    except DAMAGES as e:
+        raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {said(e)}") from None
     try:
         return settled(_object(source, meta, entries, budget), onto)
-    except _DAMAGES as e:
-        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({_said(e)})") from None
+    except DAMAGES as e:
+        raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({said(e)})") from None
+
+
+def told(source, budget):
+    """What `save` wrote, with a word such as 'float32[2, 3]' for each tensor, whose numbers are not read."""
+    meta, _ = safetensors_file.read_header(source, budget)
+    rows = read_json(meta["tensors"], budget)
+    words = [f"{dtype}{shape}" for _, dtype, shape, *_ in rows]
+    return Decoder(words, [row[1] for row in read_json(meta.get("arrays", "[]"), budget)]).decode(
+        read_json(meta["object"], budget)
+    )
 
 
 # all that hostile metadata can raise on its way through checks that say what is wrong
-_DAMAGES = (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError)
+DAMAGES = (KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError)
 
 
-def _said(error):
+def said(error):
+    """What is wrong, in the words of the check that found it."""
     return str(error) if type(error) in (ValueError, RuntimeError) else f"{type(error).__name__}: {error}"
 
 

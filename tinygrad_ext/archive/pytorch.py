@@ -218,7 +218,8 @@ def _read(entries, budget):
     names = entries.names()
     folders = [n[: -len("/data.pkl")] for n in names if n.count("/") == 1 and n.endswith("/data.pkl")]
     if len(folders) != 1:
-        raise ValueError("it has no data.pkl, so it is a zip of another kind")
+        hint = ": jit.load reads archives of graphs" if "manifest.json" in names else ""
+        raise ValueError(f"it has no data.pkl, so it is a zip of another kind{hint}")
     folder = folders[0]
     if f"{folder}/constants.pkl" in names:
         raise ValueError("it is a TorchScript archive; save its state_dict() with torch.save")

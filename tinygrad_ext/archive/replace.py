@@ -34,6 +34,21 @@ def replace_file(path, write):
         os.close(place)
 
 
+def write_to(f, write):
+    """Call write(file) with a file open for writing, or with one that takes the place of what is at a path."""
+    if hasattr(f, "write"):
+        write(f)
+        return
+    path = os.fspath(f)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"save: {path} is a directory; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or device cannot be replaced
+        with open(path, "wb", buffering=0) as file:
+            write(file)
+    else:
+        replace_file(path, write)
+
+
 class _CannotName(Exception):
     """This system has no files without a name, or cannot give them one."""
 

@@ -38,11 +38,18 @@ class Source:
     def storage(self, at, n, alignment):
         """A storage of n bytes from a position; mapped where that is asked for and `alignment` allows it."""
         self._check(at, n)
-        if self._map is not None and n and at % alignment == 0:
-            return _core.storage_of(construct.over_bytes(self._map, _BYTE, at, n))
+        if self._map is not None and n and (self._start + at) % alignment == 0:
+            return _core.storage_of(construct.over_bytes(self._map, _BYTE, self._start + at, n))
         storage = _storage.empty_storage(n)
         self.read_into(at, memoryview(_core.window(storage, _BYTE, [n], [1], 0)))
         return storage
+
+    def inside(self, at, n):
+        """Its bytes from a position as a Source."""
+        self._check(at, n)
+        part = object.__new__(Source)
+        part._file, part._start, part.size, part._map = self._file, self._start + at, n, self._map
+        return part
 
     def read_into(self, at, memory):
         """Fill a memory of bytes from a position."""

@@ -1,4 +1,4 @@
-"""The entries of a zip: stored, apart from each other, and inside the file.
+"""The entries of a zip: stored, apart from each other, inside the file, and written so that they can be mapped.
 
 Sizes and places are those of the table of contents. Checksums are not compared: PyTorch does not, and can be told to
 write none.
@@ -8,6 +8,7 @@ import struct
 import zipfile
 
 _LOCAL = 30  # bytes of the header before an entry's name
+_ZIP64 = 20  # bytes of its field for sizes of more than 32 bits
 
 
 class Entries:
@@ -38,7 +39,7 @@ class Entries:
             raise ValueError(f"its entry {name} is encrypted")
         if info.compress_type != zipfile.ZIP_STORED:
             raise ValueError(
-                f"its entry {name} is compressed, which torch.save never does, and a small one can hold gigabytes: "
+                f"its entry {name} is compressed, and a small one can hold gigabytes: "
                 "unpack the file and pack it again with zip -0"
             )
         if info.compress_size != info.file_size:
@@ -58,6 +59,33 @@ class Entries:
         """The bytes of an entry. KeyError when there is none of that name."""
         return self._source.bytes(*self._places[name])
 
+    def size(self, name):
+        """The number of bytes of an entry."""
+        return self._places[name][1]
+
+    def source(self, name):
+        """An entry as a Source."""
+        return self._source.inside(*self._places[name])
+
     def storage(self, name):
         """The bytes of an entry as a storage."""
         return self._source.storage(*self._places[name], 16)
+
+
+ALIGNMENT = 64
+_PADDING = 0xD935  # the kind of extra field that others use for the same
+
+
+def write_entry(archive, name, write):
+    """Add an entry to a ZipFile open for writing: stored, its data aligned, with the same bytes each time.
+
+    write(file) writes the data; bytes are written as they are.
+    """
+    info = zipfile.ZipInfo(name)
+    begin = archive.fp.tell() + _LOCAL + len(name.encode()) + _ZIP64 + 4
+    info.extra = struct.pack("<HH", _PADDING, -begin % ALIGNMENT) + bytes(-begin % ALIGNMENT)
+    with archive.open(info, "w", force_zip64=True) as file:
+        if isinstance(write, bytes):
+            file.write(write)
+        else:
+            write(file)

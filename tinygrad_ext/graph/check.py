@@ -71,24 +71,31 @@ def type_of(a):
 
 
 def _check_block(block, names, seen):
-    for value in block.inputs:
-        _define(value, names, "an input")
+    """Check a block that sees the values of `seen`, which has the block's own besides while it is checked."""
+    own = []
+
+    def make(value, where):
+        _define(value, names, where)
         seen.add(id(value))
+        own.append(id(value))
+
+    for value in block.inputs:
+        make(value, "an input")
     for node in block.nodes:
         for value in values_in(node.args):
             if id(value) not in seen:
                 raise GraphError(_at(node, f"uses %{value.name} before it is made, or from a block that cannot see it"))
         for inner in node.blocks:
-            _check_block(inner, names, set(seen))
+            _check_block(inner, names, seen)
         for value in node.outputs:
-            _define(value, names, f"the node {node.op}")
+            make(value, f"the node {node.op}")
             if value.node is not node:
                 raise GraphError(_at(node, f"its output %{value.name} says that {value.node!r} made it"))
-            seen.add(id(value))
         _check_node(node)
     for value in values_in(block.outputs):
         if id(value) not in seen:
             raise GraphError(f"a block returns %{value.name}, which is made nowhere that it can see")
+    seen.difference_update(own)
 
 
 def _define(value, names, where):

@@ -6,6 +6,7 @@ is one more output, its new value; and where the generator is a value there is o
 
 from collections import namedtuple
 
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.registry import table
 
@@ -21,10 +22,18 @@ def op_of(name):
     """The Op of an overload's name; its plugin is loaded where it is not yet. LookupError where nobody has it."""
     found = ops.get(name)
     if found is None:
-        found = next((o for o in table.find(name) if o.name == name), None)
+        namespace, _, rest = name.partition("::")
+        table.namespace(namespace)  # loads the plugin that declares it, and no other
+        found = ops.get(name)
         if found is None:
-            raise LookupError(f"no op has the overload '{name}'")
+            raise LookupError(f"no op has the overload '{name}'. {_why_not(namespace, rest.partition('.')[0])}")
     return found
+
+
+def _why_not(namespace, name):
+    plugins = later("plugins")
+    known = namespace in table.namespaces
+    return plugins.why_no_op(namespace, name) if known else plugins.why_no_namespace(namespace)
 
 
 def signature_of(name):

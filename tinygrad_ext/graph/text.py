@@ -22,7 +22,8 @@ from tinygrad_ext.core.data import dtype as dtypes
 from .ir import Block, Node, State, Value
 from .types import read_type
 
-DEPTH = 30  # of lists in lists
+DEPTH = 30  # of lists in lists, and of blocks in blocks
+DIGITS = 4300  # of a number, as Python's own limit
 _NAMED = {
     **dtypes.by_name,
     **{name: getattr(dtypes, name) for name in ("strided", "contiguous_format", "preserve_format", "channels_last")},
@@ -34,7 +35,7 @@ _COMPLEX = re.compile(r"complex\(\s*([^,()]+),\s*([^,()]+)\)", re.A)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD = re.compile(r"\.\.\.|[A-Za-z_]\w*", re.A)
 _VALUE = re.compile(r"%([\w.]+)", re.A)
-_OP = re.compile(r"([A-Za-z_]\w*::[\w.]+)(?:@(\d+))?\(", re.A)
+_OP = re.compile(r"([A-Za-z_]\w*::[\w.]+)(?:@(\d{1,9}))?\(", re.A)
 _HEAD = re.compile(r"graph ([^\s(]+)\(", re.A)
 
 
@@ -124,6 +125,7 @@ class _Reader:
         self.number = -1
         self.line, self.pos = "", 0
         self.values = {}
+        self.depth = self.block_depth = 0
         self.built = graph
         self.next_line()
 
@@ -160,8 +162,8 @@ class _Reader:
         self.line, self.pos = self.lines[self.number], 0
 
     def fail(self, wanted):
-        found = self.line[self.pos : self.pos + 30]
-        raise ValueError(f"graph text, line {self.number + 1}: expected {wanted}, found {found!r}\n    {self.line}")
+        found, shown = self.line[self.pos : self.pos + 30], self.line[max(self.pos - 100, 0) : self.pos + 100]
+        raise ValueError(f"graph text, line {self.number + 1}: expected {wanted}, found {found!r}\n    {shown}")
 
     def peek(self, text):
         return self.line.startswith(text, self.pos)
@@ -205,19 +207,27 @@ class _Reader:
         self.expect(end)
         return found
 
+    def string(self):
+        start, text = self.pos, self.match(_STRING, "a text in quotes")[0]
+        try:
+            return json.loads(text)
+        except ValueError:
+            self.pos = start
+            self.fail("a text in quotes as JSON has it")
+
     def state(self):
         self.expect("  state ")
         value = self.new_value()
         self.expect(" = ")
         kind = self.match(_WORD, "a kind such as parameter")[0]
         self.skip()
-        found = State(json.loads(self.match(_STRING, "a name in quotes")[0]), kind, value)
+        found = State(self.string(), kind, value)
         self.next_line()
         return found
 
     def write(self, states):
         self.expect("  write ")
-        name = json.loads(self.match(_STRING, "a name in quotes")[0])
+        name = self.string()
         if name not in states:
             self.fail(f"the name of a state before {name!r}")
         self.expect(" = ")
@@ -254,6 +264,9 @@ class _Reader:
         node.line = line
 
     def blocks(self, indent):
+        self.block_depth += 1
+        if self.block_depth > DEPTH:
+            self.fail(f"at most {DEPTH} blocks within each other")
         while not self.peek(indent + "}"):
             self.expect(indent + "  block(")
             inner = Block(self.typed_until(")"))
@@ -266,6 +279,7 @@ class _Reader:
             self.expect(indent + "  }")
             self.next_line()
             yield inner
+        self.block_depth -= 1
         self.next_line()
 
     def args_to_end(self):
@@ -280,13 +294,15 @@ class _Reader:
 
     def args_until(self, end):
         found = []
-        if self.line.count("[", 0, self.pos) - self.line.count("]", 0, self.pos) > DEPTH:
+        self.depth += 1
+        if self.depth > DEPTH:
             self.fail(f"at most {DEPTH} lists within each other")
         while not self.peek(end):
             if found:
                 self.expect(", ")
             found.append(self.arg())
         self.expect(end)
+        self.depth -= 1
         return tuple(found)
 
     def arg(self):
@@ -300,14 +316,20 @@ class _Reader:
             self.pos += 1
             return self.args_until("]")
         if self.peek('"'):
-            return json.loads(self.match(_STRING, "a string")[0])
+            return self.string()
         match = _COMPLEX.match(self.line, self.pos)
         if match is not None:
             self.pos = match.end()
-            return complex(float(match[1]), float(match[2]))
+            try:
+                return complex(float(match[1]), float(match[2]))
+            except ValueError:
+                self.pos = match.start()
+                self.fail("two numbers")
         match = _NUMBER.match(self.line, self.pos)
         if match is not None:
             self.pos = match.end()
+            if len(match[0]) > DIGITS:
+                self.fail(f"a number of at most {DIGITS} digits")
             return int(match[0]) if re.fullmatch(r"[-+]?\d+", match[0]) else float(match[0])
         return self.word()
 

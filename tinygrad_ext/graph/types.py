@@ -4,6 +4,7 @@ A type is a word and the types in its brackets. Names that are no word of the ta
 """
 
 import re
+import weakref
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|\[|\]|,)", re.A)
 
@@ -15,7 +16,8 @@ ARITY = {
     "Dict": 2,
     **dict.fromkeys(("Tuple", "Union"), None),
 }
-_made = {}
+_made = weakref.WeakValueDictionary()  # a stranger's archive may hold as many as it likes
+DEEPEST = 30  # types in the brackets of types
 
 
 class Type:
@@ -24,7 +26,7 @@ class Type:
     Attributes: word ("List"), args (the types in its brackets).
     """
 
-    __slots__ = ("args", "word")
+    __slots__ = ("__weakref__", "args", "word")
 
     def __new__(cls, word, args=()):
         args = tuple(args)
@@ -63,8 +65,10 @@ class Type:
         return found
 
 
-def read_type(text, pos):
+def read_type(text, pos, depth=0):
     """(the type that stands at pos in text, where it ends)."""
+    if depth > DEEPEST:
+        raise ValueError(f"expected at most {DEEPEST} types within each other at '{text[pos : pos + 20]}'")
     match = _TOKEN.match(text, pos)
     if match is None or match[1] in "[],":
         raise ValueError(f"expected a type such as Tensor or List[int] at '{text[pos : pos + 20]}'")
@@ -74,7 +78,7 @@ def read_type(text, pos):
     if following is not None and following[1] == "[" and arity != 0:
         mark, pos = "[", following.end()
         while mark != "]":
-            arg, pos = read_type(text, pos)
+            arg, pos = read_type(text, pos, depth + 1)
             args.append(arg)
             following = _TOKEN.match(text, pos)
             if following is None or following[1] not in ",]":

@@ -41,6 +41,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     domain      interval for random inputs, one or one for each tensor argument
     gaps        {check: reason} for what is missing; the checks are reference, layout, threads, dtypes, odd shapes,
                 inplace, out, shape, gradcheck, gradgradcheck, torch
+    version     of what the op means, 1 at first; a change that a graph saved before has to be told of raises it
     tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
                 data_dependent_grad (no gradient on meta)
     doc         one sentence; then shapes, units, errors and source where they matter
@@ -91,6 +92,7 @@ _FIELDS = (
     "takes_out",
     "tags",
     "older",
+    "version",
 )
 
 
@@ -103,6 +105,7 @@ class Record:
         self.schema, self.source, self.line, self.owner = schema, source, line, owner
         for name in _FIELDS:
             setattr(self, name, fields.pop(name, None))
+        self.version = 1 if self.version is None else self.version
         if fields:
             raise TypeError(f"op({schema!r}): unknown field {sorted(fields)[0]!r}; a record has {', '.join(_FIELDS)}")
         if (self.scalar is not None) + (self.kernel is not None) + (self.compose is not None) != 1:

@@ -97,6 +97,10 @@ def _check_fields(record):
             f"{record.schema}: kernel= and compose= take a function, not {how!r}; names of compiled kernels are for "
             "built-in records"
         )
+    if type(record.version) is not int or record.version < 1:
+        raise TypeError(
+            f"{record.schema}: version={record.version!r} must be a number from 1 on, raised by one a change"
+        )
     unknown = set(variants(record)) - {"function", "method", "inplace", "out"}
     if unknown or "function" not in variants(record):
         raise TypeError(

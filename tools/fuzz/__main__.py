@@ -22,6 +22,7 @@ from .worker import text
 SHARES = {
     "ops": 50,
     "archives": 20,
+    "graph_archives": 10,
     "objects": 10,
     "schemas": 5,
     "lenders": 8,
