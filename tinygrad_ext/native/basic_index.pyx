@@ -14,8 +14,8 @@ from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.loops.copy cimport copy_into, zero
 from tinygrad_ext.core.data.boxed cimport as_ints
 from tinygrad_ext.core.call.dispatch cimport register_kernel
-from tinygrad_ext.core.data.tensor cimport Tensor, empty, view
-from tinygrad_ext.core.data.types cimport TGX_MAX_DIMS, int64_t
+from tinygrad_ext.core.data.tensor cimport Tensor, empty, geometry_changes, view
+from tinygrad_ext.core.data.types cimport TGX_MAX_DIMS, int64_t, uint64_t
 
 cdef extern from "Python.h":
     int PySlice_Unpack(object slice, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
@@ -138,7 +138,11 @@ cdef Tensor window(Tensor t, object index):
 
 
 cdef object k_basic_index(PyObject **a):
-    return window(<Tensor><object>a[0], <object>a[1])
+    cdef uint64_t before = geometry_changes
+    cdef Tensor made = window(<Tensor>a[0], <object>a[1])
+    if before != geometry_changes:      # a finalizer ran when it was allocated, and may have changed the tensor
+        return k_basic_index(a)
+    return made
 
 
 cdef object k_basic_index_backward(PyObject **a):

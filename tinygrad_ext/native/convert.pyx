@@ -11,7 +11,8 @@ from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.data.dtype cimport META, device as Device, device_id, device_of, dtype_id, dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_U8, int64_t,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    TGX_MAX_DIMS, TGX_U8, int64_t,
 )
 
 from tinygrad_ext.core.data.dtype import (
@@ -156,16 +157,21 @@ cdef object k_item(PyObject **a):
     return t._only_element()
 
 
-cdef object _list(Tensor t, const char *at, int dim):
-    cdef int64_t i, step = t.strides[dim] * ITEMSIZE[t.tid] if t.count else 0     # strides of nothing may be any number
-    if dim == t.rank - 1:
-        return [read_scalar(at + i * step, t.tid) for i in range(t.sizes[dim])]
-    return [_list(t, at + i * step, dim + 1) for i in range(t.sizes[dim])]
+cdef object _list(const char *at, int dtype, const int64_t *sizes, const int64_t *strides, int rank):
+    cdef int64_t i, step = strides[0] * ITEMSIZE[dtype]
+    if rank == 1:
+        return [read_scalar(at + i * step, dtype) for i in range(sizes[0])]
+    return [_list(at + i * step, dtype, sizes + 1, strides + 1, rank - 1) for i in range(sizes[0])]
 
 
 cdef object k_tolist(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
-    return _list(t, t.data, 0) if t.rank else read_scalar(t.data, t.tid)
+    cdef int64_t[TGX_MAX_DIMS] sizes, strides
+    cdef int i
+    _kept = t.storage        # a new list may run a finalizer, which may change the tensor
+    for i in range(t.rank):
+        sizes[i], strides[i] = t.sizes[i], t.strides[i] if t.count else 0       # strides of nothing may be any number
+    return _list(t.data, t.tid, sizes, strides, t.rank) if t.rank else read_scalar(t.data, t.tid)
 
 
 register_kernel("_to_copy", k_to_copy)

@@ -8,7 +8,7 @@ from tinygrad_ext.core.call.construct cimport tensor_of, warn_of_copy
 from tinygrad_ext.core.loops.copy cimport broadcasts, copy_into, fill
 from tinygrad_ext.core.call.dispatch cimport register_kernel
 from tinygrad_ext.core.data.dtype cimport META, device_id, dtype_id
-from tinygrad_ext.core.call.outputs cimport check_writable, require_grad
+from tinygrad_ext.core.call.outputs cimport require_grad
 from tinygrad_ext.core.data.tensor cimport Tensor, empty_like, shape_text
 
 
@@ -45,7 +45,6 @@ cdef object k_copy(PyObject **a):
     """copy_(self, src)."""
     cdef Tensor self = <Tensor><object>a[0], src
     cdef Tensor out = empty_like(self, self.tid) if a[3] == <PyObject *>None else <Tensor><object>a[3]
-    check_writable(out, "copy_")
     if not isinstance(<object>a[1], Tensor):
         fill(out, <object>a[1])
         return out

@@ -95,7 +95,7 @@ cdef bint _update_group(Op op, int nlists, PyObject **args) except -1:
         Py_INCREF(tensors)
         PyTuple_SET_ITEM(rows, i, tensors)
     try:
-        forward(op, args, NULL)
+        forward(op, args)
     except NotImplementedError:     # dtypes, shapes or layouts that the loops do not take
         return False
     return True

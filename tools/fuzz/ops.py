@@ -6,13 +6,14 @@ import functools
 import tinygrad_ext as tg
 from tinygrad_ext import registry
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.testing import sweep
+from tinygrad_ext.testing import compare, sweep
 
 from . import arguments, nonsense, text, values
 from .case import Case, Fault, refused
 from .operands import Watched, tensors, touch
 
 WRITES_ON_REQUEST = {"inplace", "max_norm", "running_mean"}  # arguments by which a function writes to an operand
+REFUSED = ("Expected out tensor to have", "can't be cast to the desired", "is read-only", "single memory location")
 BLOCK = 400  # cases that a worker takes at a time
 TABLE = [op for op in registry.ops.values() if op.record.owner == BUILTIN]
 
@@ -28,19 +29,22 @@ class Call(Case):
         self.args, self.kwargs = _split(rng, op.schema, named)
         self.target = _spelling(op, self.form)
         self.small = nonsense.is_small([*self.args, *self.kwargs.values()])
-        self.wants_right_out = False
+        self.wants_right_out, self.in_one_memory, self.refusal = False, False, ""
         if self.form == "out":
             self.kwargs["out"] = self._outs(rng)
         self.backward = rng.random() < 0.4
         self.inspects_meta = self.form == "function" and rng.random() < 0.5
 
     def _outs(self, rng):
-        """Targets: inputs, windows on inputs, tensors of the right or of any shape, nonsense."""
+        """Targets: inputs, windows on inputs or on each other, tensors of the right or of any shape, nonsense."""
         inputs = tensors([*self.args, *self.kwargs.values()])
         count = len(self.op.schema.returns)
         made = [_out(rng, inputs) for _ in range(count)]
         if rng.random() < 0.35:
             self.wants_right_out = True
+            self.in_one_memory = rng.random() < 0.3
+        if count > 1 and isinstance(made[0], tg.Tensor) and rng.random() < 0.2:
+            made[1:] = [values.relative(rng, made[0]) for _ in made[1:]]
         if count > 1:
             return tuple(made) if rng.random() < 0.9 else rng.choice((made, made[:1], made[0], (made[0],) * count))
         return made[0] if rng.random() < 0.97 else nonsense.other(rng)
@@ -52,14 +56,22 @@ class Call(Case):
         calls = 1
         if self.wants_right_out:
             calls += self._fit_outs()
+        expected = None
+        if self.form == "out" and not sweep.is_random(self.op):
+            calls += 1
+            expected = self._without_out()
         written = self._written()
         watched = Watched([*self.args, *self.kwargs.values()], written)
+        held = [(t, t.detach().clone()) for t in tensors(self.kwargs.get("out"))]
         result = self._call(self.args, self.kwargs)
         watched.check()
         touch([self.args, self.kwargs])
         if result is None:
+            self._check_kept(held)
             return calls
         touch(result)
+        if expected is not None:
+            self._compare(expected, tensors(result))
         if self.inspects_meta:
             calls += self._beside_meta(result)
         if self.backward:
@@ -74,8 +86,32 @@ class Call(Case):
             return _found(self.target)(*args, **kwargs)
         except Exception as error:
             if not quiet:
+                self.refusal = str(error)
                 refused(error, self.small and not _holds_large(self.args, self.kwargs))
             return None
+
+    def _without_out(self):
+        """The results of the call without out=, on copies; None for a refusal."""
+        copies = {k: v for k, v in self.kwargs.items() if k != "out"}
+        given = tensors(self.kwargs["out"])
+        if not tensors([self.args, copies]) or any(t.is_meta for t in [*given, *tensors([self.args, copies])]):
+            return None  # a factory takes dtype and device from its target
+        return self._call(*_copied(self.args, copies), quiet=True)
+
+    def _compare(self, expected, got):
+        """Fault for a target that holds something else than the result."""
+        for want, target in zip(tensors(expected), got):
+            if want.shape != target.shape:
+                raise Fault(f"out= has shape {tuple(target.shape)}, the result {tuple(want.shape)}")
+            if want.dtype == target.dtype and _is_apart(target) and not compare.same_bits([target.detach()], [want]):
+                raise Fault("out= holds something else than the result without it")
+
+    def _check_kept(self, held):
+        """Fault when a target was refused, and yet one was changed. A bad value met on the way is another matter."""
+        if any(words in self.refusal for words in REFUSED) and not all(
+            t.shape == before.shape and (t.is_meta or compare.same_bits([t.detach()], [before])) for t, before in held
+        ):
+            raise Fault(f"refused, and yet out= was changed: {self.refusal}")
 
     def _fit_outs(self):
         """Give some targets the shape and dtype of the result, in the layout that they have."""
@@ -86,6 +122,9 @@ class Call(Case):
         if len(wanted) == len(outs):
             fresh = [w.detach().clone(memory_format=tg.contiguous_format) for w in wanted]
             fresh = [f.mT.contiguous().mT if f.dim() > 1 and i % 2 else f for i, f in enumerate(fresh)]
+            alike = len({(f.dtype, f.shape) for f in fresh}) == 1 < len(fresh)
+            if self.in_one_memory and alike and fresh[0].dim() < 64:
+                fresh = tg.stack(fresh, -1).unbind(-1)
             self.kwargs["out"] = fresh[0] if isinstance(self.kwargs["out"], tg.Tensor) else tuple(fresh)
         return 1
 
@@ -135,6 +174,16 @@ class Call(Case):
             if g is not None and (g.shape != leaf.shape or g.dtype != leaf.dtype):
                 raise Fault(f"gradient {tuple(g.shape)} {g.dtype} of an input {tuple(leaf.shape)} {leaf.dtype}")
         touch(list(found))
+
+
+def _is_apart(t):
+    """Whether each element has a place of its own, so that the tensor can hold any values."""
+    reach = 0
+    for step, size in sorted((step, size) for step, size in zip(t.stride(), t.shape) if size > 1):
+        if step <= reach:
+            return False
+        reach += step * (size - 1)
+    return True
 
 
 def _holds_large(*values):

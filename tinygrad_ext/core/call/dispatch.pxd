@@ -100,7 +100,7 @@ cdef class Op:
     cdef object failure             # text of the error for TGX_BAD_VALUE
     cdef dict choices               # words of str arguments by name
     cdef int fixed_inputs           # mask of the inputs that are bool whatever the others are
-    cdef bint out_kernel            # the kernel takes `out` as an extra last argument
+    cdef bint out_kernel            # the kernel takes the target of the in-place form, or None, as an extra last argument
     cdef bint knows_meta            # the kernel itself serves meta tensors
     cdef bint any_device            # ... and those on any device, by copies of core/loops/copy
     cdef int options                # number of a factory's first option (dtype, layout, device, pin_memory, requires_grad), or -1
@@ -124,16 +124,14 @@ cdef class Op:
 cdef tgx_state *state() noexcept nogil
 cdef object call_op(Op op, PyObject **args)                              # levels, autograd and kernel
 cdef object call_below(Op op, PyObject **args)                           # the same without levels
-cdef object forward(Op op, PyObject **args, PyObject *out)               # kernel only
-ctypedef object (*forward_fn)(Op op, PyObject **args, PyObject *out)
-ctypedef object (*held_fn)(forward_fn run, Op op, PyObject **args, PyObject *out, bint apart)
-cdef int set_held(held_fn fn) except -1
+cdef object forward(Op op, PyObject **args)                              # kernel only
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef int register_pair(str name, const tgx_kernel *pair) except -1
 ctypedef object (*call_kernel_fn)(Op op, PyObject **args)
-ctypedef int (*kernel_into_fn)(Op op, PyObject **args, Tensor out, bint inplace) except -1
+ctypedef int (*kernel_into_fn)(Op op, PyObject **args, PyObject **targets, bint inplace) except -1
 cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1
-cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1     # of an op with a kernel in C
+cdef int kernel_into(Op op, PyObject **args, PyObject **targets, bint inplace) except -1     # of an op with a kernel in C
+cdef int pointwise_into(Op op, PyObject **args, PyObject *target) except -1
 cdef bint any_needs_grad(Op op, PyObject **args) noexcept
 cdef bint any_away(Op op, PyObject **args) noexcept                      # some tensor is not on the cpu
 cdef int mark_derived(Op op, PyObject **args, object result) except -1

@@ -88,11 +88,11 @@ cdef object call_below(Op op, PyObject **args):
     elif op.custom is not None:
         result = op.custom.call(op, args)
     elif tgx_thread_state.no_grad:
-        result = forward(op, args, NULL)
+        result = forward(op, args)
         if tgx_thread_state.in_forward:
             mark_derived(op, args, result)
     elif op.kind == COMPOSITE or not any_needs_grad(op, args):
-        result = forward(op, args, NULL)
+        result = forward(op, args)
     else:
         result = record_op(op, args, NULL, False)
     if op.is_view:
@@ -107,46 +107,27 @@ cdef object call_below(Op op, PyObject **args):
 cdef object _tuple_new = tuple.__new__
 
 
-cdef object forward(Op op, PyObject **args, PyObject *out):
+cdef object forward(Op op, PyObject **args):
     """The kernel alone."""
-    if op.kind == POINTWISE:
-        return _pointwise(op, args, out)
     cdef int traits
+    if op.kind == POINTWISE:
+        return _pointwise(op, args, NULL)
     if op.pair != NULL:
         return _call_kernel(op, args)
     if op.kind == KERNEL:
         traits = 0 if op.is_view else _traits(op, args)
-        if traits & AWAY:
-            return _away(op, args, out, traits)
-        if out != NULL and (<Tensor>out).device_id and not op.knows_meta and op.ntensors:
-            _refuse_device(op, "cpu", "meta")
-        if traits == LARGE:
-            return _run_held(_run_kernel, op, args, out, False)
+        if traits & BROUGHT and not op.any_device:
+            result = _on_device(op, args, NULL)
+            if result is not NotImplemented:
+                return result
+        if traits & ON_META and not op.knows_meta:
+            return _meta_result(op, args)
         if op.out_kernel:
-            args[op.nargs] = out if out != NULL else <PyObject *>None
+            args[op.nargs] = <PyObject *>None
         return op.kernel(args)
     if op.custom is not None:
         return op.custom.run(op, args)
     return run_python(op, args)
-
-
-cdef object _away(Op op, PyObject **args, PyObject *out, int traits):
-    """A compiled kernel's op where tensors are on meta or a plugin's device, or may be made there."""
-    if traits & BROUGHT and not op.any_device:
-        result = _on_device(op, args, out)
-        if result is not NotImplemented:
-            return result
-    if traits & ON_META and not op.knows_meta:
-        if out != NULL and (<Tensor>out).device_id == CPU:
-            _refuse_device(op, "meta", "cpu")
-        return _meta_result(op, args)
-    return _run_kernel(op, args, out)
-
-
-cdef object _run_kernel(Op op, PyObject **args, PyObject *out):
-    if op.out_kernel:
-        args[op.nargs] = out if out != NULL else <PyObject *>None
-    return op.kernel(args)
 
 
 cdef object run_python(Op op, PyObject **args):
@@ -196,16 +177,11 @@ cdef bint any_away(Op op, PyObject **args) noexcept:
 
 cdef enum:                  # what is among the tensors of a call
     ON_META = 1
-    LARGE = 2
-    BROUGHT = 4             # on a device of a plugin, or a factory that may be asked for one
-    AWAY = ON_META | BROUGHT
-    HOLD_FROM = 1024        # elements from which a tensor is LARGE: kernels on less keep the GIL
+    BROUGHT = 2             # on a device of a plugin, or a factory that may be asked for one
 
 
 cdef inline int _traits_of(Tensor t) noexcept:
-    if t.device_id != CPU:
-        return ON_META if t.device_id == META else BROUGHT
-    return LARGE if t.count >= HOLD_FROM else 0
+    return 0 if t.device_id == CPU else ON_META if t.device_id == META else BROUGHT
 
 
 cdef int _traits(Op op, PyObject **args) noexcept:
@@ -227,10 +203,6 @@ cdef int _traits_of_list(object o) noexcept:
             if isinstance(t, Tensor):
                 found |= _traits_of(<Tensor>t)
     return found
-
-
-cdef int _refuse_device(Op op, str expected, str got) except -1:
-    raise RuntimeError(f"{op.title}(): Expected out tensor to have device {expected}, but got {got} instead")
 
 
 cdef object _meta_result(Op op, PyObject **args):

@@ -2,7 +2,6 @@
 
 cdef pointwise_fn _pointwise = NULL
 cdef device_fn _on_device = NULL
-cdef held_fn _run_held = NULL
 cdef levels_fn _levels = NULL
 cdef call_kernel_fn _call_kernel = NULL
 cdef kernel_into_fn _kernel_into = NULL
@@ -14,13 +13,6 @@ cdef int set_pointwise(pointwise_fn fn) except -1:
     """The function that runs every pointwise op."""
     global _pointwise
     _pointwise = fn
-    return 0
-
-
-cdef int set_held(held_fn fn) except -1:
-    """The function that runs a kernel on aliases of its tensors, see core/call/held.pyx."""
-    global _run_held
-    _run_held = fn
     return 0
 
 
@@ -69,8 +61,13 @@ cdef int set_kernel_caller(call_kernel_fn call, kernel_into_fn into) except -1:
     return 0
 
 
-cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1:
-    return _kernel_into(op, args, out, inplace)
+cdef int kernel_into(Op op, PyObject **args, PyObject **targets, bint inplace) except -1:
+    return _kernel_into(op, args, targets, inplace)
+
+
+cdef int pointwise_into(Op op, PyObject **args, PyObject *target) except -1:
+    _pointwise(op, args, target)
+    return 0
 
 
 def kernel_names():

@@ -1,59 +1,72 @@
 # cython: language_level=3
 """The in-place and out= forms, derived for every op that has them.
 
+Every write to a target goes through `_write` here: what it asks of the target before and counts after is the same for all.
 A pointwise op and a pair in C write straight into the target where it is fit for it (pointwise.pyx, kernel_targets.pxi), a
-view op moves its window; any other op computes and the result is copied. The write to a target is counted in its version
-and noted with its line here, and by no kernel; what a kernel changes besides, kernel_results.pxi counts.
+view op moves its window; any other op computes and the result is delivered (outputs.pyx, which tells the policy). What a
+kernel changes besides its targets, kernel_results.pxi counts.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport (
-    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward, kernel_into,
-    mark_derived, record_op, state, through_levels,
+    COMPOSITE, INPLACE, KERNEL, MAX_ARGS, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
+    kernel_into, mark_derived, pointwise_into, record_op, state, through_levels,
 )
 from tinygrad_ext.core.data.dtype cimport META
-from tinygrad_ext.core.call.held cimport run_held
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.call.places cimport GUARDED, note_mutation
-from tinygrad_ext.core.call.outputs cimport check_inference, check_writable, prepare_out, refuse_cast, shows_history
-from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, Tensor, bump, same_sizes, set_geometry, shape_text
+from tinygrad_ext.core.call.places cimport GUARDED
+from tinygrad_ext.core.call.outputs cimport (
+    check_inference, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
+)
+from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
 
 
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
-    cdef Tensor result
-    cdef bint brought = out.device_id > META and (op.pair != NULL or not op.any_device)     # a plugin's kernels know no target
-    check_inference(out)
-    if out.storage is not None and out.storage.watched & GUARDED:
-        slot("before_write")(<size_t><PyObject *>out.storage)
-    if op.kind == POINTWISE and not brought:
-        forward(op, args, <PyObject *>out)
-    elif op.is_view and inplace:
-        return set_view(op, args, out)
-    elif op.pair != NULL and not brought:
-        kernel_into(op, args, out, inplace)
-    elif op.kind == KERNEL and op.out_kernel and not brought:
-        check_writable(out, op.title)
-        if inplace:
-            forward(op, args, <PyObject *>out)
-        else:
-            run_held(forward, op, args, <PyObject *>out, True)
-    else:
-        result = forward(op, args, NULL)
-        _check_device(op, out, result)
-        if inplace:
-            refuse_cast(result.tid, out.tid)
-            if not same_sizes(result, out):
-                raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape {shape_text(result)}")
-        else:
-            prepare_out(out, result.sizes, result.rank, result.tid)
-        check_writable(out, op.title)
-        copy_into(out, result)
-    bump(out)
-    note_mutation(out)
-    if state().in_forward:
-        _mark_written(op, args, out)
+    cdef PyObject *target = <PyObject *>out
+    _write(op, args, &target, 1, inplace)
     return out
+
+
+cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inplace) except -1:
+    """Run the kernel and leave its results in the targets, as many as there are results."""
+    cdef int i
+    cdef bint brought = False
+    for i in range(count):
+        if (<Tensor>targets[i]).bits & INFERENCE:
+            check_inference(<Tensor>targets[i])
+        if (<Tensor>targets[i]).storage is not None and (<Tensor>targets[i]).storage.watched & GUARDED:
+            slot("before_write")(<size_t><PyObject *>(<Tensor>targets[i]).storage)
+        brought |= (<Tensor>targets[i]).device_id > META
+    if op.is_view and inplace:          # t_, squeeze_, ...: the tensor changes its own window
+        set_geometry(<Tensor>targets[0], <Tensor>forward(op, args))
+        return note_write(<Tensor>targets[0])
+    if brought and (op.pair != NULL or not op.any_device):        # a plugin's kernels know no target
+        _compute(op, args, targets, count, inplace)
+    elif op.kind == POINTWISE:
+        pointwise_into(op, args, targets[0])
+    elif op.pair != NULL:
+        kernel_into(op, args, targets, inplace)
+    elif op.kind == KERNEL and op.out_kernel:
+        check_writable(<Tensor>targets[0], op.title)
+        args[op.nargs] = targets[0]
+        op.kernel(args)
+    else:
+        _compute(op, args, targets, count, inplace)
+    for i in range(count):
+        note_write(<Tensor>targets[i])
+        if state().in_forward:
+            _mark_written(op, args, <Tensor>targets[i])
+    return 0
+
+
+cdef int _compute(Op op, PyObject **args, PyObject **targets, int count, bint inplace) except -1:
+    result = forward(op, args)
+    if count > 1:
+        return deliver_all(op, targets, list(result), False)
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{op.title}(): a form that writes to a tensor takes an op with one Tensor as result, this one returned "
+                        f"{type(result).__name__}")
+    return deliver(op, <Tensor>targets[0], <Tensor>result, False, inplace)
 
 
 cdef int _mark_written(Op op, PyObject **args, Tensor out) except -1:
@@ -62,21 +75,6 @@ cdef int _mark_written(Op op, PyObject **args, Tensor out) except -1:
     if out.bits & DERIVED and out.base is not None:
         (<Tensor>out.base).bits |= DERIVED
     return 0
-
-
-cdef int _check_device(Op op, Tensor out, Tensor result) except -1:
-    """Nothing is copied between the cpu and meta here; a factory has no device of its own and may fill either."""
-    if out.device_id != result.device_id and (op.ntensors or not out.device_id):
-        raise RuntimeError(f"{op.title}(): Expected out tensor to have device {result.device}, but got {out.device} instead")
-    return 0
-
-
-cdef object set_view(Op op, PyObject **args, Tensor out):
-    """In-place form of a view op (t_, squeeze_, ...): the tensor changes its own window."""
-    cdef Tensor result = forward(op, args, NULL)
-    set_geometry(out, result)
-    bump(out)
-    return out
 
 
 cdef object call_inplace(Op op, PyObject **args):
@@ -116,15 +114,14 @@ cdef object _out_of_place(Op op, PyObject **args, Tensor t):
         if args[i] == <PyObject *>t:
             args[i] = <PyObject *>before
     result = call_op(op, args)
-    refuse_cast(result.tid, t.tid)
-    if not same_sizes(result, t):
-        raise RuntimeError(f"output with shape {shape_text(t)} doesn't match the broadcast shape {shape_text(result)}")
+    check_target(op, t, result.device_id, result.sizes, result.rank, result.tid, True)
     return t.copy_(result)
 
 
 cdef object call_out(Op op, PyObject **args, object out):
     """The form with out=: fills it (a tuple for several results) and returns it."""
-    cdef list results
+    cdef PyObject *targets[MAX_ARGS]
+    cdef int i
     if state().flags & TGX_LEVELS:
         args[op.nargs] = <PyObject *>out
         result = through_levels(op, args, OUT)
@@ -133,17 +130,15 @@ cdef object call_out(Op op, PyObject **args, object out):
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")
-    if isinstance(out, Tensor):
-        return forward_into(op, args, <Tensor>out, False)
-    results = list(forward(op, args, NULL))
-    for target, result in zip(out, results):
-        check_inference(<Tensor>target)
-        _check_device(op, <Tensor>target, <Tensor>result)
-        prepare_out(<Tensor>target, (<Tensor>result).sizes, (<Tensor>result).rank, (<Tensor>result).tid)
-        check_writable(<Tensor>target, op.title)
-        copy_into(<Tensor>target, <Tensor>result)
-        bump(<Tensor>target)
-    return tuple(out)
+    if op.nreturns == 1:
+        return forward_into(op, args, <Tensor?>out, False)
+    given = tuple(out)          # a list may be changed meanwhile
+    if len(given) != op.nreturns:
+        raise TypeError(f"{op.title}(): argument 'out' must be a tuple of {op.nreturns} tensors, not of {len(given)}")
+    for i in range(op.nreturns):
+        targets[i] = <PyObject *><Tensor?>given[i]
+    _write(op, args, targets, op.nreturns, False)
+    return given
 
 
 cdef bint _wants_grad(object out):

@@ -18,29 +18,26 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.loops.blas cimport find_blas
-from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
+from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, on_device, register_pair, set_kernel_caller
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype_id
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.outputs cimport (
-    check_readonly, check_writable, refuse_cast, refuse_grad, require_grad, warn_resized,
+    check_apart, check_target, check_writable, deliver, deliver_all, note_write, refuse_grad, refuse_shared, require_grad,
 )
 from tinygrad_ext.core.loops.parallel cimport count_processors, mark_region, num_threads, parallel_for
-from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.random cimport as_generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, alias, bump, dtype_title, empty, empty_strided, geometry_changes, set_geometry, shape_text, view,
+    CONTIGUOUS, READONLY, Tensor, alias, empty, empty_strided, geometry_changes, view,
 )
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
     ITEMSIZE,
     TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
 )
-
-from tinygrad_ext.core.data.dtype import can_cast
 
 cdef extern from *:
     const int64_t INT64_MIN, INT64_MAX
@@ -76,6 +73,8 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     int64_t[MANY][2 * TGX_MAX_DIMS] dims
     int64_t[WORDS] words
     PyObject *refs[REFS]    # what must live as long as the call
+    PyObject **targets      # of the in-place form and that with out=, and what was made instead; NULL: run writes to it itself
+    PyObject *made[MANY]
     PyObject *unknown       # a meta tensor given for a number, or NULL
     PyObject *more_refs     # list of what found no place there, or NULL
     int nrefs
@@ -194,7 +193,7 @@ cdef int _raise(Frame *f) except -1:
 
 
 cdef int _raise_code(Frame *f, Op op, int code) except -1:
-    """The error for what run returned."""
+    """The error for what shape or run returned."""
     if code == TGX_FAILED:
         _raise(f)
     if code == TGX_NO_MEMORY:

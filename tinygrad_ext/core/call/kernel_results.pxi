@@ -43,8 +43,14 @@ cdef inline int _run(Frame *f, Op op) except -1:
         return _run_large(f, op)
     code = op.pair.run(&f.call)
     if code:
-        _raise_code(f, op, code)
+        _fail(f, op, code)
     return 0
+
+
+cdef int _fail(Frame *f, Op op, int code) except -1:
+    if f.call.target != NULL:
+        _note_begun(f, op)
+    return _raise_code(f, op, code)
 
 
 cdef int _check_changed(Frame *f, Op op) except -1:
@@ -83,17 +89,12 @@ cdef int _note_changed(Frame *f) except -1:
             continue
         v = &f.values[i]
         if v.tag == TGX_TENSOR:
-            _wrote(_borrowed(v.tensor))
+            note_write(_borrowed(v.tensor))
             continue
         for k in range(v.n):
             if v.tensors[k] != NULL:
-                _wrote(_borrowed(v.tensors[k]))
+                note_write(_borrowed(v.tensors[k]))
     return 0
-
-
-cdef inline int _wrote(Tensor t) except -1:
-    bump(t)
-    return note_mutation(t)
 
 
 cdef int _run_large(Frame *f, Op op) except -1:
@@ -116,7 +117,7 @@ cdef int _run_large(Frame *f, Op op) except -1:
     if f.call.changes:
         _note_changed(f)
     if code:
-        _raise_code(f, op, code)
+        _fail(f, op, code)
     return 0
 
 

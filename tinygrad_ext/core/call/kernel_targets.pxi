@@ -21,43 +21,18 @@ cdef bint _lies_in(object o, Storage memory) noexcept:
     return False
 
 
-cdef bint _fits(tgx_output *o, Tensor out) noexcept:
+cdef bint _direct(Frame *f, Op op, PyObject **args, tgx_output *o, int at):
+    """Whether run may write straight into a target, which fits: neither it nor another result disturbs what is still wanted."""
+    cdef Tensor out = <Tensor>f.targets[at]
     cdef int i
-    if o.rank != out.rank:
-        return False
-    for i in range(o.rank):
-        if o.sizes[i] != out.sizes[i]:
-            return False
-    return True
-
-
-cdef bint _direct(Op op, PyObject **args, tgx_output *o, Tensor out):
-    """Whether run may write straight into out, which fits."""
     if (o.origin != TGX_FRESH and o.origin != TGX_OVER) or o.strides != NULL:
         return False
     if not (out.bits & CONTIGUOUS or op.pair.flags & TGX_ANY_LAYOUT):
         return False
+    for i in range(op.nreturns):
+        if i != at and (<Tensor>f.targets[i]).storage is out.storage:
+            return False
     return out.tid == (o.dtype if o.via < 0 else o.via) and out.tid == o.dtype and not _shared(op, args, out, -1)
-
-
-cdef int _check_target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace) except -1:
-    """Refuse what cannot take the result, before anything is changed."""
-    if f.meta != (out.device_id != 0) and (op.ntensors or not out.device_id):
-        raise RuntimeError(f"{op.title}(): Expected out tensor to have device {'meta' if f.meta else 'cpu'}, but got {out.device} "
-                           "instead")
-    if op.pair.flags & TGX_JOINS and not can_cast(dtype_of(o.dtype), dtype_of(out.tid)):
-        raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: together "
-                        f"they make {dtype_title(o.dtype)}")
-    refuse_cast(o.dtype, out.tid)
-    if op.pair.flags & TGX_APART and out.count and _shared(op, args, out, 0 if inplace else -1):
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-                           f"single memory location. {op.title}() cannot write to its own input; clone() it first.")
-    if _fits(o, out):
-        return check_readonly(out, op.title) if op.pair.flags & TGX_REPEATS else check_writable(out, op.title)
-    if inplace:
-        raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
-                           f"{[o.sizes[i] for i in range(o.rank)]}")
-    return check_readonly(out, "out=")
 
 
 cdef int _part_operands(Frame *f, Op op, PyObject **args, Tensor out, int but) except -1:
@@ -73,63 +48,91 @@ cdef int _part_operands(Frame *f, Op op, PyObject **args, Tensor out, int but) e
     return 0
 
 
-cdef int kernel_into(Op op, PyObject **args, Tensor out, bint inplace) except -1:
-    """The in-place form (out is the first argument) and the form with out=, of an op with one result."""
+cdef int kernel_into(Op op, PyObject **args, PyObject **targets, bint inplace) except -1:
+    """The in-place form (the target is the first argument) and the form with out=, of one result or several."""
     cdef Frame *f = _take_frame()
+    f.targets = targets
     try:
-        return _call_into(f, op, args, out, inplace)
+        return _call_into(f, op, args, inplace)
     finally:
         _free_frame(f)
 
 
-cdef int _call_into(Frame *f, Op op, PyObject **args, Tensor out, bint inplace) except -1:
-    cdef tgx_output *o
+cdef inline int _call_into(Frame *f, Op op, PyObject **args, bint inplace) except -1:
     cdef uint64_t before
     cdef bint runs
-    cdef object made
-    if _begin(f, op, args, fields(out)):
-        _elsewhere(op, args, <PyObject *>out)       # refuses the target
+    cdef int i
+    if _begin(f, op, args, fields(<Tensor>f.targets[0])):
+        _elsewhere(op, args, f.targets[0])          # refuses the target
     while True:
         before = geometry_changes
-        o = f.call.outputs
-        _check_target(f, op, args, o, out, inplace)
-        made = _target(f, op, args, o, out, inplace)
+        _find_targets(f, op, args, inplace)
         runs = _ready(f, op, args)
         if before == geometry_changes:
             break
         if _ask_shape(f, op, args):
-            _elsewhere(op, args, <PyObject *>out)
+            _elsewhere(op, args, f.targets[0])
     if runs:
         _run(f, op)
     if op.options >= 0 and <object>args[op.options + 4] is True:
-        require_grad(out)
-    if made is not None:
-        _deliver(o, out, <Tensor>_as_asked(o, made))
+        require_grad(<Tensor>f.targets[0])
+    for i in range(op.nreturns):
+        if f.made[i] != NULL:
+            return _deliver_made(f, op, inplace)
     return 0
 
 
-cdef object _target(Frame *f, Op op, PyObject **args, tgx_output *o, Tensor out, bint inplace):
-    """Let run find what it writes to: out itself, and None; or a result that is still to be delivered."""
-    cdef Tensor t
-    if (o.origin == TGX_WRITES or o.origin == TGX_OVER) and inplace and out is <object>args[o.of]:
-        _part_operands(f, op, args, out, o.of)
-    elif not _fits(o, out) or not _direct(op, args, o, out):
-        return _result(f, op, args, o)
-    t = out
+cdef inline int _find_targets(Frame *f, Op op, PyObject **args, bint inplace) except -1:
+    """Refuse what cannot take a result, before anything is changed; else let run find what it writes to."""
+    cdef tgx_output *o
+    cdef uint64_t fit = 0
+    cdef bint fits
+    cdef int i, own = 0 if inplace else -1
+    for i in range(op.nreturns):
+        o = &f.call.outputs[i]
+        fits = check_target(op, <Tensor>f.targets[i], f.meta, o.sizes, o.rank, o.dtype, inplace)
+        if op.pair.flags & TGX_APART and (<Tensor>f.targets[i]).count and _shared(op, args, <Tensor>f.targets[i], own):
+            refuse_shared(op)
+        _find_target(f, op, args, i, fits, inplace)
+        fit |= <uint64_t>fits << i
+    return check_apart(op, f.targets, fit) if op.nreturns > 1 else 0
+
+
+cdef inline int _find_target(Frame *f, Op op, PyObject **args, int at, bint fits, bint inplace) except -1:
+    cdef tgx_output *o = &f.call.outputs[at]
+    f.made[at] = NULL
+    if (o.origin == TGX_WRITES or o.origin == TGX_OVER) and inplace and f.targets[at] == args[o.of]:
+        _part_operands(f, op, args, <Tensor>f.targets[at], o.of)
+    elif not fits or not _direct(f, op, args, o, at):
+        made = _result(f, op, args, o)
+        _keep(f, made)
+        f.made[at] = <PyObject *>made
+        return 0
+    o.tensor = fields(<Tensor>f.targets[at])
     if f.large:
-        t = alias(out)
+        t = alias(<Tensor>f.targets[at])
         _keep(f, t)
-    o.tensor = fields(t)
-    return None
+        o.tensor = fields(t)
+    return 0
 
 
-cdef int _deliver(tgx_output *o, Tensor out, Tensor made) except -1:
-    """Leave a finished result in out. Only now out is resized: a handler of the warning can change nothing any more."""
-    if _fits(o, out):
-        return copy_into(out, made)
-    if out.count:
-        warn_resized(out, made.sizes, made.rank)
-    if made.tid == out.tid and (o.origin == TGX_FRESH or o.origin == TGX_WRITES or o.origin == TGX_OVER):
-        return set_geometry(out, made)
-    set_geometry(out, empty(made.sizes, made.rank, out.tid, out.device_id))
-    return copy_into(out, made)
+cdef int _deliver_made(Frame *f, Op op, bint inplace) except -1:
+    cdef tgx_output *o = f.call.outputs
+    cdef bint own = o.origin == TGX_FRESH or o.origin == TGX_WRITES or o.origin == TGX_OVER
+    cdef list made
+    cdef int i
+    if op.nreturns == 1:
+        return deliver(op, <Tensor>f.targets[0], <Tensor>_as_asked(o, <object>f.made[0]), own, inplace)
+    made = []
+    for i in range(op.nreturns):        # a handler of a warning may change a target that run wrote to
+        made.append(alias(<Tensor>f.targets[i]) if f.made[i] == NULL else <Tensor>_as_asked(&o[i], <object>f.made[i]))
+    return deliver_all(op, f.targets, made, own)
+
+
+cdef int _note_begun(Frame *f, Op op) except -1:
+    """run failed: what it had written to targets by then stays there."""
+    cdef int i
+    for i in range(op.nreturns):
+        if f.made[i] == NULL:
+            note_write(<Tensor>f.targets[i])
+    return 0

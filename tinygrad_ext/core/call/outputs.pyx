@@ -1,12 +1,29 @@
 # cython: language_level=3
-"""What an op writes to: the broadcast shape, and `out=` tensors made fit for it."""
-from tinygrad_ext.core.call.dispatch cimport state
-from tinygrad_ext.core.data.dtype cimport dtype_of
-from tinygrad_ext.core.data.tensor cimport (
-    DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad, set_geometry, shape_text,
-)
-from tinygrad_ext.core.data.types cimport TGX_BOOL, TGX_MAX_DIMS, is_complex, is_inexact, is_integral
+"""What an op writes to: the whole policy of targets, tensors given as `out=` and those of in-place forms.
 
+Whoever runs a kernel (pointwise.pyx, kernel_targets.pxi, inplace.pyx for all else) asks `check_target` before it runs, which
+refuses while nothing is changed yet, lets the kernel write into the target where that is safe, or else into fresh memory,
+and hands that to `deliver`. Words of refusals and the warning stand here alone.
+
+An `out=` of another shape is resized by `deliver`, at the very end: a handler of the warning may then do to the operands
+what it likes, and an `out=` that is an operand needs no case of its own. Rejected: resizing before the kernel runs, which takes
+aliases of all operands to be safe from both.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.dispatch cimport Op, state
+from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS
+from tinygrad_ext.core.data.dtype cimport CPU, device_of, dtype_of
+from tinygrad_ext.core.data.tensor cimport (
+    CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
+    set_geometry, shape_text,
+)
+from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_inexact, is_integral, uint32_t, uint64_t
+from tinygrad_ext.core.loops.copy cimport clone, copy_into
+
+from tinygrad_ext.core.data.dtype import can_cast
+
+
+# ---- shapes --------------------------------------------------------------------------------------------------------
 
 cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
     """Widen `shape` (right-aligned) so that t fits: 0, or 1 + the dimension whose sizes differ and are not 1."""
@@ -30,6 +47,8 @@ cdef int broadcast_shape(Tensor t, int64_t *shape, int *ndim) except -1:
     return 0
 
 
+# ---- before the kernel runs ----------------------------------------------------------------------------------------
+
 cdef int refuse_cast(int src, int dst) except -1:
     """RuntimeError when writing src's dtype into dst would lose the kind of number."""
     cdef bint ok = not ((is_complex(src) and not is_complex(dst)) or (not is_integral(src) and is_integral(dst))
@@ -39,33 +58,138 @@ cdef int refuse_cast(int src, int dst) except -1:
     return 0
 
 
-cdef int prepare_out(Tensor out, const int64_t *shape, int ndim, int dtype) except -1:
-    """Give an `out=` tensor the result's shape, and refuse dtypes that cannot take it."""
-    cdef int64_t[TGX_MAX_DIMS] wanted       # a copy: the warning runs code that may change whatever `shape` points into
-    cdef int i
-    cdef bint same = out.rank == ndim
-    refuse_cast(dtype, out.tid)
-    for i in range(ndim):
-        if same and out.sizes[i] != shape[i]:
-            same = False
-    if same:
-        return 0
+cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int rank, int dtype, bint inplace) except -1:
+    """Whether out has the shape of a result; 0: it is to be resized. Refuses what cannot take the result.
+
+    Nothing is copied between the cpu and meta; a factory has no device of its own and may fill either.
+    """
+    cdef uint32_t flags = 0 if op.pair == NULL else op.pair.flags
+    if out.device_id != device and (op.ntensors or out.device_id == CPU):
+        raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got {out.device} "
+                           "instead")
+    if dtype != out.tid:
+        if flags & TGX_JOINS and not can_cast(dtype_of(dtype), dtype_of(out.tid)):
+            raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
+                            f"together they make {dtype_title(dtype)}")
+        refuse_cast(dtype, out.tid)
+    if has_sizes(out, sizes, rank):
+        if out.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
+            check_readonly(out, op.title) if flags & TGX_REPEATS else check_writable(out, op.title)
+        return 1
+    if inplace:
+        raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
+                           f"{[sizes[i] for i in range(rank)]}")
     check_readonly(out, "out=")
-    for i in range(ndim):
-        wanted[i] = shape[i]
-    if out.count:
-        warn_resized(out, wanted, ndim)
-    set_geometry(out, empty(wanted, ndim, out.tid, out.device_id))
     return 0
 
 
-cdef int warn_resized(Tensor out, const int64_t *shape, int ndim) except -1:
+cdef int refuse_shared(Op op) except -1:
+    raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                       f"memory location. Please clone() the tensor before performing the operation ({op.title}).")
+
+
+cdef int check_apart(Op op, PyObject **targets, uint64_t fit) except -1:
+    """Refuse targets of several results that have an element in common. fit: mask of those that keep their memory."""
+    cdef int i, k
+    cdef uint64_t both
+    for i in range(op.nreturns):
+        for k in range(i):
+            both = fit >> i & fit >> k & 1
+            if targets[i] == targets[k] or (both and _meet(<Tensor>targets[i], <Tensor>targets[k])):
+                raise RuntimeError("unsupported operation: some elements of the tensors given as out refer to a single memory "
+                                   f"location. {op.title}() writes another result to each; pass tensors of their own.")
+    return 0
+
+
+cdef bint _meet(Tensor a, Tensor b) except -1:
+    """Whether two tensors may have an element in common; two columns of a matrix have none."""
+    cdef int64_t between, reach = 0
+    if a.storage is not b.storage or a.storage is None or not a.count or not b.count:
+        return False
+    if a.data > b.data:
+        a, b = b, a
+    between = b.data - a.data
+    if between >= (_last(a) + 1) * ITEMSIZE[a.tid]:
+        return False
+    if a.tid != b.tid or between % ITEMSIZE[a.tid]:
+        return True
+    if [a.strides[i] for i in range(a.rank)] != [b.strides[i] for i in range(b.rank)]:
+        return True
+    steps = [(max(a.sizes[i], b.sizes[i]), a.strides[i]) for i in range(a.rank)] + [(2, between // ITEMSIZE[a.tid])]
+    for size, step in sorted(steps, key=lambda row: row[1]):
+        if size > 1 and step <= reach:
+            return True
+        reach += (size - 1) * step
+    return False
+
+
+cdef int64_t _last(Tensor t) noexcept:
+    """The last element, counted in memory from the first."""
+    cdef int64_t at = 0
+    cdef int i
+    for i in range(t.rank):
+        at += (t.sizes[i] - 1) * t.strides[i]
+    return at
+
+
+# ---- after it ------------------------------------------------------------------------------------------------------
+
+cdef int deliver(Op op, Tensor out, Tensor made, bint own, bint inplace) except -1:
+    """Leave a finished result in out. own: nobody else has it, so that a resized out may take over its memory.
+
+    What out can take is asked again: while the kernel ran, another thread may have given it other memory.
+    """
+    if check_target(op, out, made.device_id, made.sizes, made.rank, made.tid, inplace):
+        return copy_into(out, made)
+    if out.count:
+        _warn_resized(out, made)
+    return _replace(out, made, own)
+
+
+cdef int deliver_all(Op op, PyObject **targets, list made, bint own) except -1:
+    """The same for several results: all targets are asked and all warnings shown before the first is changed."""
+    cdef Tensor t
+    cdef int i, k
+    cdef uint64_t fit = 0
+    if len(made) != op.nreturns:
+        raise TypeError(f"{op.title}() returned {len(made)} results, its schema names {op.nreturns}")
+    for i in range(op.nreturns):
+        t = <Tensor?>made[i]
+        fit |= <uint64_t>check_target(op, <Tensor>targets[i], t.device_id, t.sizes, t.rank, t.tid, False) << i
+    check_apart(op, targets, fit)
+    for i in range(op.nreturns):
+        for k in range(op.nreturns):
+            if i != k and (<Tensor>made[i]).storage is (<Tensor>targets[k]).storage:       # the write to k would change it
+                made[i] = clone(<Tensor>made[i])
+    for i in range(op.nreturns):
+        if not fit >> i & 1 and (<Tensor>targets[i]).count:
+            _warn_resized(<Tensor>targets[i], <Tensor>made[i])
+    for i in range(op.nreturns):
+        t = <Tensor>made[i]
+        if check_target(op, <Tensor>targets[i], t.device_id, t.sizes, t.rank, t.tid, False):
+            copy_into(<Tensor>targets[i], t)
+        else:
+            _replace(<Tensor>targets[i], t, own)
+    return 0
+
+
+cdef int _replace(Tensor out, Tensor made, bint own) except -1:
+    cdef Tensor fresh = made
+    if not own or made.tid != out.tid:
+        fresh = empty(made.sizes, made.rank, out.tid, out.device_id)
+        copy_into(fresh, made)
+    return set_geometry(out, fresh)
+
+
+cdef int _warn_resized(Tensor out, Tensor made) except -1:
     import warnings
     warnings.warn(f"An output with one or more elements was resized since it had shape {shape_text(out)}, which does "
-                  f"not match the required output shape {[shape[i] for i in range(ndim)]}. Pass an empty tensor "
+                  f"not match the required output shape {shape_text(made)}. Pass an empty tensor "
                   "(out.resize_(0)) to have it sized for you.", UserWarning, stacklevel=2)
     return 0
 
+
+# ---- what a tensor allows ------------------------------------------------------------------------------------------
 
 cdef int check_readonly(Tensor out, str op) except -1:
     """RuntimeError when another library lent out's memory for reading."""

@@ -4,26 +4,42 @@
 The short way serves operands of one dtype and one contiguous shape and touches no Python object but the
 result. The general way converts operands whose dtype differs from the computing dtype, puts numbers on the
 stack as stride-0 operands, and walks them with the iterator.
+
+The iterator copies sizes, strides and addresses, and the storages are kept while it works without the interpreter's lock: what
+another thread does to the tensors then changes nothing. What happens before (a conversion lets go of the lock, a finalizer
+runs) may, and where it did, the call is planned again. Rejected: aliases in the place of large operands, as the caller of
+kernels has them: its kernels read the tensors themselves, the iterator does not.
 """
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
-from tinygrad_ext.core.loops.copy cimport cast, copy_into
+from tinygrad_ext.core.loops.copy cimport cast
 from tinygrad_ext.core.data.boxed cimport as_scalar
-from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, on_device, set_pointwise
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_of, dtype_of
-from tinygrad_ext.core.call.held cimport hold, run_held
+from tinygrad_ext.core.call.dispatch cimport Op, on_device, set_pointwise
+from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, dtype_of
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
-from tinygrad_ext.core.call.outputs cimport broadcast_shape, check_writable, prepare_out, refuse_cast
+from tinygrad_ext.core.call.outputs cimport (
+    broadcast_shape, check_target, deliver, has_sizes, note_write, refuse_cast, refuse_shared,
+)
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, Tensor, dtype_title, empty, empty_like, same_sizes, shape_text, write_scalar,
+    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, same_sizes, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_loop,
-    tgx_scalar,
+    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, TGX_MAX_OPERANDS,
+    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_scalar,
+    uint64_t,
 )
+
+cdef struct Plan:                   # of a call, before its loop
+    int64_t[TGX_MAX_DIMS] shape
+    int ndim
+    int dtype                       # that it is computed in
+    int out_dtype
+    int device
+    tgx_scalar[8] aux
+    double[2 * TGX_MAX_OPERANDS] numbers        # doubles, so that the slots are aligned
+    PyObject *operands[TGX_MAX_OPERANDS]        # tensors as the loop reads them; NULL: a number
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
@@ -87,18 +103,6 @@ cdef object _no_loop(Op op, int dtype):
                               f"for example with {better}")
 
 
-cdef inline int _run(Op op, tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) except -1:
-    cdef int code
-    if it.numel > GRAIN:
-        with nogil:
-            code = iter_run(it, loop, aux)
-    else:
-        code = iter_run(it, loop, aux)
-    if code:
-        raise_loop_error(code, op)
-    return 0
-
-
 include "pointwise_scalars.pxi"
 
 
@@ -130,24 +134,25 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     cdef PyObject *first = NULL
     cdef Tensor result
     cdef int i, code, size, dtype, n = op.ntensors
+    cdef uint64_t before
     cdef bint flat = True
     for i in range(n):
         if isinstance(<object>args[op.tensors[i]], Tensor):
             first = args[op.tensors[i]]
             break
     if out != NULL or first == NULL or op.fixed_inputs or op.scalars_promote:
-        return _general(op, args, out)
+        return _mixture(op, args, out)
     dtype = (<Tensor>first).tid
     if op.loops[dtype] == NULL or (<Tensor>first).device_id != 0 or (<Tensor>first).count > GRAIN:
-        return _general(op, args, out)
+        return _mixture(op, args, out)
     size = ITEMSIZE[dtype]
     for i in range(n):
         o = args[op.tensors[i]]
         if isinstance(<object>o, Tensor):
             if (<Tensor>o).tid != dtype or (<Tensor>o).device_id != 0:
-                return _general(op, args, out)
+                return _mixture(op, args, out)
             if o != first and not same_sizes(<Tensor>o, <Tensor>first):
-                return _general(op, args, out)
+                return _mixture(op, args, out)
             data[i + 1] = (<Tensor>o).data
             strides[i + 1] = size
             if not (<Tensor>o).bits & CONTIGUOUS:
@@ -159,19 +164,22 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
             data[i + 1] = <char *>&numbers[2 * i]
             strides[i + 1] = 0
             if not _number(o, dtype, data[i + 1]):
-                return _general(op, args, out)
+                return _mixture(op, args, out)
     if op.nscalars:
         _read_scalars(op, args, aux, dtype)
+    before = geometry_changes
     if (<Tensor>first).bits & CONTIGUOUS or (<Tensor>first).rank == 1:
         result = empty((<Tensor>first).sizes, (<Tensor>first).rank, _output(op, dtype), CPU)
     else:
         result = empty_like(<Tensor>first, _output(op, dtype))
+    if before != geometry_changes:      # a finalizer ran when the result was allocated: the addresses may be of nothing
+        return _mixture(op, args, NULL)
     if not flat and not _one_window(op, args, result, strides):
-        _walk(op, args, result, dtype, aux)
-        return result
-    data[0] = result.data
-    strides[0] = ITEMSIZE[result.tid]
-    code = op.loops[dtype](data, strides, (<Tensor>first).count, aux)
+        code = _walk_alike(op, args, numbers, result, dtype, aux)
+    else:
+        data[0] = result.data
+        strides[0] = ITEMSIZE[result.tid]
+        code = op.loops[dtype](data, strides, (<Tensor>first).count, aux)
     if code:
         raise_loop_error(code, op)
     return result
@@ -191,160 +199,185 @@ cdef bint _one_window(Op op, PyObject **args, Tensor result, const ptrdiff_t *st
     return True
 
 
-cdef object _general(Op op, PyObject **args, PyObject *out):
-    """Whatever is not for the short way; with large operands the GIL is let go, see run_held."""
-    cdef int i
-    cdef PyObject *o
-    for i in range(op.ntensors):
-        o = args[op.tensors[i]]
-        if isinstance(<object>o, Tensor) and (<Tensor>o).count > GRAIN:
-            return run_held(_mixture, op, args, out, False)
-    return _mixture(op, args, out)
-
+# ---- the general way -----------------------------------------------------------------------------------------------
 
 cdef object _mixture(Op op, PyObject **args, PyObject *out):
     """Any mixture of tensors, dtypes, layouts and numbers."""
-    cdef Promotion p
-    cdef int64_t[64] shape
-    cdef int ndim = 0, i, dtype, out_dtype, device = 0
-    cdef object o
+    cdef Plan p
+    cdef uint64_t before
+    cdef int code
+    cdef Tensor made
+    cdef list kept
+    while True:
+        before = geometry_changes
+        model = _plan(op, args, out, &p)
+        if p.device > META:
+            return on_device(op, args, out)
+        made = _target(op, args, <Tensor><object>out, &p) if out != NULL else None
+        if made is None:
+            made = empty(p.shape, p.ndim, p.out_dtype, p.device) if model is None or out != NULL else empty_like(model, p.out_dtype)
+        if p.device:
+            break
+        kept = _read(op, args, &p, made.count > GRAIN)
+        if before == geometry_changes or _holds(op, &p, made):
+            break
+    if p.device == 0:
+        code = _walk(op, p.operands, p.numbers, made, p.dtype, p.aux, kept)
+        if code:
+            if <PyObject *>made == out:         # what was written by then stays
+                note_write(made)
+            raise_loop_error(code, op)
+    if out != NULL and <PyObject *>made != out:
+        deliver(op, <Tensor><object>out, made, True, args[0] == out)
+    return made
+
+
+cdef Tensor _plan(Op op, PyObject **args, PyObject *out, Plan *p):
+    """Shape, dtypes, device and scalars; an operand of the result's shape, or None."""
+    cdef Promotion promotion
+    cdef int i
+    cdef PyObject *o
     cdef bint on_cpu = False
-    cdef Tensor t, result, model = None
-    cdef tgx_scalar[8] aux
-    promotion_begin(&p)
-    _broadcast_all(op, args, shape, &ndim)
+    cdef Tensor model = None
+    promotion_begin(&promotion)
+    p.device = 0
+    _broadcast_all(op, args, p.shape, &p.ndim)
     for i in range(op.ntensors):
-        o = <object>args[op.tensors[i]]
+        o = args[op.tensors[i]]
         if not op.fixed_inputs & (1 << i):
-            promotion_add(&p, o)
-        if isinstance(o, Tensor):
-            t = <Tensor>o
-            if t.device_id:
-                device = max(device, t.device_id)
-            elif t.rank:
+            promotion_add(&promotion, <object>o)
+        if isinstance(<object>o, Tensor):
+            if (<Tensor>o).device_id:
+                p.device = max(p.device, (<Tensor>o).device_id)
+            elif (<Tensor>o).rank:
                 on_cpu = True
-            if model is None and t.rank == ndim and not _differs(t, shape):
-                model = t
-    if device > META:
-        return on_device(op, args, out)
-    if device and (on_cpu or (model is not None and model.device_id == 0)):
+            if model is None and has_sizes(<Tensor>o, p.shape, p.ndim):
+                model = <Tensor>o
+    if p.device > META:
+        return None
+    if p.device and (on_cpu or (model is not None and model.device_id == 0)):
         raise RuntimeError(f"{op.title}(): Tensor on device cpu is not on the expected device meta! Give all tensors one device; "
                            "only 0-dim tensors of the cpu go with tensors on meta.")
     if op.scalars_promote:
         for i in range(op.nscalars):
-            promotion_add(&p, <object>args[op.scalars[i]])
-    dtype = promotion_result(&p)
+            promotion_add(&promotion, <object>args[op.scalars[i]])
+    p.dtype = promotion_result(&promotion)
     if op.refuses is not None:
-        _refuse(op, args, dtype)
-    if op.to_float and is_integral(dtype):
-        dtype = default_id()
-    if op.bool_to_int and dtype == TGX_BOOL:
-        dtype = TGX_I64
-    out_dtype = _output(op, dtype)
+        _refuse(op, args, p.dtype)
+    if op.to_float and is_integral(p.dtype):
+        p.dtype = default_id()
+    if op.bool_to_int and p.dtype == TGX_BOOL:
+        p.dtype = TGX_I64
+    p.out_dtype = _output(op, p.dtype)
     if out != NULL and out == args[0]:
-        refuse_cast(out_dtype, (<Tensor><object>out).tid)
-    if op.loops[dtype] == NULL:
-        _no_loop(op, dtype)
-    _read_scalars(op, args, aux, dtype)
-    if out != NULL:
-        if (<Tensor><object>out).device_id != device:
-            raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got "
-                               f"{device_of((<Tensor><object>out).device_id)} instead")
-        return _into(op, args, <Tensor><object>out, shape, ndim, dtype, out_dtype, aux)
-    if model is not None:
-        result = empty_like(model, out_dtype)
-    else:
-        result = empty(shape, ndim, out_dtype, device)
-    if device == 0:
-        _walk(op, args, result, dtype, aux)
-    return result
+        refuse_cast(p.out_dtype, (<Tensor><object>out).tid)
+    if op.loops[p.dtype] == NULL:
+        _no_loop(op, p.dtype)
+    _read_scalars(op, args, p.aux, p.dtype)
+    return model
 
 
-cdef object _into(Op op, PyObject **args, Tensor out, const int64_t *shape, int ndim, int dtype, int out_dtype,
-                  const tgx_scalar *aux):
-    """Write to a tensor the caller gave (in-place and out= forms)."""
-    cdef Tensor result
+cdef Tensor _target(Op op, PyObject **args, Tensor out, Plan *p):
+    """The tensor that the caller gave, where the loop may write straight into it, else None."""
     cdef int i
-    cdef bint direct = out.tid == out_dtype
-    cdef object o
+    cdef PyObject *o
     cdef bint inplace = args[0] == <PyObject *>out
-    cdef PyObject *held[MAX_ARGS + 1]
-    cdef list given, kept
-    if inplace:
-        if op.fixed_out == -2 and is_complex(dtype):
-            raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
-        if ndim != out.rank or _differs(out, shape):
-            raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
-                               f"{[shape[i] for i in range(ndim)]}")
-    elif ndim != out.rank or _differs(out, shape):
-        given, kept = [], []
-        hold(op, args, held, given, kept)       # out may be an input, and the warning runs code
-        args = held
-        prepare_out(out, shape, ndim, out_dtype)
-    else:
-        refuse_cast(out_dtype, out.tid)
-    check_writable(out, op.title)
+    if inplace and op.fixed_out == -2 and is_complex(p.dtype):
+        raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
+    if not check_target(op, out, p.device, p.shape, p.ndim, p.out_dtype, inplace):
+        return None
     if out.device_id != 0:
         return out
+    direct = out.tid == p.out_dtype
     for i in range(op.ntensors):
-        o = <object>args[op.tensors[i]]
-        if isinstance(o, Tensor) and _disturbs(out, <Tensor>o):
+        o = args[op.tensors[i]]
+        if isinstance(<object>o, Tensor) and _disturbs(out, <Tensor>o):
             if (<Tensor>o).bits & CONTIGUOUS and out.bits & CONTIGUOUS and _ranges_meet(out, <Tensor>o):
-                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
-                                   "to a single memory location. Please clone() the tensor before performing the operation.")
+                refuse_shared(op)
             direct = False
-    if direct:
-        _walk(op, args, out, dtype, aux)
-        return out
-    result = empty(shape, ndim, out_dtype, CPU)
-    _walk(op, args, result, dtype, aux)
-    copy_into(out, result)
-    return out
-
-
-cdef bint _differs(Tensor t, const int64_t *shape) noexcept:
-    cdef int i
-    for i in range(t.rank):
-        if t.sizes[i] != shape[i]:
-            return True
-    return False
+    return out if direct else None
 
 
 cdef bint _ranges_meet(Tensor a, Tensor b) noexcept:
     return a.data < b.data + b.count * ITEMSIZE[b.tid] and b.data < a.data + a.count * ITEMSIZE[a.tid]
 
 
-cdef int _walk(Op op, PyObject **args, Tensor result, int dtype, const tgx_scalar *aux) except -1:
-    cdef tgx_iter it
-    cdef double[2 * TGX_MAX_OPERANDS] numbers         # doubles, so that the slots are aligned
-    cdef int64_t one = 1, still = 0
+cdef inline int _wanted(Op op, int i, int dtype) noexcept:
+    """dtype that the loop reads operand i in."""
+    return TGX_BOOL if op.fixed_inputs & (1 << i) else dtype
+
+
+cdef list _read(Op op, PyObject **args, Plan *p, bint large):
+    """Operands as the loop wants them; the list, or None, of what has to live as long as it works."""
+    cdef list kept = [] if large else None
     cdef int i, want
     cdef tgx_scalar s
-    cdef object o
-    cdef Tensor t
-    cdef list kept = None
-    if result.count > GRAIN:        # the GIL will be let go: another thread may give a tensor other memory
-        kept = [result.storage]
-    iter_begin(&it, result.sizes, result.rank)
-    iter_add(&it, result.data, result.sizes, result.strides, result.rank, ITEMSIZE[result.tid])
+    cdef PyObject *o
     for i in range(op.ntensors):
-        o = <object>args[op.tensors[i]]
-        want = TGX_BOOL if op.fixed_inputs & (1 << i) else dtype
-        if isinstance(o, Tensor):
-            t = <Tensor>o
-            if t.tid != want:
-                t = cast(t, want)
-                if kept is None:
-                    kept = []
-                kept.append(t)
-            elif kept is not None:
-                kept.append(t.storage)
-            iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[want])
-        else:
-            s = as_scalar(o)
-            write_scalar(<char *>&numbers[2 * i], want, s.f, s.im, s.i)
-            iter_add(&it, <char *>&numbers[2 * i], &one, &still, 1, ITEMSIZE[want])
-    return _run(op, &it, op.loops[dtype], aux)
+        o = args[op.tensors[i]]
+        want = _wanted(op, i, p.dtype)
+        if not isinstance(<object>o, Tensor):
+            s = as_scalar(<object>o)
+            write_scalar(<char *>&p.numbers[2 * i], want, s.f, s.im, s.i)
+            p.operands[i] = NULL
+            continue
+        if (<Tensor>o).tid != want:
+            made = cast(<Tensor>o, want)
+            if kept is None:
+                kept = []
+            kept.append(made)
+            o = <PyObject *>made
+        p.operands[i] = o
+    return kept
+
+
+cdef bint _holds(Op op, Plan *p, Tensor made) noexcept:
+    """Whether the plan does still, after some tensor got another window."""
+    cdef int i, k
+    cdef Tensor t
+    for i in range(op.ntensors):
+        if p.operands[i] != NULL:
+            t = <Tensor><object>p.operands[i]
+            if t.tid != _wanted(op, i, p.dtype) or t.device_id != CPU or t.rank > p.ndim:
+                return False
+            for k in range(t.rank):
+                if t.sizes[k] != 1 and t.sizes[k] != p.shape[p.ndim - t.rank + k]:
+                    return False
+    return made.tid == p.out_dtype and made.device_id == CPU and not made.bits & READONLY and has_sizes(made, p.shape, p.ndim)
+
+
+cdef int _walk(Op op, PyObject **operands, double *numbers, Tensor made, int dtype, const tgx_scalar *aux, list kept) except -1:
+    """The loop over all elements; its code. kept: a list where the lock is let go."""
+    cdef tgx_iter it
+    cdef int64_t one = 1, still = 0
+    cdef int i, code
+    cdef Tensor t
+    iter_begin(&it, made.sizes, made.rank)
+    iter_add(&it, made.data, made.sizes, made.strides, made.rank, ITEMSIZE[made.tid])
+    if made.count > GRAIN:
+        kept.append(made.storage)
+    for i in range(op.ntensors):
+        if operands[i] == NULL:
+            iter_add(&it, <char *>&numbers[2 * i], &one, &still, 1, ITEMSIZE[_wanted(op, i, dtype)])
+            continue
+        t = <Tensor>operands[i]
+        iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])
+        if made.count > GRAIN:
+            kept.append(t.storage)
+    if it.numel <= GRAIN:
+        return iter_run(&it, op.loops[dtype], aux)
+    with nogil:
+        code = iter_run(&it, op.loops[dtype], aux)
+    return code
+
+
+cdef int _walk_alike(Op op, PyObject **args, double *numbers, Tensor made, int dtype, const tgx_scalar *aux) except -1:
+    """The same for operands of the short way, whose windows differ."""
+    cdef PyObject *operands[TGX_MAX_OPERANDS]
+    cdef int i
+    for i in range(op.ntensors):
+        operands[i] = args[op.tensors[i]] if isinstance(<object>args[op.tensors[i]], Tensor) else NULL
+    return _walk(op, operands, numbers, made, dtype, aux, None)
 
 
 set_pointwise(pointwise)

@@ -106,7 +106,7 @@ cdef object _on(Op op, PyObject **args, int where):
         if op.args[i].kind == A_DEVICE:
             copies[i] = device_of(where)
         given[i] = <PyObject *>copies[i]
-    return forward(op, given, NULL)
+    return forward(op, given)
 
 
 # ---- by a row ------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
         check_targets(&out, 1, True, 1, op.title)
     if not op.differentiable:
         _note_cut(op, args)
-        return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args, NULL)
+        return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args)
     n = RuleNode.__new__(RuleNode)
     n.op = op
     if op.loose:
@@ -126,11 +126,11 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     mask = _what_to_keep(n, op)
     if mask == 0 and not inplace:
         _note_cut(op, args)
-        return forward(op, args, NULL)
+        return forward(op, args)
     _keep_operands(n, op, args, &mask, inplace)
     if inplace:
         return _record_write(n, op, args, <Tensor><object>out, mask)
-    result = forward(op, args, NULL)
+    result = forward(op, args)
     if <PyObject *>result == args[op.tensors[0]]:
         return result                   # nothing to do, such as contiguous() of a contiguous tensor
     if not isinstance(result, Tensor):

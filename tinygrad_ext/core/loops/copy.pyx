@@ -13,7 +13,7 @@ from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, Tensor, empty, empty_like, empty_strided, shape_text, write_scalar,
+    CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
@@ -41,15 +41,16 @@ cdef bint broadcasts(Tensor src, Tensor dst) noexcept:
 
 cdef int copy_into(Tensor dst, Tensor src) except -1:
     cdef tgx_iter it
-    cdef tgx_loop loop = tgx_cast_loop(src.tid, dst.tid)
+    cdef tgx_loop loop
+    if dst.storage is src.storage and dst.count > 1 and src.count > 1 and dst.device_id == CPU:
+        if same_window(dst, src):
+            return 0
+        dst, src = alias(dst), clone(src)       # while it is cloned, another thread may give dst memory that nobody checked
     if not broadcasts(src, dst):
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
     if dst.device_id != CPU or src.device_id != CPU:
         return _copy_between(dst, src)
-    if dst.storage is src.storage and dst.count > 1 and src.count > 1:
-        if same_window(dst, src):
-            return 0
-        src = clone(src)
+    loop = tgx_cast_loop(src.tid, dst.tid)
     iter_begin(&it, dst.sizes, dst.rank)
     if src.tid == dst.tid:
         it.plane = tgx_copy_plane(ITEMSIZE[dst.tid])
