@@ -117,6 +117,8 @@ cdef int _part(Window *w, Tensor t, object index, int rest) except -1:
 
 cdef Tensor window(Tensor t, object index):
     cdef Window w
+    cdef Tensor made
+    cdef uint64_t before
     cdef int i, rest
     w.at = w.ndim = 0
     w.offset = 0
@@ -134,15 +136,15 @@ cdef Tensor window(Tensor t, object index):
     for i in range(w.ndim - 1, -1, -1):       # the stride of a new dimension of size 1, as unsqueeze gives it
         if w.strides[i] == 0 and w.sizes[i] == 1:
             w.strides[i] = w.sizes[i + 1] * w.strides[i + 1] if i + 1 < w.ndim else 1
-    return view(t, w.sizes, w.strides, w.ndim, w.offset)
+    before = geometry_changes
+    made = view(t, w.sizes, w.strides, w.ndim, w.offset)
+    if before != geometry_changes:      # a finalizer ran when it was allocated, and may have changed the tensor
+        return window(t, index)
+    return made
 
 
 cdef object k_basic_index(PyObject **a):
-    cdef uint64_t before = geometry_changes
-    cdef Tensor made = window(<Tensor>a[0], <object>a[1])
-    if before != geometry_changes:      # a finalizer ran when it was allocated, and may have changed the tensor
-        return k_basic_index(a)
-    return made
+    return window(<Tensor><object>a[0], <object>a[1])
 
 
 cdef object k_basic_index_backward(PyObject **a):
