@@ -54,6 +54,7 @@ LAYERS = [
     "amp",
     "cuda",
     "nn",
+    "jit",
     "testing",
     "describe",
     "as_torch",

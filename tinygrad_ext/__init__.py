@@ -72,6 +72,8 @@ _LAZY = (
     "registry",
     "config",
     "library",
+    "graph",
+    "jit",
 )
 _LAZY_NAMES = {
     "hookimpl": "hookspecs",

@@ -11,7 +11,9 @@ from tinygrad_ext.testing import sweep
 
 OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
 # a call gives Python values, or a shape that Python works out of elements
-READS = {"item", "tolist", "equal", "allclose", "bincount", "repeat_interleave.self_Tensor"}
+READS = {"tolist", "equal", "allclose", "bincount", "repeat_interleave.self_Tensor"}
+# takes an index as a tuple, which a graph does not tell from a list; captured indexing never comes to it
+INSIDE = {"_basic_index_backward"}
 UNSET = {name for name, op in OPS.items() if sweep.tagged(op, "unset")}
 
 
@@ -51,7 +53,7 @@ def check(function, make):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", sorted(set(OPS) - READS - UNSET))
+@pytest.mark.parametrize("name", sorted(set(OPS) - READS - UNSET - INSIDE))
 def test_a_call(name):
     op = OPS[name]
     dtype = next((d for d in ("float32", "int64", "bool", "complex64") if d in sweep.supported(op)), "float32")
@@ -60,7 +62,7 @@ def test_a_call(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", sorted(set(OPS) - READS - UNSET))
+@pytest.mark.parametrize("name", sorted(set(OPS) - READS - UNSET - INSIDE))
 def test_a_gradient(name):
     op = OPS[name]
     if "float32" not in sweep.supported(op):

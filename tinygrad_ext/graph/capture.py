@@ -12,6 +12,7 @@ and finding them again by identity (nobody could notice that Python reads one).
 """
 
 from collections import namedtuple
+from contextlib import contextmanager
 
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.levels import Observer, OpForm, operation, user_line
@@ -22,7 +23,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from . import derive, indexing, reading, trees
 from .aliases import Root, Step, Traced, put_back
 from .graph import Graph
-from .ir import State
+from .ir import State, Value, replaced
 from .operands import Operands, as_name
 from .signature import output_types, signature_of
 from .symbols import Symbol, hint_of
@@ -44,11 +45,11 @@ class Capture(Operands, Observer):
         tape: derive.Entry of each node that a gradient may flow through, in order.
     """
 
-    def __init__(self, name="graph", names=None):
-        """names: id of a tensor -> (path, kind) of the parameters and buffers that the program may use."""
+    def __init__(self, name="graph", name_of=None):
+        """name_of: (path, kind) of a tensor from outside, None for what is no parameter and no buffer."""
         self.graph = Graph(name)
         self.block = self.graph.block
-        self.names = dict(names or {})
+        self.name_of = name_of or (lambda tensor: None)
         self.roots = {}  # id of a tensor from outside -> its Traced
         self.generators = {}  # id of a generator -> [State, its value now, example]
         self.sizes = {}  # (id of a Value, dimension) -> Symbol
@@ -57,6 +58,7 @@ class Capture(Operands, Observer):
         self.detached = {}
         self.leaves = {}  # id of a Value -> tensor that the user sees
         self.tape = []
+        self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> hooks on its gradient
         self.kept = []
         self.reader = reading.Reader(self)
@@ -95,7 +97,7 @@ class Capture(Operands, Observer):
         """The Traced of a tensor that was there before: a parameter, a buffer, something closed over."""
         traced = self.roots.get(id(tensor))
         if traced is None:
-            name, kind = self.names.get(id(tensor)) or (f"constant.{len(self.roots)}", "constant")
+            name, kind = self.name_of(tensor) or (f"constant.{len(self.roots)}", "constant")
             value = self.graph.know(self.graph.value(TENSOR, None, None, as_name(name)))
             state = State(name, kind, value)
             self.graph.state.append(state)
@@ -114,7 +116,7 @@ class Capture(Operands, Observer):
         if not isinstance(operation, OpForm):
             return self.reader.host(operation, args)
         rule = indexing.RULES.get(operation.name)
-        if rule is not None and self.owns(args[0]):
+        if rule is not None:
             return self.resume(rule, self, *args)
         if operation.composite and operation.name not in derive.WHOLE:
             return NotImplemented
@@ -139,13 +141,20 @@ class Capture(Operands, Observer):
         lifted = [self.lift(a) for a in args]
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
-        with no_grad():
-            results = operation(op)(*[self.example(a) for a in args])
         signature = signature_of(op.name)
+        examples = [self.example(a) for a in args]
+        with no_grad():
+            for i in signature.writes:
+                examples[i] = None if examples[i] is None else examples[i].clone()  # of version 0
+            results = operation(op)(*examples)
         node = self.graph.make(
             self.block, op.name, lifted, output_types(signature, lifted),
             line=user_line(), owner=str(op.record.owner),
         )  # fmt: skip
+        for value, i in zip(node.outputs[len(signature.returns) :], signature.writes):
+            if args[i] is not None and examples[i]._version:  # it was written to, which may hang on other arguments
+                value.hint = examples[i]
+                self.resume(self.replace, self.traced(args[i]), self.show(Traced(Root(value, examples[i]))))
         if signature.generator is not None:
             self.advance(args[signature.generator], node.outputs[-1])
         return self.results_of(op, node, args, results)
@@ -176,7 +185,7 @@ class Capture(Operands, Observer):
     def result(self, op, value, args, example, index):
         """One result as the user sees it: a window on what it is a view of, else on memory of its own."""
         if not isinstance(example, Tensor):
-            return Symbol(self, value, example)
+            return Symbol(self, value, example, True)
         source = args[0] if args else None
         if op.record.view and isinstance(source, Tensor) and _share(example, self.traced(source).example):
             whole = self.traced(source)
@@ -186,6 +195,38 @@ class Capture(Operands, Observer):
             whole = self.traced(source)  # the tensor itself, as contiguous() gives it
             return self.show(Traced(whole.root, whole.path, value, example))
         return self.show(Traced(Root(value, example)))
+
+    @contextmanager
+    def inside(self, block):
+        """Write to another block meanwhile."""
+        outer, self.block = self.block, block
+        sizes, self.sizes = self.sizes, {}
+        detached, self.detached = self.detached, {}
+        try:
+            yield
+        finally:
+            self.block, self.sizes, self.detached = outer, sizes, detached
+
+    def replay_block(self, block, mapping):
+        """Write the nodes of a block down again, with `mapping` for its inputs; the values that it yields."""
+        for node in block.nodes:
+            args = replaced(node.args, mapping)
+            if node.op.startswith("prim::"):
+                new = self.graph.make(self.block, node.op, args, [v.type for v in node.outputs], None, node.blocks)
+                for old, value in zip(node.outputs, new.outputs):
+                    value.hint = old.hint
+                    mapping[old] = value
+                continue
+            shown = self.call(node.op, *[self.shown(a) for a in args])
+            for old, made in zip(node.outputs, shown if isinstance(shown, (tuple, list)) else (shown,)):
+                mapping[old] = self.lift(made)
+        return replaced(tuple(block.outputs), mapping)
+
+    def shown(self, a):
+        """An argument of a node as an op is called with it."""
+        if isinstance(a, Value):
+            return self.show(Traced(Root(a, a.hint))) if isinstance(a.hint, Tensor) else Symbol(self, a, a.hint)
+        return tuple([self.shown(x) for x in a]) if type(a) is tuple else a
 
     # ---- writing ---------------------------------------------------------------------------------------------------
 
@@ -273,6 +314,7 @@ class Capture(Operands, Observer):
     def finish(self, result):
         """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
         self.graph.block.outputs = [trees.put_together(self, result)]
+        self.reader.finish()
         for traced in self.roots.values():
             root = traced.root
             root.state.new = root.value

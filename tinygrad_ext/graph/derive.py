@@ -13,6 +13,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.registry import compiler, op_registrar
 
 from .aliases import Root, Traced
+from .function_nodes import FunctionEntry
 from .ir import Value, values_in
 
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
@@ -100,6 +101,8 @@ class Backward:
         """Add a gradient to a value's, in its shape and dtype."""
         if grad is None or id(value) not in self.capture.needs:
             return
+        if id(value) in self.capture.unknown:
+            raise RuntimeError(self.capture.unknown[id(value)])
         grad = self.fitted(grad, value)
         old = self.grads.get(id(value))
         self.values[id(value)] = value
@@ -123,6 +126,10 @@ class Backward:
 
     def step(self, entry):
         arrived = [self.hooked(v) for v in entry.made]
+        if isinstance(entry, FunctionEntry):
+            for operand, grad in zip(entry.node.args[1:], entry.derive(self, arrived)):
+                self.give(operand, grad)
+            return
         got = {}
         for rule in entry.rules:
             wanted = [self.is_needed(entry.node.args[t]) for t in rule.targets]
@@ -184,14 +191,14 @@ class Backward:
 
     def defined(self, entry, i, arrived):
         """Gradient i, zeros where none arrived."""
-        if arrived[i] is not None:
-            return arrived[i]
-        hint = entry.made[i].hint
+        return self.zeros(entry.made[i]) if arrived[i] is None else arrived[i]
+
+    def zeros(self, value):
+        """Zeros like a value; None for a result that is not there."""
+        hint = value.hint
         if hint is None:
             return None
-        return self.capture.call(
-            "aten::zeros", tuple(self.shape_of(entry.made[i])), hint.dtype, None, hint.device, None, False
-        )
+        return self.capture.call("aten::zeros", tuple(self.shape_of(value)), hint.dtype, None, hint.device, None, False)
 
     def shown(self, a, declared):
         """An argument of a node as the op got it."""

@@ -3,6 +3,7 @@
 from tinygrad_ext.core.call.levels import operation
 
 from . import primitives
+from .functions import run_function
 from .ir import Value
 from .signature import signature_of
 
@@ -74,7 +75,7 @@ def _run_op(node, args):
     else:
         generator = None
     for i in signature.writes:
-        args[i] = args[i].clone()
+        args[i] = None if args[i] is None else args[i].clone()
     result = form(*args)
     if not signature.writes and generator is None:
         return result
@@ -102,10 +103,12 @@ def _run_loop(node, frame):
 
 
 def _run_function(node, frame):
-    forward = node.blocks[0]
-    for value, a in zip(forward.inputs, node.args[1:]):
-        frame[id(value)] = read(a, frame)
-    return run_block(forward, frame)[: len(node.outputs)]
+    def run_with(block, inputs):
+        inner = dict(frame)
+        inner.update(zip(map(id, block.inputs), inputs))
+        return run_block(block, inner)
+
+    return run_function(node, [read(a, frame) for a in node.args[1:]], run_with)
 
 
 _CONTROL = {"prim::If": _run_if, "prim::Loop": _run_loop, "prim::Function": _run_function}

@@ -5,7 +5,7 @@ are.
 which is a value: each draw takes it and gives the next one.
 """
 
-from tinygrad_ext.core.call.levels import user_line
+from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -71,9 +71,18 @@ class Operands:
             value = self.graph.value(GENERATOR, name=as_name(name))
             state = State(name, "generator", value)
             self.graph.state.append(state)
-            found = self.generators[id(generator)] = [state, value, generator.clone_state()]
-            self.kept.append(generator)
+            found = self.generators[id(generator)] = [state, value, generator.clone_state(), generator]
         return found
+
+    def number_state(self, name, number):
+        """A number that the graph finds with its owner at each call, such as a learning rate."""
+        value = self.graph.value(TYPES[type(number)], None, number, as_name(name))
+        self.graph.state.append(State(name, "number", value))
+        return Symbol(self, value, number), self.graph.state[-1]
+
+    def drawn(self):
+        """(generator, its State) of those that were drawn from."""
+        return [(found[3], found[0]) for found in self.generators.values()]
 
     def advance(self, generator, value):
         found = self.generator_state(generator)
@@ -84,29 +93,36 @@ class Operands:
     def compute(self, op, function, *operands):
         """Arithmetic on symbols."""
         hint = function(*map(hint_of, operands))
-        return Symbol(self, self.number_node(op, operands, hint), hint)
+        of_data = any(type(o) is Symbol and o.of_data for o in operands)
+        return Symbol(self, self.number_node(op, operands, hint), hint, of_data)
 
     def number_node(self, op, operands, hint):
         lifted = [o.value if type(o) is Symbol else o for o in operands]
-        return self.graph.make(self.block, op, lifted, (TYPES[type(hint)],), (hint,), line=user_line()).output
+        return self.graph.make(self.block, op, lifted, (TYPES[type(hint)],), (hint,), line=calling_line()).output
 
     def decide(self, op, function, *operands):
         """A comparison: its answer now, which the graph then holds for."""
         answer = function(*map(hint_of, operands))
+        for o in operands:
+            if type(o) is Symbol and o.of_data:
+                self.reader.refuse("item")
         self.guard(Symbol(self, self.number_node(op, operands, answer), answer))
         return answer
 
     def guard(self, symbol):
+        """Let the graph hold for this value of a number alone."""
+        if symbol.of_data:
+            self.reader.refuse("item")
         if id(symbol.value) not in self.guarded:
             self.guarded.add(id(symbol.value))
-            self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, user_line()), ())
+            self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, calling_line()), ())
 
     def size(self, traced, dim):
         """The size of a dimension as a Symbol."""
         key = id(traced.value), dim
         if key not in self.sizes:
             hint = traced.example.shape[dim]
-            node = self.graph.make(self.block, "prim::size", (traced.value, dim), (INT,), (hint,), line=user_line())
+            node = self.graph.make(self.block, "prim::size", (traced.value, dim), (INT,), (hint,), line=calling_line())
             self.sizes[key] = Symbol(self, node.output, hint)
         return self.sizes[key]
 

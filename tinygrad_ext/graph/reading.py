@@ -12,6 +12,10 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import put_grad
 
 from .derive import Backward
+from .function_nodes import capture_function
+from .ir import State
+from .operands import as_name
+from .types import TENSOR, optional
 
 _WAYS_OUT = {
     "__bool__": "torch.where, or jit.script for an if that depends on data",
@@ -36,7 +40,10 @@ class Reader:
 
     def __init__(self, capture):
         self.capture = capture
-        self.swapped = {}  # id of a tensor from outside -> (tensor, its .grad before)
+        self.swapped = {}  # id of a tensor -> (tensor, its .grad before, its .grad now)
+        self.given = set()  # ids of Values that are the .grad of something
+        self.new_grads = []  # (State, tensor whose .grad it becomes)
+        self.derived = False  # whether a backward pass ran
 
     def sizes(self, traced):
         rank = traced.example.dim()
@@ -46,7 +53,7 @@ class Reader:
         answer = getattr(self, f"read_{name.strip('_')}", None)
         if answer is not None:
             return answer(tensor, *args)
-        if name in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__",
+        if name in ("tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__",
                     "__array__", "__contains__", "data_ptr", "__dlpack__", "__reduce_ex__"):  # fmt: skip
             self.refuse(name)
         return NotImplemented
@@ -96,6 +103,10 @@ class Reader:
         return f"<captured %{traced.value.name}: {list(traced.example.shape)}, {tensor.dtype}>"
 
     # ---- gradients -------------------------------------------------------------------------------------------------
+
+    def read_item(self, tensor):
+        """A number of the graph: it may go into ops and arithmetic, and is refused where Python decides by it."""
+        return self.capture.suspend(self.capture.compute_op, ops["aten::item"], (tensor,))
 
     def read_unique(self, tensor, *args):
         return self.capture.suspend(self.capture.compute_op, ops["aten::unique"], (tensor, *args))
@@ -159,6 +170,7 @@ class Reader:
         return got
 
     def passed(self, outputs, seeds, create_graph):
+        self.derived = True
         values = [self.capture.traced(t).value for t in outputs]
         for i, value in enumerate(values):
             if id(value) not in self.capture.needs:
@@ -174,7 +186,10 @@ class Reader:
     def accumulate(self, leaf, grad):
         old = leaf.grad
         if old is None:
-            self.set_grad(leaf, grad.detach())
+            found = self.capture.traced(grad)
+            shared = found.path or id(found.value) in self.given or not found.example.is_contiguous()
+            self.given.add(id(found.value))
+            self.set_grad(leaf, grad.detach().clone() if shared else grad.detach())
         else:
             self.capture.resume(old.add_, grad)
 
@@ -184,6 +199,18 @@ class Reader:
         self.swapped[id(leaf)] = leaf, before, grad
         if not self.capture.owns(leaf):
             put_grad(leaf, grad)
+
+    def finish(self):
+        """Say in the graph what `.grad` of tensors from outside is afterwards."""
+        for leaf, before, now in self.swapped.values():
+            if now is not before and not self.capture.owns(leaf):
+                name = f"{self.capture.outside(leaf).root.state.name}.grad"
+                value = self.capture.graph.value(optional(TENSOR), None, None, as_name(name))
+                new = None if now is None else self.capture.lift(now)
+                state = State(name, "grad", value)
+                state.new = new
+                self.capture.graph.state.append(state)
+                self.new_grads.append((state, leaf))
 
     def restore(self):
         """Give tensors from outside the `.grad` that they had."""
@@ -205,6 +232,8 @@ class Reader:
             raise RuntimeError(f"cannot set '{name}' of a tensor while a graph is captured")
 
     def host(self, operation, args):
+        if operation.name.startswith("function::"):
+            return self.capture.resume(capture_function, self.capture, operation.function, args)
         answer = _HOST.get(operation.name)
         if answer is not None:
             return answer(self, operation, *args)
@@ -217,5 +246,9 @@ class Reader:
             elif p.grad is not None:
                 self.capture.resume(p.grad.zero_)
 
+    def open(self, operation, *args):
+        """A step of the host in the ops that it consists of."""
+        return self.capture.resume(operation.opened or operation.function, *args)
 
-_HOST = {"optim::zero_grad": Reader.zero_grad}
+
+_HOST = {"optim::zero_grad": Reader.zero_grad, "optim::sgd": Reader.open, "optim::adam": Reader.open}

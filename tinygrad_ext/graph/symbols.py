@@ -21,12 +21,13 @@ class _Plain:
 class Symbol:
     """A number of a program that is captured. Attributes: value (in the graph), hint (what it is this time)."""
 
-    __slots__ = ("capture", "hint", "value")
+    __slots__ = ("capture", "hint", "of_data", "value")
 
     dtype, ndim = _Plain(), 0  # what the binding of arguments knows a number of another library by
 
-    def __init__(self, capture, value, hint):
-        self.capture, self.value, self.hint = capture, value, hint
+    def __init__(self, capture, value, hint, of_data=False):
+        """of_data: it hangs on elements of a tensor, so no graph can hold for one answer."""
+        self.capture, self.value, self.hint, self.of_data = capture, value, hint, of_data
 
     # ---- answers that the graph is then bound to -------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ class Symbol:
         return float(self.known())
 
     def __bool__(self):
-        return bool(self.known())
+        return self != 0
 
     def __hash__(self):
         return hash(self.known())

@@ -122,8 +122,6 @@ cdef Tensor window(Tensor t, object index):
     cdef int i, rest
     w.at = w.ndim = 0
     w.offset = 0
-    if isinstance(index, list):
-        index = tuple(index)
     if PyTuple_CheckExact(index):
         rest = t.rank - _consumed(<tuple>index)
         if rest < 0:

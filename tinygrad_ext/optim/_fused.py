@@ -26,27 +26,6 @@ from ..core.call.levels import atomic
 from ..native import updates as native
 
 
-@atomic("optim::sgd")
-def sgd(*update):
-    """Update a group; whether the compiled loop did, which leaves ``bufs`` as they are."""
-    if native.sgd_step(*update):
-        return True
-    _sgd_in_ops(*update)
-    return False
-
-
-@atomic("optim::adam")
-def adam(*update):
-    """Update a group; False when nothing was done because a parameter with a gradient has no state yet."""
-    if native.adam_step(*update):
-        return True
-    params, exp_avgs = update[:2]
-    if any(average is None and param.grad is not None for param, average in zip(params, exp_avgs)):
-        return False
-    _adam_in_ops(*update)
-    return True
-
-
 def _sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
     """Do what the compiled loop declined to do; missing entries of ``bufs`` are filled."""
     with tg.no_grad():
@@ -90,10 +69,34 @@ def _adam_one(
     step.add_(1)
     count = step.item()
     exp_avg.lerp_(grad, 1 - beta1)
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    exp_avg_sq.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
     if amsgrad:
         max_exp_avg_sq.copy_(tg.maximum(max_exp_avg_sq, exp_avg_sq))
         exp_avg_sq = max_exp_avg_sq
     root = (1 - beta2**count) ** 0.5
     denominator = (exp_avg_sq.sqrt() / root).add_(eps)
-    param.addcdiv_(exp_avg, denominator, value=-lr / (1 - beta1**count))
+    param.sub_(exp_avg / denominator, alpha=lr / (1 - beta1**count))
+
+
+def _sgd_opened(params, bufs, *options):
+    _sgd_in_ops(params, bufs, *options)
+    return False
+
+
+def _adam_opened(params, exp_avgs, *rest):
+    if any(average is None and param.grad is not None for param, average in zip(params, exp_avgs)):
+        return False
+    _adam_in_ops(params, exp_avgs, *rest)
+    return True
+
+
+@atomic("optim::sgd", _sgd_opened)
+def sgd(params, bufs, *options):
+    """Update a group; whether the compiled loop did, which leaves ``bufs`` as they are."""
+    return native.sgd_step(params, bufs, *options) or _sgd_opened(params, bufs, *options)
+
+
+@atomic("optim::adam", _adam_opened)
+def adam(params, exp_avgs, *rest):
+    """Update a group; False when nothing was done because a parameter with a gradient has no state yet."""
+    return native.adam_step(params, exp_avgs, *rest) or _adam_opened(params, exp_avgs, *rest)

@@ -5,7 +5,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from ..core.call.levels import levels_on
 from . import _fused
-from .checks import check_betas, check_lr, check_not_negative
+from .checks import check_betas, check_lr, check_not_negative, plain_number
 from .optimizer import Optimizer, refuse_flags
 
 COLUMNS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
@@ -85,9 +85,9 @@ class Adam(Optimizer):
             exp_avg_sqs,
             max_exp_avg_sqs if amsgrad else None,
             steps,
-            float(group["lr"]),
-            float(beta1),
-            float(beta2),
+            plain_number(group["lr"]),
+            plain_number(beta1),
+            plain_number(beta2),
             group["eps"],
             group["weight_decay"],
             group["decoupled_weight_decay"],

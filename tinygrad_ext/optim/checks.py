@@ -22,3 +22,8 @@ def check_betas(betas):
     for index, beta in enumerate(betas):
         if not 0 <= beta < 1:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}; it must be in [0, 1)")
+
+
+def plain_number(value):
+    """An option as a float; what stands for a number while a graph is captured is left as it is."""
+    return value if type(value) is float or hasattr(value, "hint") else float(value)

@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from . import _fused
-from .checks import check_lr, check_not_negative
+from .checks import check_lr, check_not_negative, plain_number
 from .optimizer import Optimizer, refuse_flags
 
 
@@ -65,7 +65,7 @@ class SGD(Optimizer):
             update = (
                 group["params"],
                 self._state_columns(number, ("momentum_buffer",))[0] if momentum else None,
-                float(group["lr"]),
+                plain_number(group["lr"]),
                 momentum,
                 group["dampening"],
                 group["weight_decay"],

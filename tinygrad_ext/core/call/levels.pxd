@@ -22,7 +22,8 @@ cdef class OpForm(Operation):
     cdef readonly bint reads        # it returns Python values only
 
 cdef class HostOperation(Operation):
-    cdef object function
+    cdef readonly object function   # what it does, as it was written
+    cdef readonly object opened     # the same in ops, for a level that wants to see those; or None
 
 # Offer an operation to the levels that are active. NotImplemented: a composite that is to be opened.
 cdef object offer(Operation operation, tuple args)

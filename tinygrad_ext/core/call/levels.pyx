@@ -133,20 +133,22 @@ def operation(Op op not None, str kind="functional"):
 cdef class HostOperation(Operation):
     """A step of the host that is no op: levels see it once, and nothing of what it does inside."""
 
-    def __init__(self, str name, function):
-        self.name, self.function = name, function
+    def __init__(self, str name, function, opened=None):
+        self.name, self.function, self.opened = name, function, opened
 
     cdef object run(self, tuple args):
         return self.function(*args)
 
 
-def atomic(str name):
+def atomic(str name, opened=None):
     """Decorator: levels see calls of this function as one operation. It takes arguments by position.
+
+    opened: a function of the same arguments that does the same in ops, for levels that write programs down.
 
     @atomic("optim::zero_grad")
     def clear_grads(parameters, set_to_none): ...
     """
-    return lambda function: HostOperation(name, function)
+    return lambda function: HostOperation(name, function, opened)
 
 
 # ---- the way through -----------------------------------------------------------------------------------------------

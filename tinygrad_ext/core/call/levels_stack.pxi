@@ -55,6 +55,11 @@ def user_line():
     return place_text(place)
 
 
+def calling_line():
+    """The same of whoever calls now, which need not be an operation."""
+    return place_text(here())
+
+
 def mark_range(str name, bint begin):
     """Tell the observers of this thread that a range of the user's begins or ends."""
     if state().flags & TGX_LEVELS:

@@ -1,0 +1,248 @@
+"""`trace`: a function or module written down by running it on examples.
+
+A traced callable holds a graph for each way that Python took (structure and dtypes of the arguments, training mode, what
+guards say), and captures another one when none fits. Graphs change nothing: what a program wrote to parameters, buffers,
+gradients and generators is written there after the graph has run.
+"""
+
+import inspect
+
+from tinygrad_ext.core.call.levels import active_levels
+from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph import trees
+from tinygrad_ext.graph.capture import Capture
+from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.nn import Module
+
+from .captured import capture_program
+from .state import Surroundings
+
+MOST = 32  # graphs of one callable; more are a sign that something in it changes with each call
+
+
+class TracingCheckError(RuntimeError):
+    """Two captures of the same program differ."""
+
+
+def is_tracing():
+    """Whether the code that asks is being written down as a graph."""
+    return any(isinstance(level, Capture) for level in active_levels())
+
+
+def trace(
+    func,
+    example_inputs=None,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    *,
+    example_kwarg_inputs=None,
+):
+    """A callable that does what `func` does, from a graph that was captured with the examples.
+
+    Arguments:
+        func: a function or module of tensors and numbers, in tuples, lists and dicts too.
+        example_inputs: a tuple of arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes.
+        check_trace: capture twice, and refuse a program that is not the same each time.
+        check_inputs: further tuples of arguments, for which the graph must give what `func` gives, bit for bit.
+        example_kwarg_inputs: a dict of keyword arguments.
+        optimize, check_tolerance, strict: accepted; lists and dicts are taken in any case.
+
+    Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
+    """
+    args, kwargs = _examples(example_inputs), dict(example_kwarg_inputs or {})
+    traced = TracedModule(func) if isinstance(func, Module) else TracedFunction(func)
+    runner = traced._runner
+    runner.check = check_trace
+    runner.graph_for(args, kwargs)
+    for given in check_inputs or ():
+        runner.compare(_examples(given))
+    return traced
+
+
+def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True):
+    """A traced module with several methods: `inputs` maps a method's name to its example arguments."""
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    traced = TracedModule(mod)
+    for name, example in inputs.items():
+        runner = traced._runner if name == "forward" else traced._add_method(name)
+        runner.check = check_trace
+        runner.graph_for(_examples(example), {})
+    return traced
+
+
+def _examples(given):
+    if given is None:
+        raise RuntimeError("trace() needs example_inputs: a tuple of the arguments that the program is run with")
+    return (given,) if isinstance(given, (Tensor, dict)) or not isinstance(given, (tuple, list)) else tuple(given)
+
+
+class Runner:
+    """The graphs of one function."""
+
+    def __init__(self, function, name, surroundings):
+        self.function, self.name, self.surroundings = function, name, surroundings
+        self.signature = _signature(function)
+        self.graphs = {}
+        self.reasons = []
+        self.check = False
+        self.latest = None
+
+    def __call__(self, *args, **kwargs):
+        if is_tracing():
+            return self.function(*args, **kwargs)
+        args, keywords = (*args, *kwargs.values()), tuple(kwargs)
+        found = self.graphs.get(self.key(args, keywords), ())
+        for captured in found:
+            if captured.fits():
+                try:
+                    return captured(args)
+                except GuardFailed as failed:
+                    self.reasons.append(str(failed))
+        return self.capture(args, keywords)(args)
+
+    def key(self, args, keywords):
+        return tuple(map(trees.shape_of_tree, args)), keywords, self.surroundings.switches(), is_grad_enabled()
+
+    def graph_for(self, args, kwargs):
+        self.capture((*args, *kwargs.values()), tuple(kwargs))
+
+    def capture(self, args, keywords):
+        captured = self.written_down(args, keywords)
+        if self.check:
+            again = self.written_down(args, keywords)
+            if str(again.graph) != str(captured.graph):
+                raise TracingCheckError(
+                    f"{self.name}: two captures with the same arguments differ, so something in it changes with each call, "
+                    f"such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
+                )
+        found = self.graphs.setdefault(self.key(args, keywords), [])
+        if len(found) == MOST:
+            raise RuntimeError(
+                f"{self.name}: {MOST} graphs were captured, and none fits. What Python decided differently each time: "
+                f"{'; '.join(self.reasons[-3:])}"
+            )
+        found.insert(0, captured)
+        self.latest = captured
+        return captured
+
+    def written_down(self, args, keywords):
+        names = [*_names(self.signature, args[: len(args) - len(keywords)]), *keywords]
+        return capture_program(self.name, self.function, list(zip(names, args)), keywords, self.surroundings)
+
+    def compare(self, args):
+        expected = self.function(*args)
+        given = self(*args)
+        if not _equal(expected, given):
+            raise TracingCheckError(f"{self.name}: the graph gives another result than the program for check_inputs")
+
+
+def _signature(function):
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _names(signature, args):
+    names = [] if signature is None else [p.name for p in signature.parameters.values()]
+    return [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
+
+
+def _difference(a, b):
+    import difflib  # lazy: for an error only
+
+    return "\n".join([line for line in difflib.ndiff(a.split("\n"), b.split("\n")) if line[0] in "+-"][:10])
+
+
+def _equal(a, b):
+    if isinstance(a, Tensor):
+        return (
+            isinstance(b, Tensor)
+            and a.dtype == b.dtype
+            and a.shape == b.shape
+            and bool((a == b).all() | (a != a).any())
+        )
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_equal(v, b[k]) for k, v in a.items())
+    return a == b
+
+
+class _Told:
+    """What a traced callable tells of its graphs."""
+
+    @property
+    def graph(self):
+        """The graph that was captured last."""
+        return self._runner.latest.graph
+
+    @property
+    def code(self):
+        """That graph as Python."""
+        return self.graph.code
+
+    def explain(self):
+        """What was captured, and why again."""
+        runner = self._runner
+        count = sum(map(len, runner.graphs.values()))
+        lines = [f"{runner.name}: {count} graph{'s' * (count != 1)} captured"]
+        lines += [f"  again because {reason}" for reason in runner.reasons]
+        lines += [f"  constant: {s.name}" for s in self.graph.state if s.kind == "constant"]
+        return "\n".join(lines)
+
+
+class TracedFunction(_Told):
+    """A function that runs from its graphs."""
+
+    def __init__(self, function):
+        self._runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
+        self.__wrapped__ = function
+        self.__name__, self.__doc__ = self._runner.name, getattr(function, "__doc__", None)
+
+    def __call__(self, *args, **kwargs):
+        return self._runner(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<traced {self._runner.name}>"
+
+
+class TracedModule(_Told, Module):
+    """A module that runs from its graphs; parameters, buffers and submodules are those of the module that was traced."""
+
+    def __init__(self, module):
+        super().__init__()
+        for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            object.__setattr__(self, name, getattr(module, name))
+        object.__setattr__(self, "original", module)
+        object.__setattr__(self, "training", module.training)
+        runner = Runner(module, type(module).__name__, Surroundings(module))
+        object.__setattr__(self, "_runner", runner)
+        object.__setattr__(self, "_methods", {})
+
+    def forward(self, *args, **kwargs):
+        return self._runner(*args, **kwargs)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.original.train(mode)
+        return self
+
+    def _add_method(self, name):
+        method = getattr(self.original, name)
+        self._methods[name] = runner = Runner(method, name, self._runner.surroundings)
+        return runner
+
+    def __getattr__(self, name):
+        methods = self.__dict__.get("_methods", {})
+        if name in methods:
+            return methods[name]
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["original"], name)
