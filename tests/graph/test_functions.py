@@ -1,4 +1,5 @@
-"""A call of a Function is one node that holds forward and backward; no way through a graph loses or changes the derivative."""
+"""A call of a Function is one node that holds forward and backward; no way through a graph loses or changes the
+derivative."""
 
 import pytest
 from captured import captured, evaluated

@@ -1,4 +1,5 @@
-"""What `jit.trace` gives runs as the program does, for other sizes and values too, and notices what it was not captured for."""
+"""What `jit.trace` gives runs as the program does, for other sizes and values too, and notices what it was not
+captured for."""
 
 import random
 import warnings

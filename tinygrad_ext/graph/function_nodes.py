@@ -1,10 +1,11 @@
-"""A call of an autograd.Function while a program is captured: one node, `prim::Function`, that holds both of its halves.
+"""A call of an autograd.Function while a program is captured: one node, `prim::Function`, that holds both of its
+halves.
 
 The forward runs in a block of its own on stand-ins for the operands, the backward in a second one on stand-ins for the
 gradients. What the backward uses of the forward, by `save_for_backward` or in any other way, the forward block yields
-behind its outputs, and the backward block takes behind the gradients. Where a gradient is wanted in the same capture, what
-is kept stands among the outputs of the node too, and the backward block is copied into the graph, node by node: so it can
-be derived again.
+behind its outputs, and the backward block takes behind the gradients. Where a gradient is wanted in the same capture,
+what is kept stands among the outputs of the node too, and the backward block is copied into the graph, node by node:
+so it can be derived again.
 """
 
 from tinygrad_ext.autograd.modes import no_grad, set_grad_enabled
@@ -50,9 +51,8 @@ def capture_function(capture, function, args):
     wants = is_grad_enabled() and any(id(v) in capture.needs for v in values)
     if not is_grad_enabled():
         values = [capture.without_grad(v) for v in values]
-    context = Context(
-        tuple(isinstance(a, Tensor) and (wants and id(v) in capture.needs) for a, v in _paired(args, values))
-    )
+    needed = [isinstance(a, Tensor) and wants and id(v) in capture.needs for a, v in _paired(args, values)]
+    context = Context(tuple(needed))
     forward, outputs, single = _forward(capture, function, context, args, examples)
     tensors = [o for o in outputs if isinstance(o, Tensor)]
     made = [capture.lift(o) for o in tensors]
@@ -75,9 +75,9 @@ def capture_function(capture, function, args):
         for value in node.outputs[len(made) :]:
             capture.needs.add(id(value))
             capture.unknown[id(value)] = (
-                f"{function.__name__}Backward: a tensor that forward made from an input that needs a gradient, and that is "
-                "neither an input nor an output, is used in backward, so the second derivative through it is not known. "
-                "Return it from forward as a further output, or compute it anew in backward from the saved inputs"
+                f"{function.__name__}Backward: a tensor that forward made from an input that needs a gradient, and "
+                "that is neither an input nor an output, is used in backward, so the second derivative through it is "
+                "not known. Return it from forward as a further output, or compute it anew in backward from the saved inputs"
             )
     shown = iter([capture.show(Traced(Root(v, v.hint))) for v in node.outputs[: len(made)]])
     result = tuple(next(shown) if isinstance(o, Tensor) else o for o in outputs)
@@ -121,7 +121,8 @@ def _no_setup(function):
 
 
 def _backward(capture, function, context, args, tensors, outputs):
-    """The block from gradients of the outputs to those of the operands; it still refers to values of the forward block."""
+    """The block from gradients of the outputs to those of the operands; it still refers to values of the forward
+    block."""
     block, grads = Block(), []
     for o in outputs:
         if not isinstance(o, Tensor):
@@ -136,8 +137,8 @@ def _backward(capture, function, context, args, tensors, outputs):
         got = got if isinstance(got, (tuple, list)) else (got,)
         if len(got) < len(args):
             raise RuntimeError(
-                f"function {function.__name__}Backward returned an incorrect number of gradients (expected {len(args)}, "
-                f"got {len(got)})"
+                f"function {function.__name__}Backward returned an incorrect number of gradients "
+                f"(expected {len(args)}, got {len(got)})"
             )
         block.outputs = [None if g is None else capture.lift(g) for a, g in zip(args, got) if isinstance(a, Tensor)]
     return block

@@ -1,6 +1,7 @@
 """Runs `prim::Function`: the forward block as the forward of an autograd.Function, whose backward is the other block.
 
-So the derivative is the program's own, of any order: what backward computes with the ops of eager mode is recorded there.
+So the derivative is the program's own, of any order: what backward computes with the ops of eager mode is recorded
+there.
 """
 
 from tinygrad_ext.autograd.function import Function

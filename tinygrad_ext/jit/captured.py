@@ -1,4 +1,5 @@
-"""One graph of a traced program together with the objects that its states stand for, and how they are read and written."""
+"""One graph of a traced program together with the objects that its states stand for, and how they are read and
+written."""
 
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled

@@ -1,8 +1,8 @@
 """`trace`: a function or module written down by running it on examples.
 
-A traced callable holds a graph for each way that Python took (structure and dtypes of the arguments, training mode, what
-guards say), and captures another one when none fits. Graphs change nothing: what a program wrote to parameters, buffers,
-gradients and generators is written there after the graph has run.
+A traced callable holds a graph for each way that Python took (structure and dtypes of the arguments, training mode,
+what guards say), and captures another one when none fits. Graphs change nothing: what a program wrote to parameters,
+buffers, gradients and generators is written there after the graph has run.
 """
 
 import inspect
@@ -44,11 +44,10 @@ def trace(
     """A callable that does what `func` does, from a graph that was captured with the examples.
 
     Arguments:
-        func: a function or module of tensors and numbers, in tuples, lists and dicts too.
-        example_inputs: a tuple of arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes.
-        check_trace: capture twice, and refuse a program that is not the same each time.
-        check_inputs: further tuples of arguments, for which the graph must give what `func` gives, bit for bit.
-        example_kwarg_inputs: a dict of keyword arguments.
+        func: a function or module of tensors and numbers, in tuples, lists and dicts too. example_inputs: a tuple of
+        arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes. check_trace: capture
+        twice, and refuse a program that is not the same each time. check_inputs: further tuples of arguments, for
+        which the graph must give what `func` gives, bit for bit. example_kwarg_inputs: a dict of keyword arguments.
         optimize, check_tolerance, strict: accepted; lists and dicts are taken in any case.
 
     Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
@@ -117,8 +116,8 @@ class Runner:
             again = self.written_down(args, keywords)
             if str(again.graph) != str(captured.graph):
                 raise TracingCheckError(
-                    f"{self.name}: two captures with the same arguments differ, so something in it changes with each call, "
-                    f"such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
+                    f"{self.name}: two captures with the same arguments differ, so something in it changes with each "
+                    f"call, such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
                 )
         found = self.graphs.setdefault(self.key(args, keywords), [])
         if len(found) == MOST:
@@ -213,7 +212,7 @@ class TracedFunction(_Told):
 
 
 class TracedModule(_Told, Module):
-    """A module that runs from its graphs; parameters, buffers and submodules are those of the module that was traced."""
+    """A module that runs from its graphs; parameters, buffers and submodules are those of the traced one."""
 
     def __init__(self, module):
         super().__init__()

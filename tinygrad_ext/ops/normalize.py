@@ -142,7 +142,8 @@ def _batch_norm_grad(grad_out, input, weight, save_mean, save_invstd, training, 
 
 op(
     "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, "
-    "Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+    "Tensor(b!)? running_var, bool training, float momentum, float eps) "
+    "-> (Tensor out, Tensor save_mean, Tensor save_invstd)",
     kernel="batch_norm",
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
