@@ -77,7 +77,7 @@ def capture_function(capture, function, args):
             capture.unknown[id(value)] = (
                 f"{function.__name__}Backward: a tensor that forward made from an input that needs a gradient, and "
                 "that is neither an input nor an output, is used in backward, so the second derivative through it is "
-                "not known. Return it from forward as a further output, or compute it anew in backward from the saved inputs"
+                "not known. Return it from forward as a further output, or compute it anew in backward"
             )
     shown = iter([capture.show(Traced(Root(v, v.hint))) for v in node.outputs[: len(made)]])
     result = tuple(next(shown) if isinstance(o, Tensor) else o for o in outputs)
