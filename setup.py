@@ -94,6 +94,7 @@ MORE_SOURCES = {
     ],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
+    "graph/routine": ["kernels/plan.c"],
 }
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 

@@ -20,6 +20,7 @@ class Graph:
     def __init__(self, name="graph", block=None, state=()):
         self.name, self.block, self.state = name, block or Block(), list(state)
         self._count = 0
+        self._executor = None
         self._names = set()
 
     # ---- reading --------------------------------------------------------------------------------------------------
@@ -99,6 +100,40 @@ class Graph:
         node.outputs = tuple([self.value(type, node, hints[i] if hints else None) for i, type in enumerate(types)])
         block.nodes.append(node)
         return node
+
+    # ---- running --------------------------------------------------------------------------------------------------
+
+    @property
+    def executor(self):
+        """What runs the graph by plans: called with a value for each input and each state. See `plan.Executor`.
+
+        Made once; whoever changes the graph afterwards sets it to None.
+        """
+        if self._executor is None:
+            from .plan import Executor  # lazy: graphs are often only looked at
+
+            self._executor = Executor(self)
+        return self._executor
+
+    @executor.setter
+    def executor(self, value):
+        self._executor = value
+
+    def execute(self, inputs, state=()):
+        """Outputs of the graph, and the new state, as `interpret.run` gives them: the same bits, by plans.
+
+        Results have no history for autograd.
+        """
+        results = self.executor(*inputs, *state)
+        return list(results[: len(self.outputs)]), list(results[len(self.outputs) :])
+
+    def plan(self, *inputs, state=()):
+        """The `Plan` for such inputs and states."""
+        return self.executor.plan(*inputs, *state)
+
+    def explain(self):
+        """How often the graph was planned and why, and what the interpreter does: text."""
+        return self.executor.explain()
 
     # ---- looking --------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Arguments become the values of kernels/tgx.h, tensors a pointer to their own fir
 found for the results (fresh, an `out=` brought into shape, the target of an in-place form), operands are converted
 where the kernel wants them otherwise, and `run` fills the results, without the interpreter's lock where the work is
 large. No kernel does any of this itself. Parts of this file: kernel_arguments.pxi, kernel_results.pxi (and run),
-kernel_targets.pxi. kernels/alone.c is the same for programs without Python.
+kernel_targets.pxi, kernel_later.pxi. kernels/alone.c is the same for programs without Python.
 
 Foreign code (an attribute's `__index__`, a handler of a warning, a finalizer that the collector runs) may change a
 tensor between shape and run. Every change of a window counts in `geometry_changes`; when the count moved before run
@@ -85,7 +85,6 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     Frame *next             # that is free
     char[SCRATCH] scratch
 
-cdef tgx_services services
 services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
 services.processors, services.mark_region, services.blas = count_processors, mark_region, find_blas
 services.offset, services.default_dtype = _offset, _default_dtype       # asked by shape, which has the lock
@@ -352,6 +351,9 @@ cdef object _call_for_several(Frame *f, Op op, PyObject **args):
 
 
 include "kernel_targets.pxi"
+
+
+include "kernel_later.pxi"
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------

@@ -26,20 +26,10 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, same_sizes, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_DIMS, TGX_MAX_OPERANDS,
+    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
     TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_scalar,
     uint64_t,
 )
-
-cdef struct Plan:                   # of a call, before its loop
-    int64_t[TGX_MAX_DIMS] shape
-    int ndim
-    int dtype                       # that it is computed in
-    int out_dtype
-    int device
-    tgx_scalar[8] aux
-    double[2 * TGX_MAX_OPERANDS] numbers        # doubles, so that the slots are aligned
-    PyObject *operands[TGX_MAX_OPERANDS]        # tensors as the loop reads them; NULL: a number
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
@@ -203,14 +193,14 @@ cdef bint _one_window(Op op, PyObject **args, Tensor result, const ptrdiff_t *st
 
 cdef object _mixture(Op op, PyObject **args, PyObject *out):
     """Any mixture of tensors, dtypes, layouts and numbers."""
-    cdef Plan p
+    cdef Decision p
     cdef uint64_t before
     cdef int code
     cdef Tensor made
     cdef list kept
     while True:
         before = geometry_changes
-        model = _plan(op, args, out, &p)
+        model = decide(op, args, out, &p)
         if p.device > META:
             return on_device(op, args, out)
         made = _target(op, args, <Tensor><object>out, &p) if out != NULL else None
@@ -232,7 +222,7 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
     return made
 
 
-cdef Tensor _plan(Op op, PyObject **args, PyObject *out, Plan *p):
+cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
     """Shape, dtypes, device and scalars; an operand of the result's shape, or None."""
     cdef Promotion promotion
     cdef int i
@@ -277,7 +267,7 @@ cdef Tensor _plan(Op op, PyObject **args, PyObject *out, Plan *p):
     return model
 
 
-cdef Tensor _target(Op op, PyObject **args, Tensor out, Plan *p):
+cdef Tensor _target(Op op, PyObject **args, Tensor out, Decision *p):
     """The tensor that the caller gave, where the loop may write straight into it, else None."""
     cdef int i
     cdef PyObject *o
@@ -307,7 +297,7 @@ cdef inline int _wanted(Op op, int i, int dtype) noexcept:
     return TGX_BOOL if op.fixed_inputs & (1 << i) else dtype
 
 
-cdef list _read(Op op, PyObject **args, Plan *p, bint large):
+cdef list _read(Op op, PyObject **args, Decision *p, bint large):
     """Operands as the loop wants them; the list, or None, of what has to live as long as it works."""
     cdef list kept = [] if large else None
     cdef int i, want
@@ -331,7 +321,7 @@ cdef list _read(Op op, PyObject **args, Plan *p, bint large):
     return kept
 
 
-cdef bint _holds(Op op, Plan *p, Tensor made) noexcept:
+cdef bint _holds(Op op, Decision *p, Tensor made) noexcept:
     """Whether the plan does still, after some tensor got another window."""
     cdef int i, k
     cdef Tensor t

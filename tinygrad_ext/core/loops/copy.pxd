@@ -1,5 +1,5 @@
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.core.data.types cimport int64_t, tgx_scalar
+from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
 
 cdef int copy_into(Tensor dst, Tensor src) except -1       # src broadcasts to dst; converts the dtype
 cdef Tensor contiguous(Tensor t)
@@ -11,3 +11,4 @@ cdef Tensor single_one(Tensor t)
 cdef int bring_beside(Tensor t, list tensors) except -1
 cdef int zero(Tensor t) except -1
 cdef bint broadcasts(Tensor src, Tensor dst) noexcept
+cdef tgx_loop cast_loop(int source, int target) noexcept    # of one operand; the same dtype: a copy

@@ -26,6 +26,10 @@ cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
 
 
+cdef tgx_loop cast_loop(int source, int target) noexcept:
+    return tgx_cast_loop(source, target)
+
+
 cdef bint broadcasts(Tensor src, Tensor dst) noexcept:
     """Whether src can be repeated to dst's shape."""
     cdef int i, k

@@ -1,0 +1,338 @@
+"""Runs graphs by plans: a row of nodes and the geometry of what it reads become a `Routine`, which runs in C.
+
+An `Executor` cuts a block into rows of nodes that can be planned and nodes that the interpreter does: control flow,
+what reads elements, Python functions. Each row has its own plans, one for each geometry it was called with. Which nodes
+cannot be planned is found out while planning and kept, with the reason.
+
+A plan knows nothing of autograd: results have no history.
+"""
+
+from collections import namedtuple
+
+from tinygrad_ext.autograd import no_grad
+from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.tensor import Tensor
+
+from . import interpret, primitives
+from .ir import values_in
+from .lowering import ByValue, Lowering, NotPlanned, Number, numbers_in
+from .opening import opened
+from .routine import Routine, Runner, difference
+from .signature import signature_of
+
+# primitives that look at no element, whatever they are given
+_OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype"}
+_OF_PARTS = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::is", "prim::isnot"}
+_BOXED = {*primitives.CONTROL, "prim::item", "prim::device"}
+_NUMBERS = (int, float)
+
+
+class Executor:
+    """A graph, ready to run.
+
+    Call it with a value for each input and then one for each state; it returns a tuple with the outputs and the new
+    states. None of what is passed in is changed.
+
+    Attributes:
+        boxed: {node: why the interpreter does it}.
+        misses: for each plan that was made what differed from the one before, the latest last.
+    """
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.boxed, self.misses = {}, []
+        self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
+        self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
+        self._cut()
+
+    def _cut(self):
+        self.rows = _rows(self, self.graph.block.nodes, self.inputs, self.outputs)
+        only = self.rows[0] if len(self.rows) == 1 else None
+        self.whole = only if type(only) is Row else None
+
+    def __call__(self, *values):
+        if self.whole is not None:
+            return self.whole.runner(*values)
+        if len(values) != len(self.inputs):
+            raise TypeError(f"{self.graph.name}: the graph takes {len(self.inputs)} values, {len(values)} are given")
+        frame = dict(zip(map(id, self.inputs), values))
+        for row in self.rows:
+            if type(row) is Row:
+                results = row.runner(*[frame[id(v)] for v in row.inputs])
+                frame.update(zip(map(id, row.outputs), results))
+            else:
+                _interpret(row, frame)
+        return tuple([interpret.read(a, frame) for a in self.outputs])
+
+    def plan(self, *values):
+        """The Plan for values. Rows behind what the interpreter does are planned by running what stands before them."""
+        if self.whole is None or self.whole.runner.find(*values) is None:
+            self(*values)
+        if self.whole is not None:
+            return Plan(self, values, [self.whole.runner.find(*values)])
+        return Plan(
+            self, values, [r.runner.routines[0] if type(r) is Row and r.runner.routines else r for r in self.rows]
+        )
+
+    def explain(self):
+        """What was planned and why, and what the interpreter does: text."""
+        rows = sum(type(r) is Row for r in self.rows)
+        lines = [f"{self.graph.name}: {len(self.misses)} plans made, for {rows} rows of nodes"]
+        lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
+        for node in self.graph.nodes:
+            if node in self.boxed or node.op in _BOXED:
+                place = f" ({node.line})" if node.line else ""
+                lines.append(f"  by the interpreter: {node.op}{place}: {self.boxed.get(node, 'not an op')}")
+        return "\n".join(lines)
+
+    def box(self, node, reason):
+        """Let the interpreter do a node from now on."""
+        self.boxed[node] = reason
+        self._cut()
+
+
+Line = namedtuple("Line", "kind nodes ops elements bytes microseconds")
+Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE, or BOXED for what the interpreter does."""
+
+
+class Plan:
+    """How a graph runs for inputs of one geometry.
+
+    Attributes:
+        parts: Routines, and nodes that the interpreter does, in order.
+    """
+
+    def __init__(self, executor, values, parts):
+        self._executor, self._values, self.parts = executor, values, parts
+
+    @property
+    def arena_bytes(self):
+        """Memory for what lies between inputs and results."""
+        return sum(p.arena_bytes for p in self.parts if type(p) is Routine)
+
+    def lines(self, profile=False, runs=10):
+        """A `Line` for each instruction; with `profile` the graph runs some times on the values it was planned for."""
+        routines = [p for p in self.parts if type(p) is Routine]
+        for p in routines:
+            p.profile(profile)
+        for _ in range(runs if profile else 0):
+            self._executor(*self._values)
+        found = []
+        for part in self.parts:
+            if type(part) is Routine:
+                found += [Line(*row[:5], row[5] / 1000 / runs) for row in part.rows()]
+            else:
+                found.append(Line("BOXED", [], [part.op], 0, 0, 0.0))
+        for p in routines:
+            p.profile(False)
+        return found
+
+    def table(self, profile=False):
+        """The instructions as text: kind, elements, bytes written, microseconds a run with `profile`, ops."""
+        lines = self.lines(profile)
+        head = f"plan of {self._executor.graph.name}: {len(lines)} instructions, {self.arena_bytes} bytes between them"
+        rows = [f"{'kind':6}{'elements':>10}{'bytes':>12}{'us':>10}  ops"]
+        for line in lines:
+            time = f"{line.microseconds:.2f}" if profile else ""
+            ops = ", ".join(name.removeprefix("aten::") for name in line.ops)
+            rows.append(f"{line.kind:6}{line.elements:>10}{line.bytes:>12}{time:>10}  {ops}")
+        return "\n".join([head, *rows])
+
+    def __repr__(self):
+        return f"<Plan of {self._executor.graph.name}: {len(self.lines())} instructions>"
+
+
+class Row:
+    """Nodes that follow each other and can be planned, with what they read and what others read of them."""
+
+    def __init__(self, executor, nodes, inputs, outputs):
+        self.executor, self.nodes, self.inputs, self.outputs = executor, nodes, inputs, outputs
+        self.by_value = set()  # numbers among the inputs whose value sizes depend on
+        self.runner = Runner(len(inputs), self.missed, self.failed)
+
+    def missed(self, values):
+        """A Routine for values; or the results, where the interpreter has to give them."""
+        planner = Planner(self)
+        try:
+            while True:
+                try:
+                    made = planner.routine(values)
+                    break
+                except ByValue as more:
+                    self.by_value |= more.numbers[0]
+        except Unplanned as stop:
+            if stop.node is not None:
+                self.executor.box(stop.node, stop.reason)
+            return self.interpreted(values)
+        except Exception as error:
+            results = self.interpreted(values)  # raises what eager mode raises, and says where
+            self.executor.box(planner.node, f"planning it failed: {error}")
+            return results
+        self.note(values)
+        return made
+
+    def note(self, values):
+        """Remember why a plan had to be made."""
+        routines = self.runner.routines
+        names = [f"%{v.name}" for v in self.inputs]
+        self.executor.misses.append(difference(routines[0], values, names) if routines else "it is the first call")
+
+    def failed(self, values, error):
+        """An instruction failed: eager mode says it in its words, at the user's line."""
+        self.interpreted(values)
+        node = self.nodes[error.node]
+        raise RuntimeError(f"{node.op} failed with code {error.code}{_at(node)}") from None
+
+    def interpreted(self, values):
+        frame = dict(zip(map(id, self.inputs), values))
+        for node in self.nodes:
+            _interpret(node, frame)
+        return tuple([interpret.read(a, frame) for a in self.outputs])
+
+
+class Unplanned(Exception):
+    """Attributes: node, reason."""
+
+    def __init__(self, node, reason):
+        self.node, self.reason = node, reason
+
+
+class Planner:
+    """Lowers the nodes of a row for the geometry of some values."""
+
+    def __init__(self, row):
+        self.row, self.node = row, None  # node: that is lowered
+
+    def routine(self, values):
+        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs that it follows from
+        try:
+            given = [(self.stand_in(i, value), value) for i, value in enumerate(values)]
+        except NotPlanned as error:
+            raise Unplanned(None, str(error)) from None
+        self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
+        for i, node in enumerate(self.row.nodes):
+            self.lowering.node, self.node = i, node
+            self.lower(node)
+        outputs = [self.lowering.result_of(interpret.read(a, self.frame)) for a in self.row.outputs]
+        return Routine(self.lowering, given, outputs)
+
+    def stand_in(self, i, value):
+        if type(value) is Generator:
+            return self.lowering.stream()
+        if isinstance(value, Tensor):
+            if type(value) not in _TENSORS or value.device.type != "cpu":
+                raise NotPlanned(f"an input is a {type(value).__name__} on {value.device}")
+            return self.lowering.input(value, i)
+        if type(value) in _NUMBERS and i not in self.row.by_value:
+            made = self.lowering.number(value)
+            self.roots[made.slot] = {i}
+            return made
+        if isinstance(value, (list, tuple, dict)):
+            raise NotPlanned(f"an input is a {type(value).__name__}")
+        return value
+
+    def lower(self, node):
+        args = [interpret.read(a, self.frame) for a in node.args]
+        try:
+            made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
+        except NotPlanned as error:
+            raise Unplanned(node, str(error)) from None
+        except ByValue as error:
+            raise ByValue({i for n in error.numbers for i in self.roots[n.slot]}) from None
+        for value, result in zip(node.outputs, made):
+            self.frame[id(value)] = result
+
+    def primitive(self, node, args):
+        row = primitives.TABLE[node.op]
+        numbers = numbers_in(args)
+        if row.effect or node.op in _BOXED:
+            raise NotPlanned(f"{node.op} is done by the interpreter")
+        if node.op not in _OF_PARTS and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
+            raise NotPlanned(f"{node.op} looks at a tensor")
+        if not numbers or node.op in _OF_PARTS:
+            result = row.run(*args)
+            return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
+        if not all(type(a) in (Number, *_NUMBERS) for a in args):
+            raise ByValue(*numbers)
+        made = self.lowering.computed(row.run, tuple(args))
+        if type(made.value) not in _NUMBERS:
+            raise ByValue(*numbers)
+        self.roots[made.slot] = {i for n in numbers for i in self.roots[n.slot]}
+        return (made,)
+
+    def op(self, node, args):
+        """As `interpret` runs an op: what it writes to are copies, which are results too."""
+        signature = signature_of(node.op)
+        generator = signature.generator
+        if generator is not None and isinstance(args[generator], Generator):
+            args[generator] = self.lowering.drawn_from(args[generator])
+        else:
+            generator = None
+        for i in signature.writes:
+            if not isinstance(args[i], Tensor):
+                raise NotPlanned(f"{node.op} writes to what is no tensor")
+            args[i] = self.lowering.clone(args[i])
+        if any(isinstance(a, Number) for a in args) and self.lowering.written_in(signature.op) is not None:
+            raise ByValue(*numbers_in(args))
+        result = opened(self.lowering, signature.op, args)
+        made = [result] if len(signature.returns) == 1 else list(result or ())
+        made += [args[i] for i in signature.writes]
+        return [*made, args[generator]] if generator is not None else made
+
+
+_TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}
+
+
+def _holds_tensor(args):
+    return any(isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and _holds_tensor(a)) for a in args)
+
+
+def _rows(executor, nodes, inputs, outputs):
+    """Rows, and nodes for the interpreter between them, in order."""
+    parts = [[]]
+    for node in nodes:
+        if node in executor.boxed or node.op in _BOXED:
+            parts += [node, []]
+        else:
+            parts[-1].append(node)
+    if len(parts) == 1:
+        return [Row(executor, nodes, inputs, outputs)]
+    found = []
+    for at, part in enumerate(parts):
+        if type(part) is not list:
+            found.append(part)
+        elif part:
+            found.append(_row(executor, part, parts[at + 1 :], outputs))
+    return found
+
+
+def _row(executor, nodes, rest, outputs):
+    made = {id(v) for node in nodes for v in node.outputs}
+    read = {id(v): v for node in nodes for v in values_in(node.args) if id(v) not in made}
+    later = [n for part in rest for n in (part if type(part) is list else [part])]
+    wanted = {id(v) for node in later for v in _reads(node)} | {id(v) for v in values_in(outputs)}
+    return Row(executor, nodes, list(read.values()), [v for node in nodes for v in node.outputs if id(v) in wanted])
+
+
+def _reads(node):
+    """Values that a node reads, in its blocks too."""
+    yield from values_in(node.args)
+    for block in node.blocks:
+        for inner in block.nodes:
+            yield from _reads(inner)
+        yield from values_in(block.outputs)
+
+
+def _interpret(node, frame):
+    """Let the interpreter run a node; an error says where the user's program called it."""
+    try:
+        with no_grad():
+            interpret._run_node(node, frame)
+    except Exception as error:
+        if _at(node) and error.args and type(error.args[0]) is str and _at(node) not in error.args[0]:
+            error.args = (error.args[0] + _at(node), *error.args[1:])
+        raise
+
+
+def _at(node):
+    return f"\n  in the graph's {node.op}, from {node.line}" if node.line else ""

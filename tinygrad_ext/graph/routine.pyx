@@ -1,0 +1,380 @@
+# cython: language_level=3
+"""A routine: steps laid out as a plan in C (kernels/plan.h), and the call of it.
+
+`Routine` is made for inputs of one geometry; its `guard` says which. A call looks the inputs over, finds memory for the
+results, sets the bases that pointers follow from, and runs; nothing else differs from call to call, so a call with two
+tensors costs little more than the tensor it returns.
+
+What is passed in is guarded by what the plan was made with: dtype, sizes and strides of a tensor; the type of a number that
+only takes part in arithmetic, and the value of one that sizes depend on. Rejected: guards as Python expressions, which
+others found to cost more than the work they guard; and plans for ranges of sizes, whose loops and memory would be
+worked out anew in each call.
+"""
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.exc cimport PyErr_CheckSignals
+from libc.string cimport memcmp, memcpy
+from tinygrad_ext.core.call.kernel cimport TGX_SMALL
+from tinygrad_ext.core.call.kernel_call cimport services
+from tinygrad_ext.core.data.boxed cimport as_scalar
+from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
+from tinygrad_ext.core.data.random cimport Generator
+from tinygrad_ext.core.data.storage cimport Storage, new_storage
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, exact, view, write_scalar
+from tinygrad_ext.core.data.types cimport (
+    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, tgx_scalar, uint8_t,
+)
+from tinygrad_ext.graph.lowering cimport Buffer, Constant, Number, Room, Step, buffer_of
+
+from tinygrad_ext.graph.plan_h cimport *
+
+from tinygrad_ext.graph.memory import place
+from tinygrad_ext.graph.schedule import Group, arrange, measure, needed, take_over
+
+cdef extern from "vectorcall.h":
+    void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
+
+cdef enum:
+    PLANS = 64              # kept for one row of nodes
+    MOST = 1024             # values that a row of nodes may read
+
+cdef enum Kind:             # of what is passed in, and of what comes out
+    TENSOR                  # in: with its geometry; out: memory of this call
+    NUMBER                  # in: by its type; out: computed by this call
+    VALUE                   # in: by its value; out: always the same
+    GENERATOR
+    ITSELF                  # out: what was passed in
+    WINDOW                  # out: a view of what was passed in
+    NEST                    # out: a list or tuple of others
+
+cdef struct Guard:
+    Kind kind
+    int slot                # of a NUMBER
+    int rank
+    int8_t dtype
+    int64_t *geometry       # sizes, then strides
+    PyObject *known         # type of a NUMBER, value of a VALUE, own Generator of a GENERATOR
+
+cdef struct Result:
+    Kind kind
+    int at                  # which base, input or slot
+    int rank
+    int8_t dtype
+    uint8_t bits
+    int64_t offset          # bytes in its memory
+    int64_t count
+    int64_t *geometry
+    PyObject *known
+
+
+cdef int _interrupted() noexcept nogil:
+    with gil:
+        try:
+            PyErr_CheckSignals()
+        except BaseException as error:
+            _stopped.append(error)
+            return 1
+    return 0
+
+
+cdef list _stopped = []         # what a handler of a signal raised
+
+
+class Failed(Exception):
+    """An instruction failed. Attributes: node (its number), code (what loop or kernel returned)."""
+
+    def __init__(self, node, code):
+        self.node, self.code = node, code
+
+
+cdef class Routine:
+    """Steps for inputs of one geometry.
+
+    Attributes:
+        items: what runs, in order: Groups and Steps of the schedule.
+        arena_bytes: memory for what is not passed in or out; sum_bytes: what it would be without shared places.
+    """
+
+    cdef readonly list items
+    cdef readonly int64_t arena_bytes
+    cdef readonly int64_t sum_bytes
+    cdef readonly bint large        # the interpreter's lock is let go
+    cdef tgx_plan plan
+    cdef bint busy
+    cdef int default_dtype
+    cdef int ninputs
+    cdef int nresults
+    cdef int noutputs               # memories of the results
+    cdef Guard *guards
+    cdef Result *results
+    cdef int64_t *output_bytes
+    cdef Room room
+    cdef Storage arena
+    cdef list number_patches
+    cdef list number_steps
+    cdef list slots                 # numbers of this call
+    cdef list fixups
+    cdef object kept
+
+    def __init__(self, lowering, list inputs, list outputs):
+        """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
+        self.room, self.number_patches, self.number_steps = lowering.room, lowering.number_patches, lowering.number_steps
+        self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
+        self.slots = [None] * lowering.nslots
+        self.kept = [lowering.kept, inputs, outputs]
+        self._set_guards(inputs)
+        self._find_memory(lowering, inputs, outputs)
+        self.fixups = lowering.fixups
+        self._lay_out()
+        self._set_fixups()
+        self.large = not lowering.serial and any([_work(item) > TGX_SMALL for item in self.items])
+        self._set_results(inputs, outputs)
+
+    # ---- what is passed in ---------------------------------------------------------------------------------------
+
+    def _set_guards(self, inputs):
+        cdef Guard *g
+        cdef Tensor t
+        cdef int i
+        self.guards = <Guard *>self.room.take(self.ninputs * sizeof(Guard) + 1)
+        for i, (o, value) in enumerate(inputs):
+            g = &self.guards[i]
+            if isinstance(o, Tensor):
+                t = <Tensor>o
+                g.kind, g.rank, g.dtype = TENSOR, t.rank, t.tid
+                g.geometry = _geometry(self.room, t)
+            elif isinstance(o, Number):
+                known = type(value)
+                g.kind, g.slot, g.known = NUMBER, (<Number>o).slot, <PyObject *>known
+            elif isinstance(o, Generator):
+                g.kind, g.known = GENERATOR, <PyObject *>o
+            else:
+                g.kind, g.known = VALUE, <PyObject *>o
+
+    cdef bint takes(self, PyObject **args) noexcept:
+        """Whether the routine was made for such inputs."""
+        cdef int i
+        cdef Guard *g
+        cdef Tensor t
+        if self.default_dtype != default_id():
+            return False
+        for i in range(self.ninputs):
+            g = &self.guards[i]
+            if g.kind == TENSOR:
+                if not exact(<object>args[i]):
+                    return False
+                t = <Tensor>args[i]
+                if t.rank != g.rank or t.tid != g.dtype or t.device_id != CPU:
+                    return False
+                if memcmp(t.sizes, g.geometry, 8 * g.rank) or memcmp(t.strides, g.geometry + g.rank, 8 * g.rank):
+                    return False
+            elif g.kind == NUMBER:
+                if type(<object>args[i]) is not <object>g.known:
+                    return False
+            elif g.kind == GENERATOR:
+                if type(<object>args[i]) is not Generator:
+                    return False
+            elif args[i] != g.known and not _equal(<object>args[i], <object>g.known):
+                return False
+        return not self.busy            # the last question: comparing values may have let another thread run
+
+    # ---- laying out ----------------------------------------------------------------------------------------------
+
+    def _find_memory(self, lowering, inputs, outputs):
+        """Places for all buffers: bases for what goes in and out, the arena for the rest."""
+        cdef Buffer b
+        cdef int bases = self.ninputs
+        returned = []
+        for t in _tensors(outputs):
+            b = buffer_of(<Tensor>t)
+            if b.base < 0:
+                b.base = bases
+                bases += 1
+                returned.append(b)
+        self.items = arrange(needed(lowering.steps, returned))
+        apart = measure(self.items, returned)
+        take_over(self.items, returned)
+        self.arena_bytes = place([b for b in apart if b.into is None])
+        self.sum_bytes = sum([b.nbytes for b in apart])
+        self.arena = new_storage(self.arena_bytes)
+        self.noutputs = len(returned)
+        self.output_bytes = <int64_t *>self.room.take(8 * self.noutputs + 8)
+        for i, b in enumerate(returned):
+            self.output_bytes[<int>i] = b.nbytes
+        self.plan.nbases = bases
+        self.plan.bases = <char **>self.room.take(bases * sizeof(char *) + 8)
+
+    def _set_fixups(self):
+        """Pointers into the arena; the others follow from bases in each call."""
+        cdef list fixups = self.fixups
+        cdef Buffer b
+        cdef char **where
+        cdef int64_t offset
+        cdef tgx_patch *p
+        self.plan.patches = <tgx_patch *>self.room.take(len(fixups) * sizeof(tgx_patch) + 8)
+        for at, buffer, more in fixups:
+            b, where, offset = <Buffer>buffer, <char **><size_t>at, more
+            while b.into is not None:
+                b = b.into
+            if b.first < 0 or b.local:
+                continue                # of a step that is not needed, or of a value that has no memory
+            if b.constant is not None:
+                where[0] = b.constant.data + offset
+            elif b.base < 0:
+                where[0] = self.arena.data + b.offset + offset
+            else:
+                p = &self.plan.patches[self.plan.npatches]
+                p.where, p.base, p.offset = where, b.base, offset
+                self.plan.npatches += 1
+        self.fixups = None
+
+    def _lay_out(self):
+        cdef tgx_instruction *to
+        cdef Step step
+        cdef int i
+        self.plan.services, self.plan.interrupted = &services, _interrupted
+        self.plan.ninstructions = len(self.items)
+        self.plan.instructions = <tgx_instruction *>self.room.take(len(self.items) * sizeof(tgx_instruction) + 8)
+        for i, item in enumerate(self.items):
+            to = &self.plan.instructions[i]
+            to.work = _work(item)
+            if isinstance(item, Group):
+                to.code, to.node = TGX_PLAN_TILE, item.steps[0].node
+                to.tile = self._tile(item)
+                continue
+            step = <Step>item
+            to.node = step.node
+            if step.code == "raw":
+                to.code, to.raw.kernel, to.raw.call = TGX_PLAN_RAW, step.kernel, step.call
+            elif step.code == "move":
+                to.code, to.move.to, to.move.source, to.move.nbytes = TGX_PLAN_MOVE, step.target, step.origin, step.nbytes
+            else:
+                to.code = TGX_PLAN_ZERO if step.code == "zero" else TGX_PLAN_COPY
+                to.copy.to, to.copy.source = step.to, step.source
+
+    cdef tgx_tile *_tile(self, object group) except NULL:
+        cdef tgx_tile *made = <tgx_tile *>self.room.take(sizeof(tgx_tile))
+        cdef tgx_tile_op *op
+        cdef Step step
+        cdef Layout layout = Layout(self.room, self.fixups, group.key, len(group.values))
+        cdef int i, k
+        layout.begin(group.steps)
+        made.nops, made.count = len(group.steps), layout.count
+        made.ops = <tgx_tile_op *>self.room.take(made.nops * sizeof(tgx_tile_op))
+        for i in range(made.nops):
+            step, op = <Step>group.steps[i], &made.ops[i]
+            op.loop, op.aux, op.node, op.n = step.loop, step.aux, step.node, len(step.operands)
+            layout.set_operands(i, step, op)
+        made.operands, made.noperands = layout.operands, layout.noperands
+        made.tile = layout.finish()
+        for i in range(made.nops):
+            op = &made.ops[i]
+            for k in range(op.n):
+                op.strides[k] = made.operands[op.operand[k]].step
+        for i in range(made.noperands):         # what stands in the scratch does not move from tile to tile
+            if made.operands[i].scratch >= 0:
+                made.operands[i].step = 0
+        return made
+
+    # ---- what comes out --------------------------------------------------------------------------------------------
+
+    def _set_results(self, inputs, outputs):
+        cdef int i
+        given = {id(o): at for at, (o, _) in enumerate(inputs) if isinstance(o, Tensor)}
+        self.results = <Result *>self.room.take(self.nresults * sizeof(Result) + 8)
+        for i in range(self.nresults):
+            _set_result(self, &self.results[i], outputs[i], given)
+
+    # ---- the call ------------------------------------------------------------------------------------------------
+
+    cdef tuple run(self, PyObject **args):
+        """Results for inputs that the routine takes. Raises Failed, and what a signal's handler raises."""
+        self.busy = True
+        try:
+            return self._run(args)
+        finally:
+            self.busy = False
+
+    cdef inline tuple _run(self, PyObject **args):
+        cdef int i, code
+        cdef Guard *g
+        cdef list memories = None
+        cdef Storage memory
+        for i in range(self.ninputs):
+            g = &self.guards[i]
+            if g.kind == TENSOR:
+                self.plan.bases[i] = (<Tensor>args[i]).data
+            elif g.kind == NUMBER:
+                self.slots[g.slot] = <object>args[i]
+            elif g.kind == GENERATOR:
+                (<Generator>g.known).mt = (<Generator>args[i]).mt
+        if self.noutputs:
+            memories = []
+            for i in range(self.noutputs):
+                memory = new_storage(self.output_bytes[i])
+                self.plan.bases[self.ninputs + i] = memory.data
+                memories.append(memory)
+        if self.number_steps or self.number_patches:
+            self._set_numbers()
+        code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
+        if code == TGX_INTERRUPTED and _stopped:
+            raise _stopped.pop()
+        if code:
+            raise Failed(self.plan.failed, code)
+        return self._made(args, memories)
+
+    cdef int _run_large(self, PyObject **args) except? -1:
+        """Without the interpreter's lock; another thread may give the tensors other memory meanwhile."""
+        cdef int code
+        _held = [(<Tensor>args[i]).storage for i in range(self.ninputs) if self.guards[i].kind == TENSOR]
+        with nogil:
+            code = tgx_plan_run(&self.plan)
+        return code
+
+    cdef int _set_numbers(self) except -1:
+        cdef tgx_scalar s
+        try:
+            for function, given, slot in self.number_steps:
+                self.slots[slot] = function(*[self.slots[(<Number>a).slot] if isinstance(a, Number) else a for a in given])
+        except Exception:
+            raise Failed(0, TGX_BAD_VALUE) from None        # the interpreter says it better
+        for slot, at, dtype in self.number_patches:
+            s = as_scalar(self.slots[slot])
+            if dtype < 0:
+                (<tgx_scalar *><size_t>at)[0] = s
+            else:
+                write_scalar(<char *><size_t>at, dtype, s.f, s.im, s.i)
+        return 0
+
+    cdef tuple _made(self, PyObject **args, list memories):
+        cdef int i
+        cdef object o
+        cdef tuple made = PyTuple_New(self.nresults)
+        for i in range(self.nresults):
+            o = _result(self, &self.results[i], args, memories)
+            Py_INCREF(o)
+            PyTuple_SET_ITEM(made, i, o)
+        return made
+
+    # ---- looking ---------------------------------------------------------------------------------------------------
+
+    def rows(self):
+        """What runs, in order: (kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far)."""
+        for i, item in enumerate(self.items):
+            steps = item.steps if isinstance(item, Group) else [item]
+            nbytes = sum([b.nbytes for s in steps for b in s.writes if not b.local])
+            yield (("TILE" if item.code == "tile" else item.code.upper()), [s.node for s in steps], [s.op for s in steps],
+                   _work(item), nbytes, self.plan.instructions[<int>i].nanoseconds)
+
+    def profile(self, bint on):
+        """Count the time of each instruction from now on, or stop."""
+        cdef int i
+        self.plan.profiled = on
+        for i in range(self.plan.ninstructions if on else 0):
+            self.plan.instructions[i].nanoseconds = 0
+
+
+include "routine_runner.pxi"
+include "routine_results.pxi"
+include "routine_groups.pxi"

@@ -1,0 +1,96 @@
+/* A plan: a graph made ready to run for inputs of known dtypes, sizes and strides. A flat array of instructions over
+ * memory laid out before; nothing in it is an object of Python, and running it allocates nothing.
+ *
+ * Whoever makes a plan fills these structs and keeps their memory (graph/routine.pyx does). What differs from call to call is a row of
+ * base addresses: of the inputs, and of memory for the results, which the caller finds anew for each call. Patches say
+ * which pointers follow from them; all others point into the plan's arena and stay.
+ *
+ * A group of pointwise loops runs tile by tile: all loops over the first elements, then all over the next, so that what
+ * one makes for another stays in a scratch of the size of the first cache and is never written to memory. The loops are
+ * those of eager mode, each element is computed alone, hence the same bits.
+ *
+ * Rejected: virtual registers of a vector's width with an interpreter of single operations (five times slower than loops
+ * over a tile: the branch for each operation is not paid for by eight elements); static memory for results (a caller that
+ * keeps one finds it overwritten by the next call); an instruction that makes its own threads for a whole run of tiles
+ * and raw kernels (raw kernels cut their work themselves, by shape alone, which keeps their bits). */
+#ifndef TGX_PLAN_H
+#define TGX_PLAN_H
+#include "tgx.h"
+
+enum {
+    TGX_GROUP_OPERANDS = 128,      /* that a group may have */
+    TGX_TILE_SCRATCH = 32768,      /* bytes: two thirds to all of a first cache */
+};
+
+enum tgx_plan_code {
+    TGX_PLAN_RAW,                  /* a kernel pair's run */
+    TGX_PLAN_TILE,                 /* a group of pointwise loops */
+    TGX_PLAN_COPY,                 /* with conversion and broadcasting */
+    TGX_PLAN_ZERO,                 /* fill with zeros, row-major */
+    TGX_PLAN_MOVE,                 /* bytes: the state of a generator that is drawn from next */
+};
+
+/* Where the elements of a group's operand lie: in memory with one step between neighbours, in the scratch, or somewhere
+ * with rank dimensions from where each tile is first brought into the scratch. */
+typedef struct {
+    char *data;
+    ptrdiff_t step;                /* bytes between neighbours, in the order in which the group runs */
+    int32_t scratch;               /* bytes from its start; -1: the loops read and write at data */
+    int32_t size;                  /* bytes of an element */
+    int32_t rank;                  /* 0, or of what is brought in; outermost first */
+    int64_t *sizes;
+    ptrdiff_t *strides;            /* bytes */
+} tgx_operand;
+
+typedef struct {
+    tgx_loop loop;
+    const tgx_scalar *aux;
+    int32_t node;                  /* of the graph, for errors */
+    int16_t n;                     /* operands: the result, then what is read */
+    int16_t operand[TGX_MAX_OPERANDS];
+    ptrdiff_t strides[TGX_MAX_OPERANDS];
+} tgx_tile_op;
+
+typedef struct {
+    int64_t count;                 /* elements */
+    int32_t tile;                  /* elements at a time */
+    int32_t nops, noperands;
+    tgx_tile_op *ops;
+    tgx_operand *operands;
+} tgx_tile;
+
+typedef struct {
+    uint8_t code;
+    int32_t node;
+    int64_t work;                  /* elements, for how often interrupts are looked for */
+    int64_t nanoseconds;           /* when the plan is profiled: all runs together */
+    union {
+        struct { const tgx_kernel *kernel; tgx_call *call; } raw;
+        tgx_tile *tile;
+        struct { const tgx_tensor *to, *from; } copy;
+        struct { void *to; const void *from; size_t bytes; } move;
+    };
+} tgx_instruction;
+
+/* A pointer that follows from a base of the call. */
+typedef struct {
+    char **where;
+    int64_t offset;
+    int32_t base;
+} tgx_patch;
+
+typedef struct {
+    const tgx_services *services;
+    tgx_instruction *instructions;
+    tgx_patch *patches;
+    char **bases;                  /* to be set before each run */
+    int (*interrupted)(void);      /* whether to stop; asked between instructions of long plans; or NULL */
+    int32_t ninstructions, npatches, nbases;
+    int32_t profiled;
+    int32_t failed;                /* after an error: the node */
+    int32_t at;                    /* after an error: the instruction */
+} tgx_plan;
+
+/* 0, or the code of the loop or kernel that failed: `at` and `failed` say where; TGX_INTERRUPTED. */
+int tgx_plan_run(tgx_plan *plan);
+#endif
