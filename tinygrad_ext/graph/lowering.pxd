@@ -6,10 +6,11 @@ from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
 
 cdef class Room:                    # memory in C that goes with its last owner; zeroed
-    cdef list chunks
+    cdef void **chunks              # the last one; each begins with the address of the one before
     cdef char *at
     cdef size_t left
     cdef void *take(self, size_t nbytes) except NULL
+    cdef char *_chunk(self, size_t nbytes) except NULL
 
 cdef class Buffer:
     cdef public int base            # number of the base address that it begins at; -1: it lies in the arena
@@ -18,6 +19,9 @@ cdef class Buffer:
     cdef public int first           # item of the schedule that writes it first, and the last that uses it
     cdef public int last
     cdef public bint local          # a value within one group: it has no memory at all
+    cdef bint wanted                # some step that is kept reads it, or it is returned
+    cdef bint kept                  # it is returned
+    cdef int written                # one more than the item that has written it; 0: none
     cdef public Buffer into         # whose memory it takes over, or None
     cdef public Tensor constant     # that it belongs to, or None
 

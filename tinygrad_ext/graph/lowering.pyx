@@ -184,7 +184,10 @@ cdef class Lowering:
     # ---- ops
 
     def op(self, Op op not None, args):
-        """Results of an op: stand-ins, or what else it returns. Raises NotPlanned, ByValue and what the op raises."""
+        """Results of an op: stand-ins, or what else it returns; NotImplemented for one that is written in others.
+
+        Raises NotPlanned, ByValue and what the op raises.
+        """
         cdef PyObject *row[MAX_ARGS + 1]
         cdef list given = list(args)
         cdef int i
@@ -192,9 +195,12 @@ cdef class Lowering:
             raise NotPlanned(f"{op.name} is called with {len(given)} arguments")
         if op.kind == POINTWISE:
             return self.pointwise(op, given)
-        numbers = numbers_in(given)
-        if numbers:
-            raise ByValue(*numbers)
+        if op.kind != KERNEL and self.written_in(op) is not None:
+            return NotImplemented
+        if self.nslots:
+            numbers = numbers_in(given)
+            if numbers:
+                raise ByValue(*numbers)
         for i in range(op.nattributes):
             if holds_tensor(given[op.attributes[i]]):
                 raise NotPlanned(f"{op.name} reads a number from a tensor")

@@ -1,30 +1,32 @@
 # What a lowered graph consists of. Part of lowering.pyx.
 
 cdef class Room:
-    def __cinit__(self):
-        self.chunks = []
-
     def __dealloc__(self):
-        for chunk in self.chunks:
-            free(<void *><size_t>chunk)
+        cdef void **before
+        while self.chunks != NULL:      # not a list of Python's: the collector clears those before this is called
+            before = <void **>self.chunks[0]
+            free(self.chunks)
+            self.chunks = before
 
     cdef void *take(self, size_t nbytes) except NULL:
         cdef char *found
-        cdef size_t size
         nbytes = (nbytes + 15) & ~<size_t>15
         if nbytes > self.left:
-            size = max(nbytes, <size_t>CHUNK)
-            found = <char *>calloc(1, size)
-            if found == NULL:
-                raise MemoryError()
-            self.chunks.append(<size_t>found)
             if nbytes > CHUNK // 2:
-                return found
-            self.at, self.left = found, size
+                return self._chunk(nbytes)
+            self.at, self.left = self._chunk(CHUNK), CHUNK
         found = self.at
         self.at += nbytes
         self.left -= nbytes
         return found
+
+    cdef char *_chunk(self, size_t nbytes) except NULL:
+        cdef void **made = <void **>calloc(1, nbytes + 16)
+        if made == NULL:
+            raise MemoryError()
+        made[0] = self.chunks
+        self.chunks = made
+        return <char *>made + 16
 
 
 cdef class Buffer:

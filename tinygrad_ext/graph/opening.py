@@ -69,8 +69,9 @@ class Opening(Level):
 
 def opened(lowering, op, args):
     """Results of an op, which is opened where it is written in others."""
+    made = lowering.op(op, args)
+    if made is not NotImplemented:
+        return made
     function = lowering.written_in(op)
-    if function is None:
-        return lowering.op(op, args)
     with Opening(lowering) as level:
         return level.taken(function(*level.given(list(args))))

@@ -14,7 +14,7 @@ from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from . import interpret, primitives
-from .ir import values_in
+from .ir import Value, values_in
 from .lowering import ByValue, Lowering, NotPlanned, Number, numbers_in
 from .opening import opened
 from .routine import Routine, Runner, difference
@@ -232,7 +232,8 @@ class Planner:
         return value
 
     def lower(self, node):
-        args = [interpret.read(a, self.frame) for a in node.args]
+        frame = self.frame
+        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
         try:
             made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
         except NotPlanned as error:
@@ -264,6 +265,9 @@ class Planner:
         """As `interpret` runs an op: what it writes to are copies, which are results too."""
         signature = signature_of(node.op)
         generator = signature.generator
+        if generator is None and not signature.writes:
+            result = self.result(signature.op, args)
+            return (result,) if len(signature.returns) == 1 else result or ()
         if generator is not None and isinstance(args[generator], Generator):
             args[generator] = self.lowering.drawn_from(args[generator])
         else:
@@ -272,12 +276,15 @@ class Planner:
             if not isinstance(args[i], Tensor):
                 raise NotPlanned(f"{node.op} writes to what is no tensor")
             args[i] = self.lowering.clone(args[i])
-        if any(isinstance(a, Number) for a in args) and self.lowering.written_in(signature.op) is not None:
-            raise ByValue(*numbers_in(args))
-        result = opened(self.lowering, signature.op, args)
+        result = self.result(signature.op, args)
         made = [result] if len(signature.returns) == 1 else list(result or ())
         made += [args[i] for i in signature.writes]
         return [*made, args[generator]] if generator is not None else made
+
+    def result(self, op, args):
+        if self.roots and self.lowering.written_in(op) is not None and numbers_in(args):
+            raise ByValue(*numbers_in(args))  # whoever opens it sees numbers
+        return opened(self.lowering, op, args)
 
 
 _TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}

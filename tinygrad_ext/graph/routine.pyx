@@ -194,7 +194,7 @@ cdef class Routine:
                 returned.append(b)
         self.items = arrange(needed(lowering.steps, returned))
         apart = measure(self.items, returned)
-        take_over(self.items, returned)
+        take_over(self.items)
         self.arena_bytes = place([b for b in apart if b.into is None])
         self.sum_bytes = sum([b.nbytes for b in apart])
         self.arena = new_storage(self.arena_bytes)
@@ -364,7 +364,7 @@ cdef class Routine:
         for i, item in enumerate(self.items):
             steps = item.steps if isinstance(item, Group) else [item]
             nbytes = sum([b.nbytes for s in steps for b in s.writes if not b.local])
-            yield (("TILE" if item.code == "tile" else item.code.upper()), [s.node for s in steps], [s.op for s in steps],
+            yield (("TILE" if isinstance(item, Group) else item.code.upper()), [s.node for s in steps], [s.op for s in steps],
                    _work(item), nbytes, self.plan.instructions[<int>i].nanoseconds)
 
     def profile(self, bint on):

@@ -1,0 +1,165 @@
+# cython: language_level=3
+"""The order in which steps run, which of them form a group, and which buffers take over the memory of others.
+
+A step over tiles joins the first group of its sizes and layout that stands behind all it reads; so what is computed
+between two steps that do not need it does not part them. A value that only its group reads is `local`: it lives in the
+scratch and has no memory.
+
+Rejected: fusion as a pass over the graph, which knows no sizes, sees composites from outside, and would need nodes that
+no op's record describes. Compiled because a plan is made for each new size: as Python it took half of the time.
+"""
+from tinygrad_ext.graph.lowering cimport Buffer, Step
+
+cdef enum:
+    GROUP = 120             # values that a group may have: below TGX_GROUP_OPERANDS of kernels/plan.h
+
+
+cdef class Group:
+    """Steps over tiles that run together. Attributes: key (sizes and strides), steps, values (their ids)."""
+
+    cdef readonly object key
+    cdef readonly list steps
+    cdef readonly set values
+
+    def __init__(self, key):
+        self.key, self.steps, self.values = key, [], set()
+
+    cdef bint fits(self, Step step):
+        return len(self.values) + len(step.operands) <= GROUP
+
+    cdef int add(self, Step step) except -1:
+        self.steps.append(step)
+        for o in step.operands:
+            self.values.add(id(o))
+        return 0
+
+
+def needed(list steps, outputs):
+    """The steps without those whose results nobody reads. outputs: Buffers."""
+    cdef list kept = []
+    cdef Step step
+    cdef Buffer b
+    cdef bint wanted
+    cdef Py_ssize_t i
+    for b in outputs:
+        b.wanted = True
+    for i in range(len(steps) - 1, -1, -1):
+        step = <Step>steps[i]
+        wanted = step.effect
+        for o in step.writes:
+            wanted |= (<Buffer>o).wanted
+        if wanted:
+            kept.append(step)
+            for read in step.reads:
+                (<Buffer>(<tuple>read)[0]).wanted = True
+    kept.reverse()
+    return kept
+
+
+def arrange(list steps):
+    """Items in the order in which they run: Groups, and Steps that stand alone."""
+    cdef list items = []
+    cdef dict open_groups = {}
+    cdef Step step
+    cdef int at, after
+    for step in steps:
+        if step.code != "tile":
+            items.append(step)
+            if step.changes:
+                open_groups.clear()
+            at = <int>len(items) - 1
+        elif not step.work:
+            continue
+        else:
+            after = -1
+            for buffer, aligned in step.reads:
+                at = (<Buffer>buffer).written - 1       # counted from one; none for what is passed in
+                after = max(after, at if aligned else at + 1)
+            at = _join(step, after, items, open_groups)
+        for buffer in step.writes:
+            (<Buffer>buffer).written = at + 1
+    return items
+
+
+cdef int _join(Step step, int after, list items, dict open_groups) except -1:
+    """Put a step into a group at `after` or behind; where that stands among the items."""
+    cdef list groups = <list>open_groups.setdefault(step.key, [])
+    for at in groups:
+        if at >= after and (<Group>items[at]).fits(step):
+            (<Group>items[at]).add(step)
+            return at
+    groups.append(len(items))
+    items.append(Group(step.key))
+    (<Group>items[len(items) - 1]).add(step)
+    return <int>len(items) - 1
+
+
+def measure(list items, outputs):
+    """Set the lives of buffers (first and last item), and which are local; returns those that need the arena."""
+    cdef list found = []
+    cdef Buffer b
+    cdef int at
+    for at in range(len(items)):
+        for s in (<Group>items[at]).steps if type(items[at]) is Group else (items[at],):
+            for buffer in (<Step>s).writes:
+                _use(<Buffer>buffer, at, found)
+            for buffer, _ in (<Step>s).reads:
+                _use(<Buffer>buffer, at, found)
+    for b in outputs:
+        b.kept = True
+    for b in found:
+        b.local = b.base < 0 and b.constant is None and not b.kept and b.first == b.last and type(items[b.first]) is Group
+    return [b for b in found if b.base < 0 and b.constant is None and not b.local]
+
+
+cdef int _use(Buffer b, int at, list found) except -1:
+    if b.first < 0:
+        found.append(b)
+        b.first = at
+    b.last = at
+    return 0
+
+
+def take_over(list items):
+    """Let results lie in the memory of operands that are read for the last time, where a step may write over them."""
+    cdef int at
+    for at in range(len(items)):
+        item = items[at]
+        if type(item) is Group:
+            _take_over_in_group(<Group>item, at)
+        elif (<Step>item).over is not None:
+            old, new = (<Step>item).over
+            _merge(<Buffer>old, <Buffer>new, at)
+
+
+cdef int _take_over_in_group(Group group, int at) except -1:
+    """An operand that lies in memory is free for a result of its size from the step on that reads it last."""
+    cdef dict last = {}
+    cdef set elsewhere = set()      # some step reads other elements of it than those that are written
+    cdef Step step
+    cdef Py_ssize_t number
+    for number in range(len(group.steps)):
+        for buffer, aligned in (<Step>group.steps[number]).reads:
+            last[buffer] = number
+            if not aligned:
+                elsewhere.add(buffer)
+    for number in range(len(group.steps)):
+        step = <Step>group.steps[number]
+        if (<Buffer>step.writes[0]).local:
+            continue
+        for buffer, _ in step.reads:
+            if last[buffer] <= number and buffer not in elsewhere and _merge(<Buffer>buffer, <Buffer>step.writes[0], at):
+                break
+    return 0
+
+
+cdef bint _merge(Buffer old, Buffer new, int at):
+    """Let `new`, first written at item `at`, lie where `old` lies, if that is read there for the last time; whether."""
+    while old.into is not None:
+        old = old.into
+    if old is new or old.base >= 0 or old.constant is not None or old.local or old.kept or old.last != at:
+        return False
+    if new.base >= 0 or new.local or new.into is not None or new.kept or new.first != at or old.nbytes != new.nbytes:
+        return False
+    new.into, old.last = old, new.last
+    return True
