@@ -16,9 +16,13 @@ PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.M | re.S)
 
 RUN = """
-import json, sys
+import json, linecache, sys
 names = {"__name__": "__page__", "__file__": sys.argv[1]}
-for line, code in json.load(sys.stdin):
+blocks, text = json.load(sys.stdin), []
+for line, code in blocks:  # the page as Python sees it, for what reads source
+    text += [""] * (line - 1 - len(text)) + code.splitlines()
+linecache.cache[sys.argv[1]] = (len(text), None, [row + "\\n" for row in text], sys.argv[1])
+for line, code in blocks:
     exec(compile("\\n" * (line - 1) + code, sys.argv[1], "exec"), names)
 """
 

@@ -48,6 +48,10 @@ def check(graph):
     if len({s.name for s in graph.state}) != len(graph.state):
         raise GraphError("each state has a name of its own: two have the same")
     _check_block(graph.block, names, set(map(id, (s.value for s in graph.state))))
+    if not graph.effects:
+        for node in graph.walk():
+            if has_effect(node):
+                raise GraphError(_at(node, "has an effect, which is allowed only in a graph that says 'effects'"))
     seen = {id(v) for v in graph.inputs} | {id(s.value) for s in graph.state}
     seen |= {id(v) for node in graph.nodes for v in node.outputs}
     for state in graph.state:
@@ -96,6 +100,16 @@ def _check_block(block, names, seen):
         if id(value) not in seen:
             raise GraphError(f"a block returns %{value.name}, which is made nowhere that it can see")
     seen.difference_update(own)
+
+
+def has_effect(node):
+    """Whether a node is there for what it does: it changes what another made, prints, or raises."""
+    if node.op in primitives.CONTROL:
+        return False
+    if node.op.startswith("prim::"):
+        row = primitives.TABLE.get(node.op)
+        return row is not None and row.effect and node.op != "prim::guard"
+    return signature_of(node.op).inplace
 
 
 def _define(value, names, where):

@@ -15,10 +15,11 @@ class Graph:
         name: of the function it was made of.
         block: inputs, nodes and outputs.
         state: list of `State`.
+        effects: whether nodes may change what others made; only then are in-place forms of ops allowed.
     """
 
-    def __init__(self, name="graph", block=None, state=()):
-        self.name, self.block, self.state = name, block or Block(), list(state)
+    def __init__(self, name="graph", block=None, state=(), effects=False):
+        self.name, self.block, self.state, self.effects = name, block or Block(), list(state), effects
         self._count = 0
         self._executor = None
         self._names = set()

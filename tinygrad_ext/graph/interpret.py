@@ -13,7 +13,7 @@ def run(graph, inputs, state=()):
 
     Args:
         inputs: a value for each input, in order.
-        state: a value for each state, in order; none of them is changed.
+        state: a value for each state, in order; a graph without effects changes none of them, nor the inputs.
 
     Returns: (list of outputs, list with the new value of each state).
     """
@@ -31,8 +31,18 @@ def run(graph, inputs, state=()):
 def run_block(block, frame):
     """Run the nodes of a block in a frame (id of a Value -> its value); what it returns or yields."""
     for node in block.nodes:
-        _run_node(node, frame)
+        try:
+            _run_node(node, frame)
+        except Exception as error:
+            _note_line(error, node)
+            raise
     return [read(a, frame) for a in block.outputs]
+
+
+def _note_line(error, node):
+    """Say on the error, once, which line of the user's program it belongs to."""
+    if node.line and not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
+        error.add_note(f"in the graph: {node.op} of {node.line}")
 
 
 def read(a, frame):
@@ -68,7 +78,7 @@ class _Several(list):
 def _run_op(node, args):
     """Results of an op, of copies of what it writes to."""
     signature = signature_of(node.op)
-    form = operation(signature.op)
+    form = operation(signature.op, "inplace" if signature.inplace else "functional")
     generator = signature.generator
     if generator is not None and isinstance(node.args[generator], Value):
         args[generator] = args[generator].clone_state()

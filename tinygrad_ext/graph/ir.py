@@ -1,10 +1,13 @@
 """What a graph consists of: values, nodes, blocks, state. Ops in static single assignment form.
 
 A `Graph` is a block of nodes. Each node is one overload of an op with all arguments of its schema, which are values of
-earlier nodes or constants, alone or in lists; or a primitive (`prim::If`, `prim::size`, see primitives.py), some of
+earlier nodes or constants, alone or in lists; or a primitive (`prim::If`, `prim::size`, see primitives/), some of
 which hold blocks. Every value is made once and has a type. A graph is functional: an op that writes is told as the op
 that computes, and what the program changed besides its results (a parameter, a running mean, the state of a generator)
 is an input, a `State`, which says what it is afterwards.
+
+A graph fresh from source may have effects instead (`Graph.effects`): in-place forms of ops (`aten::add_.Tensor`) and
+primitives that change a list or print, in program order. A pass that makes it functional takes them away.
 
 Rejected: constants as nodes of their own (three lines in four of a printed graph would be constants, and each pass
 would have to look through them); keyword attributes apart from inputs (a plain number becomes a value as soon as
@@ -88,7 +91,7 @@ class State:
 
     Attributes:
         name: path such as "fc.weight"; unique in the graph.
-        kind: "parameter", "buffer", "constant", "grad", "number" or "generator".
+        kind: "parameter", "buffer", "constant", "grad", "number", "attribute" (any other value) or "generator".
         value: the Value inside the graph.
         new: what it is afterwards, a Value or a constant; the same `value` where the graph does not change it.
     """

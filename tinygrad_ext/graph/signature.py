@@ -13,8 +13,9 @@ from tinygrad_ext.registry import table
 from .ir import Value
 from .types import GENERATOR, of_schema
 
-# args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None
-Signature = namedtuple("Signature", "op args returns writes generator")
+# args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
+# inplace: it is the form that writes to its first argument and returns it, in graphs with effects
+Signature = namedtuple("Signature", "op args returns writes generator inplace")
 _found = {}
 
 
@@ -36,16 +37,25 @@ def _why_not(namespace, name):
     return plugins.why_no_op(namespace, name) if known else plugins.why_no_namespace(namespace)
 
 
+def _inplace_of(name):
+    """The Op whose in-place form this is a name of ("aten::add_.Tensor"), or None."""
+    base, dot, overload = name.partition(".")
+    found = ops.get(base[:-1] + dot + overload) if base.endswith("_") and name not in ops else None
+    return found if found is not None and "inplace" in table.variants(found.record) else None
+
+
 def signature_of(name):
     """The Signature of an op's node."""
-    op = op_of(name)
+    written = _inplace_of(name)
+    op = written or op_of(name)
     found = _found.get(name)
     if found is None or found.op is not op:
         schema = op.schema
         generator = next((i for i, a in enumerate(schema.args) if a.type == "Generator"), None)
         writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
         returns = tuple(of_schema(r) for r in schema.returns)
-        found = _found[name] = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator)
+        inplace = written is not None
+        found = _found[name] = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator, inplace)
     return found
 
 

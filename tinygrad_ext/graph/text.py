@@ -1,6 +1,6 @@
 """The text form of a graph: `write_graph` and `read_graph`, inverse to each other.
 
-    graph    := "graph" name "(" inputs ")" "{" states nodes "return" args writes "}"
+    graph    := "graph" name "(" inputs ")" ["effects"] "{" states nodes "return" args writes "}"
     input    := value ":" type
     state    := "state" value ":" type "=" kind string                  a name with its owner
     node     := [value ":" type ("," value ":" type)* "="] op ["@" version] "(" args ")" [" # " line] [" ! " owner]
@@ -43,7 +43,7 @@ _HEAD = re.compile(r"graph ([^\s(]+)\(", re.A)
 
 
 def write_graph(graph):
-    lines = [f"graph {graph.name}({_typed(graph.inputs)}) {{"]
+    lines = [f"graph {graph.name}({_typed(graph.inputs)}) {'effects ' * graph.effects}{{"]
     lines += [f"  state %{s.value.name}: {s.value.type} = {s.kind} {json.dumps(s.name)}" for s in graph.state]
     _write_nodes(graph.block, lines, "  ")
     lines.append(f"  return {_args(graph.outputs)}".rstrip())
@@ -134,7 +134,8 @@ class _Reader:
         match = self.match(_HEAD, "'graph name('")
         graph.name = match[1]
         graph.block.inputs = self.typed_until(")")
-        self.expect(" {")
+        graph.effects = self.peek(" effects")
+        self.expect(" effects {" if graph.effects else " {")
         self.next_line()
         while self.peek("  state "):
             graph.state.append(self.state())

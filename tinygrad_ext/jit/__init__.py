@@ -1,4 +1,6 @@
-"""Programs as graphs: `trace` writes a program down while it runs. The names are PyTorch's.
+"""Programs as graphs: `trace` writes a program down while it runs, `script` compiles its source.
+
+The names are PyTorch's; docs/script.md says what script takes.
 
 Nothing is loaded before it is used.
 """
@@ -11,6 +13,31 @@ from tinygrad_ext.errors import no_attribute
 # name -> the module of this package that has it
 _PLACES = {
     **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
+    "frontend": None,
+    **dict.fromkeys(
+        (
+            "Attribute",
+            "CompilationUnit",
+            "Error",
+            "Final",
+            "RecursiveScriptModule",
+            "ScriptFunction",
+            "ScriptModule",
+            "annotate",
+            "export",
+            "freeze",
+            "ignore",
+            "interface",
+            "is_scripting",
+            "isinstance",
+            "optimize_for_inference",
+            "script_if_tracing",
+            "script_method",
+            "unused",
+        ),
+        "script",
+    ),
+    "script": "script",
 }
 __all__ = sorted(_PLACES)
 
@@ -19,7 +46,9 @@ __all__ = sorted(_PLACES)
 def __getattr__(name):
     if name not in _PLACES:
         raise no_attribute(__name__, name, __all__)
-    found = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    place = _PLACES[name]
+    module = importlib.import_module(f"{__name__}.{place or name}")
+    found = module if place is None else getattr(module, name)
     globals()[name] = found
     return found
 

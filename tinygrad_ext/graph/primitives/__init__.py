@@ -1,0 +1,14 @@
+"""Primitives: what a graph does that is no op. Numbers, text, containers, objects, sizes, control flow.
+
+Each row says what a primitive takes and gives in types and how it is computed; control flow (`prim::If`, `prim::Loop`,
+`prim::Function`) is computed by whoever runs the graph, see interpret.py. A letter stands for any one type, the same at
+each place; "..." as the last argument for any number of further ones. The result of those with `None` is what the node
+says. Rows with `effect` are allowed in graphs that say that they have effects.
+"""
+
+from . import containers, guards, numbers, objects, tensors, texts
+from .guards import GuardFailed
+from .table import CONTROL, TABLE, Primitive, instantiated, primitive
+
+__all__ = ["CONTROL", "TABLE", "GuardFailed", "Primitive", "containers", "guards", "instantiated", "numbers", "objects",
+           "primitive", "tensors", "texts"]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Objects of classes, enums and named tuples, exceptions, and what a program switches on for some of its lines.
+
+A class is known by a word, see `word_of`; an object of a class that this process does not have is a plain `Object`.
+"""
+
+import builtins
+import collections
+import functools
+import weakref
+
+from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
+from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.tensor import Tensor
+
+from ..types import Type
+from .table import primitive
+
+_classes = weakref.WeakValueDictionary()  # word -> class
+_words = weakref.WeakKeyDictionary()
+_functions = {}  # word -> Python function that a graph calls
+
+
+class Error(RuntimeError):
+    """What goes wrong in a graph by the program's own will: it raised, or an assertion failed."""
+
+
+class Object:
+    """An object whose class is not there: attributes only."""
+
+
+def word_of(cls):
+    """The word that stands for a class in types and nodes; two classes never share one."""
+    word = _words.get(cls)
+    if word is None:
+        word, number = cls.__name__, 1
+        while word in _classes or word in _RESERVED:
+            word, number = f"{cls.__name__}_{number}", number + 1
+        _words[cls], _classes[word] = word, cls
+    return word
+
+
+_RESERVED = {"Tensor", "List", "Dict", "Tuple", "Optional", "Union", "Any", "Scalar", "Device", "Generator"}
+
+
+def class_of(word):
+    """The class of a word, or None."""
+    return _classes.get(word)
+
+
+def keep_function(function):
+    """The word under which graphs of this process call a Python function, which is kept until the process ends."""
+    word = f"{function.__qualname__}.{len(_functions)}"
+    _functions[word] = function
+    return word
+
+
+def _call(word, *args):
+    if word not in _functions:
+        raise LookupError(f"the graph calls the Python function {word}, which this process does not have")
+    return _functions[word](*args)
+
+
+def _new(word):
+    cls = class_of(word) or Object
+    return cls.__new__(cls)
+
+
+def _plain(name):
+    """A graph may come from a file: it reads no attributes of Python's own."""
+    if name.startswith("__"):
+        raise AttributeError(f"a graph has no access to the attribute '{name}'")
+    return name
+
+
+def _named_tuple(word, fields, *values):
+    cls = class_of(word) or collections.namedtuple(word, fields)
+    return tuple.__new__(cls, values)
+
+
+def _member(word, name):
+    cls = class_of(word)
+    if cls is None:
+        raise LookupError(f"the enum {word} is not there: import the module that defines it")
+    return cls[name]
+
+
+@functools.cache
+def _also(cls):
+    """A class whose instances are `Error`s, and instances of cls."""
+    try:
+        return type(cls.__name__, (Error, cls), {"__module__": cls.__module__})
+    except TypeError:
+        return Error
+
+
+def _raise(word, *args):
+    cls = class_of(word) or getattr(builtins, word, None)
+    if isinstance(cls, type) and issubclass(cls, Exception):
+        raise _also(cls)(*args)
+    raise Error(*args)
+
+
+_PLAIN = {
+    "Tensor": Tensor, "int": int, "float": float, "bool": bool, "complex": complex, "str": str,
+    "Device": dtypes.device, "ScalarType": dtypes.dtype,
+}  # fmt: skip
+
+
+def fits(value, type):
+    """Whether a Python value is one of a type."""
+    word, args = type.word, type.args
+    if word == "Any":
+        return True
+    if word == "NoneType" or value is None:
+        return value is None and type.is_optional
+    if word in _PLAIN:
+        return isinstance(value, _PLAIN[word]) and (word != "int" or not isinstance(value, bool))
+    if word == "Scalar":
+        return isinstance(value, (int, float, bool, complex))
+    if word in ("Optional", "Union"):
+        return any(fits(value, t) for t in args)
+    if word == "List":
+        return isinstance(value, list) and all(fits(v, args[0]) for v in value)
+    if word == "Dict":
+        return isinstance(value, dict) and all(fits(k, args[0]) and fits(v, args[1]) for k, v in value.items())
+    if word == "Tuple":
+        return isinstance(value, tuple) and len(value) == len(args) and all(map(fits, value, args))
+    cls = class_of(word)
+    return cls is not None and isinstance(value, cls)
+
+
+def _enter(name):
+    from tinygrad_ext.autograd.profiler import record_function  # lazy: few programs name their parts
+
+    part = record_function(name)
+    part.__enter__()
+    return part
+
+
+def _set_grad_mode(mode):
+    was, *others = get_modes()
+    set_modes(mode, *others)
+    return was
+
+
+primitive("python", "str ...", None, _call, effect=True)
+primitive("new", "str", None, _new)
+primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))
+primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)
+primitive("named_tuple", "str str ...", None, _named_tuple)
+primitive("enum", "str str", None, _member)
+primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, Type.parse(text)))
+primitive("raise", "str ...", "", _raise, effect=True)
+primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
+primitive("grad_enabled", "", "bool", is_grad_enabled)
+primitive("record_begin", "str", "Any", _enter, effect=True)
+primitive("record_end", "Any", "", lambda part: part.__exit__(None, None, None), effect=True)

@@ -1,0 +1,45 @@
+"""What a graph asks of a tensor that is no op, and does to it."""
+
+from tinygrad_ext.core.data import dtype as dtypes
+
+from .table import primitive
+
+primitive("size", "Tensor int", "int", lambda t, dim: int(t.shape[dim]))
+primitive("shape", "Tensor", "List[int]", lambda t: [int(n) for n in t.shape])
+primitive("rank", "Tensor", "int", lambda t: t.dim())
+primitive("numel", "Tensor", "int", lambda t: t.numel())
+primitive("dtype", "Tensor", "ScalarType", lambda t: t.dtype)
+primitive("device", "Tensor", "Device", lambda t: t.device)
+primitive("item", "Tensor", None, lambda t: t.item())
+primitive("layout", "Tensor", "Layout", lambda t: t.layout)
+for _name in ("requires_grad", "is_leaf", "is_cuda", "is_sparse", "is_quantized", "is_meta", "is_cpu", "retains_grad"):
+    primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name))
+for _name in ("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero"):
+    primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name)())
+for _name in ("element_size", "storage_offset", "get_device"):
+    primitive(f"tensor.{_name}", "Tensor", "int", lambda t, name=_name: getattr(t, name)())
+for _name in ("itemsize", "nbytes", "output_nr"):
+    primitive(f"tensor.{_name}", "Tensor", "int", lambda t, name=_name: getattr(t, name))
+for _name in ("T", "H", "mH"):
+    primitive(f"tensor.{_name}", "Tensor", "Tensor", lambda t, name=_name: getattr(t, name))
+primitive("tensor.grad", "Tensor", "Optional[Tensor]", lambda t: t.grad)
+primitive("tensor.stride", "Tensor", "List[int]", lambda t: [int(n) for n in t.stride()])
+primitive("tensor.stride_of", "Tensor int", "int", lambda t, dim: int(t.stride(dim)))
+primitive("tensor.tolist", "Tensor", None, lambda t: t.tolist())
+primitive("tensor.backward", "Tensor ...", "", lambda t, *args: t.backward(*args), effect=True)
+primitive("tensor.requires_grad_", "Tensor bool", "Tensor", lambda t, mode: t.requires_grad_(mode), effect=True)
+primitive(
+    "tensor.set_item", "Tensor Any Any", "", lambda t, index, value: t.__setitem__(_index(index), value), effect=True
+)
+primitive("tensor.set_grad", "Tensor Any", "", lambda t, grad: setattr(t, "grad", grad), effect=True)
+for _name in ("is_floating_point", "is_complex", "is_signed"):
+    primitive(f"dtype.{_name}", "ScalarType", "bool", lambda d, name=_name: getattr(d, name))
+primitive("dtype.itemsize", "ScalarType", "int", lambda d: d.itemsize)
+primitive("device.type", "Device", "str", lambda d: d.type)
+primitive("device.index", "Device", "Optional[int]", lambda d: d.index)
+primitive("device_of", "str", "Device", dtypes.device)
+
+
+def _index(index):
+    """A graph has one kind of sequence; the outermost of an index is a tuple."""
+    return tuple(index) if type(index) is list else index

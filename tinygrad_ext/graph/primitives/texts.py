@@ -1,0 +1,47 @@
+"""Strings. The methods of str stand here under their own names: `prim::str.upper`."""
+
+from .table import primitive
+
+# method -> (types of its required and optional arguments, type of its result)
+METHODS = {
+    **{name: ("", "", "str") for name in ("upper", "lower", "capitalize", "title", "swapcase", "casefold")},
+    **{
+        name: ("", "", "bool")
+        for name in (
+            "isalnum",
+            "isalpha",
+            "isascii",
+            "isdecimal",
+            "isdigit",
+            "isidentifier",
+            "islower",
+            "isnumeric",
+            "isprintable",
+            "isspace",
+            "istitle",
+            "isupper",
+        )
+    },
+    **{name: ("", "str", "str") for name in ("strip", "lstrip", "rstrip")},
+    **{name: ("", "str int", "List[str]") for name in ("split", "rsplit")},
+    "splitlines": ("", "bool", "List[str]"),
+    **{name: ("str", "int int", "int") for name in ("find", "rfind", "index", "rindex", "count")},
+    **{name: ("str", "int int", "bool") for name in ("startswith", "endswith")},
+    "replace": ("str str", "int", "str"),
+    **{name: ("int", "str", "str") for name in ("center", "ljust", "rjust")},
+    "zfill": ("int", "", "str"),
+    "expandtabs": ("", "int", "str"),
+    **{name: ("str", "", "Tuple[str, str, str]") for name in ("partition", "rpartition")},
+    **{name: ("str", "", "str") for name in ("removeprefix", "removesuffix")},
+    "join": ("List[str]", "", "str"),
+}
+for _name, (_required, _optional, _result) in METHODS.items():
+    primitive(f"str.{_name}", "...", None, getattr(str, _name))
+primitive("format", "str ...", "str", str.format)
+primitive("percent", "str ...", "str", lambda text, *values: text % values)
+primitive("ord", "str", "int", ord)
+primitive("chr", "int", "str", chr)
+primitive("hex", "int", "str", hex)
+primitive("oct", "int", "str", oct)
+primitive("bin", "int", "str", bin)
+primitive("print", "...", "", print, effect=True)

@@ -1,0 +1,149 @@
+"""`jit.script` and what belongs to it."""
+
+import functools
+import inspect
+import itertools
+import math
+import sys
+import types as python_types
+import typing
+
+import tinygrad_ext
+from tinygrad_ext import nn
+from tinygrad_ext.core.call.boundary import boundary
+
+from .errors import NotSupportedError
+from .script_function import ScriptFunction
+from .script_module import ScriptMethod, ScriptModule, script_module
+from .source import of_text
+from .types import type_of_python
+
+_numbers = itertools.count()
+
+
+@boundary
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile Python source to a graph.
+
+    Args:
+        obj: a function, a module, a class, or an autograd.Function (which is compiled where it is called).
+        example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
+            annotation are taken. Without it they are tensors.
+
+    Returns: a `ScriptFunction`; for a module a `ScriptModule`; a class as it is.
+
+    Raises:
+        jit.Error: the program does not type, or uses what script does not take; the message shows the place.
+
+        >>> import tinygrad_ext as tg
+        >>> from tinygrad_ext import jit
+        >>> def relu_or_double(x, double: bool = False):
+        ...     if double:
+        ...         return x * 2
+        ...     return x.relu()
+        >>> jit.script(relu_or_double)(tg.tensor([-1.0, 1.0]), double=True).tolist()
+        [-2.0, 2.0]
+    """
+    if isinstance(obj, (ScriptFunction, ScriptModule, ScriptMethod)):
+        return obj
+    if isinstance(obj, nn.Module):
+        return script_module(obj)
+    if inspect.isclass(obj):
+        if issubclass(obj, nn.Module):
+            raise RuntimeError(
+                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                "instance instead"
+            )
+        return obj
+    if isinstance(obj, python_types.MethodType) and isinstance(obj.__self__, nn.Module):
+        return getattr(script_module(obj.__self__), obj.__name__)
+    if callable(obj) and hasattr(inspect.unwrap(obj), "__code__"):
+        return ScriptFunction(obj, _examples(example_inputs))
+    raise NotSupportedError(
+        f"jit.script(): {type(obj).__name__} cannot be compiled; it takes functions, modules and classes"
+    )
+
+
+def _examples(example_inputs):
+    if example_inputs is None:
+        return None
+    rows = example_inputs if isinstance(example_inputs, list) else list(example_inputs)
+    return [type_of_python(value) for value in rows[0]] if rows else None
+
+
+class CompilationUnit:
+    """Functions compiled from a text: ``CompilationUnit("def f(x): return x + 1").f(x)``."""
+
+    def __init__(self, lang=None, _frames_up=0):
+        self._functions = {}
+        if lang is not None:
+            self.define(lang)
+
+    @boundary
+    def define(self, lang):
+        """Add the functions of a text; they see each other, `torch` and the names of typing and math."""
+        filename = f"<CompilationUnit {next(_numbers)}>"
+        tree = of_text(lang, filename)
+        names = {"torch": tinygrad_ext, "math": math, "Tensor": tinygrad_ext.Tensor, "device": tinygrad_ext.device}
+        space = {**vars(typing), **names, "__name__": filename, **self._functions}
+        exec(compile(tree, filename, "exec"), space)
+        made = {
+            n: f
+            for n, f in space.items()
+            if isinstance(f, python_types.FunctionType) and f.__code__.co_filename == filename
+        }
+        for name, function in made.items():
+            self._functions[name] = ScriptFunction(function)
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["_functions"][name]
+        except KeyError:
+            raise AttributeError(f"'CompilationUnit' object has no function '{name}'") from None
+
+    def get_functions(self):
+        """All of them, as a list."""
+        return list(self._functions.values())
+
+
+def script_if_tracing(fn):
+    """Decorator: compile the function when it is first called while something is traced; else it stays Python."""
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        if not _is_tracing():
+            return fn(*args, **kwargs)
+        if wrapper._compiled is None:
+            wrapper._compiled = script(fn)
+        return wrapper._compiled(*args, **kwargs)
+
+    wrapper._compiled = None
+    wrapper.__script_if_tracing_wrapper = True
+    return wrapper
+
+
+def _is_tracing():
+    tracing = sys.modules.get("tinygrad_ext.jit.tracing")  # who has not loaded it does not trace
+    return tracing is not None and tracing.is_tracing()
+
+
+@boundary
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """A scripted module in evaluation mode. It is the same module: nothing is folded into the graph yet.
+
+    Raises:
+        RuntimeError: the module is in training mode, or is not scripted.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use jit.script() to script your module.")
+    if mod.training:
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module "
+            "before freezing."
+        )
+    return mod
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """The module, in evaluation mode; accepted for programs that call it."""
+    return mod.eval() if isinstance(mod, nn.Module) else mod

@@ -1,0 +1,286 @@
+"""Classes: objects with attributes and methods, dataclasses, named tuples, enums."""
+
+import dataclasses
+import enum
+import inspect
+import types as python_types
+import weakref
+
+from tinygrad_ext.graph.primitives.objects import class_of, word_of
+from tinygrad_ext.graph.types import STR, TENSOR, Type
+
+from .compiler import Compiler, Frame, hook
+from .expressions import kind
+from .functions import FunctionValue, lookup_of
+from .iteration import Iteration
+from .source import source_of
+from .types import annotations_of, fields_of, is_named_tuple, type_from
+from .values import Static, is_constant, type_of
+
+_attributes = weakref.WeakKeyDictionary()  # class -> {attribute: type}
+
+
+class ClassValue(Static):
+    """A class; calling it makes an object."""
+
+    kind = "a class"
+
+    def __init__(self, python, name):
+        self.python = self.cls = python
+        self.name = name
+
+    def told(self):
+        return f"the class {self.python.__name__}"
+
+    def attribute(self, c, name):
+        cls = self.python
+        if name in ("__name__", "__qualname__", "__module__"):
+            return getattr(cls, name)
+        if issubclass(cls, enum.Enum) and name in cls.__members__:
+            return c.python(cls[name], name)
+        found = inspect.getattr_static(cls, name, None)
+        if isinstance(found, staticmethod):
+            return FunctionValue(found.__func__, name)
+        if isinstance(found, classmethod):
+            return FunctionValue(found.__func__, name, (self,))
+        if isinstance(found, python_types.FunctionType):
+            return FunctionValue(found, name)
+        if found is None:
+            c.fault(f"{self.told()} has no attribute '{name}'")
+        return c.python(getattr(cls, name), f"{self.name}.{name}")
+
+    def items(self, c):
+        if issubclass(self.python, enum.Enum):
+            return [c.python(m, m.name) for m in self.python]
+        return None
+
+    def call(self, c, args, kwargs):
+        cls = self.python
+        if issubclass(cls, enum.Enum):
+            return _member_of(c, cls, args)
+        if is_named_tuple(cls):
+            return _named_tuple(c, cls, args, kwargs)
+        if issubclass(cls, BaseException):
+            c.fault("an exception is made where it is raised: raise ValueError('...')")
+        return _object(c, cls, args, kwargs)
+
+
+@kind(enum.Enum)
+def _member(c, value, name):
+    return c.emit("prim::enum", (word_of(type(value)), value.name), Type(word_of(type(value))))
+
+
+def _member_of(c, cls, args):
+    if len(args) != 1 or not is_constant(args[0]):
+        c.fault(f"{cls.__name__}(...) takes a value that is known while compiling")
+    try:
+        return c.python(cls(args[0]), cls.__name__)
+    except ValueError as error:
+        return c.fault(str(error))
+
+
+def _named_tuple(c, cls, args, kwargs):
+    values = _fields(c, cls, args, kwargs)
+    return c.emit("prim::named_tuple", (word_of(cls), " ".join(cls._fields), *values), Type(word_of(cls)))
+
+
+def _fields(c, cls, args, kwargs):
+    """Values of the fields of a named tuple or dataclass, from the arguments of a call."""
+    fields = fields_of(cls)
+    if len(args) > len(fields):
+        c.fault(f"{cls.__name__}() takes {len(fields)} arguments, got {len(args)}")
+    given = dict(zip((f[0] for f in fields), args))
+    for name, operand in kwargs.items():
+        if name in given or name not in {f[0] for f in fields}:
+            c.fault(f"{cls.__name__}() takes no argument '{name}', or it is given twice")
+        given[name] = operand
+    values = []
+    for name, type, default in fields:
+        if name not in given:
+            if default is inspect.Parameter.empty:
+                c.fault(f"{cls.__name__}() is missing value for argument '{name}'")
+            made = default() if callable(default) and not isinstance(default, enum.Enum) else default
+            given[name] = c.default(made, name)
+        values.append(c.value(given[name], type, f"'{name}'"))
+    return values
+
+
+def _object(c, cls, args, kwargs):
+    made = c.emit("prim::new", (word_of(cls),), Type(word_of(cls)))
+    attributes_of(c, cls)
+    init = inspect.getattr_static(cls, "__init__", None)
+    if dataclasses.is_dataclass(cls) and not hasattr(init, "__wrapped__") and not _has_source(init):
+        for (name, _, _), value in zip(fields_of(cls), _fields(c, cls, args, kwargs)):
+            c.effect("prim::setattr", made, name, value)
+        if hasattr(cls, "__post_init__"):
+            c.inline(cls.__post_init__, [], {}, (made,))
+        return made
+    if isinstance(init, python_types.FunctionType):
+        c.inline(init, args, kwargs, (made,))
+    elif args or kwargs:
+        c.fault(f"{cls.__name__}() takes no arguments")
+    return made
+
+
+def _has_source(function):
+    return isinstance(function, python_types.FunctionType) and not function.__code__.co_filename.startswith("<string>")
+
+
+def attributes_of(c, cls):
+    """{attribute: type} of the objects of a class: by its annotations, and by what __init__ sets."""
+    found = _attributes.get(cls)
+    if found is None:
+        found = _attributes[cls] = {}
+        try:
+            _learn(cls, found)
+        except BaseException:
+            del _attributes[cls]
+            raise
+    return found
+
+
+def _learn(cls, found):
+    init = inspect.getattr_static(cls, "__init__", None)
+    if dataclasses.is_dataclass(cls):
+        found.update((name, type) for name, type, _ in fields_of(cls))
+        if _has_source(init) or not hasattr(cls, "__post_init__"):
+            return
+    if not _has_source(init):
+        return
+    lookup = lookup_of(init)
+    for base in reversed(cls.__mro__):
+        for name, annotation in annotations_of(base).items():
+            found[name] = type_from(annotation, lambda text: eval(text, {}, _Names(lookup)))
+    trial = Compiler(cls.__name__)
+    frame = Frame(source_of(init), lookup)
+    trial.frames.append(frame)
+    with trial.at(frame.source.tree):
+        spec = frame.source.tree.args
+        made = trial.emit("prim::new", (word_of(cls),), Type(word_of(cls)))
+        args = []
+        for arg in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs][1:]:
+            type = TENSOR if arg.annotation is None else trial.type_of_annotation(arg.annotation)
+            args.append(trial.emit("prim::undefined", (), type))
+        count = len(spec.posonlyargs) + len(spec.args) - 1
+        named = {a.arg: v for a, v in zip(spec.kwonlyargs, args[count:])}
+        trial.inline(init, args[:count], named, (made,))
+
+
+class _Names(dict):
+    def __init__(self, lookup):
+        self.lookup = lookup
+
+    def __missing__(self, name):
+        try:
+            return self.lookup(name)
+        except LookupError:
+            raise KeyError(name) from None
+
+
+# ---- objects -------------------------------------------------------------------------------------------------------
+
+
+@hook
+def object_attribute(c, value, name):
+    """Attribute, property or method of an object."""
+    type = type_of(value)
+    cls = class_of(type.word)
+    if cls is None:
+        types = c.tuple_types(type)
+        what = "a tuple" if types is not None else f"a value of type {type}"
+        c.fault(f"{what} has no attribute '{name}'")
+    if issubclass(cls, enum.Enum):
+        return _of_member(c, value, cls, name)
+    if is_named_tuple(cls):
+        for field, field_type, _ in fields_of(cls):
+            if field == name:
+                return c.emit("prim::getattr", (value, name), field_type)
+    known = {} if is_named_tuple(cls) else attributes_of(c, cls)
+    if name in known:
+        return c.emit("prim::getattr", (value, name), known[name])
+    found = inspect.getattr_static(cls, name, None)
+    if isinstance(found, property):
+        return c.inline(found.fget, [], {}, (value,))
+    if isinstance(found, python_types.FunctionType):
+        return FunctionValue(found, name, (value,))
+    if found is None:
+        c.fault(
+            f"{cls.__name__} has no attribute '{name}'",
+            f"Set self.{name} in __init__: its type is learnt there." if not is_named_tuple(cls) else "",
+        )
+    return ClassValue(cls, cls.__name__).attribute(c, name)
+
+
+def _of_member(c, value, cls, name):
+    if name == "name":
+        return c.emit("prim::getattr", (value, "name"), STR)
+    if name == "value":
+        types = {type_of(m.value) for m in cls}
+        if len(types) != 1:
+            c.fault(f"the values of {cls.__name__} have several types, so .value has none")
+        return c.emit("prim::getattr", (value, "value"), types.pop())
+    return c.fault(f"a member of an enum has .name and .value, not '{name}'")
+
+
+@hook
+def has_object_attribute(c, value, name):
+    """Whether an object has an attribute, as far as its class says."""
+    cls = class_of(type_of(value).word)
+    return cls is not None and (name in attributes_of(c, cls) or hasattr(cls, name))
+
+
+@hook
+def set_object_attribute(c, value, name, operand):
+    """object.name = operand; in __init__ this is where the attribute gets its type."""
+    type = type_of(value)
+    cls = class_of(type.word)
+    if cls is None or issubclass(cls, enum.Enum) or is_named_tuple(cls):
+        c.fault(f"an attribute of a value of type {type} cannot be set")
+    known = attributes_of(c, cls)
+    if name not in known:
+        if c.frame.source.name != "__init__":
+            found = inspect.getattr_static(cls, name, None)
+            if isinstance(found, property) and found.fset is not None:
+                c.inline(found.fset, [operand], {}, (value,))
+                return
+            c.fault(f"{cls.__name__} has no attribute '{name}'", f"Set self.{name} in __init__ first.")
+        operand = c.value(operand)
+        known[name] = type_of(operand)
+    c.effect("prim::setattr", value, name, c.value(operand, known[name], f"'{name}'"))
+
+
+@hook
+def tuple_types(c, type):
+    """Types of the items of a tuple type, named or not; None for other types."""
+    if type.word == "Tuple":
+        return type.args
+    cls = class_of(type.word)
+    return [t for _, t, _ in fields_of(cls)] if cls is not None and is_named_tuple(cls) else None
+
+
+@hook
+def call_magic(c, name, operand, args, kwargs=None, returns=True):
+    """What the method of this name gives, of an object whose class has it; else None."""
+    type = type_of(operand)
+    cls = type and class_of(type.word)
+    if cls is None or is_named_tuple(cls) or issubclass(cls, enum.Enum):
+        return None
+    found = inspect.getattr_static(cls, name, None)
+    if not isinstance(found, python_types.FunctionType) or (name == "__eq__" and dataclasses.is_dataclass(cls)):
+        return None
+    made = c.inline(found, args, kwargs or {}, (operand,))
+    return made if returns else True
+
+
+@hook
+def iterate_object(c, value):
+    """An Iteration over an object with __len__ and __getitem__."""
+    length = call_magic(c, "__len__", value, [])
+    if length is None:
+        return None
+    return Iteration(lambda c: length, lambda c, i: call_magic(c, "__getitem__", value, [i]))
+
+
+@kind(type)
+def _class(c, value, name):
+    return ClassValue(value, name)

@@ -1,0 +1,312 @@
+"""The compiler's state: the graph, the block that is written, the names, the function that is compiled.
+
+How each kind of statement and expression is compiled stands in the files around, which add their handlers to the tables
+here (`@expression(ast.Name)`): so the files need not know each other.
+"""
+
+import ast
+import contextlib
+
+from tinygrad_ext.graph import Graph, State
+from tinygrad_ext.graph.check import has_effect
+from tinygrad_ext.graph.ir import Block, Value
+from tinygrad_ext.graph.signature import output_types, signature_of
+from tinygrad_ext.graph.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
+
+from .environment import ABSENT, Branch, Scope, merge, refine
+from .errors import CompileError, UnsupportedNodeError, message
+from .types import parts_of, unify
+from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, common_type, type_of
+
+EXPRESSIONS, STATEMENTS = {}, {}
+HOOKS = {}  # "attribute", "python", "call": filled by the file that knows
+
+
+def expression(*kinds):
+    """Decorator: how to compile these nodes; function(c, node) -> operand."""
+    return lambda function: EXPRESSIONS.update(dict.fromkeys(kinds, function)) or function
+
+
+def statement(*kinds):
+    """Decorator: how to compile these statements; function(c, node)."""
+    return lambda function: STATEMENTS.update(dict.fromkeys(kinds, function)) or function
+
+
+def hook(function):
+    """Decorator: what others call by name, `c.hook_name(...)`."""
+    HOOKS[function.__name__] = function
+    return function
+
+
+class Frame:
+    """A function being compiled. Attributes: source, lookup (name -> Python object, or LookupError), returns (the
+    declared type or None), returned (the type of what it returned so far), owner: what compiles it."""
+
+    def __init__(self, source, lookup, returns=None, owner=None):
+        self.source, self.lookup, self.returns, self.owner = source, lookup, returns, owner
+        self.returned, self.root = None, None
+
+
+class Compiler:
+    """Compiles one entry, and all it calls, to one graph."""
+
+    def __init__(self, name):
+        self.graph = Graph(name)
+        self.block, self.scope, self.fields = self.graph.block, Scope(), Scope()
+        self.root_fields = self.fields
+        self.frames, self.nodes, self.calls = [], [], []
+        self.accessors = {}  # key of a field -> (State, owner, attribute)
+        self.loops = 0
+
+    def __getattr__(self, name):
+        try:
+            function = HOOKS[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        return function.__get__(self)
+
+    # ---- where we are ---------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self):
+        return self.frames[-1]
+
+    @property
+    def line(self):
+        return self.frame.source.line(self.nodes[-1]) if self.frames and self.nodes else ""
+
+    def fault(self, what, instead="", node=None, kind=CompileError):
+        """Raise an error about the node that is being compiled."""
+        source = self.frames[-1].source if self.frames else None
+        node = node if node is not None else self.nodes[-1] if self.nodes else None
+        text = message(what, source, node, instead)
+        for caller, at in reversed(self.calls):
+            text += f"\ncalled here:\n{caller.source.mark(at)}"
+        raise kind(text)
+
+    @contextlib.contextmanager
+    def inside(self, block, scope, fields):
+        """Write into another block."""
+        was = self.block, self.scope, self.fields
+        self.block, self.scope, self.fields = block, scope, fields
+        try:
+            yield
+        finally:
+            self.block, self.scope, self.fields = was
+
+    @contextlib.contextmanager
+    def at(self, node):
+        self.nodes.append(node)
+        try:
+            yield
+        finally:
+            self.nodes.pop()
+
+    # ---- compiling ------------------------------------------------------------------------------------------------
+
+    def expression(self, node):
+        """The operand that an expression is."""
+        function = EXPRESSIONS.get(type(node))
+        with self.at(node):
+            if function is None:
+                self.fault(f"{_words(node)} aren't supported in script", kind=UnsupportedNodeError)
+            return function(self, node)
+
+    def statement(self, node):
+        function = STATEMENTS.get(type(node))
+        with self.at(node):
+            if function is None:
+                self.fault(f"{_words(node)} aren't supported in script", kind=UnsupportedNodeError)
+            function(self, node)
+
+    # ---- writing the graph ----------------------------------------------------------------------------------------
+
+    def emit(self, op, args, type=TENSOR, blocks=()):
+        """Append a node with one output; its Value."""
+        return self.node(op, args, (type,), blocks).output
+
+    def effect(self, op, *args):
+        """Append a node that gives nothing."""
+        self.node(op, args, ())
+
+    def node(self, op, args, types, blocks=()):
+        """Append a node; args are operands that are values or constants."""
+        made = self.graph.make(self.block, op, args, types, blocks=blocks, line=self.line)
+        if has_effect(made):
+            self.graph.effects = True
+        return made
+
+    def op(self, name, args):
+        """Append a node of an op with all its arguments; its results as an operand."""
+        signature = signature_of(name)
+        made = self.node(name, args, output_types(signature, args))
+        outputs = made.outputs[: len(signature.returns)]
+        for i, new in zip(signature.writes, made.outputs[len(signature.returns) :]):
+            self.write_back(args[i], new)
+        if len(outputs) == 1:
+            return outputs[0]
+        names = [r.name or "" for r in signature.op.schema.returns]
+        return TupleValue(outputs, names) if outputs else None
+
+    def write_back(self, old, new):
+        """The op has computed what an argument is afterwards; put it where the argument is."""
+        if old is None:
+            return
+        if type_of(old) is TENSOR:
+            self.node("aten::copy_", (old, new, False), (TENSOR,))
+            return
+        self.choose(
+            self.emit("prim::isnot", (old, None), BOOL),
+            lambda: self.write_back(self.emit("prim::cast", (old,)), self.emit("prim::cast", (new,))),
+            lambda: None,
+        )
+
+    def output(self, node, branches, values, type):
+        """Add an output to an If, which its branches yield."""
+        for branch, operand in zip(branches, values):
+            branch.block.outputs.append(branch.give(self, operand, type))
+        made = self.graph.value(type, node)
+        node.outputs += (made,)
+        return made
+
+    # ---- operands as values ---------------------------------------------------------------------------------------
+
+    def value(self, operand, wanted=None, what="a value"):
+        """The operand as a Value or constant of the wanted type."""
+        if isinstance(operand, Unbound):
+            self.fault(operand.reason)
+        if isinstance(operand, Static):
+            operand = self._whole(operand, wanted, what)
+        elif operand is Ellipsis or type(operand) is slice:
+            self.fault("this is only an index")
+        given = type_of(operand)
+        if wanted is not None and not accepts(wanted, given):
+            self.fault(f"expected {what} of type {wanted} but found one of type {given}", self._way_out(wanted, given))
+        return operand
+
+    def _way_out(self, wanted, given):
+        if given is TENSOR and wanted in (INT, FLOAT, BOOL):
+            return f"Write {wanted}(x) or x.item() to take the number out of a tensor."
+        if given.is_optional and not wanted.is_optional:
+            return "Check `is not None` (or assert it) before, on a local variable."
+        if wanted is FLOAT and given is INT:
+            return "Write float(x), or the number with a point."
+        return ""
+
+    def _whole(self, operand, wanted, what):
+        """A tuple, list or dict that was kept apart, as a value."""
+        wanted_parts = parts_of(wanted) if wanted is not None else ()
+        if isinstance(operand, TupleValue):
+            inner = next((t.args for t in wanted_parts if t.word == "Tuple" and len(t.args) == len(operand.values)), ())
+            items = [self.value(v, inner[i] if inner else None, what) for i, v in enumerate(operand.values)]
+            return self.emit("prim::tuple", items, Type("Tuple", inner or map(type_of, items)))
+        if isinstance(operand, ListLiteral):
+            inner = next((t.args[0] for t in wanted_parts if t.word == "List"), None)
+            inner = inner or self._common(operand.values, "items of a list")
+            items = [self.value(v, inner, "an item") for v in operand.values]
+            return self.emit("prim::list", items, Type("List", (inner,)))
+        if isinstance(operand, DictLiteral):
+            inner = next((t.args for t in wanted_parts if t.word == "Dict"), None)
+            if inner is None:
+                key = self._common(operand.keys, "keys of a dict") if operand.keys else STR
+                inner = key, self._common(operand.values, "values of a dict")
+            items = []
+            for k, v in zip(operand.keys, operand.values):
+                items += [self.value(k, inner[0], "a key"), self.value(v, inner[1], "an item")]
+            return self.emit("prim::dict", items, Type("Dict", inner))
+        return self.fault(f"{operand.told()} is no value that a graph can hold")
+
+    def _common(self, operands, what):
+        for operand in operands:
+            if type_of(operand) is None:
+                self.value(operand)
+        found = common_type(operands)
+        if found is None:
+            told = ", ".join(dict.fromkeys(str(type_of(o)) for o in operands))
+            self.fault(f"{what} have one type, but these have {told}")
+        return found
+
+    # ---- two ways -------------------------------------------------------------------------------------------------
+
+    def choose(self, condition, then, otherwise, refinements=({}, {}), result=False):
+        """An If node: functions that compile its branches. result: they give an operand, and so does this."""
+        branches, results = [], []
+        for function, refined in zip((then, otherwise), refinements):
+            scope, fields = Scope(self.scope), Scope(self.fields)
+            block = Block()
+            with self.inside(block, scope, fields):
+                refine(self, refined)
+                results.append(function())
+            branches.append(Branch(block, scope, fields))
+        node = self.node("prim::If", (condition,), (), [b.block for b in branches])
+        found = self._result_of(node, branches, results) if result else None
+        merge(self, node, branches)
+        if self.block.nodes[-1] is node and not any(b.block.nodes for b in branches):
+            if not node.outputs:
+                self.block.nodes.pop()
+            elif (
+                result
+                and len(node.outputs) == 1
+                and [b.block.outputs[0] is w for b, w in zip(branches, (True, False))] == [True, True]
+            ):
+                self.block.nodes.pop()
+                return condition
+        return found
+
+    def _result_of(self, node, branches, results):
+        a, b = results
+        if a is b:
+            return a
+        types = [type_of(r) for r in results]
+        if None in types:
+            self.fault("a value that depends on a condition is a value of a graph in both ways")
+        type = unify(*types)
+        if type is None:
+            self.fault(f"both ways have one type, but the first has {types[0]} and the second {types[1]}")
+        return self.output(node, branches, results, type)
+
+    # ---- attributes of modules ------------------------------------------------------------------------------------
+
+    def field(self, owner, attribute, path, kind, type):
+        """The current value of an attribute that is state of the graph."""
+        key = (id(owner), attribute)
+        found = self.fields.find(key)
+        if found is not ABSENT:
+            return found
+        taken = {s.name for s in self.graph.state}
+        number, name = 1, path
+        while name in taken:
+            name, number = f"{path}.{number}", number + 1
+        value = self.graph.value(type, name=name.replace(".", "_"))
+        state = State(name, kind, value)
+        self.graph.state.append(state)
+        self.accessors[key] = (state, owner, attribute)
+        self.root_fields.bound[key] = value
+        return value
+
+    def set_field(self, key, operand):
+        self.fields.bound[key] = operand
+
+    def field_name(self, key):
+        return self.accessors[key][0].name
+
+    def finish(self, result):
+        """The checked graph that returns this operand."""
+        graph = self.graph
+        graph.block.outputs = (
+            [self.value(result)] if type_of(result) is not NONE or isinstance(result, Value) else [None]
+        )
+        for key, (state, _, _) in self.accessors.items():
+            state.new = self.value(self.root_fields.bound[key], state.value.type)
+        return graph.check()
+
+
+def _words(node):
+    names = {
+        ast.Lambda: "Lambdas", ast.Yield: "Generators (yield)", ast.FunctionDef: "Functions inside functions",
+        ast.ClassDef: "Classes inside functions", ast.Try: "try statements", ast.Set: "Sets", ast.Global: "globals",
+        ast.Import: "Imports inside functions", ast.ImportFrom: "Imports inside functions", ast.Await: "await",
+        ast.NamedExpr: "Assignments inside expressions (:=)", ast.GeneratorExp: "Generator expressions here",
+        ast.Nonlocal: "nonlocal names", ast.SetComp: "Sets", ast.AsyncFunctionDef: "async functions",
+    }  # fmt: skip
+    return names.get(type(node), type(node).__name__)

@@ -1,0 +1,73 @@
+"""`with`: grad modes, record_function, objects with __enter__ and __exit__."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.autograd.profiler import record_function
+from tinygrad_ext.graph.types import ANY, BOOL, STR
+
+from .compiler import hook
+from .expressions import KINDS
+from .values import Static
+
+
+class Context(Static):
+    """What stands in a `with`. Attributes: python, args."""
+
+    kind = "a context manager"
+
+    def __init__(self, python, args=()):
+        self.python, self.args = python, args
+
+    def call(self, c, args, kwargs):
+        return Context(self.python, [*args, *kwargs.values()])
+
+
+_MODES = {tg.no_grad: False, tg.enable_grad: True, tg.set_grad_enabled: None, record_function: None,
+          tg.inference_mode: False}  # fmt: skip
+
+
+def _known(c, value, name):
+    try:
+        return Context(value) if value in _MODES else None
+    except TypeError:
+        return None
+
+
+KINDS.insert(0, (type, _known))
+
+
+@hook
+def context(c, manager):
+    """(function that enters, function that leaves) a context; entering gives what `as` names."""
+    if isinstance(manager, Context):
+        return _record(c, manager) if manager.python is record_function else _mode(c, manager)
+    if not isinstance(manager, Static):
+        made = c.object_attribute(manager, "__enter__"), c.object_attribute(manager, "__exit__")
+        count = len(made[1].python.__code__.co_varnames[: made[1].python.__code__.co_argcount]) - 1
+        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [_nothing(c)] * count, {})
+    return c.fault(f"{manager.told()} cannot stand in a with; no_grad(), record_function(...) and objects can")
+
+
+def _nothing(c):
+    return c.emit("prim::undefined", (), ANY)
+
+
+def _mode(c, manager):
+    mode = _MODES[manager.python]
+    if mode is None:
+        mode = c.value(manager.args[0], BOOL)
+    was = []
+    return (
+        lambda: was.append(c.emit("prim::set_grad_enabled", (mode,), BOOL)),
+        lambda: c.emit("prim::set_grad_enabled", (was[0],), BOOL),
+    )
+
+
+def _record(c, manager):
+    name = c.value(manager.args[0], STR)
+    part = []
+
+    def enter():
+        part.append(c.emit("prim::record_begin", (name,), ANY))
+        return part[0]
+
+    return enter, lambda: c.effect("prim::record_end", part[0])

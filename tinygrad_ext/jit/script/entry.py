@@ -1,0 +1,173 @@
+"""Compiling one entry, a function or the method of a module, and running what came out."""
+
+import inspect
+
+from tinygrad_ext.core.call.modes import get_modes, set_modes
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.check import type_of
+from tinygrad_ext.graph.interpret import run
+from tinygrad_ext.graph.primitives.objects import fits
+from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, accepts
+
+from . import (  # each file adds its handlers to the compiler's tables
+    builtins,
+    calls,
+    captured,
+    classes,
+    comprehensions,
+    conditions,
+    containers,
+    contexts,
+    expressions,
+    items,
+    iteration,
+    loops,
+    modules,
+    operators,
+    ops,
+    questions,
+    statements,
+)
+from .compiler import Compiler, Frame
+from .functions import Parameters, lookup_of, result_of
+from .source import source_of
+from .types import type_of_python
+
+HANDLERS = (
+    builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, items, iteration,
+    loops, modules, operators, ops, questions, statements,
+)  # fmt: skip
+
+
+class Entry:
+    """A compiled function.
+
+    Attributes: graph; parameters (names, defaults); accessors, one for each state of the graph: (state, owner, name).
+    """
+
+    def __init__(self, graph, parameters, types, accessors, skip, returns):
+        self.graph, self.types, self.accessors = graph, types, accessors
+        self.names, self.defaults = parameters.names[skip:], parameters.defaults
+        self.positional, self.annotations, self.returns = parameters.positional - skip, parameters.annotations, returns
+
+    def __call__(self, args, kwargs):
+        """Run the graph with the arguments of a call."""
+        graph = self.graph
+        row = self._bound(args, kwargs)
+        state = [getattr(owner, name) for _, owner, name in self.accessors]
+        modes = get_modes()
+        try:
+            (result,), after = run(graph, row, state)
+        except BaseException:
+            set_modes(*modes)
+            raise
+        for (each, owner, name), new in zip(self.accessors, after):
+            if each.written:
+                setattr(owner, name, new)
+        return result
+
+    # ---- arguments ------------------------------------------------------------------------------------------------
+
+    @property
+    def declaration(self):
+        """ "f(Tensor x, int n=2) -> Tensor"."""
+        told = []
+        for name in self.names:
+            default = f"={self.defaults[name]!r}" if name in self.defaults else ""
+            told.append(f"{self.types[name]} {name}{default}")
+        return f"{self.graph.name}({', '.join(told)}) -> {self.returns}"
+
+    def _bound(self, args, kwargs):
+        if len(args) > self.positional:
+            raise RuntimeError(
+                f"{self.graph.name}() expected at most {self.positional} argument(s) but received {len(args)} "
+                f"argument(s). Declaration: {self.declaration}"
+            )
+        found = dict(zip(self.names, args))
+        for name, value in kwargs.items():
+            if name not in self.names:
+                raise RuntimeError(
+                    f"Unknown keyword argument '{name}' for operator '{self.graph.name}'. "
+                    f"Declaration: {self.declaration}"
+                )
+            if name in found:
+                raise RuntimeError(f"{self.graph.name}(): argument '{name}' is given twice")
+            found[name] = value
+        return [self._checked(i, name, found) for i, name in enumerate(self.names)]
+
+    def _checked(self, position, name, found):
+        if name not in found:
+            if name not in self.defaults:
+                raise RuntimeError(
+                    f"{self.graph.name}() is missing value for argument '{name}'. Declaration: {self.declaration}"
+                )
+            return self.defaults[name]
+        value, wanted = found[name], self.types[name]
+        if wanted is TENSOR and isinstance(value, Tensor):
+            return value
+        given = type_of_python(value)
+        if given is not None and (accepts(wanted, given) or fits(value, wanted)):
+            return value
+        if wanted is FLOAT and type(value) in (int, bool):
+            return float(value)
+        if wanted is ANY:
+            return value
+        inferred = ""
+        if self.annotations.get(name) is None:
+            inferred = f"\nInferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
+        told = given if given is not None else type(value).__name__
+        raise RuntimeError(
+            f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
+            f"'{told}'.{inferred}\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.declaration}"
+        )
+
+
+def compile_entry(function, name=None, bound=(), examples=None):
+    """The Entry of a Python function; bound: operands in front of its arguments, examples: types for those without one.
+
+    Raises:
+        CompileError: the program does not type, or uses what script does not take.
+    """
+    function = inspect.unwrap(function)
+    source = source_of(function)
+    c = Compiler(_graph_name(name or source.name))
+    frame = Frame(source, lookup_of(function), owner=function)
+    frame.bound = bound
+    c.frames.append(frame)
+    with c.at(source.tree):
+        parameters = Parameters(c, function, source, len(bound))
+        types = _declare(c, parameters, bound, examples or ())
+        frame.root = c.scope
+        frame.returns = None if parameters.returns is None else c.type_of_annotation(parameters.returns)
+        c.statements(source.body)
+        result = result_of(c, frame)
+        graph = c.finish(result)
+    accessors = list(c.accessors.values())
+    returns = frame.returns or (graph.outputs and type_of(graph.outputs[0]))
+    return Entry(graph, parameters, types, accessors, len(bound), returns)
+
+
+def _graph_name(name):
+    return "lambda" if name == "<lambda>" else name
+
+
+def _declare(c, parameters, bound, examples):
+    """Inputs of the graph for the parameters; their types by name."""
+    c.scope.bound.update(zip(parameters.names, bound))
+    types = {}
+    for i, name in enumerate(parameters.names[len(bound) :]):
+        node = parameters.annotations.get(name)
+        type = c.type_of_annotation(node) if node is not None else examples[i] if i < len(examples) else TENSOR
+        types[name] = c.scope.declared[name] = type
+        c.scope.bound[name] = c.graph.input(name, type)
+        if name in parameters.defaults:
+            _check_default(c, name, type, parameters.defaults[name], node)
+    return types
+
+
+def _check_default(c, name, type, default, node):
+    given = type_of_python(default)
+    if given is not None and (accepts(type, given) or fits(default, type) or (type is FLOAT and given.word == "int")):
+        return
+    inferred = f" '{name}' is Tensor because it has no annotation." if node is None else ""
+    c.fault(f"Expected a default value of type {type} for parameter '{name}', not {default!r}.{inferred}")

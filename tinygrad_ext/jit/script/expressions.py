@@ -1,0 +1,224 @@
+"""Expressions: constants, names, containers written down, f-strings, attributes."""
+
+import ast
+import types as python_types
+
+from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.graph.types import STR
+
+from .compiler import expression, hook
+from .environment import ABSENT
+from .errors import NotSupportedError
+from .types import NoType, type_from
+from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
+
+_CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
+
+
+@expression(ast.Constant)
+def _constant(c, node):
+    if isinstance(node.value, bytes):
+        c.fault("bytes aren't supported in script; use a str or a tensor", kind=NotSupportedError)
+    return node.value
+
+
+@expression(ast.Name)
+def _name(c, node):
+    found = c.scope.find(node.id)
+    if found is ABSENT:
+        return c.python_name(node.id)
+    if isinstance(found, Unbound):
+        c.fault(found.reason)
+    return found
+
+
+@hook
+def python_name(c, name):
+    """What a name stands for outside of the function."""
+    try:
+        value = c.frame.lookup(name)
+    except LookupError:
+        c.fault(f"undefined value {name}")
+    return c.python(value, name)
+
+
+@hook
+def python(c, value, name):
+    """The operand that a Python object is. KINDS has what no constant is."""
+    if value is None or type(value) in (bool, int, float, complex, str) or isinstance(value, _CONSTANT):
+        return value
+    if value is Ellipsis:
+        return value
+    if isinstance(value, (tuple, list)) and type(value) in (tuple, dtypes.Size):
+        return TupleValue([python(c, v, f"{name}[{i}]") for i, v in enumerate(value)])
+    for kinds, make in KINDS:
+        if isinstance(value, kinds):
+            found = make(c, value, name)
+            if found is not None:
+                return found
+    told = type(value).__name__
+    return c.fault(
+        f"python value of type '{told}' cannot be used as a value: {name} stands outside of the function",
+        "Pass it as an argument, or make it an attribute of the module (a buffer, where it is a tensor).",
+    )
+
+
+KINDS = []  # (classes, function(c, value, name) -> operand or None), the first that answers
+
+
+def kind(*classes):
+    """Decorator: how a Python object of these classes is an operand."""
+    return lambda function: KINDS.append((classes, function)) or function
+
+
+class PythonModule(Static):
+    """A Python module, or any namespace whose attributes are Python objects."""
+
+    kind = "a Python module"
+
+    def __init__(self, python, name):
+        self.python, self.name = python, name
+
+    def told(self):
+        return f"the module {self.name}"
+
+    def attribute(self, c, name):
+        try:
+            value = getattr(self.python, name)
+        except AttributeError as error:
+            c.fault(f"{self.told()} has no '{name}': {error}")
+        return c.python(value, f"{self.name}.{name}")
+
+
+@kind(python_types.ModuleType)
+def _module(c, value, name):
+    return PythonModule(value, name)
+
+
+@expression(ast.Attribute)
+def _attribute(c, node):
+    return c.attribute(c.expression(node.value), node.attr)
+
+
+@expression(ast.Tuple)
+def _tuple(c, node):
+    return TupleValue(_items(c, node.elts))
+
+
+@expression(ast.List)
+def _list(c, node):
+    return ListLiteral(_items(c, node.elts))
+
+
+def _items(c, nodes):
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            found += c.unpacked(c.expression(node.value), None)
+        else:
+            found.append(c.expression(node))
+    return found
+
+
+@expression(ast.Dict)
+def _dict(c, node):
+    keys, values = [], []
+    for key, value in zip(node.keys, node.values):
+        if key is None:
+            inner = c.expression(value)
+            if not isinstance(inner, DictLiteral):
+                c.fault("** in a dict takes only a dict written there; use update()", kind=NotSupportedError)
+            keys += inner.keys
+            values += inner.values
+        else:
+            keys.append(c.expression(key))
+            values.append(c.expression(value))
+    return DictLiteral(keys, values)
+
+
+@expression(ast.JoinedStr)
+def _f_string(c, node):
+    template, args = _template(c, node.values)
+    if not args:
+        return template.replace("{{", "{").replace("}}", "}")
+    return c.emit("prim::format", (template, *args), STR)
+
+
+def _template(c, parts):
+    text, args = "", []
+    for part in parts:
+        if isinstance(part, ast.Constant):
+            text += part.value.replace("{", "{{").replace("}", "}}")
+            continue
+        args.append(c.value(c.expression(part.value)))
+        conversion = "" if part.conversion == -1 else "!" + chr(part.conversion)
+        spec = ""
+        if part.format_spec is not None:
+            inner, more = _template(c, part.format_spec.values)
+            spec, args = ":" + inner, args + more
+        text += "{" + conversion + spec + "}"
+    return text, args
+
+
+@expression(ast.GeneratorExp)
+def _generator(c, node):
+    return c.comprehension(node.generators, lambda: c.expression(node.elt))
+
+
+# ---- annotations ---------------------------------------------------------------------------------------------------
+
+
+@hook
+def type_of_annotation(c, node):
+    """The type that an annotation in the source stands for."""
+    with c.at(node):
+        try:
+            return type_from(evaluate(c, ast.unparse(node)), lambda text: evaluate(c, text))
+        except NoType as error:
+            return c.fault(str(error))
+
+
+def evaluate(c, text):
+    """What a text names where the function stands: an annotation, in quotes or not."""
+    lookup = c.frame.lookup
+
+    class Names(dict):
+        def __missing__(self, name):
+            try:
+                return lookup(name)
+            except LookupError:
+                raise KeyError(name) from None
+
+    try:
+        return eval(text, {"__builtins__": {}}, Names())
+    except Exception as error:
+        return c.fault(f"the annotation {text} cannot be read: {type(error).__name__}: {error}")
+
+
+@hook
+def unpacked(c, operand, count):
+    """The items of an operand: a list of operands. count: how many are wanted, or None where that is not said."""
+    items = operand.items(c) if isinstance(operand, Static) else None
+    if items is None and isinstance(operand, ListLiteral):
+        items = operand.values
+    if items is None:
+        items = _unpacked_value(c, c.value(operand), count)
+    items = list(items)
+    if count is not None and len(items) != count:
+        c.fault(f"need {count} values to unpack, but there are {len(items)}")
+    return items
+
+
+def _unpacked_value(c, value, count):
+    type = type_of(value)
+    types = c.tuple_types(type)
+    if types is not None:
+        return c.node("prim::unpack", (value,), types).outputs
+    if type.word == "List":
+        if count is None:
+            c.fault("how many items a list has is not known while compiling; use a tuple")
+        return c.node("prim::unpack_list", (value, count), [type.args[0]] * count).outputs
+    if type.word == "Tensor" and count is not None:
+        made = c.op("aten::unbind.int", (value, 0))
+        return _unpacked_value(c, made, count)
+    return c.fault(f"a value of type {type} cannot be unpacked")

@@ -1,0 +1,270 @@
+"""Python functions: a call is compiled into the caller's block, with names of its own."""
+
+import ast
+import builtins
+import inspect
+import types as python_types
+
+from tinygrad_ext.graph.primitives.objects import keep_function
+from tinygrad_ext.graph.types import ANY, NONE, TENSOR, accepts
+
+from .compiler import Frame, hook
+from .environment import ABSENT, RESULT, RETURNED, Scope
+from .errors import FrontendError, NotSupportedError
+from .expressions import KINDS, kind
+from .markers import MODIFIER
+from .source import source_of
+from .values import Static, type_of
+
+
+class FunctionValue(Static):
+    """A Python function; bound: operands in front of the arguments, as the self of a method."""
+
+    kind = "a function"
+
+    def __init__(self, python, name, bound=()):
+        self.python, self.name, self.bound = python, name, tuple(bound)
+
+    def told(self):
+        return f"the function {self.name}"
+
+    def call(self, c, args, kwargs):
+        modifier = getattr(self.python, MODIFIER, None)
+        if modifier in ("ignore", "unused"):
+            return _outside(c, self, modifier, args, kwargs)
+        return c.inline(self.python, args, kwargs, self.bound)
+
+
+@kind(python_types.FunctionType)
+def _function(c, value, name):
+    return FunctionValue(value, name)
+
+
+def _wrapped(c, value, name):
+    """A function in a wrapper that keeps what it wraps, as functools.wraps does."""
+    if not callable(value) or not hasattr(value, "__wrapped__") or isinstance(value, type):
+        return None
+    inner = inspect.unwrap(value)
+    return FunctionValue(inner, name) if isinstance(inner, python_types.FunctionType) else None
+
+
+KINDS.append((object, _wrapped))
+
+
+def lookup_of(function):
+    """name -> what it stands for where the function was defined."""
+    function = inspect.unwrap(function)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    space = function.__globals__
+
+    def lookup(name):
+        if name in cells:
+            return cells[name].cell_contents
+        if name in space:
+            return space[name]
+        return getattr(builtins, name) if hasattr(builtins, name) else _missing(name)
+
+    return lookup
+
+
+def _missing(name):
+    raise LookupError(name)
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------
+
+
+class Parameters:
+    """What a function takes. names; required or default for each; kinds; type nodes."""
+
+    def __init__(self, c, function, source, skip=0):
+        spec = source.tree.args
+        if spec.vararg or spec.kwarg:
+            c.fault(
+                "Compiled functions can't take variable number of arguments; name each, or take a list",
+                node=spec.vararg or spec.kwarg,
+                kind=NotSupportedError,
+            )
+        positional = [*spec.posonlyargs, *spec.args]
+        self.skip = skip
+        self.names = [a.arg for a in (*positional, *spec.kwonlyargs)]
+        self.positional = len(positional)
+        function = inspect.unwrap(function)
+        defaults = function.__defaults__ or ()
+        self.defaults = dict(zip(self.names[self.positional - len(defaults) : self.positional], defaults))
+        self.defaults.update(function.__kwdefaults__ or {})
+        comment = _type_comment(source.tree)
+        nodes = [a.annotation for a in (*positional, *spec.kwonlyargs)]
+        if comment is not None:
+            nodes = [*nodes[:skip], *comment.argtypes]
+        self.annotations = dict(zip(self.names, nodes))
+        self.returns = comment.returns if comment is not None else getattr(source.tree, "returns", None)
+
+    def bind(self, c, args, kwargs):
+        """{name: operand} of a call; defaults where nothing is given."""
+        names = self.names[self.skip :]
+        count = self.positional - self.skip
+        if len(args) > count:
+            c.fault(f"takes {count} positional arguments but {len(args)} were given")
+        found = dict(zip(names, args))
+        for name, operand in kwargs.items():
+            if name not in names:
+                c.fault(f"got an unexpected keyword argument '{name}'; it takes {', '.join(names) or 'none'}")
+            if name in found:
+                c.fault(f"argument '{name}' is given twice")
+            found[name] = operand
+        for name in names:
+            if name not in found:
+                if name not in self.defaults:
+                    c.fault(f"is missing value for argument '{name}'")
+                found[name] = c.default(self.defaults[name], name)
+        return found
+
+
+@hook
+def default(c, value, name):
+    """The operand of a default value."""
+    if isinstance(value, (list, dict)) and not value:
+        return c.empty(value)
+    return c.python(value, f"the default of {name}")
+
+
+def _type_comment(tree):
+    text = getattr(tree, "type_comment", None)
+    if text is None or "->" not in text:
+        return None
+    try:
+        return ast.parse(text, mode="func_type")
+    except SyntaxError:
+        return None
+
+
+# ---- calls ---------------------------------------------------------------------------------------------------------
+
+
+@hook
+def inline(c, function, args, kwargs, bound=()):
+    """The operand that a call of a Python function gives."""
+    function = inspect.unwrap(function)
+    try:
+        source = source_of(function)
+    except FrontendError as error:
+        c.fault(str(error), kind=type(error))
+    if any(f.owner is function and _same_self(f.bound, bound) for f in c.frames):
+        c.fault(f"function '{source.name}' is called recursively. Recursive calls are not supported; write a loop")
+    parameters = Parameters(c, function, source, len(bound))
+    operands = dict(zip(parameters.names, bound))
+    operands.update(parameters.bind(c, args, kwargs))
+    frame = Frame(source, lookup_of(function), owner=function)
+    frame.bound = bound
+    caller = (c.frame, c.nodes[-1]) if c.frames else None
+    return _run(c, frame, parameters, operands, caller)
+
+
+def _same_self(a, b):
+    """A method of another module is no recursion: its tree of modules ends."""
+    return len(a) == len(b) and all(x is y or getattr(x, "module", x) is getattr(y, "module", y) for x, y in zip(a, b))
+
+
+def _run(c, frame, parameters, operands, caller):
+    ours = (frame.lookup("__name__") if _has_name(frame) else "").startswith("tinygrad_ext.")
+    scope, loops = Scope(), c.loops
+    if caller is not None:
+        c.calls.append(caller)
+    c.frames.append(frame)
+    c.loops, frame.root = 0, scope
+    try:
+        with c.inside(c.block, scope, c.fields), c.at(frame.source.tree):
+            _bind(c, scope, parameters, operands, ours)
+            frame.returns = None if parameters.returns is None else c.type_of_annotation(parameters.returns)
+            c.statements(frame.source.body)
+            return result_of(c, frame)
+    finally:
+        c.loops = loops
+        c.frames.pop()
+        if caller is not None:
+            c.calls.pop()
+
+
+def _has_name(frame):
+    try:
+        return isinstance(frame.lookup("__name__"), str)
+    except LookupError:
+        return False
+
+
+def _bind(c, scope, parameters, operands, ours):
+    for i, name in enumerate(parameters.names):
+        operand, node = operands[name], parameters.annotations.get(name)
+        if i < parameters.skip or (node is None and ours):
+            scope.bound[name] = operand
+            continue
+        type = TENSOR if node is None else c.type_of_annotation(node)
+        if isinstance(operand, Static) and type_of(operand) is None:
+            scope.bound[name] = operand
+            continue
+        _check(c, name, type, operand, node)
+        scope.declared[name] = type
+        scope.bound[name] = c.value(operand, type) if isinstance(operand, Static) else operand
+
+
+def _check(c, name, type, operand, node):
+    given = type_of(operand)
+    if isinstance(operand, Static) or accepts(type, given):
+        return
+    inferred = "" if node is not None else f" '{name}' is Tensor because it has no annotation."
+    c.calls, calls = c.calls[:-1], c.calls
+    frame, at = calls[-1] if calls else (c.frame, c.nodes[-1])
+    c.frames.append(frame)
+    c.fault(
+        f"{c.frames[-2].source.name}() Expected a value of type '{type}' for argument '{name}' but instead found type "
+        f"'{given}'.{inferred}",
+        node=at,
+    )
+
+
+def result_of(c, frame):
+    """What the function that was just compiled returns."""
+    scope = c.scope
+    returned, result = scope.flag(RETURNED), scope.find(RESULT)
+    if scope.exited:
+        if result is ABSENT:
+            type = frame.returns
+            return None if type is None or type is NONE else c.emit("prim::undefined", (), type)
+        return result
+    wanted = frame.returns
+    if wanted is not None and not wanted.is_optional:
+        c.fault(f"the function is annotated to return {wanted}, but does not return along all paths")
+    if returned is False or result is None or result is ABSENT:
+        return None
+    return c.choose(returned, lambda: result, lambda: None, result=True)
+
+
+# ---- functions that stay Python ------------------------------------------------------------------------------------
+
+
+def _outside(c, function, modifier, args, kwargs):
+    """A function marked `ignore` is called in Python; one marked `unused` raises."""
+    python = function.python
+    try:
+        source = source_of(python)
+        frame = Frame(source, lookup_of(python), owner=python)
+        c.frames.append(frame)
+        parameters = Parameters(c, python, source, len(function.bound))
+        returns = TENSOR if parameters.returns is None else c.type_of_annotation(parameters.returns)
+        c.frames.pop()
+        found = parameters.bind(c, args, kwargs)
+        operands = [found[name] for name in parameters.names[len(function.bound) :]]
+    except FrontendError:
+        returns, operands = TENSOR, [*args, *kwargs.values()]
+    if modifier == "unused":
+        text = f"{function.name} is marked unused: a compiled program must not come here"
+        c.effect("prim::raise", "NotImplementedError", text)
+        return None if returns is NONE else c.emit("prim::undefined", (), returns)
+    owners = [b.module for b in function.bound if hasattr(b, "module")]
+    word = keep_function(python if not owners else python_types.MethodType(python, owners[0]))
+    row = [word, *[c.value(o) for o in operands]]
+    if returns is NONE:
+        c.node("prim::python", row, (ANY,))
+        return None
+    return c.emit("prim::python", row, returns)

@@ -1,0 +1,84 @@
+"""What programs say to the compiler, and what Python does with it when nothing is compiled."""
+
+import builtins
+import typing
+
+from tinygrad_ext.graph.primitives.objects import fits
+
+from .types import type_from
+
+MODIFIER = "_tgx_script_modifier"  # attribute of a function: "ignore", "unused" or "export"
+
+Final = typing.Final
+
+
+def annotate(the_type, the_value):
+    """Return the value; in script it has this type: ``annotate(List[int], [])``.
+
+    >>> from tinygrad_ext import jit
+    >>> jit.annotate(int, 3)
+    3
+    """
+    return the_value
+
+
+class Attribute(typing.NamedTuple):
+    """The value of a module's attribute together with its type: ``self.names = Attribute([], List[str])``."""
+
+    value: object
+    type: object
+
+
+def is_scripting():
+    """False; True in compiled code.
+
+    >>> from tinygrad_ext import jit
+    >>> jit.is_scripting()
+    False
+    """
+    return False
+
+
+def isinstance(obj, target_type):
+    """Whether obj is of a type, which may say what a container holds; script narrows the type of a name by it.
+
+    >>> from typing import List
+    >>> from tinygrad_ext import jit
+    >>> jit.isinstance([1], List[int]), jit.isinstance([1], List[str])
+    (True, False)
+    """
+    targets = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
+    return any(fits(obj, type_from(t, lambda text: eval(text, vars(typing)))) for t in targets)
+
+
+def _marked(function, word):
+    target = function.fget if builtins.isinstance(function, property) else function
+    setattr(target, MODIFIER, word)
+    return function
+
+
+def export(fn):
+    """Decorator: compile this method of a module too, though `forward` does not call it."""
+    return _marked(fn, "export")
+
+
+def ignore(drop=False, **kwargs):
+    """Decorator: leave this function to Python. Graphs that call it stay in this process.
+
+    Args:
+        drop: raise where compiled code comes here, as `unused` does.
+    """
+    if callable(drop):
+        return _marked(drop, "ignore")
+    return lambda fn: _marked(fn, "unused" if drop else "ignore")
+
+
+def unused(fn):
+    """Decorator: do not compile this function; compiled code that comes here raises."""
+    return _marked(fn, "unused")
+
+
+def interface(obj):
+    """Decorator: a class that says which methods a module has, for annotations."""
+    obj._tgx_script_interface = True
+    return obj

@@ -1,0 +1,236 @@
+"""Modules: parameters and buffers as state, attributes as state or constants, children, methods."""
+
+import inspect
+import types as python_types
+import typing
+
+from tinygrad_ext import nn
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.types import TENSOR
+
+from .expressions import kind
+from .functions import FunctionValue
+from .markers import Attribute
+from .types import NoType, annotations_of, type_from, type_of_python
+from .values import Method, Static, TupleValue, is_constant
+
+_LISTS = (nn.ModuleList, nn.Sequential, nn.ParameterList)
+_DICTS = (nn.ModuleDict, nn.ParameterDict)
+
+
+def class_of_module(module):
+    """The class whose methods a module has: of a scripted one, that of the module it was made of."""
+    return module.__dict__.get("_tgx_class") or type(module)
+
+
+class ModuleValue(Static):
+    """A module; path: the prefix of its state's names, "" or "layers.0."."""
+
+    kind = "a module"
+
+    def __init__(self, module, path):
+        self.module = self.python = module
+        self.path, self.cls = path, class_of_module(module)
+
+    def told(self):
+        return f"the module {self.cls.__name__}"
+
+    # ---- parts ----------------------------------------------------------------------------------------------------
+
+    def child(self, name):
+        found = self.module._modules[name]
+        return None if found is None else ModuleValue(found, f"{self.path}{name}.")
+
+    def has(self, c, name):
+        own = self.module
+        return name in own._modules or name in own._parameters or name in own._buffers or hasattr(own, name)
+
+    def attribute(self, c, name):
+        module = self.module
+        if name in module._modules:
+            return self.child(name)
+        if name == "_modules":
+            return ModuleTable(self)
+        for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
+            if name in table:
+                return None if table[name] is None else c.field(module, name, self.path + name, word, TENSOR)
+        if name in module.__dict__:
+            return self._own(c, name, module.__dict__[name])
+        return self._of_class(c, name)
+
+    def _own(self, c, name, value):
+        """An attribute that the instance has: what no value is, and constants, as they are; others are state."""
+        declared, final = attribute_type(c, self.cls, name)
+        if name in self.constants() or final:
+            return c.python(tuple(value) if isinstance(value, list) else value, f"self.{name}")
+        type = declared
+        if type is None:
+            type = type_of_python(value)
+        if type is None or (isinstance(value, tuple) and name not in self._set_names()):
+            return c.python(value, f"self.{name}")
+        word = "buffer" if isinstance(value, Tensor) else "attribute"
+        return c.field(self.module, name, self.path + name, word, type)
+
+    def constants(self):
+        """Attributes that never change: those that the class says, and what a layer of the package is made with."""
+        found = set(getattr(self.cls, "__constants__", ()))
+        base = next(b for b in self.cls.__mro__ if b.__module__.startswith("tinygrad_ext.nn"))
+        if base is not nn.Module:
+            made = vars(self.module)
+            found |= {n for n in made if n != "training" and _in_init(base, n)}
+        return found
+
+    def _set_names(self):
+        return {
+            t for f in vars(self.cls).values() if isinstance(f, python_types.FunctionType) for t in f.__code__.co_names
+        }
+
+    def _of_class(self, c, name):
+        if name in _OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
+            return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self, c))
+        found = inspect.getattr_static(self.cls, name, None)
+        if hasattr(found, "__wrapped__") and not isinstance(found, (staticmethod, classmethod)):
+            found = inspect.unwrap(found)
+        if isinstance(found, property):
+            return c.inline(found.fget, [], {}, (self,))
+        if isinstance(found, staticmethod):
+            return FunctionValue(found.__func__, name)
+        if isinstance(found, classmethod):
+            return FunctionValue(found.__func__, name, (self,))
+        if isinstance(found, python_types.FunctionType):
+            return FunctionValue(found, name, (self,))
+        if found is None:
+            c.fault(
+                f"Module '{self.cls.__name__}' has no attribute '{name}'",
+                f"Set self.{name} in __init__, before the module is scripted.",
+            )
+        return c.python(getattr(self.cls, name), f"self.{name}")
+
+    def set(self, c, name, operand):
+        module = self.module
+        if name in module._parameters or name in module._modules:
+            c.fault(f"'{name}' is a parameter or module, which script does not replace; write into it with copy_()")
+        if name in module._buffers:
+            self.attribute(c, name)
+            c.set_field((id(module), name), c.value(operand, TENSOR, f"self.{name}"))
+            return
+        found = inspect.getattr_static(self.cls, name, None)
+        if isinstance(found, property) and found.fset is not None:
+            c.inline(found.fset, [operand], {}, (self,))
+            return
+        if name not in module.__dict__:
+            c.fault(
+                f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
+            )
+        if name in self.constants() or attribute_type(c, self.cls, name)[1]:
+            c.fault(f"self.{name} is a constant (Final or __constants__), which is not set")
+        value = module.__dict__[name]
+        type = attribute_type(c, self.cls, name)[0] or type_of_python(value)
+        word = "buffer" if isinstance(value, Tensor) else "attribute"
+        c.field(module, name, self.path + name, word, type)
+        c.set_field((id(module), name), c.value(operand, type, f"self.{name}"))
+
+    # ---- use ------------------------------------------------------------------------------------------------------
+
+    def call(self, c, args, kwargs):
+        if self.module._live_hooks:
+            c.fault(
+                f"{self.told()} has hooks, which script does not run", "Remove them, or call what they do in forward."
+            )
+        forward = inspect.getattr_static(self.cls, "forward")
+        return FunctionValue(forward, "forward", (self,)).call(c, args, kwargs)
+
+    def items(self, c):
+        if issubclass(self.cls, nn.ParameterList):
+            return [self.attribute(c, name) for name in self.module._parameters]
+        if issubclass(self.cls, _LISTS):
+            return [self.child(name) for name in self.module._modules]
+        if issubclass(self.cls, _DICTS):
+            return list(self._table())
+        return None
+
+    def _table(self):
+        return self.module._parameters if issubclass(self.cls, nn.ParameterDict) else self.module._modules
+
+    def index(self, c, key):
+        if issubclass(self.cls, _DICTS) and isinstance(key, str):
+            if key not in self._table():
+                c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self._table())}")
+            return self.attribute(c, key)
+        found = self.items(c)
+        if found is None or not is_constant(key) or isinstance(key, str):
+            c.fault(f"{self.told()} is indexed by a number or name that is known while compiling; loop over it instead")
+        return TupleValue(found).index(c, key)
+
+
+class ModuleTable(Static):
+    """`module._modules`: children by name."""
+
+    kind = "the table of a module's children"
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def attribute(self, c, name):
+        if name in _OF_CONTAINERS:
+            return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self.owner, c))
+        return super().attribute(c, name)
+
+    def items(self, c):
+        return list(self.owner._table())
+
+
+def _pairs(owner, c):
+    return [(name, owner.attribute(c, name)) for name in owner._table()]
+
+
+_OF_CONTAINERS = {
+    "keys": lambda owner, c: TupleValue(list(owner._table())),
+    "values": lambda owner, c: TupleValue([v for _, v in _pairs(owner, c)]),
+    "items": lambda owner, c: TupleValue([TupleValue(pair) for pair in _pairs(owner, c)]),
+    "__len__": lambda owner, c: len(owner._table()),
+}
+
+
+def _in_init(base, name):
+    """Whether a layer of the package sets an attribute by itself: its sizes and options never change."""
+    return any(
+        name in vars(b)["__init__"].__code__.co_names or name in vars(b)["__init__"].__code__.co_varnames
+        for b in base.__mro__
+        if b is not nn.Module and "__init__" in vars(b) and hasattr(vars(b)["__init__"], "__code__")
+    )
+
+
+def attribute_type(c, cls, name):
+    """(the type that the class annotates an attribute with or None, whether it is Final)."""
+    for base in cls.__mro__:
+        annotation = annotations_of(base).get(name)
+        if annotation is None or base.__module__.startswith("tinygrad_ext."):
+            continue
+        space = {**vars(typing), **_globals_of(base)}
+        if isinstance(annotation, str):
+            annotation = eval(annotation, space)
+        if annotation is typing.Final or typing.get_origin(annotation) is typing.Final:
+            return None, True
+        try:
+            return type_from(annotation, lambda text, space=space: eval(text, space)), False
+        except NoType as error:
+            c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
+    return None, False
+
+
+def _globals_of(cls):
+    for value in vars(cls).values():
+        if isinstance(value, python_types.FunctionType):
+            return value.__globals__
+    return vars(inspect.getmodule(cls) or typing)
+
+
+@kind(nn.Module)
+def _module(c, value, name):
+    return ModuleValue(value, "" if name == "self" else f"{name.removeprefix('self.')}.")
+
+
+@kind(Attribute)
+def _attribute(c, value, name):
+    return c.value(c.python(value.value, name))

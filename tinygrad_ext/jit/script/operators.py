@@ -1,0 +1,250 @@
+"""Operators: tensors by the ops of eager mode, numbers by Python's rules, text and containers."""
+
+import ast
+import operator
+
+from tinygrad_ext.core.call.op_tables import methods
+from tinygrad_ext.graph.ir import Value
+from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
+
+from .compiler import expression, hook
+from .types import NUMBERS, unify
+from .values import ListLiteral, Static, TupleValue, is_constant, type_of
+
+# operator -> (method of a tensor, reflected method or function for a number on the left, primitive, Python's, symbol)
+BINARY = {
+    ast.Add: ("add", "add", "add", operator.add, "+"),
+    ast.Sub: ("sub", "__rsub__", "sub", operator.sub, "-"),
+    ast.Mult: ("mul", "mul", "mul", operator.mul, "*"),
+    ast.Div: ("div", "__rdiv__", "truediv", operator.truediv, "/"),
+    ast.FloorDiv: ("floor_divide", "__rfloordiv__", "floordiv", operator.floordiv, "//"),
+    ast.Mod: ("remainder", "__rmod__", "mod", operator.mod, "%"),
+    ast.Pow: ("pow", "__rpow__", "pow", operator.pow, "**"),
+    ast.MatMult: ("matmul", "__rmatmul__", None, operator.matmul, "@"),
+    ast.BitAnd: ("bitwise_and", "bitwise_and", "bitand", operator.and_, "&"),
+    ast.BitOr: ("bitwise_or", "bitwise_or", "bitor", operator.or_, "|"),
+    ast.BitXor: ("bitwise_xor", "bitwise_xor", "bitxor", operator.xor, "^"),
+    ast.LShift: ("bitwise_left_shift", "__rlshift__", "lshift", operator.lshift, "<<"),
+    ast.RShift: ("bitwise_right_shift", "__rrshift__", "rshift", operator.rshift, ">>"),
+}
+_MAGIC = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+_LARGEST = 1 << 64  # numbers beyond are not folded
+
+
+@expression(ast.BinOp)
+def _binary(c, node):
+    return c.binary(node.op, c.expression(node.left), c.expression(node.right))
+
+
+@hook
+def binary(c, op, a, b):
+    """What an operator makes of two operands."""
+    method, reflected, primitive, python, symbol = BINARY[type(op)]
+    x, y = type_of(a), type_of(b)
+    if x is TENSOR and (y is TENSOR or y in NUMBERS):
+        return c.call_method(a, method, [b])
+    if y is TENSOR and x in NUMBERS:
+        return c.call_method(b, reflected, [a])
+    if x in NUMBERS and y in NUMBERS:
+        return _of_numbers(c, op, a, b, x, y)
+    found = _of_containers(c, op, a, b, x, y)
+    if found is None:
+        found = c.call_magic(f"__{_MAGIC[type(op)]}__", a, [b])
+    if found is None:
+        c.fault(f"operator {symbol} takes no {_told(a)} and {_told(b)}")
+    return found
+
+
+def _told(operand):
+    type = type_of(operand)
+    return str(type) if type is not None else operand.told()
+
+
+def _of_numbers(c, op, a, b, x, y):
+    _, _, primitive, python, symbol = BINARY[type(op)]
+    if primitive is None:
+        c.fault(f"operator {symbol} takes tensors, not {x} and {y}")
+    if isinstance(op, _BITS) and not {x, y} <= {INT, BOOL}:
+        c.fault(f"operator {symbol} takes whole numbers, not {x} and {y}")
+    result = _promoted(op, b, x, y)
+    if is_constant(a) and is_constant(b) and not isinstance(op, (ast.LShift, ast.Pow)):
+        folded = _folded(python, a, b)
+        if folded is not None:
+            return folded
+    args = [c.emit("prim::int", (n,), INT) if isinstance(op, _BITS) and t is BOOL else n for n, t in ((a, x), (b, y))]
+    made = c.emit(f"prim::{primitive}", args, INT if isinstance(op, _BITS) else result)
+    return c.emit("prim::bool", (made,), BOOL) if isinstance(op, _BITS) and result is BOOL else made
+
+
+def _folded(python, a, b):
+    try:
+        found = python(a, b)
+    except (ArithmeticError, ValueError):
+        return None
+    return found if not isinstance(found, int) or abs(found) < _LARGEST else None
+
+
+def _promoted(op, b, x, y):
+    if COMPLEX in (x, y):
+        return COMPLEX
+    if SCALAR in (x, y):
+        return SCALAR
+    if FLOAT in (x, y) or isinstance(op, ast.Div):
+        return FLOAT
+    if isinstance(op, ast.Pow) and is_constant(b) and b < 0:
+        return FLOAT
+    if x is y is BOOL and isinstance(op, _BITS[:3]):
+        return BOOL
+    return INT
+
+
+def _of_containers(c, op, a, b, x, y):
+    if isinstance(op, ast.Add):
+        if isinstance(a, TupleValue) and isinstance(b, TupleValue):
+            return TupleValue([*a.values, *b.values])
+        if x is not None and y is not None and x.word == y.word == "Tuple":
+            return TupleValue([*c.unpacked(a), *c.unpacked(b)])
+        if isinstance(a, ListLiteral) and isinstance(b, ListLiteral):
+            return ListLiteral([*a.values, *b.values])
+        if x is STR and y is STR:
+            return a + b if is_constant(a) and is_constant(b) else c.emit("prim::concat", (a, b), STR)
+        if x is not None and y is not None and x.word == y.word == "List":
+            wanted = y if isinstance(a, ListLiteral) and not isinstance(b, ListLiteral) else x
+            if unify(x, y) is None and not _is_empty(a) and not _is_empty(b):
+                c.fault(f"lists to add have items of one type, not {x} and {y}")
+            return c.emit("prim::concat", (c.value(a, wanted), c.value(b, wanted)), wanted)
+    if isinstance(op, ast.Mult):
+        if y is INT and (x is STR or (x is not None and x.word == "List")):
+            return c.emit("prim::repeat", (c.value(a), b), x)
+        if x is INT and (y is STR or (y is not None and y.word == "List")):
+            return c.emit("prim::repeat", (c.value(b), a), y)
+        if isinstance(a, TupleValue) and type(b) is int:
+            return TupleValue(a.values * b)
+    if isinstance(op, ast.Mod) and x is STR:
+        items = b.values if isinstance(b, TupleValue) else [b]
+        return c.emit("prim::percent", (a, *[c.value(i) for i in items]), STR)
+    return None
+
+
+def _is_empty(operand):
+    return isinstance(operand, ListLiteral) and not operand.values
+
+
+@hook
+def augment(c, operand, op, other):
+    """`operand += other`: what stands in its place afterwards; a tensor or list is changed itself."""
+    x = type_of(operand)
+    if x is TENSOR:
+        name = BINARY[type(op)][0] + "_"
+        if name in methods:
+            return c.call_method(operand, name, [other])
+    if isinstance(operand, Value) and x.word == "List" and isinstance(op, ast.Add):
+        c.effect("prim::list.extend", operand, c.value(other, x if isinstance(other, ListLiteral) else None))
+        return operand
+    if isinstance(operand, Value) and x.word == "Dict" and isinstance(op, ast.BitOr):
+        c.effect("prim::dict.update", operand, c.value(other, x))
+        return operand
+    made = c.call_magic(f"__i{_MAGIC[type(op)]}__", operand, [other])
+    return made if made is not None else binary(c, op, operand, other)
+
+
+@expression(ast.UnaryOp)
+def _unary(c, node):
+    if isinstance(node.op, ast.Not):
+        return c.condition(node).operand
+    operand = c.expression(node.operand)
+    type = type_of(operand)
+    if type is TENSOR:
+        if isinstance(node.op, ast.UAdd):
+            return c.call_method(operand, "positive", []) if "positive" in methods else operand
+        name = "neg" if isinstance(node.op, ast.USub) else "bitwise_not"
+        return c.call_method(operand, name, [])
+    if type in NUMBERS:
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        if isinstance(node.op, ast.USub):
+            whole = INT if type is BOOL else type
+            return -operand if is_constant(operand) else c.emit("prim::neg", (operand,), whole)
+        if type in (INT, BOOL):
+            return ~operand if is_constant(operand) else c.emit("prim::invert", (operand,), INT)
+    magic = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}[node.op.__class__]
+    made = c.call_magic(magic, operand, [])
+    if made is None:
+        c.fault(f"this operator takes numbers and tensors, not {_told(operand)}")
+    return made
+
+
+# ---- comparison ----------------------------------------------------------------------------------------------------
+
+_COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+@hook
+def compare(c, op, a, b):
+    """What one comparison makes of two operands."""
+    if isinstance(op, (ast.In, ast.NotIn)):
+        return _contained(c, a, b, isinstance(op, ast.NotIn))
+    name = _COMPARE[type(op)]
+    x, y = type_of(a), type_of(b)
+    if x is TENSOR and (y is TENSOR or y in NUMBERS):
+        return c.call_method(a, name, [b])
+    if y is TENSOR and x in NUMBERS:
+        return c.call_method(b, _SWAPPED[name], [a])
+    if isinstance(a, Static) or isinstance(b, Static):
+        found = _compare_known(c, name, a, b)
+        if found is not None:
+            return found
+    if is_constant(a) and is_constant(b):
+        try:
+            return bool(getattr(operator, name)(a, b))
+        except TypeError:
+            c.fault(f"{_told(a)} and {_told(b)} have no order")
+    made = c.call_magic(f"__{name}__", a, [b])
+    if made is not None:
+        return made
+    if name == "ne":
+        made = c.call_magic("__eq__", a, [b])
+        if made is not None:
+            return c.emit("prim::not", (made,), BOOL)
+    a, b = c.value(a), c.value(b)
+    if name in ("eq", "ne") and (x.is_optional or y.is_optional or x.word == y.word or {x, y} <= set(NUMBERS)):
+        return c.emit(f"prim::{name}", (a, b), BOOL)
+    if name in ("eq", "ne"):
+        c.fault(f"values of types {x} and {y} are never equal")
+    if not ({x, y} <= set(NUMBERS) or x is y is STR or (x.word == y.word and x.word in ("List", "Tuple"))):
+        c.fault(f"values of types {x} and {y} have no order")
+    return c.emit(f"prim::{name}", (a, b), BOOL)
+
+
+def _compare_known(c, name, a, b):
+    """Tuples item by item; classes and modules by identity."""
+    if type_of(a) is None or type_of(b) is None:
+        same = getattr(a, "python", a) is getattr(b, "python", b)
+        return same if name == "eq" else not same if name == "ne" else None
+    return None
+
+
+def _contained(c, item, container, turned):
+    items = container.items(c) if isinstance(container, Static) else None
+    if isinstance(container, ListLiteral):
+        items = container.values
+    if items is not None and is_constant(item) and all(map(is_constant, items)):
+        return (item in items) is not turned
+    if items is not None and isinstance(container, TupleValue):
+        container = ListLiteral(items)
+    type = type_of(container)
+    if type is TENSOR:
+        found = c.emit("prim::bool", (c.call_method(c.call_method(container, "eq", [item]), "any", []),), BOOL)
+    elif type is not None and type.word not in ("List", "Dict", "Tuple", "str"):
+        found = c.call_magic("__contains__", container, [item])
+        if found is None:
+            c.fault(f"'in' takes a list, dict, tuple or str, not {type}")
+    else:
+        found = c.emit("prim::contains", (c.value(container), c.value(item)), BOOL)
+    return c.emit("prim::not", (found,), BOOL) if turned else found

@@ -1,0 +1,345 @@
+"""Calls of ops: which overload takes the arguments, by the schemas; and the methods and attributes of tensors."""
+
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.call.op_tables import methods
+from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.graph.types import (
+    BOOL,
+    DEVICE,
+    DTYPE,
+    FLOAT,
+    INT,
+    LAYOUT,
+    NONE,
+    STR,
+    TENSOR,
+    Type,
+    accepts,
+    list_of,
+    of_schema,
+)
+
+from .compiler import hook
+from .expressions import kind
+from .types import NUMBERS
+from .values import ListLiteral, Method, Static, TupleValue, is_constant, type_of
+
+
+class Mismatch(Exception):
+    """An overload does not take the arguments; args: why."""
+
+
+class OpValue(Static):
+    """A function over op records: `torch.add`, `ops.vision.roi_align`."""
+
+    kind = "an op"
+
+    def __init__(self, python, name):
+        self.python, self.name = python, name
+
+    def told(self):
+        return f"the op {self.name}"
+
+    def attribute(self, c, name):
+        return c.python(getattr(self.python, name), f"{self.name}.{name}")
+
+    def call(self, c, args, kwargs):
+        return c.call_op(self.name, self.python.candidates, args, kwargs)
+
+
+@kind(OpFunction)
+def _op(c, value, name):
+    return OpValue(value, name)
+
+
+@hook
+def call_op(c, name, candidates, args, kwargs):
+    """The result of the first overload that takes the arguments."""
+    inplace = name.endswith("_") and not name.endswith("__")
+    if "out" in kwargs:
+        c.fault(f"{name}: out= is not taken in script; assign the result")
+    reasons = []
+    for convert in (False, True):
+        for op in candidates:
+            block, count = c.block, len(c.block.nodes)
+            try:
+                row = _match(c, op, args, dict(kwargs), convert)
+            except Mismatch as why:
+                del block.nodes[count:]
+                reasons.append((op, why.args[0]))
+                continue
+            return c.op(_form(op, inplace), row)
+    return _refuse(c, name, reasons, args, kwargs)
+
+
+def _form(op, inplace):
+    if not inplace or op.schema.name.endswith("_"):
+        return op.name
+    base, dot, overload = op.name.partition(".")
+    return f"{base}_{dot}{overload}"
+
+
+def _refuse(c, name, reasons, args, kwargs):
+    given = [_told(a) for a in args] + [f"{k}={_told(a)}" for k, a in kwargs.items()]
+    lines = [f"{name}: Arguments for call are not valid: ({', '.join(given)}). The overloads are:"]
+    seen = {}
+    for op, why in reasons:
+        seen[str(op.schema)] = why
+    lines += [f"  {schema}: {why}" for schema, why in seen.items()]
+    way_out = ""
+    if any("but found Tensor" in why and "expected Tensor" not in why for why in seen.values()):
+        way_out = "Write x.item(), int(x) or float(x) to take the number out of a tensor."
+    return c.fault("\n".join(lines), way_out)
+
+
+def _told(operand):
+    type = type_of(operand)
+    return str(type) if type is not None else operand.told()
+
+
+def _match(c, op, args, kwargs, convert):
+    """The arguments of a node of an op, all of the schema's."""
+    row, positional = [], list(args)
+    declared = op.schema.args
+    last = max((i for i, a in enumerate(declared) if not a.kwarg_only), default=-1)
+    for i, arg in enumerate(declared):
+        if positional and not arg.kwarg_only:
+            if arg.name in kwargs:
+                raise Mismatch(f"argument '{arg.name}' is given twice")
+            operand = positional.pop(0)
+            if i == last and positional and arg.is_list and type_of(operand) in (INT, TENSOR):
+                operand, positional = ListLiteral([operand, *positional]), []
+            elif i == last and arg.is_list and not arg.size and type_of(operand) in (INT, TENSOR):
+                operand = ListLiteral([operand])
+        elif arg.name in kwargs:
+            operand = kwargs.pop(arg.name)
+        elif arg.has_default:
+            row.append(_default(arg))
+            continue
+        else:
+            raise Mismatch(f"argument '{arg.name}' is missing")
+        row.append(_fit(c, arg, operand, op.record, convert))
+    if positional:
+        raise Mismatch(f"takes {last + 1} positional arguments, {len(args)} are given")
+    if kwargs:
+        raise Mismatch(f"takes no argument '{next(iter(kwargs))}'")
+    return tuple(row)
+
+
+def _default(arg):
+    return tuple(arg.default) if isinstance(arg.default, (list, tuple)) else arg.default
+
+
+def _fit(c, arg, operand, record, convert):
+    """The operand as an argument, or Mismatch."""
+    given = type_of(operand)
+    if given is NONE:
+        if arg.optional or arg.type == "Any":
+            return None
+        raise _mismatch(arg, given)
+    if not arg.is_list:
+        return _element(c, arg, operand, record, convert, arg.optional)
+    if isinstance(operand, (ListLiteral, TupleValue)):
+        return tuple([_element(c, arg, v, record, convert, arg.elem_optional) for v in operand.values])
+    if given is None:
+        raise _mismatch(arg, given)
+    if given.word == "Tuple":
+        return tuple([_element(c, arg, v, record, convert, arg.elem_optional) for v in c.unpacked(operand, None)])
+    wanted = of_schema(arg)
+    if accepts(wanted, given):
+        return operand
+    inner = wanted.args[0] if wanted.word == "Optional" else wanted
+    if given.word == "List" and accepts(inner.args[0], given.args[0]):
+        return c.emit("prim::cast", (operand,), inner)
+    if given.word == "List" and convert and inner.args[0] is FLOAT and given.args[0] is INT:
+        return c.emit("prim::cast", (operand,), inner)
+    if arg.size and given.word != "List":
+        return _element(c, arg, operand, record, convert, arg.elem_optional)
+    raise _mismatch(arg, given)
+
+
+def _mismatch(arg, given):
+    return Mismatch(f"expected {arg.spelling} for argument '{arg.name}' but found {given}")
+
+
+def _element(c, arg, operand, record, convert, optional):
+    given, word = type_of(operand), arg.type
+    if word == "Any":
+        return _anything(c, operand)
+    if given is None or (isinstance(operand, Static)):
+        found = _DTYPE_OF.get(getattr(operand, "python", None)) if word == "ScalarType" else None
+        if found is None:
+            raise _mismatch(arg, given if given is not None else operand.told())
+        return found
+    if given is NONE and optional:
+        return None
+    wanted = of_schema(_Plain(arg))
+    if accepts(Type("Optional", (wanted,)) if optional and not wanted.is_optional else wanted, given):
+        return operand
+    if wanted is TENSOR and given in NUMBERS and arg.name in (record.numbers or "").replace("|", " ").split():
+        return operand
+    if wanted is DEVICE and given is STR:
+        return dtypes.device(operand) if is_constant(operand) else c.emit("prim::device_of", (operand,), DEVICE)
+    if convert:
+        if wanted is FLOAT and given in (INT, BOOL):
+            return float(operand) if is_constant(operand) else c.emit("prim::float", (operand,), FLOAT)
+        if wanted is INT and given is BOOL:
+            return int(operand) if is_constant(operand) else c.emit("prim::int", (operand,), INT)
+        if wanted in (FLOAT, INT) and given.word == "Scalar":
+            return c.emit(f"prim::{wanted}", (operand,), wanted)
+    raise _mismatch(arg, given)
+
+
+_DTYPE_OF = {float: dtypes.by_name["float32"], int: dtypes.by_name["int64"], bool: dtypes.by_name["bool"]}
+
+
+class _Plain:
+    """An argument without its list and its question mark."""
+
+    is_list = optional = elem_optional = False
+
+    def __init__(self, arg):
+        self.type = arg.type
+
+
+def _anything(c, operand):
+    if isinstance(operand, (ListLiteral, TupleValue)):
+        return tuple([_anything(c, v) for v in operand.values])
+    return c.value(operand)
+
+
+# ---- methods and attributes of tensors -----------------------------------------------------------------------------
+
+_ATTRIBUTES = {
+    "shape": ("prim::shape", list_of(INT)),
+    "dtype": ("prim::dtype", DTYPE),
+    "device": ("prim::device", DEVICE),
+    "layout": ("prim::layout", LAYOUT),
+    "ndim": ("prim::rank", INT),
+    "grad": ("prim::tensor.grad", Type("Optional", (TENSOR,))),
+    **{
+        name: (f"prim::tensor.{name}", BOOL)
+        for name in [
+            "requires_grad",
+            "is_leaf",
+            "is_cuda",
+            "is_sparse",
+            "is_quantized",
+            "is_meta",
+            "is_cpu",
+            "retains_grad",
+        ]
+    },
+    **{name: (f"prim::tensor.{name}", INT) for name in ("itemsize", "nbytes", "output_nr")},
+    **{name: (f"prim::tensor.{name}", TENSOR) for name in ("T", "H", "mH")},
+}
+_VIEWS = {
+    "data": ("aten::detach",),
+    "real": ("aten::real",),
+    "imag": ("aten::imag",),
+    "mT": ("aten::transpose.int", -2, -1),
+}
+_QUESTIONS = {
+    **dict.fromkeys(("dim", "ndimension"), ("prim::rank", INT)),
+    **dict.fromkeys(("numel", "nelement"), ("prim::numel", INT)),
+    **{
+        name: (f"prim::tensor.{name}", BOOL)
+        for name in ("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero")
+    },
+    **{name: (f"prim::tensor.{name}", INT) for name in ("element_size", "storage_offset", "get_device")},
+}
+
+
+@hook
+def tensor_attribute(c, tensor, name):
+    """tensor.name"""
+    found = _ATTRIBUTES.get(name)
+    if found is not None:
+        return c.emit(found[0], (tensor,), found[1])
+    if name in _VIEWS:
+        return c.op(_VIEWS[name][0], (tensor, *_VIEWS[name][1:]))
+    if name in _QUESTIONS or name in _SPECIAL or name in methods:
+        return Method(name, lambda c, args, kwargs: call_method(c, tensor, name, args, kwargs))
+    return c.fault(f"'Tensor' object has no attribute or method '{name}' in script")
+
+
+@hook
+def call_method(c, tensor, name, args, kwargs=None):
+    """tensor.name(*args, **kwargs)"""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(c, tensor, args, kwargs or {})
+    question = _QUESTIONS.get(name)
+    if question is not None:
+        return c.emit(question[0], (tensor,), question[1])
+    return call_op(c, name, methods[name].candidates, [tensor, *args], kwargs or {})
+
+
+def _size(c, tensor, args, kwargs):
+    args = [*args, *kwargs.values()]
+    if not args or args[0] is None:
+        return c.emit("prim::shape", (tensor,), list_of(INT))
+    return c.emit("prim::size", (tensor, c.value(args[0], INT, "a dimension")), INT)
+
+
+def _stride(c, tensor, args, kwargs):
+    args = [*args, *kwargs.values()]
+    if not args:
+        return c.emit("prim::tensor.stride", (tensor,), list_of(INT))
+    return c.emit("prim::tensor.stride_of", (tensor, c.value(args[0], INT, "a dimension")), INT)
+
+
+def _item(c, tensor, args, kwargs):
+    return c.emit("prim::item", (tensor,), Type("Scalar"))
+
+
+def _tolist(c, tensor, args, kwargs):
+    return c.emit("prim::tensor.tolist", (tensor,), Type("Any"))
+
+
+def _backward(c, tensor, args, kwargs):
+    c.effect("prim::tensor.backward", tensor, *[c.value(a) for a in (*args, *kwargs.values())])
+
+
+def _requires_grad(c, tensor, args, kwargs):
+    mode = (*args, *kwargs.values(), True)[0]
+    return c.emit("prim::tensor.requires_grad_", (tensor, c.value(mode, BOOL)), TENSOR)
+
+
+def _type(c, tensor, args, kwargs):
+    if not args:
+        c.fault("type() without arguments gives a name that script does not have; compare x.dtype")
+    return call_method(c, tensor, "to", args)
+
+
+def _new_tensor(c, tensor, args, kwargs):
+    dtype = kwargs.get("dtype") or c.emit("prim::dtype", (tensor,), DTYPE)
+    return c.op("aten::tensor", (_anything(c, args[0]), dtype, None, False, False))
+
+
+def _set_item(c, tensor, args, kwargs):
+    c.effect("prim::tensor.set_item", tensor, c.value(args[0]), c.value(args[1]))
+
+
+_SPECIAL = {
+    "size": _size,
+    "stride": _stride,
+    "item": _item,
+    "tolist": _tolist,
+    "backward": _backward,
+    "requires_grad_": _requires_grad,
+    "type": _type,
+    "new_tensor": _new_tensor,
+    "__setitem__": _set_item,
+}
+
+
+@hook
+def set_tensor_attribute(c, tensor, name, operand):
+    """tensor.name = operand"""
+    if name == "grad":
+        c.effect("prim::tensor.set_grad", tensor, c.value(operand))
+    elif name == "requires_grad":
+        c.emit("prim::tensor.requires_grad_", (tensor, c.value(operand, BOOL)), TENSOR)
+    else:
+        c.fault(f"the attribute '{name}' of a tensor cannot be set in script")

@@ -1,0 +1,58 @@
+"""ScriptFunction: a compiled function, called like the one it was made of."""
+
+import functools
+import inspect
+
+from .entry import compile_entry
+from .expressions import KINDS
+from .functions import FunctionValue
+
+
+class ScriptFunction:
+    """A compiled Python function. Calling it checks the arguments and runs the graph.
+
+    Attributes: graph, `graph.Graph`; code, the graph as Python text; name.
+    """
+
+    def __init__(self, function, examples=None):
+        functools.update_wrapper(self, function)
+        self._entry = compile_entry(function, examples=examples)
+
+    def __call__(self, *args, **kwargs):
+        return self._entry(args, kwargs)
+
+    @property
+    def graph(self):
+        return self._entry.graph
+
+    inlined_graph = graph
+
+    @property
+    def code(self):
+        return self.graph.code
+
+    @property
+    def name(self):
+        return self.__name__
+
+    @property
+    def qualified_name(self):
+        return f"{self.__module__}.{self.__qualname__}"
+
+    @property
+    def schema(self):
+        """What it takes and gives: "f(Tensor x, int n=2) -> Tensor"."""
+        return self._entry.declaration
+
+    def __repr__(self):
+        return f"<ScriptFunction {self.schema}>"
+
+    def __reduce__(self):
+        raise TypeError(f"a ScriptFunction is not pickled; save {self.__name__} with jit.save, or pickle the function")
+
+
+def _known(c, value, name):
+    return FunctionValue(inspect.unwrap(value), name)
+
+
+KINDS.insert(0, (ScriptFunction, _known))

@@ -1,0 +1,117 @@
+"""Finding the source of a function: files, notebooks, the REPL, `exec` with an entry in linecache, lambdas.
+
+The whole text is parsed and the function looked up by its line, so that multi-line decorators and lambdas in the middle
+of a call need no guessing where a block ends.
+"""
+
+import ast
+import functools
+import inspect
+import linecache
+
+from .errors import FrontendError, NotSupportedError
+
+
+class Source:
+    """A function's tree. Attributes: tree (ast.FunctionDef or ast.Lambda), filename, name."""
+
+    def __init__(self, tree, filename, name, lines):
+        self.tree, self.filename, self.name, self._lines = tree, filename, name, lines
+
+    def line(self, node):
+        """ "file.py:12 in forward"."""
+        return f"{self.filename}:{getattr(node, 'lineno', self.tree.lineno)} in {self.name}"
+
+    def mark(self, node):
+        """The line of a node with a caret under its place."""
+        number = getattr(node, "lineno", self.tree.lineno)
+        text = self._lines[number - 1].rstrip("\n") if 0 < number <= len(self._lines) else ""
+        start = getattr(node, "col_offset", 0)
+        start = len(text.encode()[:start].decode(errors="replace"))
+        end = node.end_col_offset if getattr(node, "end_lineno", None) == number else len(text)
+        indent = len(text) - len(text.lstrip())
+        marked = " " * max(start - indent, 0) + "^" * max(end - start, 1)
+        return f'  File "{self.filename}", line {number}, in {self.name}\n    {text.strip()}\n    {marked} <--- HERE'
+
+    @property
+    def body(self):
+        """The statements; of a lambda, the return of its expression."""
+        if isinstance(self.tree, ast.Lambda):
+            return [ast.copy_location(ast.Return(self.tree.body), self.tree.body)]
+        return self.tree.body
+
+
+def source_of(function):
+    """The Source of a Python function.
+
+    Raises:
+        FrontendError: there is none, as for a built-in function or text that was passed to `exec`.
+    """
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise FrontendError(
+            f"{function!r} has no Python source, so it cannot be compiled. "
+            "Compile Python functions, or register it as an op: docs/custom_ops.md."
+        )
+    lines = linecache.getlines(code.co_filename, getattr(function, "__globals__", None))
+    found = _find(code, tuple(lines))
+    if found is None:
+        raise FrontendError(
+            f"the source of {code.co_name} ({code.co_filename}:{code.co_firstlineno}) cannot be read. Put it into a "
+            "file; or, where it is text for `exec`, into `linecache.cache` under its file name."
+        )
+    return Source(found, code.co_filename, code.co_name, lines)
+
+
+def of_text(text, filename):
+    """{name: Source} of the functions that stand in a text, and its tree."""
+    lines = text.splitlines(True)
+    linecache.cache[filename] = (len(text), None, lines, filename)
+    try:
+        tree = ast.parse(text, filename, type_comments=True)
+    except SyntaxError as error:
+        raise FrontendError(f"{filename}, line {error.lineno}: {error.msg}\n    {error.text}") from None
+    return tree
+
+
+@functools.lru_cache(64)
+def _functions(lines):
+    """The functions and lambdas of a text by the line at which Python says that they begin."""
+    text = "".join(lines)
+    try:
+        tree = ast.parse(text, type_comments=True)
+    except SyntaxError:
+        tree = ast.parse(text)
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            found.setdefault(first, []).append(node)
+    return found
+
+
+def _find(code, lines):
+    if not lines:
+        return None
+    try:
+        near = _functions(lines).get(code.co_firstlineno, [])
+    except SyntaxError:
+        return None
+    near = [n for n in near if getattr(n, "name", "<lambda>") == code.co_name]
+    if len(near) > 1:  # lambdas of one line: the one that compiles to the same
+        near = [n for n in near if _same_code(n, code)] or near
+        if len({ast.dump(n) for n in near}) > 1:
+            raise NotSupportedError(
+                f"{code.co_filename}:{code.co_firstlineno} holds several lambdas that look the same; write each on a "
+                "line of its own"
+            )
+    return near[0] if near else None
+
+
+def _same_code(node, code):
+    if not isinstance(node, ast.Lambda):
+        return True
+    made = compile(ast.Expression(node), code.co_filename, "eval").co_consts[0]
+    names = tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    return (made.co_code, names, made.co_names) == (code.co_code, code.co_varnames[: len(names)], code.co_names)

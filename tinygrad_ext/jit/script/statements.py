@@ -1,0 +1,323 @@
+"""Statements: assignment, return, if, assert, raise, with, del. Loops stand in loops.py."""
+
+import ast
+
+from tinygrad_ext.graph.ir import Value
+from tinygrad_ext.graph.primitives.objects import word_of
+from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
+
+from .compiler import hook, statement
+from .environment import FLAGS, LEFT, RESULT, RETURNED, SKIPPED
+from .errors import NotSupportedError
+from .types import unify
+from .values import DictLiteral, ListLiteral, Static, TupleValue, type_of
+
+
+@hook
+def statements(c, nodes):
+    """Compile statements in order; those behind one that may leave the block run only where it has not."""
+    for i, node in enumerate(nodes):
+        if c.scope.exited:
+            return
+        rest = nodes[i + 1 :]
+        if rest and isinstance(node, ast.If):
+            joined = _with_rest(node, rest)
+            if joined is not None:
+                c.statement(joined)
+                return
+        c.statement(node)
+        if rest and not c.scope.exited:
+            flag = left_early(c)
+            if flag is not False:
+                guarded(c, flag, lambda rest=rest: c.statements(rest))
+                return
+
+
+def left_early(c):
+    """Whether control has left this block: False, or a value of the graph."""
+    found = False
+    for name in FLAGS:
+        flag = c.scope.flag(name)
+        if isinstance(flag, Value):
+            found = flag if found is False else c.emit("prim::or", (found, flag), BOOL)
+    return found
+
+
+def guarded(c, flag, rest):
+    """Run the rest where control has not left."""
+
+    def leave():
+        c.scope.exited = "jump" if any(c.scope.flag(n) is not False for n in (LEFT, SKIPPED)) else "return"
+
+    def go_on():
+        c.scope.clear_flags()
+        rest()
+
+    c.choose(flag, leave, go_on)
+
+
+def _with_rest(node, rest):
+    """The If with what follows in the branch that goes on, where the other always leaves; else None."""
+    body, other = exits(node.body), exits(node.orelse)
+    if body == other or "raise" in (body, other):
+        return None
+    if body:
+        return ast.copy_location(ast.If(node.test, node.body, [*node.orelse, *rest]), node)
+    return ast.copy_location(ast.If(node.test, [*node.body, *rest], node.orelse), node)
+
+
+def exits(nodes):
+    """Whether statements always leave their block: False, "raise" or "leave"."""
+    for node in nodes:
+        if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+            return "leave"
+        if isinstance(node, ast.Raise):
+            return "raise"
+        if isinstance(node, ast.If):
+            both = exits(node.body), exits(node.orelse)
+            if all(both):
+                return "leave" if "leave" in both else "raise"
+    return False
+
+
+# ---- assignment ----------------------------------------------------------------------------------------------------
+
+
+@statement(ast.Assign)
+def _assign(c, node):
+    operand = c.expression(node.value)
+    if len(node.targets) > 1:
+        operand = settled(c, operand)
+    for target in node.targets:
+        c.assign(target, operand)
+
+
+def settled(c, operand, type=None):
+    """The operand as it is kept under a name: a list or dict is made, a tuple stays apart in its items."""
+    if isinstance(operand, TupleValue) and type is None:
+        return TupleValue([settled(c, v) for v in operand.values], operand.names)
+    if isinstance(operand, (ListLiteral, DictLiteral)) and type is type_of(operand) is None and _only_static(operand):
+        return operand
+    if isinstance(operand, (ListLiteral, DictLiteral)) or (type is not None and not _plain_static(operand)):
+        return c.value(operand, type)
+    return operand
+
+
+def _only_static(operand):
+    return bool(operand.values) and any(isinstance(v, Static) and type_of(v) is None for v in operand.values)
+
+
+def _plain_static(operand):
+    return isinstance(operand, Static) and not isinstance(operand, (TupleValue, ListLiteral, DictLiteral))
+
+
+@hook
+def assign(c, target, operand):
+    """Bind a target of an assignment."""
+    with c.at(target):
+        if isinstance(target, ast.Name):
+            _bind(c, target.id, operand)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            _unpack(c, target, operand)
+        elif isinstance(target, ast.Attribute):
+            c.set_attribute(c.expression(target.value), target.attr, operand)
+        elif isinstance(target, ast.Subscript):
+            c.set_item(target, operand)
+        else:
+            c.fault(f"cannot assign to {type(target).__name__} in script", kind=NotSupportedError)
+
+
+def _bind(c, name, operand):
+    declared = c.scope.declared_type(name)
+    if declared is not None:
+        given = type_of(operand)
+        if given is not None and not accepts(declared, given) and not isinstance(operand, Static):
+            c.fault(
+                f"Variable '{name}' is annotated with type {declared} but is being assigned a value of type {given}"
+            )
+    c.scope.bound[name] = settled(c, operand, declared)
+
+
+def _unpack(c, target, operand):
+    names = target.elts
+    items = c.unpacked(operand, None if any(isinstance(n, ast.Starred) for n in names) else len(names))
+    starred = next((i for i, n in enumerate(names) if isinstance(n, ast.Starred)), None)
+    if starred is not None:
+        after = len(names) - starred - 1
+        if len(items) < len(names) - 1:
+            c.fault(f"need at least {len(names) - 1} values to unpack, but there are {len(items)}")
+        end = len(items) - after
+        items = [*items[:starred], TupleValue(items[starred:end]), *items[end:]]
+        names = [n.value if isinstance(n, ast.Starred) else n for n in names]
+    for name, item in zip(names, items):
+        c.assign(name, item)
+
+
+@statement(ast.AnnAssign)
+def _annotated(c, node):
+    type = c.type_of_annotation(node.annotation)
+    if not isinstance(node.target, ast.Name):
+        if node.value is not None:
+            c.assign(node.target, c.value(c.expression(node.value), type))
+        return
+    c.scope.declared[node.target.id] = type
+    if node.value is not None:
+        operand = c.expression(node.value)
+        given = type_of(operand)
+        if isinstance(operand, Value) and operand.node is not None and operand.node.op == "prim::tensor.tolist":
+            operand.type = given = type  # whoever calls tolist() says what it gives
+        if not isinstance(operand, Static) and not accepts(type, given):
+            c.fault(
+                f"Variable '{node.target.id}' is annotated with type {type} but is being assigned a value of type "
+                f"{given}"
+            )
+        c.scope.bound[node.target.id] = settled(c, operand, type)
+
+
+@statement(ast.AugAssign)
+def _augmented(c, node):
+    target = node.target
+    if isinstance(target, ast.Name):
+        load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+        c.assign(target, c.augment(c.expression(load), node.op, c.expression(node.value)))
+    elif isinstance(target, ast.Attribute):
+        owner = c.expression(target.value)
+        new = c.augment(c.attribute(owner, target.attr), node.op, c.expression(node.value))
+        c.set_attribute(owner, target.attr, new)
+    else:
+        c.augment_item(target, node.op, node.value)
+
+
+@statement(ast.Delete)
+def _delete(c, node):
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            c.scope.bound.pop(target.id, None)
+        elif isinstance(target, ast.Subscript):
+            c.delete_item(target)
+        else:
+            c.fault("del takes a name, or an item of a list or dict")
+
+
+# ---- leaving -------------------------------------------------------------------------------------------------------
+
+
+@statement(ast.Return)
+def _return(c, node):
+    frame = c.frame
+    operand = None if node.value is None else c.expression(node.value)
+    if frame.returns is not None and frame.returns is not ANY:
+        if frame.returns is NONE and type_of(operand) is not NONE:
+            c.fault(f"the function is annotated to return None, but returns a value of type {type_of(operand)}")
+        operand = c.value(operand, frame.returns, "a value to return")
+    elif c.scope is not frame.root:
+        operand = c.value(operand)
+    given = type_of(operand)
+    if frame.returned is not None and given is not None:
+        together = unify(frame.returned, given)
+        if together is None:
+            c.fault(
+                f"Previous return statement returned a value of type {frame.returned} but this return statement "
+                f"returns a value of type {given}",
+                "Annotate what the function returns, as Union[...] where it is either.",
+            )
+        given = together
+    frame.returned = given
+    c.scope.bound[RESULT], c.scope.bound[RETURNED] = operand, True
+    c.scope.exited = "return"
+
+
+@statement(ast.Break)
+def _break(c, node):
+    _in_loop(c, "break")
+    c.scope.bound[LEFT] = True
+    c.scope.exited = "jump"
+
+
+@statement(ast.Continue)
+def _continue(c, node):
+    _in_loop(c, "continue")
+    c.scope.bound[SKIPPED] = True
+    c.scope.exited = "jump"
+
+
+def _in_loop(c, word):
+    if not c.loops:
+        c.fault(f"'{word}' outside of a loop")
+
+
+@statement(ast.Raise)
+def _raise(c, node):
+    if node.exc is None:
+        c.fault("raise needs an exception in script: there is none to raise again", kind=NotSupportedError)
+    c.raise_(node.exc)
+    c.scope.exited = "raise"
+
+
+@hook
+def raise_(c, node):
+    """Raise the exception that an expression makes; its class is known while compiling."""
+    args = []
+    if isinstance(node, ast.Call):
+        cls = c.expression(node.func)
+        args = [c.value(c.expression(a)) for a in node.args]
+    else:
+        cls = c.expression(node)
+    cls = getattr(cls, "cls", None)
+    if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+        c.fault("exceptions are raised by class: raise ValueError('...')", kind=NotSupportedError)
+    c.effect("prim::raise", cls.__name__ if cls.__module__ == "builtins" else word_of(cls), *args)
+
+
+@statement(ast.Assert)
+def _assert(c, node):
+    condition = c.condition(node.test)
+
+    def fail():
+        args = [] if node.msg is None else [c.value(c.expression(node.msg))]
+        c.effect("prim::raise", "AssertionError", *args)
+        c.scope.exited = "raise"
+
+    c.branch(condition, lambda: None, fail)
+
+
+# ---- the rest ------------------------------------------------------------------------------------------------------
+
+
+@statement(ast.If)
+def _if(c, node):
+    condition = c.condition(node.test)
+    c.branch(condition, lambda: c.statements(node.body), lambda: c.statements(node.orelse))
+
+
+@statement(ast.Expr)
+def _expr(c, node):
+    if not isinstance(node.value, ast.Constant):
+        c.expression(node.value)
+
+
+@statement(ast.Pass)
+def _pass(c, node):
+    pass
+
+
+@statement(ast.With)
+def _with(c, node):
+    _enter(c, node.items, node.body)
+
+
+def _enter(c, items, body):
+    if not items:
+        c.statements(body)
+        return
+    with c.at(items[0].context_expr):
+        manager = c.expression(items[0].context_expr)
+        enter, leave = c.context(manager)
+        entered = enter()
+    if items[0].optional_vars is not None:
+        c.assign(items[0].optional_vars, entered)
+    _enter(c, items[1:], body)
+    exited, c.scope.exited = c.scope.exited, None
+    if exited != "raise":
+        leave()
+    c.scope.exited = exited
