@@ -55,6 +55,7 @@ LAYERS = [
     "cuda",
     "nn",
     "jit",
+    "fx",
     "testing",
     "describe",
     "as_torch",

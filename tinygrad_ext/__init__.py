@@ -54,6 +54,7 @@ __version__ = "0.1.0"
 
 _LAZY = (
     "nn",
+    "fx",
     "optim",
     "amp",
     "backends",

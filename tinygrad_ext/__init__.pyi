@@ -671,6 +671,7 @@ def full(size: _Sequence[_int], fill_value: _Scalar | Tensor, *, dtype: _dtype |
 def full_like(input: Tensor, fill_value: _Scalar | Tensor, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _memory_format | None = None) -> Tensor:
     """Tensor of the same shape, dtype and device, filled with one value."""
     ...
+from tinygrad_ext import fx as fx
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """out[i, j] = self[index[i, j], j] for dim=0, and so on."""
     ...

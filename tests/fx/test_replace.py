@@ -1,0 +1,59 @@
+"""What is replaced and what is left, and what filters and modules say to it."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import fx, nn
+from tinygrad_ext.fx.subgraph_rewriter import replace_pattern_with_filters
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.act, self.two = nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.two(self.act(self.one(x)))
+
+
+class Pattern(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        return self.act(x)
+
+
+def test_modules_of_one_class_match():
+    made, x = fx.symbolic_trace(Net()), tg.randn(3, 2)
+    matches = fx.replace_pattern(made, fx.symbolic_trace(Pattern()), lambda x: tg.sigmoid(x))
+    assert len(matches) == 1 and made(x).equal(made.two(tg.sigmoid(made.one(x))))
+
+
+def test_filters_and_literals():
+    def f(x):
+        return x.clamp(0, 1) + x.clamp(0, 2)
+
+    pattern, replacement = (lambda a: a.clamp(0, 2)), (lambda a: a.neg())
+    made = fx.symbolic_trace(f)
+    found = replace_pattern_with_filters(made, pattern, replacement, ignore_literals=True)
+    assert len(found) == 2 and [len(m.replacements) for m in found] == [1, 1]
+    made = fx.symbolic_trace(f)
+    assert not replace_pattern_with_filters(made, pattern, replacement, [lambda match, graph, pattern: False])
+    assert len(replace_pattern_with_filters(made, pattern, replacement, [lambda *_: True])) == 1
+    assert made(tg.ones(1)).item() == 0
+
+
+def test_several_results_are_replaced():
+    def f(x, y):
+        return (x + y) * (x - y)
+
+    made = fx.symbolic_trace(f)
+    fx.replace_pattern(made, lambda a, b: (a + b, a - b), lambda a, b: (a.exp(), b.exp()))
+    assert made(tg.zeros(1), tg.zeros(1)).item() == 1 and "exp" in made.code and "-" not in made.code
+
+
+def test_arguments_are_as_many():
+    with pytest.raises(AssertionError, match="the pattern has 1 arguments, and the replacement 2"):
+        fx.replace_pattern(fx.symbolic_trace(lambda x: x.exp()), lambda a: a.exp(), lambda a, b: a)

@@ -1,0 +1,105 @@
+"""Recording: what is a leaf, what is left whole, and that nothing of it stays behind."""
+
+import math
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import fx, nn
+
+
+@fx.wrap
+def left_whole(x, n):
+    return x if n == 0 else left_whole(x + 1, n - 1)
+
+
+fx.wrap("len")
+
+
+def test_wrapped_functions_are_recorded_whole():
+    traced = fx.symbolic_trace(lambda x: left_whole(x, 3) * len(x))
+    calls = [n.target.__name__ for n in traced.graph.nodes if n.op == "call_function"]
+    assert calls == ["left_whole", "len", "mul"]
+    assert traced(tg.ones(2)).tolist() == [8.0, 8.0]
+    assert left_whole(1, 2) == 3 and len([1]) == 1
+
+
+def test_wrap_stands_at_module_level():
+    with pytest.raises(NotImplementedError, match="top level"):
+        fx.wrap("len")
+    with pytest.raises(RuntimeError, match="callable or string name"):
+        fx.wrap(3)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.fc(x).relu()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Block(), nn.Sequential(Block(), nn.ReLU())
+
+    def forward(self, x):
+        return self.second(self.first(x)) + math.sqrt(4)
+
+
+class Blocks(fx.Tracer):
+    def is_leaf_module(self, m, path):
+        return isinstance(m, Block) or super().is_leaf_module(m, path)
+
+
+def test_a_tracer_says_what_is_a_leaf():
+    net = Net()
+    paths = lambda tracer: [n.target for n in tracer.trace(net).nodes if n.op == "call_module"]
+    assert paths(fx.Tracer()) == ["first.fc", "second.0.fc", "second.1"]
+    assert paths(Blocks()) == ["first", "second.0", "second.1"]
+    made = fx.GraphModule(net, Blocks().trace(net))
+    assert made(tg.ones(2)).equal(net(tg.ones(2))) and made.first is net.first
+
+
+def test_nothing_of_the_recording_stays():
+    before = dict(vars(math)), dict(vars(nn.Module)), dict(globals())
+    fx.symbolic_trace(Net())
+    with pytest.raises(ValueError, match="control flow"):
+        fx.symbolic_trace(lambda x: math.sqrt(x) if x else x)
+    assert (dict(vars(math)), dict(vars(nn.Module)), dict(globals())) == before
+    assert math.sqrt(4) == 2.0
+
+
+def test_modules_called_while_another_is_recorded_in_vain_work_again():
+    net = Net()
+    with pytest.raises(NameError, match="not installed as a submodule"):
+        fx.symbolic_trace(lambda x: net.first(x))
+    assert net(tg.ones(2)).shape == (2,)
+
+
+def test_lines_are_noted_where_they_are_wanted():
+    class Noting(fx.Tracer):
+        record_stack_traces = True
+
+    graph = Noting().trace(lambda x: x.exp())
+    assert "test_tracer.py" in next(n for n in graph.nodes if n.op == "call_method").stack_trace
+
+
+def test_types_of_arguments_stay():
+    def f(x: tg.Tensor, n: int = 2, *, flag: "str" = "a") -> tg.Tensor:
+        return x * n
+
+    traced = fx.symbolic_trace(f)
+    assert [n.type for n in traced.graph.nodes][:3] == [tg.Tensor, int, "str"]
+    assert traced(tg.ones(1)).item() == 2 and "n : int = 2" in traced.code
+
+
+def test_plugin_ops_and_functions_are_nodes():
+    library = tg.library.Library("fxdemo", "DEF")
+    library.define("double(Tensor self) -> Tensor")
+    library.impl("double", lambda self: self + self, "CompositeImplicitAutograd")
+    traced = fx.symbolic_trace(lambda x: tg.ops.fxdemo.double(x) + 1)
+    assert "tinygrad_ext.ops.fxdemo.double" in traced.code
+    assert traced(tg.ones(1)).item() == 3
