@@ -230,6 +230,14 @@ def has_object_attribute(c, value, name):
 
 
 @hook
+def declare_attribute(c, value, name, type):
+    """An annotation in __init__ gives an attribute its type."""
+    cls = None if isinstance(value, Static) else class_of(type_of(value).word)
+    if cls is not None and c.frame.source.name == "__init__":
+        attributes_of(c, cls).setdefault(name, type)
+
+
+@hook
 def set_object_attribute(c, value, name, operand):
     """object.name = operand; in __init__ this is where the attribute gets its type."""
     type = type_of(value)

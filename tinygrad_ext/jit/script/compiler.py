@@ -75,12 +75,15 @@ class Compiler:
     def line(self):
         return self.frame.source.line(self.nodes[-1]) if self.frames and self.nodes else ""
 
-    def fault(self, what, instead="", node=None, kind=CompileError):
-        """Raise an error about the node that is being compiled."""
-        source = self.frames[-1].source if self.frames else None
+    def fault(self, what, instead="", node=None, kind=CompileError, in_caller=False):
+        """Raise an error about the node that is being compiled, or in_caller the call that led here."""
+        source, calls = self.frames[-1].source if self.frames else None, self.calls
+        if in_caller and calls:
+            (caller, node), calls = calls[-1], calls[:-1]
+            source = caller.source
         node = node if node is not None else self.nodes[-1] if self.nodes else None
         text = message(what, source, node, instead)
-        for caller, at in reversed(self.calls):
+        for caller, at in reversed(calls):
             text += f"\ncalled here:\n{caller.source.mark(at)}"
         raise kind(text)
 

@@ -43,12 +43,8 @@ def context(c, manager):
     if not isinstance(manager, Static):
         made = c.object_attribute(manager, "__enter__"), c.object_attribute(manager, "__exit__")
         count = len(made[1].python.__code__.co_varnames[: made[1].python.__code__.co_argcount]) - 1
-        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [_nothing(c)] * count, {})
+        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * count, {})
     return c.fault(f"{manager.told()} cannot stand in a with; no_grad(), record_function(...) and objects can")
-
-
-def _nothing(c):
-    return c.emit("prim::undefined", (), ANY)
 
 
 def _mode(c, manager):

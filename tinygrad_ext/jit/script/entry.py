@@ -25,6 +25,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     modules,
     operators,
     ops,
+    package,
     questions,
     statements,
 )
@@ -35,7 +36,7 @@ from .types import type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, items, iteration,
-    loops, modules, operators, ops, questions, statements,
+    loops, modules, operators, ops, package, questions, statements,
 )  # fmt: skip
 
 

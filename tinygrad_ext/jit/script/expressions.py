@@ -5,6 +5,7 @@ import types as python_types
 
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.types import STR
+from tinygrad_ext.registry.op_namespace import Namespace
 
 from .compiler import expression, hook
 from .environment import ABSENT
@@ -90,7 +91,7 @@ class PythonModule(Static):
         return c.python(value, f"{self.name}.{name}")
 
 
-@kind(python_types.ModuleType)
+@kind(python_types.ModuleType, Namespace)
 def _module(c, value, name):
     return PythonModule(value, name)
 

@@ -14,7 +14,7 @@ from .errors import FrontendError, NotSupportedError
 from .expressions import KINDS, kind
 from .markers import MODIFIER
 from .source import source_of
-from .values import Static, type_of
+from .values import Static, TupleValue, type_of
 
 
 class FunctionValue(Static):
@@ -79,7 +79,8 @@ class Parameters:
 
     def __init__(self, c, function, source, skip=0):
         spec = source.tree.args
-        if spec.vararg or spec.kwarg:
+        self.rest = spec.vararg.arg if spec.vararg and function.__module__.startswith("tinygrad_ext.") else None
+        if (spec.vararg and self.rest is None) or spec.kwarg:
             c.fault(
                 "Compiled functions can't take variable number of arguments; name each, or take a list",
                 node=spec.vararg or spec.kwarg,
@@ -104,6 +105,8 @@ class Parameters:
         """{name: operand} of a call; defaults where nothing is given."""
         names = self.names[self.skip :]
         count = self.positional - self.skip
+        if self.rest is not None:
+            args, rest = args[:count], args[count:]
         if len(args) > count:
             c.fault(f"takes {count} positional arguments but {len(args)} were given")
         found = dict(zip(names, args))
@@ -118,6 +121,8 @@ class Parameters:
                 if name not in self.defaults:
                     c.fault(f"is missing value for argument '{name}'")
                 found[name] = c.default(self.defaults[name], name)
+        if self.rest is not None:
+            found[self.rest] = TupleValue(rest)
         return found
 
 
@@ -134,9 +139,12 @@ def _type_comment(tree):
     if text is None or "->" not in text:
         return None
     try:
-        return ast.parse(text, mode="func_type")
+        found = ast.parse(text, mode="func_type")
     except SyntaxError:
         return None
+    for node in ast.walk(found):
+        ast.copy_location(node, tree)
+    return found
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
@@ -194,6 +202,8 @@ def _has_name(frame):
 
 
 def _bind(c, scope, parameters, operands, ours):
+    if parameters.rest is not None:
+        scope.bound[parameters.rest] = operands[parameters.rest]
     for i, name in enumerate(parameters.names):
         operand, node = operands[name], parameters.annotations.get(name)
         if i < parameters.skip or (node is None and ours):
@@ -213,13 +223,10 @@ def _check(c, name, type, operand, node):
     if isinstance(operand, Static) or accepts(type, given):
         return
     inferred = "" if node is not None else f" '{name}' is Tensor because it has no annotation."
-    c.calls, calls = c.calls[:-1], c.calls
-    frame, at = calls[-1] if calls else (c.frame, c.nodes[-1])
-    c.frames.append(frame)
     c.fault(
-        f"{c.frames[-2].source.name}() Expected a value of type '{type}' for argument '{name}' but instead found type "
+        f"{c.frame.source.name}() Expected a value of type '{type}' for argument '{name}' but instead found type "
         f"'{given}'.{inferred}",
-        node=at,
+        in_caller=True,
     )
 
 

@@ -31,13 +31,19 @@ def loop(c, count, names, body, test=None):
         test: function() -> Condition of a `while`.
     """
     types, fields = {}, []
-    first = test() if test is not None else None
+    start, bound = len(c.block.nodes), dict(c.fields.bound)
     while True:
+        first = test() if test is not None else None
         try:
             _attempt(c, count, names, body, test, first, types, fields)
             return
         except _Widen:
-            continue
+            del c.block.nodes[start:]
+            c.fields.bound.update(bound)
+        for name, type in types.items():
+            if type_of(c.scope.find(name)) is not type:
+                c.scope.bound[name] = c.emit("prim::cast", (c.value(c.scope.find(name)),), type)
+                start = len(c.block.nodes)
 
 
 def _attempt(c, count, names, body, test, first, types, fields):

@@ -89,6 +89,7 @@ class ModuleValue(Static):
         if name in _OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
             return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self, c))
         found = inspect.getattr_static(self.cls, name, None)
+        found = getattr(found, "_fn", found)  # of a script_method
         if hasattr(found, "__wrapped__") and not isinstance(found, (staticmethod, classmethod)):
             found = inspect.unwrap(found)
         if isinstance(found, property):
@@ -138,6 +139,7 @@ class ModuleValue(Static):
                 f"{self.told()} has hooks, which script does not run", "Remove them, or call what they do in forward."
             )
         forward = inspect.getattr_static(self.cls, "forward")
+        forward = getattr(forward, "_fn", forward)
         return FunctionValue(forward, "forward", (self,)).call(c, args, kwargs)
 
     def items(self, c):

@@ -114,4 +114,5 @@ def _same_code(node, code):
         return True
     made = compile(ast.Expression(node), code.co_filename, "eval").co_consts[0]
     names = tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
-    return (made.co_code, names, made.co_names) == (code.co_code, code.co_varnames[: len(names)], code.co_names)
+    given = (code.co_code, code.co_varnames[: len(names)], code.co_names, repr(code.co_consts))
+    return (made.co_code, names, made.co_names, repr(made.co_consts)) == given

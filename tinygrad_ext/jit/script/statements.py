@@ -156,10 +156,14 @@ def _unpack(c, target, operand):
 @statement(ast.AnnAssign)
 def _annotated(c, node):
     type = c.type_of_annotation(node.annotation)
-    if not isinstance(node.target, ast.Name):
-        if node.value is not None:
-            c.assign(node.target, c.value(c.expression(node.value), type))
+    if isinstance(node.target, ast.Attribute) and node.value is not None:
+        operand = c.value(c.expression(node.value), type)
+        owner = c.expression(node.target.value)
+        c.declare_attribute(owner, node.target.attr, type)
+        c.set_attribute(owner, node.target.attr, operand)
         return
+    if not isinstance(node.target, ast.Name):
+        c.fault("an annotation belongs to a name or attribute")
     c.scope.declared[node.target.id] = type
     if node.value is not None:
         operand = c.expression(node.value)

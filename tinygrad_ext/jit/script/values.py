@@ -131,6 +131,4 @@ def common_type(operands):
             return None
         together = inner if found is None else unify(found, inner)
         found = union([found, inner]) if together is None else together
-        if together is None:
-            return None
     return found or TENSOR

@@ -1,0 +1,160 @@
+"""`jit.script` and its relatives: where source is found, what is loaded, names."""
+
+import linecache
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit
+
+
+def test_import_loads_nothing_of_it():
+    code = "import sys, tinygrad_ext; assert not [m for m in sys.modules if m.startswith('tinygrad_ext.jit')]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_package_is_called_like_its_function():
+    code = """
+        import linecache
+        import tinygrad_ext.jit.script.errors
+        from tinygrad_ext import jit
+        text = "def f(x):\\n    return x + 1\\n"
+        linecache.cache["<f>"] = (len(text), None, text.splitlines(True), "<f>")
+        exec(compile(text, "<f>", "exec"))
+        assert jit.script(f)(1.0 * __import__("tinygrad_ext").ones(1)).item() == 2
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_lambdas_where_source_exists():
+    assert jit.script(lambda x: x + 1)(tg.ones(1)).item() == 2.0
+    two = [jit.script(lambda x: x * 2), jit.script(lambda x: x * 3)]
+    assert [f(tg.ones(1)).item() for f in two] == [2.0, 3.0]
+
+
+def test_exec_with_an_entry_in_linecache():
+    text = "def f(x, n: int):\n    return x * n\n"
+    space = {}
+    exec(compile(text, "<nowhere>", "exec"), space)
+    with pytest.raises(jit.Error, match="linecache"):
+        jit.script(space["f"])
+    linecache.cache["<nowhere>"] = (len(text), None, text.splitlines(True), "<nowhere>")
+    assert jit.script(space["f"])(tg.ones(1), 3).item() == 3.0
+
+
+def test_decorated_functions_and_types_as_text():
+    @jit.script
+    def f(x: "tg.Tensor", items: "list[int]") -> "int":
+        return len(items) + x.dim()
+
+    assert f(tg.ones(1), [1, 2]) == 3
+    assert f.schema == "f(Tensor x, List[int] items) -> int" and f.name == "f"
+
+
+def test_types_as_a_comment():
+    @jit.script
+    def f(x, n):
+        # type: (tg.Tensor, int) -> float
+        return float(x[n])
+
+    assert f(tg.tensor([4, 5]), 1) == 5.0
+
+
+def test_compilation_unit():
+    unit = jit.CompilationUnit("""
+def double(x):
+    return x * 2
+
+def use(x, n: int):
+    for i in range(n):
+        x = double(x)
+    return x
+""")
+    assert unit.use(tg.ones(1), 3).item() == 8.0
+    assert [f.name for f in unit.get_functions()] == ["double", "use"]
+    unit.define("def more(x):\n    return use(x, 1) + 1")
+    assert unit.more(tg.ones(1)).item() == 3.0
+    with pytest.raises(AttributeError):
+        unit.nothing
+
+
+def test_example_inputs_give_types():
+    def f(x, n):
+        return x * n
+
+    scripted = jit.script(f, example_inputs=[(2, 3)])
+    assert scripted(4, 5) == 20 and scripted.schema == "f(int x, int n) -> int"
+
+
+def test_scripted_functions_call_each_other():
+    @jit.script
+    def inner(x, n: int = 2):
+        return x * n
+
+    @jit.script
+    def outer(x):
+        return inner(x) + inner(x, n=3)
+
+    assert outer(tg.ones(1)).item() == 5.0
+    assert jit.script(inner) is inner
+
+
+def test_an_error_while_running_names_the_line():
+    @jit.script
+    def f(items: list[int], i: int):
+        return items[i]
+
+    with pytest.raises(IndexError) as error:
+        f([1], 3)
+    if sys.version_info >= (3, 11):
+        assert "test_api.py" in error.value.__notes__[0] and "in f" in error.value.__notes__[0]
+
+
+def test_what_was_switched_is_switched_back_by_an_error():
+    @jit.script
+    def f(x, n: int):
+        with tg.no_grad():
+            assert n > 2
+        return x
+
+    with pytest.raises(AssertionError):
+        f(tg.ones(1), 1)
+    assert tg.is_grad_enabled()
+
+
+def test_exceptions_are_of_their_class_and_of_jits():
+    @jit.script
+    def f(n: int):
+        raise KeyError("no such key")
+
+    with pytest.raises(KeyError):
+        f(1)
+    with pytest.raises(jit.Error, match="no such key"):
+        f(1)
+
+
+def test_modules_and_classes():
+    with pytest.raises(RuntimeError, match="passing an instance"):
+        jit.script(tg.nn.Linear)
+
+    @jit.script
+    class Pair:
+        def __init__(self, a: int):
+            self.a = a
+
+    @jit.script
+    def f(n: int):
+        return Pair(n).a
+
+    assert f(3) == 3 and Pair(4).a == 4
+
+
+def test_script_if_tracing_outside_of_a_trace():
+    @jit.script_if_tracing
+    def f(x):
+        return {1, 2}
+
+    assert f(1) == {1, 2}

@@ -1,0 +1,207 @@
+"""autograd.Functions and ops of programs in script keep their derivative; gradients go through branches and loops."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit
+from tinygrad_ext.autograd import Function, gradcheck, gradgradcheck
+from tinygrad_ext.graph import Graph
+from tinygrad_ext.graph.interpret import run
+
+
+class Scaled(Function):
+    """Its backward is not the derivative, so that a lost one is seen."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (ctx.factor + 100), None
+
+
+class TwoResults(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        result = x.exp()
+        ctx.save_for_backward(result, y)
+        return result, x * y
+
+    @staticmethod
+    def backward(ctx, first, second):
+        result, y = ctx.saved_tensors
+        grad_y = None
+        if ctx.needs_input_grad[1]:
+            grad_y = second * result.log()
+        return first * result + second * y, grad_y
+
+
+class WithSetup(Function):
+    @staticmethod
+    def forward(x, power):
+        return x**power
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, power = inputs
+        ctx.save_for_backward(x)
+        ctx.power = power
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.power * x ** (ctx.power - 1), None
+
+
+@jit.script
+def scaled(x, factor: float):
+    return Scaled.apply(x, factor)
+
+
+@jit.script
+def scaled_by_a_constant(x):
+    return Scaled.apply(x, 3.0) + Scaled.apply(x, 0.5)
+
+
+def test_the_derivative_is_the_one_that_was_written():
+    x = tg.ones(2, requires_grad=True)
+    scaled(x, 2.0).sum().backward()
+    assert x.grad.tolist() == [102.0, 102.0]
+    (grad,) = tg.autograd.grad(scaled_by_a_constant(x).sum(), x)
+    assert grad.tolist() == [203.5, 203.5]
+
+
+def test_it_survives_text():
+    graph = Graph.parse(str(scaled.graph)).check()
+    x = tg.ones(1, requires_grad=True)
+    (y,), _ = run(graph, [x, 2.0])
+    assert tg.autograd.grad(y.sum(), x)[0].item() == 102.0
+
+
+def test_one_node_in_autograd():
+    x = tg.ones(1, requires_grad=True)
+    y = scaled(x, 2.0)
+    assert len(scaled.graph.nodes) == 1 and y.grad_fn.next_functions[0][0].name().endswith("AccumulateGrad")
+
+
+@pytest.mark.parametrize("function", [TwoResults, WithSetup], ids=lambda f: f.__name__)
+def test_gradients_of_both_orders(function):
+    if function is TwoResults:
+
+        def call(x):
+            a, b = TwoResults.apply(x, x * 2)
+            return a + b
+    else:
+
+        def call(x):
+            return WithSetup.apply(x, 3)
+
+    scripted = jit.script(call)
+    x = tg.tensor([0.5, 2.0], dtype=tg.float64, requires_grad=True)
+    assert scripted(x).equal(call(x))
+    assert gradcheck(scripted, x) and gradgradcheck(scripted, x)
+
+
+def test_inside_of_branches_and_loops():
+    @jit.script
+    def program(x, n: int):
+        for i in range(n):
+            if i % 2 == 0:
+                x = Scaled.apply(x, 1.0)
+            else:
+                x = x.sin()
+        return x
+
+    x = tg.tensor([0.3], requires_grad=True)
+    (grad,) = tg.autograd.grad(program(x, 3).sum(), x)
+    assert abs(grad.item() - 101.0 * 101.0 * x.cos().item()) < 1e-2
+
+
+class InNumpy(Function):
+    @staticmethod
+    def forward(ctx, x):
+        try:
+            return x * 2
+        finally:
+            pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def test_a_body_that_does_not_compile_is_refused_by_line():
+    def program(x):
+        return InNumpy.apply(x)
+
+    with pytest.raises(jit.Error) as error:
+        jit.script(program)
+    assert "try statements" in str(error.value) and "in forward" in str(error.value)
+    assert "return InNumpy.apply(x)" in str(error.value)
+
+
+@tg.library.custom_op("script_tests::tripled", mutates_args=())
+def tripled(x: tg.Tensor) -> tg.Tensor:
+    return x * 3
+
+
+tripled.register_autograd(lambda ctx, grad: grad * 30)
+
+
+def test_ops_of_programs():
+    @jit.script
+    def program(x):
+        return tg.ops.script_tests.tripled(x) + tripled(x)
+
+    assert [n.op for n in program.graph.nodes[:2]] == ["script_tests::tripled"] * 2
+    x = tg.ones(1, requires_grad=True)
+    program(x).sum().backward()
+    assert x.grad.item() == 60.0
+
+
+def lstm(xs: list[tg.Tensor], h, c, w, u, b) -> tuple[tg.Tensor, tg.Tensor]:
+    for x in xs:
+        gates = x @ w + h @ u + b
+        i, f, g, o = gates.chunk(4, 1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+    return h, c
+
+
+def newton(x, steps: int, limit: float):
+    y = x / 2
+    for _ in range(steps):
+        new = (y + x / y) / 2
+        if bool((new - y).abs().max() < limit):
+            return new
+        y = new
+    return y
+
+
+def test_gradients_through_loops_are_eagers():
+    size = 3
+    given = [
+        tg.randn(2, size),
+        tg.randn(2, size),
+        tg.randn(size, 4 * size),
+        tg.randn(size, 4 * size),
+        tg.randn(4 * size),
+    ]
+    results = []
+    for function in (lstm, jit.script(lstm)):
+        leaves = [g.clone().requires_grad_() for g in given]
+        h, c = function([tg.ones(2, size) * k for k in range(4)], *leaves)
+        (h.sum() + c.sum()).backward()
+        results.append([h, c, *(leaf.grad for leaf in leaves)])
+    assert all(a.equal(b) for a, b in zip(*results))
+
+
+@pytest.mark.parametrize("steps", [0, 2, 40])
+def test_gradients_through_early_returns_are_eagers(steps):
+    grads = []
+    for function in (newton, jit.script(newton)):
+        x = tg.tensor([2.0, 5.0], requires_grad=True)
+        grads.append(tg.autograd.grad(function(x, steps, 1e-3).sum(), x)[0])
+    assert grads[0].equal(grads[1])
