@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tinygrad_ext.registry.module_registrar import ModuleRegistrar
     from tinygrad_ext.registry.op_registrar import OpRegistrar
     from tinygrad_ext.registry.override_registrar import OverrideRegistrar
+    from tinygrad_ext.registry.pass_registrar import PassRegistrar
 
-API_VERSION = (1, 1)  # major: what is here changed its meaning; minor: something was added
+API_VERSION = (1, 2)  # major: what is here changed its meaning; minor: something was added
 
 hookspec = pluggy.HookspecMarker("tinygrad_ext")
 hookimpl = pluggy.HookimplMarker("tinygrad_ext")
@@ -110,4 +111,25 @@ def tgx_register_devices(register: DeviceRegistrar) -> None:
         @hookimpl
         def tgx_register_devices(register):
             register("demo", Memory())
+    """
+
+
+@hookspec
+def tgx_register_passes(register: PassRegistrar) -> None:
+    """Add passes over captured graphs, such as one that puts your fused op in the place of a pattern.
+
+    Called once, after tgx_register_ops, when the plugin is loaded; ``graph.passes.optimize`` runs the passes from then
+    on, before the package's own. ``register("namespace::name", pass)``; a pass has ``run(graph)``, which changes the
+    graph and keeps its results to the bit; the graph is checked after it.
+
+        from tinygrad_ext import hookimpl
+        from tinygrad_ext.graph import passes
+
+        class Quiet(passes.Pass):
+            def run(self, graph):
+                return graph
+
+        @hookimpl
+        def tgx_register_passes(register):
+            register("demo::quiet", Quiet())
     """

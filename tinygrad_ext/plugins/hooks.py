@@ -14,6 +14,7 @@ from tinygrad_ext.registry.device_registrar import DeviceRegistrar
 from tinygrad_ext.registry.module_registrar import ModuleRegistrar
 from tinygrad_ext.registry.op_registrar import OpRegistrar
 from tinygrad_ext.registry.override_registrar import OverrideRegistrar
+from tinygrad_ext.registry.pass_registrar import PassRegistrar
 
 from .model import Incompatible, PluginError
 from .versions import allows
@@ -23,6 +24,7 @@ REGISTRARS = {
     "tgx_register_ops": OpRegistrar,
     "tgx_register_modules": ModuleRegistrar,
     "tgx_register_overrides": OverrideRegistrar,
+    "tgx_register_passes": PassRegistrar,
 }
 
 

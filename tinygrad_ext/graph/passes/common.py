@@ -1,0 +1,55 @@
+"""What is computed twice."""
+
+from ..check import type_of
+from ..ir import Value
+from .base import Pass, has_effect, is_random, replace, shown
+
+
+class CommonSubexpressions(Pass):
+    """Computes what two nodes of a block compute alike only once.
+
+    Draws stay apart, and so do two values of which each may be a result's memory: who writes to one result in place
+    would change the other.
+    """
+
+    def run(self, graph):
+        visible, mapping = shown(graph), {}
+        self._block(graph.block, {}, visible, mapping)
+        replace(graph, mapping)
+        return graph
+
+    def _block(self, block, outer, visible, mapping):
+        known = dict(outer)  # an inner block sees what stands before it
+        kept = []
+        for node in block.nodes:
+            for inner in node.blocks:
+                self._block(inner, known, visible, mapping)
+            key = None if node.blocks or is_random(node) or has_effect(node) else _key(node, mapping)
+            first = known.setdefault(key, node) if key is not None else node
+            if first is node or _both_shown(first, node, visible):
+                kept.append(node)
+                continue
+            for old, new in zip(node.outputs, first.outputs):
+                mapping[old] = new
+                if id(old) in visible:
+                    visible.add(id(new))
+        block.nodes[:] = kept
+
+
+def _both_shown(a, b, visible):
+    return any(id(v) in visible for v in a.outputs) and any(id(v) in visible for v in b.outputs)
+
+
+def _key(node, mapping):
+    return (node.op, node.version, *(_name(a, mapping) for a in node.args))
+
+
+def _name(a, mapping):
+    """What tells an argument from others: 1 from 1.0 and True, 0.0 from -0.0."""
+    if isinstance(a, Value):
+        while a in mapping:
+            a = mapping[a]
+        return "%", id(a)
+    if type(a) is tuple:
+        return tuple([_name(x, mapping) for x in a])
+    return str(type_of(a)), repr(a)

@@ -1,0 +1,41 @@
+"""Numbers that are known before the graph runs."""
+
+from .. import primitives
+from ..ir import Value, values_in
+from ..text import write_arg
+from .base import Pass, blocks, replace
+
+# what looks at nothing but numbers and texts
+_SKIPPED = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::item"}
+
+
+class Constants(Pass):
+    """Works out primitives over constants, and takes the block of an If whose condition is one."""
+
+    def run(self, graph):
+        while True:
+            mapping = {}
+            for block in blocks(graph):
+                block.nodes[:] = [n for node in block.nodes for n in self._node(node, mapping)]
+            if not mapping:
+                return graph
+            replace(graph, mapping)
+
+    def _node(self, node, mapping):
+        """The nodes that stay in the place of one."""
+        if node.op == "prim::If" and type(node.args[0]) is bool:
+            taken = node.blocks[0 if node.args[0] else 1]
+            mapping.update(zip(node.outputs, taken.outputs))
+            return taken.nodes
+        row = primitives.TABLE.get(node.op)
+        if row is None or row.effect or node.op in _SKIPPED or any(values_in(node.args)) or len(node.outputs) != 1:
+            return [node]
+        try:
+            made = row.run(*node.args)
+            write_arg(made)  # only what a graph can hold
+        except Exception:  # it raises when it is run, at the user's line
+            return [node]
+        if isinstance(made, (list, tuple, dict, Value)):
+            return [node]
+        mapping[node.output] = made
+        return []

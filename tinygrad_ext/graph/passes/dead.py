@@ -1,0 +1,33 @@
+"""Nodes whose results nobody reads."""
+
+from ..ir import values_in
+from .base import Pass, blocks, has_effect, uses
+
+
+class DeadCode(Pass):
+    """Leaves out nodes that nobody needs: neither a result of the graph nor what it writes back follows from them.
+
+    A node that does more than give its outputs stays: one that draws from the default generator, prints or raises, and
+    a loop, which may not end.
+    """
+
+    def run(self, graph):
+        known = uses(graph)
+        for block in reversed(blocks(graph)):
+            for node in reversed(list(block.nodes)):
+                if has_effect(node) or any(known.get(id(v)) for v in node.outputs):
+                    continue
+                block.nodes.remove(node)
+                _forget(node, known)
+        return graph
+
+
+def _forget(node, known):
+    """Take a node, and what its blocks hold, out of the readers."""
+    for value in values_in(node.args):
+        known[id(value)].remove(node)
+    for block in node.blocks:
+        for inner in block.nodes:
+            _forget(inner, known)
+        for value in values_in(block.outputs):
+            known[id(value)].remove(None)
