@@ -38,6 +38,7 @@ _PLACES = {
         "script",
     ),
     "script": "script",
+    **dict.fromkeys(("load", "save"), "saving"),
 }
 __all__ = sorted(_PLACES)
 

@@ -56,16 +56,16 @@ def _carry_rates(level, optimizers):
 def _new_entries(level, surroundings, dry=False):
     """What the program put into an optimizer's state: (State, states of all parameters, parameter, key) each."""
     found = []
-    for optimizer in surroundings.optimizers.values():
+    for name, optimizer in surroundings.optimizers.items():
         for param, entry in optimizer.state.items():
             for key in [k for k, v in entry.items() if isinstance(v, Tensor) and level.owns(v)]:
-                state = None if dry else _entry_state(level, surroundings, param, key, entry[key])
+                state = None if dry else _entry_state(level, name, param, key, entry[key])
                 found.append((state, optimizer.state, param, key))
     return found
 
 
-def _entry_state(level, surroundings, param, key, tensor):
-    path = level.outside(param).root.state.name
+def _entry_state(level, optimizer, param, key, tensor):
+    path = f"{optimizer}.{level.outside(param).root.state.name}"
     state = State(f"{path}.{key}", "new", level.graph.value(name=as_name(f"{path}.{key}")))
     state.new = level.lift(tensor)
     level.graph.state.append(state)
@@ -84,6 +84,10 @@ class Captured:
     def fits(self):
         """Whether `.grad` of what it reads and writes is there, or not, as it was."""
         return all((leaf.grad is None) is absent for leaf, absent in self.grads)
+
+    def state(self):
+        """The values of the states, by name."""
+        return {s.name: holder.read() for s, holder in zip(self.graph.state, self.holders)}
 
     def __call__(self, args):
         state = [holder.read() for holder in self.holders]

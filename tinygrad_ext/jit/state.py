@@ -44,7 +44,7 @@ class Surroundings:
                     path, _ = found.setdefault(id(param), (f"{prefix}.{g}.{i}", "parameter"))
                     for key, value in optimizer.state.get(param, {}).items():
                         if isinstance(value, Tensor):
-                            found[id(value)] = f"{path}.{key}", "buffer"
+                            found[id(value)] = f"{prefix}.{path}.{key}", "buffer"
         return found
 
     def switches(self):

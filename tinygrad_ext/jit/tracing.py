@@ -13,8 +13,10 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import trees
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.graph.program import Program
 from tinygrad_ext.nn import Module
 
+from . import saving
 from .captured import capture_program
 from .state import Surroundings
 
@@ -85,7 +87,7 @@ class Runner:
 
     def __init__(self, function, name, surroundings):
         self.function, self.name, self.surroundings = function, name, surroundings
-        self.signature = _signature(function)
+        self.signature = _signature(function.forward if isinstance(function, Module) else function)
         self.graphs = {}
         self.reasons = []
         self.check = False
@@ -185,6 +187,16 @@ class _Told:
     def code(self):
         """That graph as Python."""
         return self.graph.code
+
+    def save(self, f, _extra_files=None):
+        """As `jit.save`."""
+        saving.save(self, f, _extra_files)
+
+    def _program(self):
+        methods = {"forward": self._runner, **self.__dict__.get("_methods", {})}
+        captured = {name: runner.latest for name, runner in methods.items() if runner.latest is not None}
+        state = {name: value for c in captured.values() for name, value in c.state().items()}
+        return Program({name: c.graph for name, c in captured.items()}, state)
 
     def explain(self):
         """What was captured, and why again."""
