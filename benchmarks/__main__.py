@@ -35,7 +35,7 @@ def main():
     """Run, print, write."""
     options = arguments()
     fit_environment(options.threads)
-    from benchmarks import libraries, machine, per_op, process, report, runner
+    from benchmarks import graph_cases, libraries, machine, per_op, process, report, runner  # noqa: F401  adds its rows
     from benchmarks.cases import CASES
 
     found = libraries.load(options.threads)

@@ -227,3 +227,9 @@ def test_plans_follow_a_changed_graph():
     g.nodes[0].op = "aten::neg"
     passes.optimize(g)
     assert g.execute([tg.full((1,), 3.0)])[0][0].tolist() == [3]
+
+
+def test_a_graph_with_effects_is_refused():
+    g = Graph.parse("graph f(%x: Tensor) effects {\n  %1: Tensor = aten::exp_(%x)\n  return %x\n}")
+    with pytest.raises(ValueError, match="f has effects"):
+        passes.optimize(g)

@@ -9,6 +9,7 @@ from tinygrad_ext.core.data.storage import memory_stats
 import tinygrad_ext as tg
 from tests.helpers.graphs import everything, same_bits
 from tinygrad_ext.graph import Graph, interpret
+from tinygrad_ext.graph.primitives import GuardFailed
 
 CHAIN = """\
 graph chain(%p: Tensor, %q: Tensor) {
@@ -317,3 +318,25 @@ def test_a_table_tells_what_runs():
     text = plan.table(profile=True)
     assert [i.kind for i in plan.lines()] == ["TILE", "RAW"] and "exp" in text and "sum" in text
     assert all(i.microseconds > 0 for i in plan.lines(profile=True))
+
+
+# ---- what is not planned -------------------------------------------------------------------------------------------
+
+
+def test_a_graph_with_effects_is_the_interpreter_s():
+    g = graph("graph f(%x: Tensor) effects {\n  %1: Tensor = aten::add_.Tensor(%x, 1, 1)\n  return %x\n}")
+    x = tg.zeros(2)
+    assert g.execute([x])[0][0] is x and x.tolist() == [1, 1]
+    assert "the graph has effects" in g.explain()
+
+
+def test_what_a_program_decided_by_is_asked_while_planning_and_holds_for_the_plan():
+    body = ["int = prim::size(%x, 0)", "Tensor = aten::exp(%x)"]
+    g = line(body)
+    node = g.make(g.block, "prim::guard", (g.nodes[0].output, 3, "model.py:2"), ())
+    assert node.op == "prim::guard"
+    agree(g.check(), tg.randn(3))
+    with pytest.raises(GuardFailed, match="captured with 3, not 4, where model.py:2 depends on it"):
+        g.execute([tg.randn(4)])
+    agree(g, tg.randn(3))
+    assert not g.executor.boxed and len(g.executor.misses) == 1

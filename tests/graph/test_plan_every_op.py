@@ -12,7 +12,7 @@ from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import GENERATOR
 from tinygrad_ext.testing import sweep
 
-OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
+OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops() if op.name.startswith("aten::")}
 UNSET = {name for name, op in OPS.items() if sweep.tagged(op, "unset")}
 # What the interpreter does in some sample: sizes that depend on elements, numbers read from tensors. May only shrink.
 BOXED = {

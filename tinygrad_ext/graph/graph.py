@@ -125,7 +125,7 @@ class Graph:
 
         Results have no history for autograd.
         """
-        results = self.executor(*inputs, *state)
+        results = self.executor.function(*inputs, *state)
         return list(results[: len(self.outputs)]), list(results[len(self.outputs) :])
 
     def plan(self, *inputs, state=()):

@@ -35,6 +35,7 @@ class Executor:
 
     Attributes:
         boxed: {node: why the interpreter does it}.
+        function: the quickest way to call it as it is now: itself, or what runs its only row.
         misses: for each plan that was made what differed from the one before, the latest last.
     """
 
@@ -46,13 +47,21 @@ class Executor:
         self._cut()
 
     def _cut(self):
+        if self.graph.effects:  # what is written to may be anybody's
+            self.rows, self.whole, self.function = list(self.graph.nodes), None, self
+            return
         self.rows = _rows(self, self.graph.block.nodes, self.inputs, self.outputs)
         only = self.rows[0] if len(self.rows) == 1 else None
         self.whole = only if type(only) is Row else None
+        self.function = self if self.whole is None else self.whole.runner
 
     def __call__(self, *values):
         if self.whole is not None:
             return self.whole.runner(*values)
+        if self.graph.effects:
+            count = len(self.graph.inputs)
+            outputs, state = interpret.run(self.graph, values[:count], values[count:])
+            return (*outputs, *state)
         if len(values) != len(self.inputs):
             raise TypeError(f"{self.graph.name}: the graph takes {len(self.inputs)} values, {len(values)} are given")
         frame = dict(zip(map(id, self.inputs), values))
@@ -80,9 +89,10 @@ class Executor:
         lines = [f"{self.graph.name}: {len(self.misses)} plans made, for {rows} rows of nodes"]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
         for node in self.graph.nodes:
-            if node in self.boxed or node.op in _BOXED:
+            if node in self.boxed or node.op in _BOXED or self.graph.effects:
                 place = f" ({node.line})" if node.line else ""
-                lines.append(f"  by the interpreter: {node.op}{place}: {self.boxed.get(node, 'not an op')}")
+                why = "the graph has effects" if self.graph.effects else self.boxed.get(node, "no op")
+                lines.append(f"  by the interpreter: {node.op}{place}: {why}")
         return "\n".join(lines)
 
     def box(self, node, reason):
@@ -246,6 +256,11 @@ class Planner:
     def primitive(self, node, args):
         row = primitives.TABLE[node.op]
         numbers = numbers_in(args)
+        if node.op == "prim::guard":  # asked now: the plan's own guards are for all that the answer follows from
+            if numbers:
+                raise ByValue(*numbers)
+            row.run(*args)
+            return ()
         if row.effect or node.op in _BOXED:
             raise NotPlanned(f"{node.op} is done by the interpreter")
         if node.op not in _OF_PARTS and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
@@ -335,6 +350,8 @@ def _interpret(node, frame):
     try:
         with no_grad():
             interpret._run_node(node, frame)
+    except primitives.GuardFailed:
+        raise
     except Exception as error:
         if _at(node) and error.args and type(error.args[0]) is str and _at(node) not in error.args[0]:
             error.args = (error.args[0] + _at(node), *error.args[1:])

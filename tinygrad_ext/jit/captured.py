@@ -92,8 +92,7 @@ class Captured:
     def __call__(self, args):
         state = [holder.read() for holder in self.holders]
         if self.differentiates or not is_grad_enabled():
-            with no_grad():
-                outputs, new = interpret.run(self.graph, args, state)
+            outputs, new = self.graph.execute(args, state)
         else:
             outputs, new = interpret.run(self.graph, args, state)
         with no_grad():

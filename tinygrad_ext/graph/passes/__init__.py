@@ -42,10 +42,13 @@ def optimize(graph, passes=None):
         passes: objects with `run(graph)`; None for those of plugins that are loaded, then the package's own.
 
     Raises:
+        ValueError: the graph has effects.
         GraphError: a pass broke a rule; the message names the pass.
     """
     if passes is None:
         passes = [*registered(), Constants(), CommonSubexpressions(), Peepholes(), DeadCode()]
+    if graph.effects:
+        raise ValueError(f"optimize: {graph.name} has effects, which say in which order its nodes stand: none may move")
     for each in passes:
         each.run(graph)
         graph.executor = None

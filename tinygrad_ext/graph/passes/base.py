@@ -1,6 +1,6 @@
 """What a pass is, and what passes ask of graphs."""
 
-from .. import primitives
+from .. import check, primitives
 from ..ir import Value, replaced, values_in
 from ..signature import signature_of
 
@@ -42,12 +42,14 @@ def is_random(node):
 
 def has_effect(node):
     """Whether a node does more than give its outputs: it draws from the default generator, prints, raises."""
+    if node.op == "prim::guard" or check.has_effect(node):
+        return True
     if is_op(node):
         generator = signature_of(node.op).generator
         return not node.outputs or (generator is not None and not isinstance(node.args[generator], Value))
     if node.op in primitives.CONTROL:
         return any(has_effect(inner) for block in node.blocks for inner in block.walk()) or node.op == "prim::Loop"
-    return primitives.TABLE[node.op].effect
+    return False
 
 
 def uses(graph):
