@@ -140,7 +140,10 @@ class _Writer:
             args[i] = self.name(output)
             lines.append(f"{args[i]} = {text}")
         self.modules.add("ops")
-        call = f"{expressions.function(signature.op)}({expressions.call_args(signature.op.schema, node.args, args)})"
+        function = expressions.function(signature.op)
+        if signature.inplace:
+            function = ".".join(function.split(".")[:3]) + "_"
+        call = f"{function}({expressions.call_args(signature.op.schema, node.args, args)})"
         self.assign(results, call, lines)
 
     # ---- control flow ---------------------------------------------------------------------------------------------

@@ -205,3 +205,36 @@ def test_gradients_through_early_returns_are_eagers(steps):
         x = tg.tensor([2.0, 5.0], requires_grad=True)
         grads.append(tg.autograd.grad(function(x, steps, 1e-3).sum(), x)[0])
     assert grads[0].equal(grads[1])
+
+
+def test_traced_functions_and_modules_inside_of_script():
+    weight = tg.ones(2, requires_grad=True)
+    traced = jit.trace(lambda x: (x * weight).sin(), (tg.ones(2),))
+    net = tg.nn.Sequential(tg.nn.Linear(2, 2), jit.trace(tg.nn.Linear(2, 2), (tg.ones(1, 2),)))
+
+    @jit.script
+    def program(x, n: int):
+        for _ in range(n):
+            x = traced(x)
+        return x
+
+    x = tg.tensor([0.5, 1.0])
+    expected = (((x * weight).sin()) * weight).sin()
+    result = program(x, 2)
+    assert result.equal(expected)
+    grads = [tg.autograd.grad(y.sum(), weight)[0] for y in (result, expected)]
+    assert grads[0].equal(grads[1])
+    assert jit.script(net)(tg.ones(3, 2)).equal(net(tg.ones(3, 2)))
+
+
+def test_scripted_functions_inside_of_a_trace():
+    @jit.script
+    def scaled_often(x, n: int):
+        for i in range(n):
+            x = Scaled.apply(x, 2.0) if i % 2 == 0 else x.sin()
+        return x
+
+    traced = jit.trace(lambda x: scaled_often(x, 3) + 1, (tg.ones(2),))
+    x = tg.tensor([0.1, 0.2, 0.3], requires_grad=True)
+    (one,), (other,) = (tg.autograd.grad(f(x).sum(), x) for f in (traced, lambda x: scaled_often(x, 3) + 1))
+    assert traced(x).equal(scaled_often(x, 3) + 1) and one.equal(other)

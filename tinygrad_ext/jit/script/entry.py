@@ -28,6 +28,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     package,
     questions,
     statements,
+    traced,
 )
 from .compiler import Compiler, Frame
 from .functions import Parameters, lookup_of, result_of
@@ -36,7 +37,7 @@ from .types import type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, items, iteration,
-    loops, modules, operators, ops, package, questions, statements,
+    loops, modules, operators, ops, package, questions, statements, traced,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from tinygrad_ext.graph.types import TENSOR
 from .expressions import kind
 from .functions import FunctionValue
 from .markers import Attribute
+from .traced import traced
 from .types import NoType, annotations_of, type_from, type_of_python
 from .values import Method, Static, TupleValue, is_constant
 
@@ -39,7 +40,8 @@ class ModuleValue(Static):
 
     def child(self, name):
         found = self.module._modules[name]
-        return None if found is None else ModuleValue(found, f"{self.path}{name}.")
+        path = f"{self.path}{name}."
+        return None if found is None else traced(found, path) or ModuleValue(found, path)
 
     def has(self, c, name):
         own = self.module

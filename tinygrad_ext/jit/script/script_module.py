@@ -8,6 +8,7 @@ from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.module import REGISTRIES
 
+from ..tracing import TracedModule
 from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
@@ -160,7 +161,7 @@ RecursiveScriptModule.__bool__ = lambda self: True
 
 def wrap(module, made=None):
     """The scripted form of a module, nothing compiled yet."""
-    return module if isinstance(module, ScriptModule) else RecursiveScriptModule(module, made)
+    return module if isinstance(module, (ScriptModule, TracedModule)) else RecursiveScriptModule(module, made)
 
 
 def script_module(module):

@@ -210,7 +210,9 @@ def _delete(c, node):
 def _return(c, node):
     frame = c.frame
     operand = None if node.value is None else c.expression(node.value)
-    if frame.returns is not None and frame.returns is not ANY:
+    if frame.returns is ANY:
+        operand = c.emit("prim::cast", (c.value(operand),), ANY)
+    elif frame.returns is not None:
         if frame.returns is NONE and type_of(operand) is not NONE:
             c.fault(f"the function is annotated to return None, but returns a value of type {type_of(operand)}")
         operand = c.value(operand, frame.returns, "a value to return")

@@ -38,6 +38,7 @@ _PLAIN = {
     dtypes.device: DEVICE, dtypes.dtype: DTYPE, dtypes.layout: LAYOUT, dtypes.memory_format: FORMAT,
     Generator: GENERATOR, typing.Any: ANY, dtypes.Size: list_of(INT),
 }  # fmt: skip
+_NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
 NUMBERS = (INT, FLOAT, BOOL, COMPLEX, SCALAR)
 _BARE = {list: "List[int]", dict: "Dict[str, Tensor]", tuple: "Tuple[int, int]", typing.Optional: "Optional[int]"}
 
@@ -193,7 +194,7 @@ def type_of_python(value):
     if isinstance(value, tuple):
         inner = [type_of_python(v) for v in value]
         return None if None in inner else Type("Tuple", inner)
-    if type(value).__module__ == "builtins" or isinstance(value, (types.ModuleType, types.FunctionType, type)):
+    if isinstance(value, type) or type(value).__module__.partition(".")[0] in _NO_USER_CLASS:
         return None
     return Type(word_of(type(value)))
 

@@ -1,0 +1,78 @@
+"""Traced functions and modules called in script: their graph is copied into the caller's.
+
+The graph is that of their last capture: what guards in it say is asked when the program runs.
+"""
+
+from tinygrad_ext.graph.ir import Block, replaced
+from tinygrad_ext.graph.types import TENSOR
+
+from ..captured import Holder
+from ..tracing import TracedFunction, TracedModule
+from .expressions import KINDS
+from .values import Static, TupleValue
+
+
+class TracedValue(Static):
+    """A traced callable. path: prefix of the names of its states."""
+
+    kind = "a traced function"
+
+    def __init__(self, python, path):
+        self.python = self.module = python
+        self.path = path
+
+    def call(self, c, args, kwargs):
+        if kwargs:
+            c.fault("a traced function takes its arguments by position in script")
+        captured = self.python._runner.latest
+        graph = captured.graph
+        if len(args) != len(graph.inputs):
+            c.fault(f"the traced function takes {len(graph.inputs)} arguments, but {len(args)} are given")
+        mapping = {v: c.value(a, v.type, "an argument") for v, a in zip(graph.inputs, args)}
+        for state, holder in zip(graph.state, captured.holders):
+            if type(holder) is not Holder or state.value.type is not TENSOR:
+                c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
+            mapping[state.value] = c.field(holder, "owner", self.path + state.name, state.kind, TENSOR)
+        _copy(c, graph.block, mapping)
+        for state in graph.state:
+            if state.written:
+                old = c.op("aten::detach", (mapping[state.value],))
+                c.op("aten::copy_", (old, replaced(state.new, mapping), False))
+        return _operand(replaced(graph.outputs[0], mapping))
+
+
+def _operand(given):
+    return TupleValue(map(_operand, given)) if type(given) is tuple else given
+
+
+def _copy(c, block, mapping):
+    """Append copies of a block's nodes to the current one."""
+    for node in block.nodes:
+        inner = [_block(c, b, mapping) for b in node.blocks]
+        row = [replaced(a, mapping) for a in node.args]
+        types = [v.type for v in node.outputs]
+        made = c.graph.make(
+            c.block, node.op, row, types, blocks=inner, line=node.line, version=node.version, owner=node.owner
+        )
+        mapping.update(zip(node.outputs, made.outputs))
+
+
+def _block(c, block, mapping):
+    made = Block([c.graph.value(v.type) for v in block.inputs])
+    mapping.update(zip(block.inputs, made.inputs))
+    with c.inside(made, c.scope, c.fields):
+        _copy(c, block, mapping)
+    made.outputs = [replaced(a, mapping) for a in block.outputs]
+    return made
+
+
+def traced(module, path):
+    """The operand of a traced module that is part of a module, or None."""
+    return TracedValue(module, path) if isinstance(module, TracedModule) else None
+
+
+def _known(c, value, name):
+    return TracedValue(value, f"{name}.")
+
+
+KINDS.insert(0, ((TracedFunction, TracedModule), _known))
