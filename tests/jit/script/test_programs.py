@@ -1,5 +1,6 @@
 """Every program of the table gives the same eager, scripted, and from its graph's text; PyTorch agrees where it is."""
 
+import copy
 import importlib.util
 import warnings
 
@@ -62,6 +63,63 @@ def test_eager_script_and_parsed_text_agree(stem, name):
         eager = table.outcome(case.function, row)
         same(eager, table.outcome(scripted, row))
         same(eager, table.outcome(parsed, row))
+
+
+def from_code(scripted):
+    """The function that the graph's Python text defines, with the defaults of the source."""
+    space = {}
+    exec(scripted.code, space)
+    entry = scripted._entry
+    return lambda *args: space[scripted.graph.name](*entry._bound(args, {}))
+
+
+@pytest.mark.parametrize("stem, name", ALL, ids=IDS)
+def test_the_code_of_the_graph_runs(stem, name):
+    case = loaded(stem, tg)[name]
+    call = from_code(jit.script(case.function))
+    for row in case.rows:
+        same(table.outcome(case.function, row), table.outcome(call, row))
+
+
+def gradients(function, row):
+    """What the sum of all float results gives to the float tensors among the arguments, or the exception."""
+    row = copy.deepcopy(row)
+    leaves = [a.requires_grad_() for a in row if isinstance(a, tg.Tensor) and a.is_floating_point() and a.is_leaf]
+    found = tensors_in(function(*row))
+    if not found:
+        return []
+    total = sum(t.sum() for t in found)
+    return [None if g is None else g.tolist() for g in tg.autograd.grad(total, leaves, allow_unused=True)]
+
+
+def tensors_in(value):
+    if isinstance(value, tg.Tensor):
+        return [value] if value.requires_grad else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for v in value for t in tensors_in(v)] if isinstance(value, (list, tuple)) else []
+
+
+def is_derivable(case):
+    """Whether eager mode derives some result by an argument; it does not where a leaf is written to, for example."""
+    found = False
+    for row in case.rows:
+        try:
+            found = found or any(g is not None for g in gradients(case.function, row))
+        except Exception:
+            return False
+    return found
+
+
+DERIVABLE = [p for p in ALL if is_derivable(loaded(p[0], tg)[p[1]])]
+
+
+@pytest.mark.parametrize("stem, name", DERIVABLE, ids=[f"{s}-{n}" for s, n in DERIVABLE])
+def test_gradients_are_eagers(stem, name):
+    case = loaded(stem, tg)[name]
+    scripted = jit.script(case.function)
+    for row in case.rows:
+        assert repr(gradients(scripted, row)) == repr(gradients(case.function, row))
 
 
 @pytest.mark.parametrize("stem, name", ALL, ids=IDS)

@@ -21,7 +21,7 @@ class _Widen(Exception):
     """The loop has to be compiled again: a name has a wider type, or a field is carried too."""
 
 
-def loop(c, count, names, body, test=None):
+def loop(c, count, names, body, test=None, endless=False):
     """A Loop node.
 
     Args:
@@ -29,13 +29,14 @@ def loop(c, count, names, body, test=None):
         names: what the body may bind.
         body: function(index) that compiles it.
         test: function() -> Condition of a `while`.
+        endless: the test is always true, so that nothing follows but by a break.
     """
     types, fields = {}, []
     start, bound = len(c.block.nodes), dict(c.fields.bound)
     while True:
         first = test() if test is not None else None
         try:
-            _attempt(c, count, names, body, test, first, types, fields)
+            _attempt(c, count, names, body, test, first, types, fields, endless)
             return
         except _Widen:
             del c.block.nodes[start:]
@@ -46,7 +47,7 @@ def loop(c, count, names, body, test=None):
                 start = len(c.block.nodes)
 
 
-def _attempt(c, count, names, body, test, first, types, fields):
+def _attempt(c, count, names, body, test, first, types, fields, endless):
     block, scope, inner_fields = Block(), Scope(c.scope), Scope(c.fields)
     index = c.graph.value(INT)
     carried = [_Carried(c, name, types) for name in names if _is_carried(c.scope.find(name))]
@@ -78,7 +79,7 @@ def _attempt(c, count, names, body, test, first, types, fields):
     start = True if first is None else first.operand
     node = c.node("prim::Loop", (count, start, *starts), [v.type for v in block.inputs[1:]], [block])
     _behind(c, node.outputs, carried, kept, extra, scope)
-    if first is not None and first.operand is True and scope.flag(LEFT) is False:
+    if endless and scope.flag(LEFT) is False:
         c.scope.exited = "return"
 
 
@@ -196,6 +197,7 @@ def _while(c, node):
         assigned([*node.body, node.test]),
         lambda index: c.statements(node.body),
         lambda: c.condition(node.test),
+        endless=isinstance(node.test, ast.Constant) and bool(node.test.value),
     )
 
 

@@ -1,0 +1,50 @@
+"""Random programs with branches, loops and early exits: eager = script = text read back, gradients too."""
+
+import linecache
+
+import pytest
+
+import tinygrad_ext as tg
+from tests.helpers.random_scripts import Writer
+from tinygrad_ext import jit
+from tinygrad_ext.graph import Graph
+from tinygrad_ext.graph.interpret import run
+
+COUNT = 150
+INPUTS = [([0.5, -1.0, 2.0], 0, 1), ([0.5, 1.0], 4, -2), ([-3.0, 0.25], 7, 3)]
+
+
+def function(seed):
+    text = Writer(seed).source()
+    filename = f"<random script {seed}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    space = {"torch": tg}
+    exec(compile(text, filename, "exec"), space)
+    return space["f"], text
+
+
+def outcome(call, values, a, b):
+    x = tg.tensor(values, requires_grad=True)
+    try:
+        number, tensor, other, last, log = call(x, a, b)
+        (grad,) = tg.autograd.grad((tensor.sum() + last.sum()), x, allow_unused=True)
+    except (RuntimeError, IndexError) as error:  # such as a saved tensor that was written to
+        return type(error).__name__
+    told = (number, tensor.tolist(), other, last.tolist(), log, None if grad is None else grad.tolist())
+    return repr(told)  # nan is nan
+
+
+def parsed(scripted):
+    graph = Graph.parse(str(scripted.graph)).check()
+    return lambda *args: run(graph, args)[0][0]
+
+
+@pytest.mark.parametrize("start", range(0, COUNT, 50))
+def test_random_programs_agree(start):
+    for seed in range(start, start + 50):
+        eager, text = function(seed)
+        scripted = jit.script(eager)
+        for row in INPUTS:
+            expected = outcome(eager, *row)
+            assert outcome(scripted, *row) == expected, text
+            assert outcome(parsed(scripted), *row) == expected, text
