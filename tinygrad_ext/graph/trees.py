@@ -28,19 +28,6 @@ def type_of_tree(tree):
     return ANY
 
 
-def shape_of_tree(tree):
-    """What a graph is captured for besides its tensors' contents: structure, dtypes, ranks, words and truth values."""
-    if isinstance(tree, Tensor):
-        return "tensor", tree.dtype, tree.dim(), tree.requires_grad, tree.device
-    if type(tree) in (int, float):
-        return type(tree)
-    if isinstance(tree, (tuple, list)):
-        return type(tree), *map(shape_of_tree, tree)
-    if isinstance(tree, dict):
-        return dict, *((k, shape_of_tree(v)) for k, v in tree.items())
-    return tree
-
-
 def take_apart(capture, tree, value):
     """The tree with carried values and symbols in the place of tensors and numbers; `value` holds the whole."""
     if isinstance(tree, Tensor):

@@ -4,7 +4,7 @@ written."""
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import interpret
+from tinygrad_ext.graph import interpret, passes
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.operands import as_name
@@ -80,6 +80,8 @@ class Captured:
         backward pass, so that nothing is recorded while it runs."""
         self.graph, self.holders, self.grads = graph, holders, grads
         self.differentiates = differentiates
+        self.runner = passes.optimize(graph.copy()).executor
+        self.written = [(i, h) for i, (s, h) in enumerate(zip(graph.state, holders)) if s.written]
 
     def fits(self):
         """Whether `.grad` of what it reads and writes is there, or not, as it was."""
@@ -91,15 +93,26 @@ class Captured:
 
     def __call__(self, args):
         state = [holder.read() for holder in self.holders]
-        if self.differentiates or not is_grad_enabled():
-            outputs, new = self.graph.execute(args, state)
+        if not self.differentiates and is_grad_enabled() and (_wants_grad(args) or _wants_grad(state)):
+            (output,), new = interpret.run(self.graph, args, state)
         else:
-            outputs, new = interpret.run(self.graph, args, state)
-        with no_grad():
-            for s, holder, value in zip(self.graph.state, self.holders, new):
-                if s.written:
-                    holder.write(value)
-        return outputs[0]
+            output, *new = self.runner(*args, *state)
+        if self.written:
+            with no_grad():
+                for i, holder in self.written:
+                    holder.write(new[i])
+        return output
+
+
+def _wants_grad(values):
+    """Whether a gradient may be asked of what is computed from these."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, (tuple, list, dict)) and _wants_grad(value.values() if type(value) is dict else value):
+            return True
+    return False
 
 
 class Holder:

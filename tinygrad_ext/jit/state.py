@@ -48,28 +48,31 @@ class Surroundings:
         return found
 
     def switches(self):
-        """What a capture depends on that is no tensor: training, hooks and structure of the modules."""
+        """What a capture depends on that is no tensor: training, hooks and structure of the modules, options and state
+        of the optimizers."""
+        if not self.modules and not self.optimizers:
+            return ()
         states = tuple(
             tuple(map(len, o.state.values())) + tuple(_told(g) for g in o.param_groups)
             for o in self.optimizers.values()
         )
-        return states, tuple(
-            (
-                id(m), m.training, len(m._modules),
-                *(len(getattr(m, name)) for name in _HOOKS),
-                *(id(h) for name in _HOOKS for h in getattr(m, name).values()),
-            )
-            for module in self.modules.values()
-            for m in module.modules()
-        )  # fmt: skip
+        return states, *(_switches_of(module) for module in self.modules.values())
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _switches_of(module):
+    """Training, hooks and parts of a module, and of its parts."""
+    d = module.__dict__
+    hooks = [h for name in _HOOKS if d.get(name) for h in map(id, d[name].values())]
+    parts = [_switches_of(part) for part in d["_modules"].values() if part is not None]
+    return id(module), d["training"], *hooks, *parts
 
 
 def _told(group):
     """The options of a parameter group that a graph is captured for: all but the learning rate."""
     return tuple(v for k, v in group.items() if k not in ("lr", "params", "initial_lr"))
-
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def _reached(function):

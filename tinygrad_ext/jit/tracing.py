@@ -7,11 +7,11 @@ buffers, gradients and generators is written there after the graph has run.
 
 import inspect
 
-from tinygrad_ext.core.call.levels import active_levels
+from tinygrad_ext.core.call.levels import active_levels, levels_on
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import trees
 from tinygrad_ext.graph.capture import Capture
+from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.graph.primitives import GuardFailed
 from tinygrad_ext.graph.program import Program
 from tinygrad_ext.nn import Module
@@ -94,9 +94,11 @@ class Runner:
         self.latest = None
 
     def __call__(self, *args, **kwargs):
-        if is_tracing():
+        if levels_on() and is_tracing():
             return self.function(*args, **kwargs)
-        args, keywords = (*args, *kwargs.values()), tuple(kwargs)
+        keywords = tuple(kwargs)
+        if kwargs:
+            args = (*args, *kwargs.values())
         found = self.graphs.get(self.key(args, keywords), ())
         for captured in found:
             if captured.fits():
@@ -107,7 +109,7 @@ class Runner:
         return self.capture(args, keywords)(args)
 
     def key(self, args, keywords):
-        return tuple(map(trees.shape_of_tree, args)), keywords, self.surroundings.switches(), is_grad_enabled()
+        return key_of(args), keywords, self.surroundings.switches(), is_grad_enabled()
 
     def graph_for(self, args, kwargs):
         self.capture((*args, *kwargs.values()), tuple(kwargs))
