@@ -340,3 +340,48 @@ def test_what_a_program_decided_by_is_asked_while_planning_and_holds_for_the_pla
         g.execute([tg.randn(4)])
     agree(g, tg.randn(3))
     assert not g.executor.boxed and len(g.executor.misses) == 1
+
+
+# ---- numbers that follow from elements -----------------------------------------------------------------------------
+
+
+def test_a_number_read_from_an_element_stays_in_the_plan():
+    body = [
+        "Tensor = aten::add.Tensor(%x, 1, 1)",
+        "Scalar = aten::item(%0)",
+        "float = prim::pow(0.5, %1)",
+        "float = prim::sub(1, %2)",
+        "Tensor = aten::div.Tensor(%y, %3)",
+        "Tensor = aten::add.Tensor(%4, %y, %2)",
+        "float = prim::item(%x)",
+        "Tensor = aten::mul.Tensor(%5, %6)",
+    ]
+    g = line(body, "%x: Tensor, %y: Tensor", "%7, %3")
+    for value in (0.0, 1.0, 7.5):
+        agree(g, tg.tensor(value), tg.randn(100))
+    assert not g.executor.boxed and len(g.executor.misses) == 1
+
+
+def test_a_number_of_another_type_than_planned_is_computed_by_the_interpreter():
+    body = ["Scalar = aten::item(%n)", "float = prim::pow(2, %0)", "Tensor = aten::mul.Tensor(%x, %1)"]
+    g = line(body, "%n: Tensor, %x: Tensor")
+    for n in (3, -2, 0):
+        agree(g, tg.tensor(n), tg.ones(2))
+    assert len(g.executor.misses) == 1
+
+
+def test_a_number_that_raises_raises_at_the_user_s_line():
+    body = ["Scalar = aten::item(%x)", "float = prim::truediv(1, %0)", "Tensor = aten::mul.Tensor(%x, %1)"]
+    g = line(body)
+    agree(g, tg.tensor(4.0))
+    g.nodes[1].line = "model.py:5 in forward"
+    with pytest.raises(ZeroDivisionError, match=r"model.py:5 in forward"):
+        g.execute([tg.tensor(0.0)])
+
+
+def test_sizes_that_follow_from_an_element_are_the_interpreter_s():
+    body = ["Scalar = aten::item(%n)", "int = prim::int(%0)", "Tensor = aten::narrow(%x, 0, 0, %1)"]
+    g = line(body, "%n: Tensor, %x: Tensor")
+    for n in (3, 2):
+        agree(g, tg.tensor(n), tg.randn(5))
+    assert [node.op for node in g.executor.boxed] == ["aten::narrow"]

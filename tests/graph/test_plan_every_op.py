@@ -16,7 +16,7 @@ OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops() if op.name.start
 UNSET = {name for name, op in OPS.items() if sweep.tagged(op, "unset")}
 # What the interpreter does in some sample: sizes that depend on elements, numbers read from tensors. May only shrink.
 BOXED = {
-    *("allclose", "bincount", "equal", "item", "tolist"),
+    *("allclose", "bincount", "equal", "tolist"),
     *("argwhere", "masked_select", "nonzero", "nonzero.as_tuple", "unique", "unique_consecutive", "where"),
     *("index_put", "one_hot", "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"),
     *("normal.Tensor_Tensor", "normal.float_Tensor", "solve", "_solve"),

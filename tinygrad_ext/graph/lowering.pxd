@@ -27,14 +27,16 @@ cdef class Buffer:
 
 cdef class Number:
     cdef public int slot
-    cdef public object value        # seen while planning
+    cdef public object value        # seen while planning, or one of its type
+    cdef public list after          # Buffers that stand for the elements it follows from, in the order of steps
 
 cdef class Constant:                # an element, repeated
     cdef char *data
     cdef int size
 
 cdef class Step:
-    cdef public str code            # "tile", "raw", "copy", "zero", "move"
+    cdef public str code            # "tile", "raw", "copy", "zero", "move", "item"
+    cdef public object number       # that an item is read into
     cdef public int node
     cdef public list reads          # (Buffer, whether element i of the result needs element i of it alone)
     cdef public list writes         # Buffers
@@ -60,8 +62,8 @@ cdef class Lowering:
     cdef readonly Room room
     cdef readonly list steps
     cdef readonly list fixups       # (address of a pointer, Buffer, offset)
-    cdef readonly list number_patches   # (slot, address, dtype; -1: a tgx_scalar)
-    cdef readonly list number_steps     # (function, arguments, slot)
+    cdef readonly list number_patches   # (Number, address, dtype; -1: a tgx_scalar)
+    cdef readonly list number_steps     # (function, arguments, Number)
     cdef readonly list kept
     cdef readonly bint serial       # it draws from the default generator
     cdef public int node            # that is lowered now

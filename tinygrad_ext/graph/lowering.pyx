@@ -27,7 +27,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
-    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, tgx_scalar,
+    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
 
@@ -142,8 +142,28 @@ cdef class Lowering:
     def computed(self, function, tuple args):
         """A number that each run computes of others."""
         made = self.number(function(*[a.value if isinstance(a, Number) else a for a in args]))
-        self.number_steps.append((function, args, (<Number>made).slot))
+        made.after = [b for n in numbers_in(args) for b in n.after]
+        self.number_steps.append((function, args, made))
         return made
+
+    def item(self, Tensor t not None):
+        """The number that an element is, which is read when what makes it has run."""
+        cdef Step step = Step("item", self.node, "item")
+        cdef Buffer mark = Buffer(0)
+        if t.count != 1:
+            raise NotPlanned(f"item() of {t.count} elements")
+        made = self.number(True if t.tid == TGX_BOOL else 1j if is_complex(t.tid) else 1.0 if is_inexact(t.tid) else 1)
+        made.after = [mark]
+        step.source, step.number, step.effect, step.work = self.describe(t), made, True, 1
+        step.reads.append((buffer_of(t), False))
+        step.writes.append(mark)
+        self.steps.append(step)
+        return made
+
+    def _waits(self, Step step, Number number):
+        """Let a step run after a number is known."""
+        for mark in number.after:
+            step.reads.append((mark, False))
 
     def stream(self):
         """The state of a generator that is passed in."""
@@ -227,7 +247,8 @@ cdef class Lowering:
         made.data, made.size = <char *>self.room.take(16), ITEMSIZE[dtype]
         write_scalar(made.data, dtype, s.f, s.im, s.i)
         if isinstance(given, Number):
-            self.number_patches.append(((<Number>given).slot, <size_t>made.data, dtype))
+            self.number_patches.append((given, <size_t>made.data, dtype))
+            self._waits(step, given)
         return made
 
     cdef object pointwise(self, Op op, list args):
@@ -257,7 +278,8 @@ cdef class Lowering:
             memcpy(step.aux, d.aux, op.nscalars * sizeof(tgx_scalar))
             for i in range(op.nscalars):
                 if isinstance(args[op.scalars[i]], Number):
-                    self.number_patches.append(((<Number>args[op.scalars[i]]).slot, <size_t>&step.aux[i], -1))
+                    self.number_patches.append((args[op.scalars[i]], <size_t>&step.aux[i], -1))
+                    self._waits(step, args[op.scalars[i]])
         for i in range(op.ntensors):
             o = args[op.tensors[i]]
             want = TGX_BOOL if op.fixed_inputs & (1 << i) else d.dtype

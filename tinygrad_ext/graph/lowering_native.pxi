@@ -46,4 +46,8 @@ def _index_backward(Lowering self, Op op, list args):
     return to
 
 
-_NATIVE = {"aten::_to_copy": _to_copy, "aten::copy": _copy, "aten::_basic_index_backward": _index_backward}
+def _item(Lowering self, Op op, list args):
+    return self.item(<Tensor>args[0])
+
+
+_NATIVE = {"aten::item": _item, "aten::_to_copy": _to_copy, "aten::copy": _copy, "aten::_basic_index_backward": _index_backward}

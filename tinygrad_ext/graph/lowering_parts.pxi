@@ -37,7 +37,7 @@ cdef class Buffer:
 
 cdef class Number:
     def __init__(self, int slot, value):
-        self.slot, self.value = slot, value
+        self.slot, self.value, self.after = slot, value, []
 
 
 cdef class Constant:

@@ -21,9 +21,9 @@ from .routine import Routine, Runner, difference
 from .signature import signature_of
 
 # primitives that look at no element, whatever they are given
-_OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype"}
+_OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
 _OF_PARTS = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::is", "prim::isnot"}
-_BOXED = {*primitives.CONTROL, "prim::item", "prim::device"}
+_BOXED = primitives.CONTROL
 _NUMBERS = (int, float)
 
 
@@ -188,10 +188,8 @@ class Row:
         self.executor.misses.append(difference(routines[0], values, names) if routines else "it is the first call")
 
     def failed(self, values, error):
-        """An instruction failed: eager mode says it in its words, at the user's line."""
-        self.interpreted(values)
-        node = self.nodes[error.node]
-        raise RuntimeError(f"{node.op} failed with code {error.code}{_at(node)}") from None
+        """An instruction failed: eager mode says so at the user's line, or knows what to do with another number."""
+        return self.interpreted(values)
 
     def interpreted(self, values):
         frame = dict(zip(map(id, self.inputs), values))
@@ -214,7 +212,7 @@ class Planner:
         self.row, self.node = row, None  # node: that is lowered
 
     def routine(self, values):
-        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs that it follows from
+        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
         try:
             given = [(self.stand_in(i, value), value) for i, value in enumerate(values)]
         except NotPlanned as error:
@@ -249,7 +247,10 @@ class Planner:
         except NotPlanned as error:
             raise Unplanned(node, str(error)) from None
         except ByValue as error:
-            raise ByValue({i for n in error.numbers for i in self.roots[n.slot]}) from None
+            inputs = [self.roots[n.slot] for n in error.numbers]
+            if None in inputs:
+                raise Unplanned(node, "what it is called with follows from elements") from None
+            raise ByValue({i for some in inputs for i in some}) from None
         for value, result in zip(node.outputs, made):
             self.frame[id(value)] = result
 
@@ -263,8 +264,10 @@ class Planner:
             return ()
         if row.effect or node.op in _BOXED:
             raise NotPlanned(f"{node.op} is done by the interpreter")
-        if node.op not in _OF_PARTS and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
+        if node.op not in (*_OF_PARTS, "prim::item") and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
             raise NotPlanned(f"{node.op} looks at a tensor")
+        if node.op == "prim::item":
+            return (self.known(self.lowering.item(args[0])),)
         if not numbers or node.op in _OF_PARTS:
             result = row.run(*args)
             return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
@@ -273,8 +276,15 @@ class Planner:
         made = self.lowering.computed(row.run, tuple(args))
         if type(made.value) not in _NUMBERS:
             raise ByValue(*numbers)
-        self.roots[made.slot] = {i for n in numbers for i in self.roots[n.slot]}
+        inputs = [self.roots[n.slot] for n in numbers]
+        self.roots[made.slot] = None if None in inputs else {i for some in inputs for i in some}
         return (made,)
+
+    def known(self, made):
+        """A result; a Number follows from no input, but from an element."""
+        if type(made) is Number:
+            self.roots.setdefault(made.slot, None)
+        return made
 
     def op(self, node, args):
         """As `interpret` runs an op: what it writes to are copies, which are results too."""
@@ -299,7 +309,7 @@ class Planner:
     def result(self, op, args):
         if self.roots and self.lowering.written_in(op) is not None and numbers_in(args):
             raise ByValue(*numbers_in(args))  # whoever opens it sees numbers
-        return opened(self.lowering, op, args)
+        return self.known(opened(self.lowering, op, args))
 
 
 _TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}

@@ -9,6 +9,7 @@ cdef extern from "plan.h" nogil:
         TGX_PLAN_COPY
         TGX_PLAN_ZERO
         TGX_PLAN_MOVE
+        TGX_PLAN_CALL
         TGX_TILE_SCRATCH
     ctypedef struct tgx_operand:
         char *data
@@ -42,6 +43,9 @@ cdef extern from "plan.h" nogil:
         void *to
         const void *source "from"
         size_t nbytes "bytes"
+    ctypedef struct Call "struct { int (*function)(void *context, int which); void *context; }":
+        int (*function)(void *context, int which) noexcept nogil
+        void *context
     ctypedef struct tgx_instruction:
         uint8_t code
         int32_t node
@@ -51,6 +55,7 @@ cdef extern from "plan.h" nogil:
         tgx_tile *tile
         Copy copy
         Move move
+        Call call
     ctypedef struct tgx_patch:
         char **where
         int64_t offset

@@ -15,13 +15,13 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memcmp, memcpy
-from tinygrad_ext.core.call.kernel cimport TGX_SMALL
+from tinygrad_ext.core.call.kernel cimport TGX_SMALL, tgx_tensor
 from tinygrad_ext.core.call.kernel_call cimport services
 from tinygrad_ext.core.data.boxed cimport as_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, exact, view, write_scalar
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, exact, read_scalar, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, tgx_scalar, uint8_t,
 )
@@ -111,20 +111,22 @@ cdef class Routine:
     cdef int64_t *output_bytes
     cdef Room room
     cdef Storage arena
-    cdef list number_patches
+    cdef list number_patches        # those that are known when a call begins
     cdef list number_steps
+    cdef dict late                  # item that reads an element -> (Number, tgx_tensor, steps and patches that follow)
     cdef list slots                 # numbers of this call
     cdef list fixups
     cdef object kept
 
     def __init__(self, lowering, list inputs, list outputs):
         """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
-        self.room, self.number_patches, self.number_steps = lowering.room, lowering.number_patches, lowering.number_steps
+        self.room = lowering.room
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
         self.slots = [None] * lowering.nslots
         self.kept = [lowering.kept, inputs, outputs]
         self._set_guards(inputs)
         self._find_memory(lowering, inputs, outputs)
+        _set_late(self, lowering)
         self.fixups = lowering.fixups
         self._lay_out()
         self._set_fixups()
@@ -249,6 +251,9 @@ cdef class Routine:
                 to.code, to.raw.kernel, to.raw.call = TGX_PLAN_RAW, step.kernel, step.call
             elif step.code == "move":
                 to.code, to.move.to, to.move.source, to.move.nbytes = TGX_PLAN_MOVE, step.target, step.origin, step.nbytes
+            elif step.code == "item":
+                to.code, to.call.function, to.call.context = TGX_PLAN_CALL, _read_item, <void *>self
+                self.late[i] = (step.number, <size_t>step.source, *self.late.get(i, ([], [])))
             else:
                 to.code = TGX_PLAN_ZERO if step.code == "zero" else TGX_PLAN_COPY
                 to.copy.to, to.copy.source = step.to, step.source
@@ -316,7 +321,10 @@ cdef class Routine:
                 self.plan.bases[self.ninputs + i] = memory.data
                 memories.append(memory)
         if self.number_steps or self.number_patches:
-            self._set_numbers()
+            try:
+                _set_numbers(self, self.number_steps, self.number_patches)
+            except Exception:
+                raise Failed(0, TGX_BAD_VALUE) from None        # the interpreter says it better
         code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
@@ -331,21 +339,6 @@ cdef class Routine:
         with nogil:
             code = tgx_plan_run(&self.plan)
         return code
-
-    cdef int _set_numbers(self) except -1:
-        cdef tgx_scalar s
-        try:
-            for function, given, slot in self.number_steps:
-                self.slots[slot] = function(*[self.slots[(<Number>a).slot] if isinstance(a, Number) else a for a in given])
-        except Exception:
-            raise Failed(0, TGX_BAD_VALUE) from None        # the interpreter says it better
-        for slot, at, dtype in self.number_patches:
-            s = as_scalar(self.slots[slot])
-            if dtype < 0:
-                (<tgx_scalar *><size_t>at)[0] = s
-            else:
-                write_scalar(<char *><size_t>at, dtype, s.f, s.im, s.i)
-        return 0
 
     cdef tuple _made(self, PyObject **args, list memories):
         cdef int i
@@ -376,5 +369,6 @@ cdef class Routine:
 
 
 include "routine_runner.pxi"
+include "routine_numbers.pxi"
 include "routine_results.pxi"
 include "routine_groups.pxi"

@@ -107,6 +107,7 @@ static inline int run_one(tgx_plan *plan, tgx_instruction *i) {
         case TGX_PLAN_RAW: return i->raw.kernel->run(i->raw.call);
         case TGX_PLAN_COPY: return plan->services->copy(i->copy.to, i->copy.from);
         case TGX_PLAN_ZERO: memset(i->copy.to->data, 0, (size_t)(i->copy.to->count * tgx_itemsize[i->copy.to->dtype])); return 0;
+        case TGX_PLAN_CALL: return i->call.function(i->call.context, (int)(i - plan->instructions));
         default: memcpy(i->move.to, i->move.from, i->move.bytes); return 0;
     }
 }

@@ -28,6 +28,7 @@ enum tgx_plan_code {
     TGX_PLAN_COPY,                 /* with conversion and broadcasting */
     TGX_PLAN_ZERO,                 /* fill with zeros, row-major */
     TGX_PLAN_MOVE,                 /* bytes: the state of a generator that is drawn from next */
+    TGX_PLAN_CALL,                 /* a function of whoever made the plan: numbers that follow from an element */
 };
 
 /* Where the elements of a group's operand lie: in memory with one step between neighbours, in the scratch, or somewhere
@@ -69,6 +70,7 @@ typedef struct {
         tgx_tile *tile;
         struct { const tgx_tensor *to, *from; } copy;
         struct { void *to; const void *from; size_t bytes; } move;
+        struct { int (*function)(void *context, int which); void *context; } call;
     };
 } tgx_instruction;
 
