@@ -20,8 +20,11 @@ _found = {}
 
 
 def op_of(name):
-    """The Op of an overload's name; its plugin is loaded where it is not yet. LookupError where nobody has it."""
-    found = ops.get(name)
+    """The Op of an overload's name, or of its in-place form's; its plugin is loaded where it is not yet.
+
+    Raises LookupError where nobody has it.
+    """
+    found = ops.get(name) or _inplace_of(name)
     if found is None:
         namespace, _, rest = name.partition("::")
         table.namespace(namespace)  # loads the plugin that declares it, and no other

@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import io
 import warnings
 
 import pytest
@@ -10,7 +11,9 @@ import tinygrad_ext as tg
 from tests.helpers import script_programs as table
 from tinygrad_ext import jit
 from tinygrad_ext.graph import Graph
+from tinygrad_ext.graph.archive import load, save
 from tinygrad_ext.graph.interpret import run
+from tinygrad_ext.graph.program import Program
 
 ALL = [(stem, name) for stem in table.FILES for name in table.names(stem)]
 IDS = [f"{stem}-{name}" for stem, name in ALL]
@@ -77,6 +80,22 @@ def from_code(scripted):
 def test_the_code_of_the_graph_runs(stem, name):
     case = loaded(stem, tg)[name]
     call = from_code(jit.script(case.function))
+    for row in case.rows:
+        same(table.outcome(case.function, row), table.outcome(call, row))
+
+
+@pytest.mark.parametrize("stem, name", ALL, ids=IDS)
+def test_an_archive_of_the_graph_runs(stem, name):
+    case = loaded(stem, tg)[name]
+    scripted = jit.script(case.function)
+    file = io.BytesIO()
+    save(Program({"forward": scripted.graph}), file)
+    file.seek(0)
+    program = load(file)
+
+    def call(*args):
+        return program(*scripted._entry._bound(args, {}))
+
     for row in case.rows:
         same(table.outcome(case.function, row), table.outcome(call, row))
 

@@ -10,7 +10,7 @@ from tinygrad_ext import jit
 from tinygrad_ext.graph import Graph
 from tinygrad_ext.graph.interpret import run
 
-COUNT = 150
+GROUP, QUICK, ALL = 20, 60, 1000
 INPUTS = [([0.5, -1.0, 2.0], 0, 1), ([0.5, 1.0], 4, -2), ([-3.0, 0.25], 7, 3)]
 
 
@@ -39,12 +39,22 @@ def parsed(scripted):
     return lambda *args: run(graph, args)[0][0]
 
 
-@pytest.mark.parametrize("start", range(0, COUNT, 50))
+def check(seed):
+    eager, text = function(seed)
+    scripted = jit.script(eager)
+    for row in INPUTS:
+        expected = outcome(eager, *row)
+        assert outcome(scripted, *row) == expected, text
+        assert outcome(parsed(scripted), *row) == expected, text
+
+
+@pytest.mark.parametrize("start", range(0, QUICK, GROUP))
 def test_random_programs_agree(start):
-    for seed in range(start, start + 50):
-        eager, text = function(seed)
-        scripted = jit.script(eager)
-        for row in INPUTS:
-            expected = outcome(eager, *row)
-            assert outcome(scripted, *row) == expected, text
-            assert outcome(parsed(scripted), *row) == expected, text
+    for seed in range(start, start + GROUP):
+        check(seed)
+
+
+@pytest.mark.slow
+def test_many_random_programs_agree():
+    for seed in range(QUICK, ALL):
+        check(seed)

@@ -240,8 +240,8 @@ def _unroll(c, items, body):
 def _turns(c, items, body):
     for i, item in enumerate(items):
         body(item)
-        if c.scope.flag(SKIPPED) is True and c.scope.exited == "jump" and c.scope.flag(LEFT) is False:
-            c.scope.exited = None
+        if c.scope.exited == "jump" and c.scope.flag(LEFT) is not True:
+            c.scope.exited = None  # the turn was cut short; what may have left the loop says so by its flag
         c.scope.bound[SKIPPED] = False
         if c.scope.exited:
             return

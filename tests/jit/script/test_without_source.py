@@ -1,0 +1,90 @@
+"""A scripted program runs from its archive in a process that has neither its source nor its classes."""
+
+import subprocess
+import sys
+from typing import NamedTuple
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit
+from tinygrad_ext.graph.archive import save
+from tinygrad_ext.graph.program import Program
+
+
+class Tally:
+    def __init__(self, step: int):
+        self.step = step
+        self.counts: dict[str, int] = {}
+
+    def add(self, word: str):
+        self.counts[word] = self.counts.get(word, 0) + self.step
+
+
+class Result(NamedTuple):
+    total: int
+    longest: str
+
+
+class Cube(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 1000 * x
+
+
+@jit.script
+def count(words: list[str], step: int):
+    tally, longest = Tally(step), ""
+    for word in words:
+        if word == "stop":
+            break
+        tally.add(word)
+        if len(word) > len(longest):
+            longest = word
+    if len(tally.counts) == 0:
+        raise ValueError("no words")
+    return Result(sum(tally.counts.values()), longest), tally.counts
+
+
+@jit.script
+def cubes(x, n: int):
+    while n > 0:
+        if n % 2 == 0:
+            x = Cube.apply(x)
+        else:
+            x = x + 1
+        n -= 1
+    return x
+
+
+CODE = """
+import sys
+import tinygrad_ext as tg
+from tinygrad_ext.graph.archive import load
+program = load(sys.argv[1])
+result, counts = program.run("count", ["a", "bb", "a", "stop", "ccc"], 2)
+assert (result.total, result.longest) == (6, "bb") and counts == {"a": 4, "bb": 2}
+try:
+    program.run("count", ["stop"], 1)
+    raise SystemExit("no error")
+except ValueError as error:
+    assert str(error) == "no words"
+x = tg.ones(1, requires_grad=True)
+y = program.run("cubes", x, 4)
+y.sum().backward()
+assert y.item() == 9.0 and x.grad.item() == 1000 * 1 * 1000 * 2
+assert program.run("cubes", x, 0) is x and program.run("cubes", x, 1).item() == 2.0
+"""
+
+
+def test_from_an_archive_alone(tmp_path):
+    path = tmp_path / "program.tgx"
+    save(Program({"count": count.graph, "cubes": cubes.graph}), path)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
