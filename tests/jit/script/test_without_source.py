@@ -4,6 +4,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+import pytest
+
 import tinygrad_ext as tg
 from tinygrad_ext import jit
 from tinygrad_ext.graph.archive import save
@@ -63,6 +65,8 @@ def cubes(x, n: int):
 
 CODE = """
 import sys
+import pytest
+
 import tinygrad_ext as tg
 from tinygrad_ext.graph.archive import load
 program = load(sys.argv[1])
@@ -88,3 +92,56 @@ def test_from_an_archive_alone(tmp_path):
         [sys.executable, "-c", CODE, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+class Model(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = tg.nn.ModuleList([tg.nn.Linear(2, 2), tg.nn.BatchNorm1d(2)])
+        self.calls = 0
+
+    def forward(self, x, times: int):
+        self.calls += 1
+        for _ in range(times):
+            for layer in self.layers:
+                x = layer(x)
+            if float(x.abs().max()) > 100.0:
+                break
+        return x
+
+    @jit.export
+    def count(self) -> int:
+        return self.calls
+
+
+def test_modules_with_state_and_methods(tmp_path):
+    model = jit.script(Model())
+    x = tg.randn(3, 2)
+    model(x, 1)
+    jit.save(model, tmp_path / "model.tgx")
+    again = jit.load(tmp_path / "model.tgx")
+    for times in (0, 1, 5):
+        assert again(x, times).equal(model(x, times))
+    assert again.count() == model.count() == 4
+    assert list(again.state_dict()) and all(
+        again.state_dict()[name].equal(value) for name, value in model.state_dict().items()
+    )
+
+
+def test_functions_are_saved_too(tmp_path):
+    cubes.save(tmp_path / "cubes.tgx")
+    assert jit.load(tmp_path / "cubes.tgx")(tg.ones(1), 4).item() == 9.0
+
+
+def test_what_calls_python_is_not_saved(tmp_path):
+    @jit.ignore
+    def outside(x: int) -> int:
+        return x + 1
+
+    @jit.script
+    def program(x: int):
+        return outside(x)
+
+    assert program(1) == 2
+    with pytest.raises(RuntimeError, match="outside.*marked ignore.*test_without_source.py"):
+        jit.save(program, tmp_path / "no.tgx")

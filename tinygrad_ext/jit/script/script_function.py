@@ -3,7 +3,8 @@
 import functools
 import inspect
 
-from .entry import compile_entry
+from ..saving import save
+from .entry import compile_entry, program_of
 from .expressions import KINDS
 from .functions import FunctionValue
 
@@ -43,6 +44,13 @@ class ScriptFunction:
     def schema(self):
         """What it takes and gives: "f(Tensor x, int n=2) -> Tensor"."""
         return self._entry.declaration
+
+    def _program(self):
+        return program_of({"forward": self._entry})
+
+    def save(self, f, _extra_files=None):
+        """Write it to a path or file, as `jit.save` does."""
+        save(self, f, _extra_files)
 
     def __repr__(self):
         return f"<ScriptFunction {self.schema}>"

@@ -8,8 +8,9 @@ from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.module import REGISTRIES
 
+from ..saving import save
 from ..tracing import TracedModule
-from .entry import compile_entry
+from .entry import compile_entry, program_of
 from .expressions import KINDS
 from .functions import FunctionValue
 from .markers import MODIFIER, Attribute
@@ -83,6 +84,16 @@ class ScriptModule(nn.Module):
     def original_name(self):
         """Name of the class that the module was made of."""
         return class_of_module(self).__name__
+
+    def _program(self):
+        entries = _compiled.get(self) or {}
+        if not entries:
+            raise RuntimeError(f"{self.original_name}: nothing is compiled yet; call it, or mark a method export")
+        return program_of(entries)
+
+    def save(self, f, _extra_files=None):
+        """Write it to a path or file, as `jit.save` does."""
+        save(self, f, _extra_files)
 
     def _method(self, name):
         found = getattr(self, name)
