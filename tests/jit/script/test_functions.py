@@ -142,15 +142,13 @@ def test_a_body_that_does_not_compile_is_refused_by_line():
     assert "return InNumpy.apply(x)" in str(error.value)
 
 
-@tg.library.custom_op("script_tests::tripled", mutates_args=())
-def tripled(x: tg.Tensor) -> tg.Tensor:
-    return x * 3
-
-
-tripled.register_autograd(lambda ctx, grad: grad * 30)
-
-
 def test_ops_of_programs():
+    @tg.library.custom_op("script_tests::tripled", mutates_args=())
+    def tripled(x: tg.Tensor) -> tg.Tensor:
+        return x * 3
+
+    tripled.register_autograd(lambda ctx, grad: grad * 30)
+
     @jit.script
     def program(x):
         return tg.ops.script_tests.tripled(x) + tripled(x)
