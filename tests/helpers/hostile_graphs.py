@@ -9,6 +9,7 @@ import tinygrad_ext as tg
 from tests.helpers import graphs
 from tests.helpers import hostile_archives as hostile
 from tinygrad_ext import graph as tgx_graph
+from tinygrad_ext import jit
 from tinygrad_ext.graph import Graph, Program
 
 SMALL = """\
@@ -44,6 +45,35 @@ def small():
     w = tg.nn.Parameter(tg.ones(2, 3).t())
     state = {"w": w, "k": 3, "view": w.detach()[0], "z": tg.ones(2, dtype=tg.complex64)}
     return saved(Program({"forward": Graph.parse(SMALL), "a.b": Graph.parse(SMALL)}, state, {"forward": {"x": [1]}}))
+
+
+class Part(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.bn, self.words = tg.nn.Linear(2, 3), tg.nn.BatchNorm1d(3), ["a"]
+
+    def forward(self, x, n: int = 2, more: list[float] | None = None):
+        if more is None:
+            return {"y": [self.bn(self.fc(x)) * n], "n": [x]}
+        for f in more:
+            x = x + f
+        return {"y": [x], "n": []}
+
+
+def _file_of(compiled):
+    file = io.BytesIO()
+    jit.save(compiled, file, {"notes/a.txt": "text"})
+    return file.getvalue()
+
+
+def scripted():
+    tg.manual_seed(0)
+    return _file_of(jit.script(Part()))
+
+
+def traced():
+    tg.manual_seed(0)
+    return _file_of(jit.trace(Part(), (tg.ones(4, 2),), check_trace=False))
 
 
 def entries(data):

@@ -30,7 +30,7 @@ from . import examples as recorded
 from .graph import Graph
 from .manifest import checked, extra_name, manifest_of, method_name, signature_told
 from .program import DEFAULT, Program
-from .versions import Unfit, bring_up, stamp
+from .versions import Unfit, bring_up, refuse_python, stamp
 
 MANIFEST, WEIGHTS, EXAMPLES = "manifest.json", "weights.safetensors", "examples.safetensors"
 
@@ -57,7 +57,7 @@ def save(program, f, extra_files=None, examples=None):
     methods, ops = {}, {}
     for name, graph in program.methods.items():
         method_name(name)
-        methods[name] = graph.check().copy()
+        methods[name] = refuse_python(graph.check().copy())
         ops.update(stamp(methods[name]))
     extra = {extra_name(name): _bytes(name, data) for name, data in (extra_files or {}).items()}
     told = recorded.record(program, examples or {})
@@ -208,7 +208,7 @@ class _Archive:
         for method, graph in graphs.items():
             with self.reading(f"graphs/{method}.txt"):
                 bring_up(graph, self.manifest["ops"])
-                graph.check()
+                refuse_python(graph.check())
         with self.reading(WEIGHTS):
             state = files.read_safetensors(self.entries.source(WEIGHTS), "it", onto, self.budget)
             if type(state) is not dict or not all(type(name) is str for name in state):

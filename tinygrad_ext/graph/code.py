@@ -140,10 +140,7 @@ class _Writer:
             args[i] = self.name(output)
             lines.append(f"{args[i]} = {text}")
         self.modules.add("ops")
-        function = expressions.function(signature.op)
-        if signature.inplace:
-            function = ".".join(function.split(".")[:3]) + "_"
-        call = f"{function}({expressions.call_args(signature.op.schema, node.args, args)})"
+        call = f"{expressions.function(node.op)}({expressions.call_args(signature.op.schema, node.args, args)})"
         self.assign(results, call, lines)
 
     # ---- control flow ---------------------------------------------------------------------------------------------

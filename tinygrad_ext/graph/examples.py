@@ -1,5 +1,6 @@
 """Recorded runs: what a program gave when it was saved, compared to the bit with what it gives when it is loaded."""
 
+import copy
 import hashlib
 
 from tinygrad_ext.archive import layout
@@ -33,9 +34,12 @@ def _row(program, method, inputs):
 def _run(program, method, inputs):
     graph = program.methods[method]
     state = [Generator().manual_seed(0) if v is default_generator else v for v in program.state_of(graph)]
+    inputs = list(inputs)
+    if graph.effects:
+        inputs, state = copy.deepcopy((inputs, state))
     with no_grad():
-        outputs, new = interpret.run(graph, list(inputs), state)
-    return outputs, {s.name: digest(value) for s, value in zip(graph.state, new) if s.written}
+        outputs, new = interpret.run(graph, inputs, state)
+    return outputs, {s.name: digest(value) for s, value in zip(graph.state, new) if s.written or graph.effects}
 
 
 def verify(program, told, name):

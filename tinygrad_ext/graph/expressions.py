@@ -68,9 +68,9 @@ def _firm(text):
     return f"({text})" if text[:1] == "-" else text
 
 
-def function(op):
+def function(name):
     """The callable of an overload: `ops.aten.add.Tensor`, and `ops.aten.exp` where there is only one."""
-    namespace, _, name = op.name.partition("::")
+    namespace, _, name = name.partition("::")
     base, _, overload = name.partition(".")
     text = f"ops.{namespace}.{base}"
     if keyword.iskeyword(overload):

@@ -2,6 +2,7 @@
 
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.interop import storage_of
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -15,8 +16,8 @@ class Program:
 
     Args:
         methods: dict of a name ("forward", "decode") -> Graph.
-        state: dict of a name -> tensor, number, text, None or Generator; it holds what the graphs name as their state.
-            The generator of the process belongs to every program, as "default".
+        state: dict, or another mapping, of a name -> tensor, number, text, None or Generator; it holds what the graphs
+            name as their state, and is written to. The generator of the process belongs to every program, as "default".
         notes: dict of a method's name -> anything that JSON can hold, which is kept with it (a front end's description
             of nested arguments and results).
 
@@ -31,7 +32,8 @@ class Program:
 
     def __init__(self, methods, state=None, notes=None):
         self.methods = dict(methods)
-        self.state = {DEFAULT: default_generator, **(state or {})}
+        self.state = {} if state is None else state
+        self.state.setdefault(DEFAULT, default_generator)
         self.notes = dict(notes or {})
         for name, graph in self.methods.items():
             for s in graph.state:
@@ -46,7 +48,11 @@ class Program:
         if method not in self.methods:
             raise AttributeError(f"the program has no method '{method}'; it has {', '.join(self.methods) or 'none'}")
         graph = self.methods[method]
-        outputs, new = interpret.run(graph, list(inputs), self.state_of(graph))
+        state = self.state_of(graph)
+        if graph.effects or (is_grad_enabled() and (wants_grad(inputs) or wants_grad(state))):
+            outputs, new = interpret.run(graph, list(inputs), state)
+        else:
+            outputs, new = graph.execute(inputs, state)
         outputs = self._write(graph, outputs, new)
         return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
 
@@ -75,6 +81,17 @@ class Program:
 
     def __repr__(self):
         return f"<Program of {', '.join(self.methods)}: {len(self.state)} of state>"
+
+
+def wants_grad(values):
+    """Whether a gradient may be asked of what is computed from these."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, (tuple, list, dict)) and wants_grad(value.values() if type(value) is dict else value):
+            return True
+    return False
 
 
 def _has_room(value):

@@ -17,11 +17,13 @@ from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema import Schema
 from tinygrad_ext.registry.scope import application
 
-from .signature import op_of
+from .check import GraphError
+from .signature import signature_of
 
 UPGRADERS = {}
 ROUNDS = 100  # of upgraders over one node
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re.A)
+_FOLDERS = re.compile(r"^.*[/\\]")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,50}", re.A)
 
 
@@ -55,13 +57,29 @@ def block_of(graph, node):
 
 
 def stamp(graph):
-    """Give each node version and owner of its op's record; returns the ops it uses, name -> Op."""
+    """Give each node version and owner of its op's record, and its line without folders, which are nobody's business;
+    returns the ops that the graph uses, name -> Op."""
     used = {}
     for node in graph.walk():
+        node.line = _FOLDERS.sub("", node.line)
+        if node.op == "prim::guard":
+            node.args = (*node.args[:2], _FOLDERS.sub("", node.args[2]))
         if not node.op.startswith("prim::"):
-            used[node.op] = op = op_of(node.op)
+            used[node.op] = op = signature_of(node.op).op
             node.version, node.owner = op.record.version, str(op.record.owner)
     return used
+
+
+def refuse_python(graph):
+    """The graph; GraphError where it calls a Python function, which is no part of it and stays in its process."""
+    for node in graph.walk():
+        if node.op == "prim::python":
+            called = str(node.args[0]).rpartition(".")[0]
+            raise GraphError(
+                f"{graph.name} calls the Python function {called}, which is marked ignore, and no file can hold that "
+                f"({node.line}). Mark it unused, or compile it."
+            )
+    return graph
 
 
 def bring_up(graph, ops):
@@ -91,7 +109,7 @@ def _fit(node, saved):
             raise Unfit(_at(node, f"version {node.version} of it is newer than this tinygrad_ext: update it"))
         return
     try:
-        op = op_of(node.op)
+        op = signature_of(node.op).op
     except LookupError as error:
         raise Unfit(_at(node, f"{error}. {_told(node.owner)}")) from None
     record = op.record

@@ -8,6 +8,7 @@ from tinygrad_ext.graph import interpret, passes
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.operands import as_name
+from tinygrad_ext.graph.program import wants_grad
 
 
 def capture_program(name, function, given, keywords, surroundings):
@@ -80,6 +81,7 @@ class Captured:
         backward pass, so that nothing is recorded while it runs."""
         self.graph, self.holders, self.grads = graph, holders, grads
         self.differentiates = differentiates
+        self.takes = None  # what it was captured for, see keys.py
         self.runner = passes.optimize(graph.copy()).executor
         self.written = [(i, h) for i, (s, h) in enumerate(zip(graph.state, holders)) if s.written]
 
@@ -93,7 +95,7 @@ class Captured:
 
     def __call__(self, args):
         state = [holder.read() for holder in self.holders]
-        if not self.differentiates and is_grad_enabled() and (_wants_grad(args) or _wants_grad(state)):
+        if not self.differentiates and is_grad_enabled() and (wants_grad(args) or wants_grad(state)):
             (output,), new = interpret.run(self.graph, args, state)
         else:
             output, *new = self.runner(*args, *state)
@@ -102,17 +104,6 @@ class Captured:
                 for i, holder in self.written:
                     holder.write(new[i])
         return output
-
-
-def _wants_grad(values):
-    """Whether a gradient may be asked of what is computed from these."""
-    for value in values:
-        if isinstance(value, Tensor):
-            if value.requires_grad:
-                return True
-        elif isinstance(value, (tuple, list, dict)) and _wants_grad(value.values() if type(value) is dict else value):
-            return True
-    return False
 
 
 class Holder:

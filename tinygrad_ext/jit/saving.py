@@ -1,91 +1,180 @@
-"""`save` and `load`: traced and scripted programs as one file, which runs without the Python that it was made of."""
+"""`jit.save` and `jit.load`: compiled and traced programs in an archive of graphs, and back without what made them.
 
-import contextlib
+Saving gathers a `graph.Program`: the graphs of all methods, and what their states stand for, by path. Loading makes a
+`LoadedModule` of it: parameters, buffers and attributes stand in a tree of modules under the paths they had.
+"""
 
-from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import archive
-from tinygrad_ext.nn import Module, Parameter
+import os
+
+from tinygrad_ext import graph as graphs
+from tinygrad_ext.archive import files
+from tinygrad_ext.archive.budget import MOST_OBJECTS
+from tinygrad_ext.archive.object_tree import Encoder
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.graph import Program
+from tinygrad_ext.nn import Module
+
+from .loaded import LoadedModule
+from .notes import check_notes
+from .script.script_function import ScriptFunction
+from .script.script_module import ScriptModule, methods_of
+from .tracing import TracedFunction, TracedModule
 
 
-def save(m, f, _extra_files=None):
-    """Write what `trace` or `script` gave to a path or a file open for writing; `load` reads it.
+@boundary
+def save(m, f, _extra_files=None, *, examples=None):
+    """Write what `script` or `trace` gave to a path or a file open for binary writing.
 
-    The file holds the graphs, parameters, buffers and constants, and the extra files, a dict of a name -> bytes or
-    text. Raises TypeError for what is no such program, RuntimeError where a graph holds a step of Python's.
+    Args:
+        _extra_files: dict of a name -> bytes or text, which stand in the file as they are.
+        examples: tuples of arguments, or a dict of a method -> such a list. What the program gives for them is kept,
+            and `load(verify=True)` compares with it, bit for bit.
+
+    All compiled methods are written, of a traced program all graphs for the present training mode. Raises GraphError
+    with the line for what no file can hold: a Function that could not be captured, a call of a Python function.
     """
-    program = getattr(type(m), "_program", None)
-    if program is None:
-        raise TypeError(f"jit.save(): expected what jit.trace or jit.script gave, got {type(m).__name__}")
-    archive.save(program(m), f, _extra_files)
+    program = program_of(m)
+    if examples is not None:
+        found, loaded = {}, LoadedModule(program)
+        for name, rows in (examples if isinstance(examples, dict) else {"forward": examples}).items():
+            for row in rows:
+                method, inputs = loaded.prepared(name, row, {})
+                found.setdefault(method, []).append(tuple(inputs))
+        examples = found
+    graphs.save(program, f, _extra_files, examples)
 
 
-def load(f, map_location=None, _extra_files=None, _restore_shapes=False, *, verify=False):
-    """The program of a file, as a module: its methods, parameters and buffers. Nothing of the file is run.
+@boundary
+def load(
+    f,
+    map_location=None,
+    _extra_files=None,
+    _restore_shapes=False,
+    *,
+    verify=False,
+    mmap=False,
+    max_objects=MOST_OBJECTS,
+):
+    """The module of an archive, without the Python that it was made of. Nothing of the file is run.
 
-    Arguments as of `graph.load`. Errors that a graph raises name the line of the program that it was made of.
+    Arguments and errors are those of `graph.load`. _extra_files: a dict whose keys are names of extra files; their
+    bytes become its values. _restore_shapes: accepted.
+
+    >>> import io, tinygrad_ext as tg
+    >>> from tinygrad_ext import jit
+    >>> file = io.BytesIO()
+    >>> jit.save(jit.trace(lambda x: x * 2, tg.ones(2)), file)
+    >>> jit.load(io.BytesIO(file.getvalue()))(tg.ones(3))
+    tensor([2., 2., 2.])
     """
-    return LoadedModule(archive.load(f, map_location, verify, _extra_files))
+    if isinstance(f, (str, os.PathLike)):
+        if not os.path.exists(f):
+            raise ValueError(f"The provided filename {os.fspath(f)} does not exist")
+        if os.path.isdir(f):
+            raise ValueError(f"The provided filename {os.fspath(f)} is a directory")
+    program = graphs.load(f, map_location, verify, _extra_files, mmap=mmap, max_objects=max_objects)
+    try:
+        check_notes(program)
+        return LoadedModule(program)
+    except files.DAMAGES as error:
+        name = f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", "the file")
+        raise RuntimeError(f"load: {name} is damaged; manifest.json: {files.said(error)}") from None
 
 
-class LoadedModule(Module):
-    """A module of graphs whose Python is not here."""
+def program_of(m):
+    """The Program of what `script`, `trace` or `load` gave."""
+    if isinstance(m, LoadedModule):
+        return m.program()
+    gathered = _Gathered(m)
+    if isinstance(m, ScriptFunction):
+        gathered.entry("forward", m._entry)
+    elif isinstance(m, ScriptModule):
+        for name, entry in methods_of(m).items():
+            gathered.entry(name, entry)
+    elif isinstance(m, (TracedFunction, TracedModule)):
+        gathered.runner("forward", m._runner)
+        for name, runner in getattr(m, "_methods", {}).items():
+            gathered.runner(name, runner)
+    else:
+        raise AttributeError(
+            f"jit.save: '{type(m).__name__}' object is no compiled program: save what jit.script(...) or "
+            "jit.trace(...) gives"
+        )
+    return Program(gathered.methods, gathered.state, gathered.notes)
 
-    def __init__(self, program):
-        super().__init__()
-        object.__setattr__(self, "program", program)
-        kinds = {s.name: s.kind for graph in program.methods.values() for s in graph.state}
-        for name, value in program.state.items():
-            if isinstance(value, Tensor) and kinds.get(name) in ("parameter", "buffer"):
-                program.state[name] = _registered(self, name.split("."), kinds[name], value)
 
-    @property
-    def graph(self):
-        """The graph of `forward`."""
-        return self.program.methods["forward"]
+class _Gathered:
+    """Methods, state and notes of a program, as they come together."""
 
-    @property
-    def code(self):
-        """That graph as Python."""
-        return self.graph.code
+    def __init__(self, m):
+        self.methods, self.state = {}, {}
+        self.notes = {"": {"name": _name_of(m)}}
+        self.notes[""].update(_parts_told(m) if isinstance(m, Module) else {})
+        if isinstance(m, Module):
+            self.state.update(m.named_parameters())
+            self.state.update(m.named_buffers())
 
-    def forward(self, *args, **kwargs):
-        return self._run("forward", args, kwargs)
+    def entry(self, name, entry):
+        """A compiled method."""
+        held = {state.name: getattr(owner, attribute) for state, owner, attribute in entry.accessors}
+        self.add(name, entry.graph, held)
+        defaults = {key: Encoder().encode(value) for key, value in entry.defaults.items() if key in entry.names}
+        self.notes[name] = {
+            "kind": "script",
+            "names": list(entry.names),
+            "defaults": defaults,
+            "positional": entry.positional,
+            "annotated": [key for key, value in entry.annotations.items() if value is not None],
+            "returns": str(entry.returns),
+        }
 
-    def _program(self):
-        return self.program
-
-    def _run(self, name, args, kwargs):
-        inputs = self.program.methods[name].inputs
-        names = [v.name for v in inputs][len(args) :]
-        if sorted(names) != sorted(kwargs) or len(args) > len(inputs):
-            given = f"{len(args)} and {', '.join(kwargs)} by name" if kwargs else len(args)
-            raise TypeError(
-                f"{name}() takes {', '.join(v.name for v in inputs) or 'no arguments'}, but {given} were given"
+    def runner(self, name, runner):
+        """A traced method: its graphs for the present training mode, hooks and structure."""
+        switches, count = runner.surroundings.switches(), 0
+        for (_, _, made_for, grad), found in runner.graphs.items():
+            for captured in found if made_for == switches else ():
+                method = name if count == 0 else f"{name}.{count}"
+                held = {s.name: holder.read() for s, holder in zip(captured.graph.state, captured.holders)}
+                self.add(method, captured.graph, held)
+                self.notes[method] = {
+                    "kind": "trace",
+                    "of": name,
+                    "key": captured.takes,
+                    "grad": grad,
+                    "differentiates": bool(captured.differentiates),
+                }
+                count += 1
+        if not count:
+            raise RuntimeError(
+                f"jit.save: {runner.name} was traced in another training mode, or with other hooks or submodules than "
+                "it has now; call it once as it is, and save it then"
             )
-        return self.program.run(name, *args, *(kwargs[n] for n in names))
 
-    def __getattr__(self, name):
-        if name in self.__dict__.get("program", _Nothing).methods:
-            return lambda *args, **kwargs: self._run(name, args, kwargs)
-        return super().__getattr__(name)
+    def add(self, name, graph, held):
+        """A graph, with the values of its states by name; a name that another value has gets a number."""
+        graph, renamed = graph.copy(), {}
+        for s in graph.state:
+            value, free, number = held[s.name], s.name, 1
+            while free in self.state and self.state[free] is not value:
+                free, number = f"{s.name}#{number}", number + 1
+            self.state[free], renamed[s.name] = value, free
+        for s in graph.state:
+            s.name = renamed[s.name]
+        self.methods[name] = graph
 
 
-class _Nothing:
-    methods = ()
+def _name_of(m):
+    if isinstance(m, (ScriptFunction, TracedFunction)):
+        return m.__name__
+    return getattr(m, "original_name", None) or type(getattr(m, "original", m)).__name__
 
 
-def _registered(module, path, kind, value):
-    """Put a tensor where its name says; returns what stands there."""
-    *parents, name = path
-    for parent in parents:
-        if parent not in module._modules:
-            module.add_module(parent, Module())
-        module = module._modules[parent]
-    if kind == "parameter" and not isinstance(value, Parameter):
-        value = Parameter(value.detach(), requires_grad=value.requires_grad)
-    with contextlib.suppress(KeyError):  # a name that an attribute of Module has
-        if kind == "parameter":
-            module.register_parameter(name, value)
-        else:
-            module.register_buffer(name, value)
-    return value
+def _parts_told(module):
+    """What a tree of modules is, besides its tensors."""
+    kept = {id(b) for b in module.state_dict(keep_vars=True).values()}
+    return {
+        "modules": [[path, part.training] for path, part in module.named_modules()],
+        "parameters": [name for name, _ in module.named_parameters()],
+        "buffers": [name for name, _ in module.named_buffers()],
+        "passing": [name for name, b in module.named_buffers() if id(b) not in kept],
+    }

@@ -13,11 +13,10 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.graph.primitives import GuardFailed
-from tinygrad_ext.graph.program import Program
 from tinygrad_ext.nn import Module
 
-from . import saving
 from .captured import capture_program
+from .keys import told
 from .state import Surroundings
 
 MOST = 32  # graphs of one callable; more are a sign that something in it changes with each call
@@ -123,6 +122,7 @@ class Runner:
                     f"{self.name}: two captures with the same arguments differ, so something in it changes with each "
                     f"call, such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
                 )
+        captured.takes = told(args)
         found = self.graphs.setdefault(self.key(args, keywords), [])
         if len(found) == MOST:
             raise RuntimeError(
@@ -190,15 +190,11 @@ class _Told:
         """That graph as Python."""
         return self.graph.code
 
-    def save(self, f, _extra_files=None):
-        """As `jit.save`."""
-        saving.save(self, f, _extra_files)
+    def save(self, f, _extra_files=None, **more):
+        """See `jit.save`."""
+        from tinygrad_ext import jit  # lazy: save stands above, for it knows all that can be saved
 
-    def _program(self):
-        methods = {"forward": self._runner, **self.__dict__.get("_methods", {})}
-        captured = {name: runner.latest for name, runner in methods.items() if runner.latest is not None}
-        state = {name: value for c in captured.values() for name, value in c.state().items()}
-        return Program({name: c.graph for name, c in captured.items()}, state)
+        jit.save(self, f, _extra_files, **more)
 
     def explain(self):
         """What was captured, and why again."""

@@ -12,6 +12,7 @@ import tracemalloc
 from tinygrad_ext.core.data.storage import storage_facts
 
 from tests.helpers import hostile_graphs as hostile
+from tinygrad_ext import jit
 from tinygrad_ext.core.call import interop as core
 from tinygrad_ext.graph import Graph, archive
 
@@ -50,9 +51,13 @@ class GraphArchive(Case):
             raise Fault(f"{len(self.data)} bytes took {time.process_time() - began:.1f} s")
         if found is not None:
             _whole(found, len(self.data))
-        return 2
+        return 3
 
     def _load(self):
+        try:
+            jit.load(io.BytesIO(self.data))
+        except Exception as error:
+            _refused(error)
         try:
             archive.info(io.BytesIO(self.data))
         except Exception as error:
@@ -84,7 +89,7 @@ def _whole(program, size):
 
 @functools.cache
 def _good():
-    return [hostile.everything(), hostile.small()]
+    return [hostile.everything(), hostile.small(), hostile.traced(), hostile.scripted()]
 
 
 def case(rng):

@@ -7,7 +7,6 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.interpret import run
 from tinygrad_ext.graph.primitives.objects import fits
-from tinygrad_ext.graph.program import Program
 from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, accepts
 
 from . import (  # each file adds its handlers to the compiler's tables
@@ -123,25 +122,6 @@ class Entry:
             f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
             f"'{told}'.{inferred}\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.declaration}"
         )
-
-
-def program_of(entries):
-    """The graph.Program of compiled methods, {name: Entry}, with the values that their states have now.
-
-    Raises RuntimeError for a graph that calls Python.
-    """
-    methods, state = {}, {}
-    for name, entry in entries.items():
-        for node in entry.graph.walk():
-            if node.op == "prim::python":
-                called = node.args[0].rpartition(".")[0]
-                raise RuntimeError(
-                    f"{name} calls the Python function {called}, which is marked ignore, and no file can hold that "
-                    f"({node.line}). Mark it unused, or compile it."
-                )
-        methods[name] = entry.graph
-        state.update((each.name, getattr(owner, attribute)) for each, owner, attribute in entry.accessors)
-    return Program(methods, state)
 
 
 def compile_entry(function, name=None, bound=(), examples=None):

@@ -3,8 +3,7 @@
 import functools
 import inspect
 
-from ..saving import save
-from .entry import compile_entry, program_of
+from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
 
@@ -45,12 +44,11 @@ class ScriptFunction:
         """What it takes and gives: "f(Tensor x, int n=2) -> Tensor"."""
         return self._entry.declaration
 
-    def _program(self):
-        return program_of({"forward": self._entry})
+    def save(self, f, _extra_files=None, **more):
+        """See `jit.save`."""
+        from tinygrad_ext import jit  # lazy: save stands above, for it knows all that can be saved
 
-    def save(self, f, _extra_files=None):
-        """Write it to a path or file, as `jit.save` does."""
-        save(self, f, _extra_files)
+        jit.save(self, f, _extra_files, **more)
 
     def __repr__(self):
         return f"<ScriptFunction {self.schema}>"

@@ -8,9 +8,8 @@ from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.module import REGISTRIES
 
-from ..saving import save
 from ..tracing import TracedModule
-from .entry import compile_entry, program_of
+from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
 from .markers import MODIFIER, Attribute
@@ -45,6 +44,11 @@ class ScriptMethod:
 
     def __repr__(self):
         return f"<ScriptMethod {self.schema}>"
+
+
+def methods_of(module):
+    """The compiled methods of a module: name -> Entry."""
+    return _compiled.get(module, {})
 
 
 class script_method:
@@ -85,15 +89,11 @@ class ScriptModule(nn.Module):
         """Name of the class that the module was made of."""
         return class_of_module(self).__name__
 
-    def _program(self):
-        entries = _compiled.get(self) or {}
-        if not entries:
-            raise RuntimeError(f"{self.original_name}: nothing is compiled yet; call it, or mark a method export")
-        return program_of(entries)
+    def save(self, f, _extra_files=None, **more):
+        """See `jit.save`."""
+        from tinygrad_ext import jit  # lazy: save stands above, for it knows all that can be saved
 
-    def save(self, f, _extra_files=None):
-        """Write it to a path or file, as `jit.save` does."""
-        save(self, f, _extra_files)
+        jit.save(self, f, _extra_files, **more)
 
     def _method(self, name):
         found = getattr(self, name)

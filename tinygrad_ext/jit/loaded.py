@@ -1,0 +1,236 @@
+"""`LoadedModule`: a program from an archive as a module, whose state stands where the program has it."""
+
+from collections.abc import MutableMapping
+from types import SimpleNamespace
+
+from tinygrad_ext.archive.object_tree import Decoder
+from tinygrad_ext.autograd.modes import no_grad
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.graph import Program, Type
+from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.nn import Module
+
+from .keys import loose, told
+from .script.entry import Entry
+from .script.script_module import ScriptModule
+
+
+class Places(MutableMapping):
+    """The state of a program by name: attributes of modules, and what has no place in a module."""
+
+    def __init__(self):
+        self.owners, self.rest = {}, {}
+
+    def __getitem__(self, name):
+        if name in self.owners:
+            owner, attribute = self.owners[name]
+            return getattr(owner, attribute)
+        return self.rest[name]
+
+    def __setitem__(self, name, value):
+        if name in self.owners:
+            setattr(*self.owners[name], value)
+        else:
+            self.rest[name] = value
+
+    def __delitem__(self, name):
+        del (self.owners if name in self.owners else self.rest)[name]
+
+    def __iter__(self):
+        return iter([*self.owners, *self.rest])
+
+    def __len__(self):
+        return len(self.owners) + len(self.rest)
+
+
+@boundary
+class LoadedModule(ScriptModule):
+    """What `jit.load` gives: a module with the parameters, buffers, attributes and methods of the program."""
+
+    def __init__(self, program):
+        super().__init__()
+        parts = program.notes.get("", {})
+        kinds = {s.name: s.kind for graph in program.methods.values() for s in graph.state}
+        parameters, modules = parts.get("parameters", []), parts.get("modules", [])
+        kinds.update(dict.fromkeys(parts.get("buffers", []), "buffer"))
+        kinds.update(dict.fromkeys(parameters, "parameter"))
+        places, passing = Places(), set(parts.get("passing", []))
+        for path, _ in modules:
+            _module_at(self, path)
+        for name in [n for n in parameters if n in program.state] + list(program.state):
+            if name not in places:
+                _place(self, places, name, program.state[name], kinds.get(name), name not in passing)
+        for path, mode in modules:
+            part = _module_at(self, path)
+            if part is not None:
+                part.training = mode
+        own = self.__dict__
+        own["_program"] = Program(program.methods, places, program.notes)
+        own["_name"] = str(parts.get("name", "LoadedModule"))
+        own["_names"] = list(dict.fromkeys(note.get("of", name) for name, note in _methods_told(program)))
+
+    @property
+    def original_name(self):
+        """Name of the class or function that was saved."""
+        return self._name
+
+    def forward(self, *args, **kwargs):
+        return self._method("forward")(*args, **kwargs)
+
+    def _method(self, name):
+        if name not in self._names:
+            raise AttributeError(
+                f"{self._name} has no method '{name}'; it was saved with {', '.join(self._names) or 'none'}"
+            )
+        return LoadedMethod(self, name)
+
+    def __getattr__(self, name):
+        if name in self.__dict__.get("_names", ()):
+            return LoadedMethod(self, name)
+        return super().__getattr__(name)
+
+    def prepared(self, name, args, kwargs):
+        """(name of the graph that takes these arguments, its inputs)."""
+        return self._method(name).prepared(args, kwargs)[0]
+
+    def program(self):
+        """The Program as it is now, to be saved again."""
+        found = self._program
+        parts = dict(found.notes.get("", {}))
+        if "modules" in parts:
+            parts["modules"] = [[path, part.training] for path, part in self.named_modules()]
+        return Program(found.methods, dict(found.state), {**found.notes, "": parts})
+
+    def extra_repr(self):
+        return f"original_name={self._name}"
+
+    def __reduce__(self):
+        raise TypeError("what jit.load gave is not pickled: save it with jit.save")
+
+
+class LoadedMethod:
+    """A method of a LoadedModule. Attributes: graph, code, schema, name."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name, self.__name__ = owner, name, name
+
+    def __call__(self, *args, **kwargs):
+        ways = self.prepared(args, kwargs)
+        modes = get_modes()
+        for i, (name, inputs) in enumerate(ways):
+            try:
+                if self.notes(name).get("differentiates"):
+                    with no_grad():
+                        return self.owner._program.run(name, *inputs)
+                return self.owner._program.run(name, *inputs)
+            except GuardFailed:
+                if i == len(ways) - 1:
+                    raise
+            except BaseException:
+                set_modes(*modes)
+                raise
+        return None
+
+    def prepared(self, args, kwargs):
+        """Ways to run it, best first: (name of a graph, its inputs)."""
+        if self.notes(self.name).get("kind") == "script":
+            return [(self.name, self.entry()._bound(args, kwargs))]
+        if self.notes(self.name).get("kind") != "trace":
+            return [(self.name, self.bound(self.graph, args, kwargs))]
+        return self._traced(args, kwargs)
+
+    def _traced(self, args, kwargs):
+        found = []
+        for name, note in _methods_told(self.owner._program):
+            if note.get("of") != self.name:
+                continue
+            inputs = self.bound(self.owner._program.methods[name], args, kwargs)
+            given = told(tuple(inputs))
+            if loose(given) == loose(note["key"]):
+                found.append(((note["grad"] == is_grad_enabled()) + (given == note["key"]), name, inputs))
+        if not found:
+            known = [note["key"] for _, note in _methods_told(self.owner._program) if note.get("of") == self.name]
+            given = told((*args, *kwargs.values()))
+            raise RuntimeError(
+                f"{self.owner._name}.{self.name}: it was saved with graphs for arguments {known}, not for {given}. "
+                "Where its Python is, trace it with such arguments too and save it again"
+            )
+        return [(name, inputs) for _, name, inputs in sorted(found, key=lambda way: -way[0])]
+
+    def bound(self, graph, args, kwargs):
+        """The arguments of a call in the order of a graph's inputs."""
+        names = [v.name for v in graph.inputs]
+        rest = names[len(args) :]
+        if len(args) > len(names) or sorted(rest) != sorted(kwargs):
+            given = f"{len(args)} and {', '.join(kwargs)} by name" if kwargs else len(args)
+            raise TypeError(f"{self.name}() takes {', '.join(names) or 'no arguments'}, but {given} were given")
+        return [*args, *(kwargs[name] for name in rest)]
+
+    def notes(self, name):
+        return self.owner._program.notes.get(name) or {}
+
+    def entry(self):
+        note, graph = self.notes(self.name), self.graph
+        names = note["names"]
+        decode = Decoder([], []).decode
+        parameters = SimpleNamespace(
+            names=names,
+            defaults={key: decode(value) for key, value in note["defaults"].items()},
+            positional=note["positional"],
+            annotations=dict.fromkeys(note["annotated"], True),
+        )
+        types = dict(zip(names, (v.type for v in graph.inputs)))
+        return Entry(graph, parameters, types, [], 0, Type.parse(note["returns"]))
+
+    @property
+    def graph(self):
+        return self.owner._program.methods[self.name]
+
+    inlined_graph = graph
+
+    @property
+    def code(self):
+        return self.graph.code
+
+    @property
+    def schema(self):
+        return self.entry().declaration if self.notes(self.name).get("kind") == "script" else f"{self.name}(...)"
+
+    def __repr__(self):
+        return f"<method {self.name} of {self.owner._name}, loaded>"
+
+
+def _methods_told(program):
+    return [(name, program.notes.get(name) or {}) for name in program.methods]
+
+
+# ---- the tree of modules -------------------------------------------------------------------------------------------
+
+
+def _module_at(root, path):
+    """The module at a path, made where there is none; None where something else is in the way."""
+    for part in path.split(".") if path else ():
+        if part not in root._modules:
+            if not part or hasattr(root, part):
+                return None
+            root.add_module(part, Module())
+        root = root._modules[part]
+    return root
+
+
+def _place(root, places, name, value, kind, persistent):
+    """Put a value of the state into the tree where it has a place there, else beside it."""
+    path, _, attribute = name.rpartition(".")
+    owner = _module_at(root, path) if kind in ("parameter", "buffer", "attribute") else None
+    if owner is None or not attribute or attribute[0] == "_" or (attribute != "training" and hasattr(owner, attribute)):
+        places.rest[name] = value
+        return
+    if kind == "parameter" and isinstance(value, Parameter):
+        owner.register_parameter(attribute, value)
+    elif kind == "buffer" and isinstance(value, Tensor):
+        owner.register_buffer(attribute, value, persistent)
+    else:
+        setattr(owner, attribute, value)
+    places.owners[name] = owner, attribute

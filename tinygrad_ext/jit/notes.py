@@ -1,0 +1,51 @@
+"""What an archive says of the methods of a program besides their graphs, judged before anybody believes it."""
+
+from tinygrad_ext.archive.object_tree import Decoder
+from tinygrad_ext.graph import Type
+
+PARTS = 100  # of a path
+_TEXTS = ("parameters", "buffers", "passing")
+
+
+def check_notes(program):
+    """ValueError where the notes of a program are not as `saving` writes them."""
+    for name, note in program.notes.items():
+        if type(note) is not dict or (name and name not in program.methods):
+            raise ValueError(f"the note '{name[:100]}' is no dict, or of no method")
+    told = program.notes.get("", {})
+    for key in _TEXTS:
+        if not _are_texts(told.get(key, [])):
+            raise ValueError(f"its '{key}' are no list of texts")
+    modules = told.get("modules", [])
+    if type(modules) is not list or not all(type(m) is list and list(map(type, m)) == [str, bool] for m in modules):
+        raise ValueError("its 'modules' are no list of a path and a truth value each")
+    for path in (*program.state, *(path for path, _ in modules)):
+        if path.count(".") >= PARTS:
+            raise ValueError(f"the path {path[:60]}... has more than {PARTS} parts")
+    for name, graph in program.methods.items():
+        note = program.notes.get(name, {})
+        check = {"script": _script, "trace": _trace}.get(note.get("kind"))
+        if check is not None and not check(note, graph):
+            raise ValueError(f"the note of the method '{name}' does not fit its graph")
+
+
+def _are_texts(value):
+    return type(value) is list and all(type(text) is str for text in value)
+
+
+def _script(note, graph):
+    names, defaults = note.get("names"), note.get("defaults")
+    if not _are_texts(names) or len(set(names)) != len(names) or len(names) != len(graph.inputs):
+        return False
+    if type(defaults) is not dict or not set(defaults) <= set(names) or type(note.get("returns")) is not str:
+        return False
+    for value in defaults.values():
+        Decoder([], []).decode(value)
+    Type.parse(note["returns"])
+    return type(note.get("positional")) is int and _are_texts(note.get("annotated")) and len(graph.outputs) == 1
+
+
+def _trace(note, graph):
+    flags = type(note.get("grad")) is bool and type(note.get("differentiates")) is bool
+    key = type(note.get("key")) is dict and len(note["key"].get("tuple", ())) == len(graph.inputs)
+    return flags and key and type(note.get("of")) is str
