@@ -7,6 +7,7 @@ from tinygrad_ext import jit
 from tinygrad_ext.autograd import Function, gradcheck, gradgradcheck
 from tinygrad_ext.graph import Graph
 from tinygrad_ext.graph.interpret import run
+from tinygrad_ext.registry import scope
 
 
 class Scaled(Function):
@@ -142,6 +143,14 @@ def test_a_body_that_does_not_compile_is_refused_by_line():
     assert "return InNumpy.apply(x)" in str(error.value)
 
 
+@pytest.fixture
+def nothing_stays():
+    mark = scope.application.mark()
+    yield
+    scope.application.undo(mark)
+
+
+@pytest.mark.usefixtures("nothing_stays")
 def test_ops_of_programs():
     @tg.library.custom_op("script_tests::tripled", mutates_args=())
     def tripled(x: tg.Tensor) -> tg.Tensor:
