@@ -1,6 +1,7 @@
 """What holds of plans: who shares memory, what is guarded, what an error says, what is given back."""
 
 import gc
+import signal
 import threading
 
 import pytest
@@ -249,6 +250,22 @@ def test_control_flow_and_functions_are_the_interpreter_s():
     assert "by the interpreter: prim::Loop" in g.explain()
 
 
+def test_draws_from_the_default_generator_are_eager_s():
+    g = line(
+        [
+            "Tensor = aten::rand_like(%x, None, None, None, None, False, None, None)",
+            "Tensor = aten::add.Tensor(%0, %x, 1)",
+        ]
+    )
+    x = tg.zeros(100)
+    for _ in range(2):
+        tg.manual_seed(4)
+        expected = [interpret.run(g, [x])[0] for _ in range(2)]
+        tg.manual_seed(4)
+        assert all(same_bits(g.execute([x])[0], e) for e in expected)
+    assert not g.executor.boxed
+
+
 # ---- errors --------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +305,33 @@ graph f(%x: Tensor, %i: Tensor) {
 def test_a_wrong_number_of_values_is_refused():
     with pytest.raises(TypeError, match="takes 2 values"):
         graph(CHAIN).execute([tg.randn(3)])
+
+
+def test_a_long_plan_can_be_interrupted():
+    """A signal's handler runs between two instructions, and what it raises comes out; the plan can be called again."""
+    g = line(["Tensor = aten::cumsum(%x, 0, None)"] + [f"Tensor = aten::cumsum(%{i}, 0, None)" for i in range(400)])
+    g.execute([tg.zeros(3)])
+    big = tg.zeros(1 << 20)
+
+    def stop(number, frame):
+        raise InterruptedError("stopped")
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        threading.Timer(0.05, signal.raise_signal, [signal.SIGUSR1]).start()
+        with pytest.raises(InterruptedError, match="stopped"):
+            for _ in range(1000):
+                g.execute([big])
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    agree(g, tg.ones(2))
+
+
+def test_plans_that_hold_much_memory_go_when_others_are_made():
+    g = line(["Tensor = aten::cumsum(%x, 0, None)", "Tensor = aten::cumsum(%0, 0, None)"])
+    for n in range(1, 5):
+        g.execute([tg.zeros((24 << 20) + n)])
+    assert 1 <= len(g.executor.whole.runner.routines) <= 3
 
 
 # ---- others at the same time ----------------------------------------------------------------------------------------

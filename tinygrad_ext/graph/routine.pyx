@@ -36,7 +36,8 @@ cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
 
 cdef enum:
-    PLANS = 64              # kept for one row of nodes
+    PLANS = 64              # kept for one row of nodes, and the bytes of their arenas, the last one's left aside
+    ARENAS = 1 << 28
     MOST = 1024             # values that a row of nodes may read
 
 cdef enum Kind:             # of what is passed in, and of what comes out

@@ -28,6 +28,16 @@ cdef class Runner:
                 return p
         return None
 
+    cdef int _keep(self, Routine made) except -1:
+        """Put a routine before the others, of which the longest unused go when there are too many or they hold too much."""
+        cdef int64_t held = 0
+        cdef Py_ssize_t i = 0
+        while i < min(len(self.routines), PLANS - 1) and held <= ARENAS:
+            held += (<Routine>self.routines[i]).arena_bytes
+            i += 1
+        self.routines = [made, *self.routines[:i - (held > ARENAS)]]
+        return 0
+
     def find(self, *args):
         """The routine that takes these inputs, or None."""
         cdef PyObject *row[MOST]
@@ -53,8 +63,7 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     made = self.missed(given)
     if not isinstance(made, Routine):
         return made
-    self.routines.insert(0, made)
-    del self.routines[PLANS:]
+    self._keep(made)
     try:
         return (<Routine>made).run(args)
     except Failed as error:
