@@ -10,7 +10,7 @@ import pytest
 import tinygrad_ext as tg
 from tests.helpers import script_programs as table
 from tinygrad_ext import jit
-from tinygrad_ext.graph import Graph
+from tinygrad_ext.graph import Graph, passes
 from tinygrad_ext.graph.archive import load, save
 from tinygrad_ext.graph.interpret import run
 from tinygrad_ext.graph.program import Program
@@ -81,6 +81,23 @@ def test_the_code_of_the_graph_runs(stem, name):
     case = loaded(stem, tg)[name]
     call = from_code(jit.script(case.function))
     for row in case.rows:
+        same(table.outcome(case.function, row), table.outcome(call, row))
+
+
+@pytest.mark.parametrize("stem, name", ALL, ids=IDS)
+def test_passes_and_plans_change_nothing(stem, name):
+    case = loaded(stem, tg)[name]
+    scripted = jit.script(case.function)
+    if scripted.graph.effects:
+        with pytest.raises(ValueError, match="effects"):
+            passes.optimize(scripted.graph.copy())
+        return
+    graph = passes.optimize(scripted.graph.copy())
+
+    def call(*args):
+        return graph.executor(*scripted._entry._bound(args, {}))[0]
+
+    for row in case.rows * 2:  # the second time by the plan of the first
         same(table.outcome(case.function, row), table.outcome(call, row))
 
 

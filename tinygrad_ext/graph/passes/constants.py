@@ -5,8 +5,17 @@ from ..ir import Value, values_in
 from ..text import write_arg
 from .base import Pass, blocks, replace
 
-# what looks at nothing but numbers and texts
-_SKIPPED = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::item"}
+# what looks at something else than numbers and texts, or has a type that its value does not tell
+_SKIPPED = {
+    "prim::list",
+    "prim::tuple",
+    "prim::dict",
+    "prim::unpack",
+    "prim::cast",
+    "prim::item",
+    "prim::undefined",
+    "prim::grad_enabled",
+}
 
 
 class Constants(Pass):

@@ -12,22 +12,25 @@ class DeadCode(Pass):
     """
 
     def run(self, graph):
-        known = uses(graph)
+        known, gone = uses(graph), set()
         for block in reversed(blocks(graph)):
+            if id(block) in gone:
+                continue
             for node in reversed(list(block.nodes)):
                 if has_effect(node) or any(known.get(id(v)) for v in node.outputs):
                     continue
                 block.nodes.remove(node)
-                _forget(node, known)
+                _forget(node, known, gone)
         return graph
 
 
-def _forget(node, known):
-    """Take a node, and what its blocks hold, out of the readers."""
+def _forget(node, known, gone):
+    """Take a node, and what its blocks hold, out of the readers; the blocks are gone with it."""
     for value in values_in(node.args):
         known[id(value)].remove(node)
     for block in node.blocks:
+        gone.add(id(block))
         for inner in block.nodes:
-            _forget(inner, known)
+            _forget(inner, known, gone)
         for value in values_in(block.outputs):
             known[id(value)].remove(None)

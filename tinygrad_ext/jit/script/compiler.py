@@ -232,7 +232,8 @@ class Compiler:
     # ---- two ways -------------------------------------------------------------------------------------------------
 
     def choose(self, condition, then, otherwise, refinements=({}, {}), result=False):
-        """An If node: functions that compile its branches. result: they give an operand, and so does this."""
+        """An If node: functions that compile its branches. result: they give an operand, and so does this; with "bool",
+        one that says whether it is true where the two have no common type."""
         branches, results = [], []
         for function, refined in zip((then, otherwise), refinements):
             scope, fields = Scope(self.scope), Scope(self.fields)
@@ -242,7 +243,7 @@ class Compiler:
                 results.append(function())
             branches.append(Branch(block, scope, fields))
         node = self.node("prim::If", (condition,), (), [b.block for b in branches])
-        found = self._result_of(node, branches, results) if result else None
+        found = self._result_of(node, branches, results, result) if result else None
         merge(self, node, branches)
         if self.block.nodes[-1] is node and not any(b.block.nodes for b in branches):
             if not node.outputs:
@@ -256,7 +257,7 @@ class Compiler:
                 return condition
         return found
 
-    def _result_of(self, node, branches, results):
+    def _result_of(self, node, branches, results, result):
         a, b = results
         if a is b:
             return a
@@ -264,6 +265,11 @@ class Compiler:
         if None in types:
             self.fault("a value that depends on a condition is a value of a graph in both ways")
         type = unify(*types)
+        if type is None and result == "bool":
+            for i, branch in enumerate(branches):
+                with self.inside(branch.block, branch.scope, branch.fields):
+                    results[i] = self.truth(results[i])
+            type = BOOL
         if type is None:
             self.fault(f"both ways have one type, but the first has {types[0]} and the second {types[1]}")
         return self.output(node, branches, results, type)

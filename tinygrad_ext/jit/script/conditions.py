@@ -229,7 +229,7 @@ def _valued(c, node, operand):
         return c.emit("prim::cast", (operand,), narrower) if narrower is not type else operand
 
     first, second = (go_on, keep) if both else (keep, go_on)
-    return c.choose(known, first, second, result=True)
+    return c.choose(known, first, second, result="bool")
 
 
 @expression(ast.IfExp)

@@ -2,7 +2,7 @@
 
 import inspect
 
-from tinygrad_ext.core.call.modes import get_modes, set_modes
+from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.interpret import run
@@ -57,12 +57,10 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        modes = get_modes()
-        try:
-            (result,), after = run(graph, row, state)
-        except BaseException:
-            set_modes(*modes)
-            raise
+        if not graph.effects and not (is_grad_enabled() and _wants_grad([*row, *state])):
+            result, after = _execute(graph, row, state)
+        else:
+            result, after = _interpret(graph, row, state)
         for (each, owner, name), new in zip(self.accessors, after):
             if each.written:
                 setattr(owner, name, new)
@@ -122,6 +120,38 @@ class Entry:
             f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
             f"'{told}'.{inferred}\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.declaration}"
         )
+
+
+def _wants_grad(values):
+    """Whether a gradient may be asked of what is computed from these: then eager autograd has to see it."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, (list, tuple)):
+            if _wants_grad(value):
+                return True
+        elif value is not None and not isinstance(value, (int, float, str, complex)):
+            return True  # a dict or an object, which may hold any
+    return False
+
+
+def _execute(graph, row, state):
+    try:
+        result, *after = graph.executor(*row, *state)
+    except Exception:
+        return _interpret(graph, row, state)  # changes nothing either, and raises with the line
+    return result, after
+
+
+def _interpret(graph, row, state):
+    modes = get_modes()
+    try:
+        (result,), after = run(graph, row, state)
+    except BaseException:
+        set_modes(*modes)
+        raise
+    return result, after
 
 
 def compile_entry(function, name=None, bound=(), examples=None):
