@@ -1,5 +1,7 @@
 """The interpreter gives what eager mode gives, and changes nothing that it was given."""
 
+import pytest
+
 import tinygrad_ext as tg
 from tinygrad_ext.graph import Graph
 from tinygrad_ext.graph.interpret import run
@@ -66,3 +68,15 @@ graph f(%x: List[Tensor]) {
 }""").check()
     x = tg.ones(2)
     assert run(graph, [[x]])[0][0].equal(x.exp())
+
+
+@pytest.mark.parametrize("text", ["{0.__class__}", "{0[__x__]}", "{0:{1.__init__}}", "{0!r:{1.__a.b}}"])
+def test_a_text_reaches_no_attributes_of_pythons_own(text):
+    graph = Graph.parse("""\
+graph f(%x: Tensor, %t: str) {
+  %1: str = prim::format(%t, %x, %x)
+  return %1
+}""").check()
+    with pytest.raises(AttributeError, match="no access to the attribute"):
+        run(graph, [tg.ones(1), text])
+    assert run(graph, [tg.ones(2), "__{0.shape}__ {1:}__"])[0] == [f"__{tg.ones(2).shape}__ {tg.ones(2)}__"]

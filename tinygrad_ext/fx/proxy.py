@@ -7,7 +7,6 @@ import sys
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.overrides import is_tensor_method_or_property
 
-from .graph import Graph
 from .node import Node, map_aggregate
 
 
@@ -200,5 +199,3 @@ def _define():
 
 
 _define()
-
-__all__ = ["Attribute", "Graph", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]

@@ -1,5 +1,7 @@
 """Strings. The methods of str stand here under their own names: `prim::str.upper`."""
 
+import string
+
 from .table import primitive
 
 # method -> (types of its required and optional arguments, type of its result)
@@ -37,7 +39,18 @@ METHODS = {
 }
 for _name, (_required, _optional, _result) in METHODS.items():
     primitive(f"str.{_name}", "...", None, getattr(str, _name))
-primitive("format", "str ...", "str", str.format)
+
+
+def _format(text, *values):
+    """`text.format(*values)`. A graph may come from a file: its texts reach no attributes of Python's own."""
+    if "__" in text:
+        for _, field, spec, _ in string.Formatter().parse(text):
+            if "__" in (field or "") or "__" in (spec or ""):
+                raise AttributeError(f"a graph has no access to the attributes in '{{{field}}}'")
+    return text.format(*values)
+
+
+primitive("format", "str ...", "str", _format)
 primitive("percent", "str ...", "str", lambda text, *values: text % values)
 primitive("ord", "str", "int", ord)
 primitive("chr", "int", "str", chr)
