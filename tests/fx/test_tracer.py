@@ -97,9 +97,9 @@ def test_types_of_arguments_stay():
 
 
 def test_plugin_ops_and_functions_are_nodes():
-    library = tg.library.Library("fxdemo", "DEF")
-    library.define("double(Tensor self) -> Tensor")
-    library.impl("double", lambda self: self + self, "CompositeImplicitAutograd")
-    traced = fx.symbolic_trace(lambda x: tg.ops.fxdemo.double(x) + 1)
-    assert "tinygrad_ext.ops.fxdemo.double" in traced.code
-    assert traced(tg.ones(1)).item() == 3
+    with tg.library.Library("fxdemo", "DEF") as library:
+        library.define("double(Tensor self) -> Tensor")
+        library.impl("double", lambda self: self + self, "CompositeImplicitAutograd")
+        traced = fx.symbolic_trace(lambda x: tg.ops.fxdemo.double(x) + 1)
+        assert "tinygrad_ext.ops.fxdemo.double" in traced.code
+        assert traced(tg.ones(1)).item() == 3
