@@ -10,6 +10,7 @@ from tinygrad_ext.core.data.storage import memory_stats
 import tinygrad_ext as tg
 from tests.helpers.graphs import everything, same_bits
 from tinygrad_ext.graph import Graph, interpret
+from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.primitives import GuardFailed
 
 CHAIN = """\
@@ -429,3 +430,54 @@ def test_sizes_that_follow_from_an_element_are_the_interpreter_s():
     for n in (3, 2):
         agree(g, tg.tensor(n), tg.randn(5))
     assert [node.op for node in g.executor.boxed] == ["aten::narrow"]
+
+
+# ---- states that are updated where they lie ------------------------------------------------------------------------
+
+STEP = """\
+graph step(%x: Tensor) {
+  state %w: Tensor = parameter "w"
+  state %v: Tensor = buffer "v"
+  state %n: Tensor = buffer "n"
+  %1: Tensor = aten::mul.Tensor(%w, %x)
+  %2: Tensor = aten::sum.dim_IntList(%1, [0], False, None)
+  %3: Tensor = aten::add.Tensor(%n, 1, 1)
+  %4: Tensor = aten::t(%w)
+  return %2, %w
+  write "w" = %v
+  write "v" = %4
+  write "n" = %3
+}"""
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_new_states_are_written_to_the_old_ones_when_all_else_is_done(boxed):
+    """Two states change places, one of them turned: neither is read after it was written to."""
+    g = graph(STEP)
+    executor = Executor(g, updates=[0, 1, 2])
+    if boxed:
+        executor.box(g.nodes[1], "for the test")
+    w, v, n, x = tg.randn(3, 3), tg.randn(3, 3), tg.tensor(0), tg.randn(3)
+    w.requires_grad_()
+    for _ in range(3):
+        before, state = w._version, [w.detach().clone(), v.clone(), n.clone()]
+        (total, shown), new = interpret.run(g, [x], state)
+        new = [t.contiguous() for t in new]  # a state keeps its layout
+        results = executor(x, w, v, n)
+        assert same_bits(results[0], total) and results[1] is w
+        assert results[2] is w and results[3] is v and results[4] is n
+        assert same_bits([w.detach(), v, n], new) and w._version > before and w.is_leaf
+
+
+def test_a_state_that_does_not_fit_is_returned_instead():
+    text = 'graph f(%x: Tensor) {\n  state %w: Tensor = buffer "w"\n  return %x\n  write "w" = %x\n}'
+    executor = Executor(graph(text), updates=[0])
+    w, x = tg.zeros(2), tg.ones(3)
+    assert executor(x, w)[1] is x and w.tolist() == [0, 0]
+
+
+def test_a_state_that_may_not_be_written_to_is_refused_before_anything_is_changed():
+    text = 'graph f(%x: Tensor) {\n  state %w: Tensor = buffer "w"\n  return %x\n  write "w" = %x\n}'
+    executor = Executor(graph(text), updates=[0])
+    with pytest.raises(RuntimeError, match="more than one element"):
+        executor(tg.ones(3), tg.zeros(1).expand(3))

@@ -64,6 +64,7 @@ cdef class Lowering:
     cdef readonly list fixups       # (address of a pointer, Buffer, offset)
     cdef readonly list number_patches   # (Number, address, dtype; -1: a tgx_scalar)
     cdef readonly list number_steps     # (function, arguments, Number)
+    cdef readonly list updated      # numbers of the bases that are written to at the end
     cdef readonly list kept
     cdef readonly bint serial       # it draws from the default generator
     cdef public int node            # that is lowered now

@@ -92,7 +92,7 @@ cdef class Lowering:
 
     def __init__(self):
         self.room, self.steps, self.fixups, self.kept = Room(), [], [], []
-        self.number_patches, self.number_steps = [], []
+        self.number_patches, self.number_steps, self.updated = [], [], []
         self.described = {}
         self.address = <char *>(<size_t>1 << 46)        # nothing is there, and nothing will read it
 
@@ -350,6 +350,20 @@ cdef class Lowering:
         step.reads.append((buffer_of(source), False))
         step.writes.append(buffer_of(to))
         self.steps.append(step)
+
+    def part(self, Tensor t not None):
+        """t, or a copy where it lies in memory that is passed in."""
+        return self.clone(t) if buffer_of(t).base >= 0 else t
+
+    def write_back(self, Tensor to not None, Tensor source not None):
+        """Let what is passed in hold other elements when all else is done."""
+        cdef Step step = Step("copy", self.node, "copy")
+        step.to, step.source, step.work = self.describe(to), self.describe(source), to.count
+        step.changes = step.effect = True
+        step.reads.append((buffer_of(source), False))
+        step.writes.append(buffer_of(to))
+        self.steps.append(step)
+        self.updated.append(buffer_of(to).base)
 
     def clone(self, Tensor t not None):
         """A copy that keeps the order of dimensions."""

@@ -10,28 +10,19 @@ A plan knows nothing of autograd: results have no history.
 from collections import namedtuple
 
 from tinygrad_ext.autograd import no_grad
-from tinygrad_ext.core.data.random import Generator
-from tinygrad_ext.core.data.tensor import Tensor
 
 from . import interpret, primitives
-from .ir import Value, values_in
-from .lowering import ByValue, Lowering, NotPlanned, Number, numbers_in
-from .opening import opened
+from .ir import values_in
+from .lowering import ByValue
+from .planning import BOXED, Planner, Unplanned, fits
 from .routine import Routine, Runner, difference
-from .signature import signature_of
-
-# primitives that look at no element, whatever they are given
-_OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
-_OF_PARTS = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::is", "prim::isnot"}
-_BOXED = primitives.CONTROL
-_NUMBERS = (int, float)
 
 
 class Executor:
     """A graph, ready to run.
 
     Call it with a value for each input and then one for each state; it returns a tuple with the outputs and the new
-    states. None of what is passed in is changed.
+    states. None of what is passed in is changed but the states that it was told to update.
 
     Attributes:
         boxed: {node: why the interpreter does it}.
@@ -39,8 +30,10 @@ class Executor:
         misses: for each plan that was made what differed from the one before, the latest last.
     """
 
-    def __init__(self, graph):
+    def __init__(self, graph, updates=()):
+        """updates: numbers of states whose tensors are to hold their new values; they are returned in their place."""
         self.graph = graph
+        self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
         self.boxed, self.misses = {}, []
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
         self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
@@ -53,6 +46,8 @@ class Executor:
         self.rows = _rows(self, self.graph.block.nodes, self.inputs, self.outputs)
         only = self.rows[0] if len(self.rows) == 1 else None
         self.whole = only if type(only) is Row else None
+        if self.whole is not None:
+            self.whole.updates = self.updates
         self.function = self if self.whole is None else self.whole.runner
 
     def __call__(self, *values):
@@ -61,7 +56,7 @@ class Executor:
         if self.graph.effects:
             count = len(self.graph.inputs)
             outputs, state = interpret.run(self.graph, values[:count], values[count:])
-            return (*outputs, *state)
+            return _updated((*outputs, *state), values, self.updates)
         if len(values) != len(self.inputs):
             raise TypeError(f"{self.graph.name}: the graph takes {len(self.inputs)} values, {len(values)} are given")
         frame = dict(zip(map(id, self.inputs), values))
@@ -71,7 +66,7 @@ class Executor:
                 frame.update(zip(map(id, row.outputs), results))
             else:
                 _interpret(row, frame)
-        return tuple([interpret.read(a, frame) for a in self.outputs])
+        return _updated(tuple([interpret.read(a, frame) for a in self.outputs]), values, self.updates)
 
     def plan(self, *values):
         """The Plan for values. Rows behind what the interpreter does are planned by running what stands before them."""
@@ -89,7 +84,7 @@ class Executor:
         lines = [f"{self.graph.name}: {len(self.misses)} plans made, for {rows} rows of nodes"]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
         for node in self.graph.nodes:
-            if node in self.boxed or node.op in _BOXED or self.graph.effects:
+            if node in self.boxed or node.op in BOXED or self.graph.effects:
                 place = f" ({node.line})" if node.line else ""
                 why = "the graph has effects" if self.graph.effects else self.boxed.get(node, "no op")
                 lines.append(f"  by the interpreter: {node.op}{place}: {why}")
@@ -157,6 +152,7 @@ class Row:
 
     def __init__(self, executor, nodes, inputs, outputs):
         self.executor, self.nodes, self.inputs, self.outputs = executor, nodes, inputs, outputs
+        self.updates = ()  # (output, input) of states that are updated where they lie
         self.by_value = set()  # numbers among the inputs whose value sizes depend on
         self.runner = Runner(len(inputs), self.missed, self.failed)
 
@@ -195,135 +191,27 @@ class Row:
         frame = dict(zip(map(id, self.inputs), values))
         for node in self.nodes:
             _interpret(node, frame)
-        return tuple([interpret.read(a, frame) for a in self.outputs])
+        return _updated(tuple([interpret.read(a, frame) for a in self.outputs]), values, self.updates)
 
 
-class Unplanned(Exception):
-    """Attributes: node, reason."""
-
-    def __init__(self, node, reason):
-        self.node, self.reason = node, reason
-
-
-class Planner:
-    """Lowers the nodes of a row for the geometry of some values."""
-
-    def __init__(self, row):
-        self.row, self.node = row, None  # node: that is lowered
-
-    def routine(self, values):
-        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
-        try:
-            given = [(self.stand_in(i, value), value) for i, value in enumerate(values)]
-        except NotPlanned as error:
-            raise Unplanned(None, str(error)) from None
-        self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
-        for i, node in enumerate(self.row.nodes):
-            self.lowering.node, self.node = i, node
-            self.lower(node)
-        outputs = [self.lowering.result_of(interpret.read(a, self.frame)) for a in self.row.outputs]
-        return Routine(self.lowering, given, outputs)
-
-    def stand_in(self, i, value):
-        if type(value) is Generator:
-            return self.lowering.stream()
-        if isinstance(value, Tensor):
-            if type(value) not in _TENSORS or value.device.type != "cpu":
-                raise NotPlanned(f"an input is a {type(value).__name__} on {value.device}")
-            return self.lowering.input(value, i)
-        if type(value) in _NUMBERS and i not in self.row.by_value:
-            made = self.lowering.number(value)
-            self.roots[made.slot] = {i}
-            return made
-        if isinstance(value, (list, tuple, dict)):
-            raise NotPlanned(f"an input is a {type(value).__name__}")
-        return value
-
-    def lower(self, node):
-        frame = self.frame
-        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
-        try:
-            made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
-        except NotPlanned as error:
-            raise Unplanned(node, str(error)) from None
-        except ByValue as error:
-            inputs = [self.roots[n.slot] for n in error.numbers]
-            if None in inputs:
-                raise Unplanned(node, "what it is called with follows from elements") from None
-            raise ByValue({i for some in inputs for i in some}) from None
-        for value, result in zip(node.outputs, made):
-            self.frame[id(value)] = result
-
-    def primitive(self, node, args):
-        row = primitives.TABLE[node.op]
-        numbers = numbers_in(args)
-        if node.op == "prim::guard":  # asked now: the plan's own guards are for all that the answer follows from
-            if numbers:
-                raise ByValue(*numbers)
-            row.run(*args)
-            return ()
-        if row.effect or node.op in _BOXED:
-            raise NotPlanned(f"{node.op} is done by the interpreter")
-        if node.op not in (*_OF_PARTS, "prim::item") and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
-            raise NotPlanned(f"{node.op} looks at a tensor")
-        if node.op == "prim::item":
-            return (self.known(self.lowering.item(args[0])),)
-        if not numbers or node.op in _OF_PARTS:
-            result = row.run(*args)
-            return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
-        if not all(type(a) in (Number, *_NUMBERS) for a in args):
-            raise ByValue(*numbers)
-        made = self.lowering.computed(row.run, tuple(args))
-        if type(made.value) not in _NUMBERS:
-            raise ByValue(*numbers)
-        inputs = [self.roots[n.slot] for n in numbers]
-        self.roots[made.slot] = None if None in inputs else {i for some in inputs for i in some}
-        return (made,)
-
-    def known(self, made):
-        """A result; a Number follows from no input, but from an element."""
-        if type(made) is Number:
-            self.roots.setdefault(made.slot, None)
-        return made
-
-    def op(self, node, args):
-        """As `interpret` runs an op: what it writes to are copies, which are results too."""
-        signature = signature_of(node.op)
-        generator = signature.generator
-        if generator is None and not signature.writes:
-            result = self.result(signature.op, args)
-            return (result,) if len(signature.returns) == 1 else result or ()
-        if generator is not None and isinstance(args[generator], Generator):
-            args[generator] = self.lowering.drawn_from(args[generator])
-        else:
-            generator = None
-        for i in signature.writes:
-            if not isinstance(args[i], Tensor):
-                raise NotPlanned(f"{node.op} writes to what is no tensor")
-            args[i] = self.lowering.clone(args[i])
-        result = self.result(signature.op, args)
-        made = [result] if len(signature.returns) == 1 else list(result or ())
-        made += [args[i] for i in signature.writes]
-        return [*made, args[generator]] if generator is not None else made
-
-    def result(self, op, args):
-        if self.roots and self.lowering.written_in(op) is not None and numbers_in(args):
-            raise ByValue(*numbers_in(args))  # whoever opens it sees numbers
-        return self.known(opened(self.lowering, op, args))
-
-
-_TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}
-
-
-def _holds_tensor(args):
-    return any(isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and _holds_tensor(a)) for a in args)
+def _updated(results, values, updates):
+    """Results, of which those in `updates` stand in the tensors that were passed in, where they fit."""
+    if not updates:
+        return results
+    results = list(results)
+    found = [(o, values[i], results[o].detach().clone()) for o, i in updates if fits(values[i], results[o])]
+    with no_grad():
+        for o, old, new in found:
+            results[o] = old
+            old.detach().copy_(new)
+    return tuple(results)
 
 
 def _rows(executor, nodes, inputs, outputs):
     """Rows, and nodes for the interpreter between them, in order."""
     parts = [[]]
     for node in nodes:
-        if node in executor.boxed or node.op in _BOXED:
+        if node in executor.boxed or node.op in BOXED:
             parts += [node, []]
         else:
             parts[-1].append(node)

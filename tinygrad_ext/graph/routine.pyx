@@ -17,11 +17,13 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memcmp, memcpy
 from tinygrad_ext.core.call.kernel cimport TGX_SMALL, tgx_tensor
 from tinygrad_ext.core.call.kernel_call cimport services
+from tinygrad_ext.core.call.outputs cimport check_writable
+from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.boxed cimport as_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, exact, read_scalar, view, write_scalar
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, read_scalar, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, tgx_scalar, uint8_t,
 )
@@ -112,6 +114,7 @@ cdef class Routine:
     cdef int64_t *output_bytes
     cdef Room room
     cdef Storage arena
+    cdef list updated               # inputs that are written to
     cdef list number_patches        # those that are known when a call begins
     cdef list number_steps
     cdef dict late                  # item that reads an element -> (Number, tgx_tensor, steps and patches that follow)
@@ -121,7 +124,7 @@ cdef class Routine:
 
     def __init__(self, lowering, list inputs, list outputs):
         """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
-        self.room = lowering.room
+        self.room, self.updated = lowering.room, lowering.updated
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
         self.slots = [None] * lowering.nslots
         self.kept = [lowering.kept, inputs, outputs]
@@ -326,11 +329,18 @@ cdef class Routine:
                 _set_numbers(self, self.number_steps, self.number_patches)
             except Exception:
                 raise Failed(0, TGX_BAD_VALUE) from None        # the interpreter says it better
+        if self.updated:
+            for i in self.updated:
+                check_writable(<Tensor>args[i], "the new value of a state")
         code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
         if code:
             raise Failed(self.plan.failed, code)
+        if self.updated:
+            for i in self.updated:
+                bump(<Tensor>args[i])
+                note_mutation(<Tensor>args[i])
         return self._made(args, memories)
 
     cdef int _run_large(self, PyObject **args) except? -1:

@@ -1,0 +1,156 @@
+"""Lowers the nodes of a row as `interpret` would run them: values become stand-ins, nodes become steps."""
+
+from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.tensor import Tensor
+
+from . import interpret, primitives
+from .ir import Value
+from .lowering import ByValue, Lowering, NotPlanned, Number, numbers_in
+from .opening import opened
+from .routine import Routine
+from .signature import signature_of
+
+# primitives that look at no element, whatever they are given
+_OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
+_OF_PARTS = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::is", "prim::isnot"}
+BOXED = primitives.CONTROL
+_NUMBERS = (int, float)
+
+
+class Unplanned(Exception):
+    """Attributes: node, reason."""
+
+    def __init__(self, node, reason):
+        self.node, self.reason = node, reason
+
+
+class Planner:
+    """Lowers the nodes of a row for the geometry of some values."""
+
+    def __init__(self, row):
+        self.row, self.node = row, None  # node: that is lowered
+
+    def routine(self, values):
+        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
+        try:
+            given = [(self.stand_in(i, value), value) for i, value in enumerate(values)]
+        except NotPlanned as error:
+            raise Unplanned(None, str(error)) from None
+        self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
+        for i, node in enumerate(self.row.nodes):
+            self.lowering.node, self.node = i, node
+            self.lower(node)
+        outputs = [self.lowering.result_of(interpret.read(a, self.frame)) for a in self.row.outputs]
+        self.update(given, outputs)
+        return Routine(self.lowering, given, outputs)
+
+    def update(self, given, outputs):
+        """Let new states be written to the old ones, after all that reads those."""
+        found = []
+        for o, i in self.row.updates:
+            old, new = given[i][0], outputs[o]
+            if fits(old, new) and new is not old:
+                found.append((old, self.lowering.part(new)))
+                outputs[o] = old
+        for old, new in found:
+            self.lowering.write_back(old, new)
+
+    def stand_in(self, i, value):
+        if type(value) is Generator:
+            return self.lowering.stream()
+        if isinstance(value, Tensor):
+            if type(value) not in _TENSORS or value.device.type != "cpu":
+                raise NotPlanned(f"an input is a {type(value).__name__} on {value.device}")
+            return self.lowering.input(value, i)
+        if type(value) in _NUMBERS and i not in self.row.by_value:
+            made = self.lowering.number(value)
+            self.roots[made.slot] = {i}
+            return made
+        if isinstance(value, (list, tuple, dict)):
+            raise NotPlanned(f"an input is a {type(value).__name__}")
+        return value
+
+    def lower(self, node):
+        frame = self.frame
+        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
+        try:
+            made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
+        except NotPlanned as error:
+            raise Unplanned(node, str(error)) from None
+        except ByValue as error:
+            inputs = [self.roots[n.slot] for n in error.numbers]
+            if None in inputs:
+                raise Unplanned(node, "what it is called with follows from elements") from None
+            raise ByValue({i for some in inputs for i in some}) from None
+        for value, result in zip(node.outputs, made):
+            self.frame[id(value)] = result
+
+    def primitive(self, node, args):
+        row = primitives.TABLE[node.op]
+        numbers = numbers_in(args)
+        if node.op == "prim::guard":  # asked now: the plan's own guards are for all that the answer follows from
+            if numbers:
+                raise ByValue(*numbers)
+            row.run(*args)
+            return ()
+        if row.effect or node.op in BOXED:
+            raise NotPlanned(f"{node.op} is done by the interpreter")
+        if node.op not in (*_OF_PARTS, "prim::item") and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
+            raise NotPlanned(f"{node.op} looks at a tensor")
+        if node.op == "prim::item":
+            return (self.known(self.lowering.item(args[0])),)
+        if not numbers or node.op in _OF_PARTS:
+            result = row.run(*args)
+            return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
+        if not all(type(a) in (Number, *_NUMBERS) for a in args):
+            raise ByValue(*numbers)
+        made = self.lowering.computed(row.run, tuple(args))
+        if type(made.value) not in _NUMBERS:
+            raise ByValue(*numbers)
+        inputs = [self.roots[n.slot] for n in numbers]
+        self.roots[made.slot] = None if None in inputs else {i for some in inputs for i in some}
+        return (made,)
+
+    def known(self, made):
+        """A result; a Number follows from no input, but from an element."""
+        if type(made) is Number:
+            self.roots.setdefault(made.slot, None)
+        return made
+
+    def op(self, node, args):
+        """As `interpret` runs an op: what it writes to are copies, which are results too."""
+        signature = signature_of(node.op)
+        generator = signature.generator
+        if generator is None and not signature.writes:
+            result = self.result(signature.op, args)
+            return (result,) if len(signature.returns) == 1 else result or ()
+        if generator is not None and isinstance(args[generator], Generator):
+            args[generator] = self.lowering.drawn_from(args[generator])
+        else:
+            generator = None
+        for i in signature.writes:
+            if not isinstance(args[i], Tensor):
+                raise NotPlanned(f"{node.op} writes to what is no tensor")
+            args[i] = self.lowering.clone(args[i])
+        result = self.result(signature.op, args)
+        made = [result] if len(signature.returns) == 1 else list(result or ())
+        made += [args[i] for i in signature.writes]
+        return [*made, args[generator]] if generator is not None else made
+
+    def result(self, op, args):
+        if self.roots and self.lowering.written_in(op) is not None and numbers_in(args):
+            raise ByValue(*numbers_in(args))  # whoever opens it sees numbers
+        return self.known(opened(self.lowering, op, args))
+
+
+_TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}
+
+
+def fits(old, new):
+    """Whether a tensor can hold another as it is."""
+    both = isinstance(old, Tensor) and isinstance(new, Tensor)
+    return both and old.dtype is new.dtype and old.shape == new.shape
+
+
+def _holds_tensor(args):
+    return any(isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and _holds_tensor(a)) for a in args)
