@@ -8,6 +8,7 @@ from tinygrad_ext.graph import interpret, passes
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.operands import as_name
+from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
 
 
@@ -82,7 +83,8 @@ class Captured:
         self.graph, self.holders, self.grads = graph, holders, grads
         self.differentiates = differentiates
         self.takes = None  # what it was captured for, see keys.py
-        self.runner = passes.optimize(graph.copy()).executor
+        tensors = [i for i, holder in enumerate(holders) if type(holder) is Holder]
+        self.runner = Executor(passes.optimize(graph.copy()), updates=tensors)
         self.written = [(i, h) for i, (s, h) in enumerate(zip(graph.state, holders)) if s.written]
 
     def fits(self):
@@ -102,7 +104,8 @@ class Captured:
         if self.written:
             with no_grad():
                 for i, holder in self.written:
-                    holder.write(new[i])
+                    if new[i] is not state[i]:  # else the plan has left it there
+                        holder.write(new[i])
         return output
 
 
