@@ -350,3 +350,15 @@ def test_freeze_wants_evaluation_mode():
         jit.freeze(scripted)
     x = tg.ones(1, 2)
     assert jit.optimize_for_inference(jit.freeze(scripted.eval()))(x).equal(scripted(x))
+
+
+class Shifted(Blocks):
+    def forward(self, x, keep: bool = False) -> tuple[tg.Tensor, list[tg.Tensor]]:
+        y, kept = super().forward(x, keep)
+        return y + 1, kept
+
+
+def test_super_calls_the_base():
+    module = Shifted()
+    x = tg.randn(4, 3)
+    assert jit.script(module)(x)[0].equal(module(x)[0])

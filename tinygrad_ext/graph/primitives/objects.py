@@ -18,6 +18,7 @@ from .table import primitive
 _classes = weakref.WeakValueDictionary()  # word -> class
 _words = weakref.WeakKeyDictionary()
 _functions = {}  # word -> Python function that a graph calls
+_function_words = {}
 
 
 class Error(RuntimeError):
@@ -49,8 +50,10 @@ def class_of(word):
 
 def keep_function(function):
     """The word under which graphs of this process call a Python function, which is kept until the process ends."""
-    word = f"{function.__qualname__}.{len(_functions)}"
-    _functions[word] = function
+    word = _function_words.get(function)
+    if word is None:
+        word = _function_words[function] = f"{function.__qualname__}.{len(_functions)}"
+        _functions[word] = function
     return word
 
 

@@ -315,6 +315,7 @@ def _words(node):
         ast.Lambda: "Lambdas", ast.Yield: "Generators (yield)", ast.FunctionDef: "Functions inside functions",
         ast.ClassDef: "Classes inside functions", ast.Try: "try statements", ast.Set: "Sets", ast.Global: "globals",
         ast.Import: "Imports inside functions", ast.ImportFrom: "Imports inside functions", ast.Await: "await",
+        ast.Match: "match statements", ast.AsyncFor: "async loops",
         ast.NamedExpr: "Assignments inside expressions (:=)", ast.GeneratorExp: "Generator expressions here",
         ast.Nonlocal: "nonlocal names", ast.SetComp: "Sets", ast.AsyncFunctionDef: "async functions",
     }  # fmt: skip

@@ -1,6 +1,8 @@
 """Questions about types that are answered while compiling where that can be: isinstance, hasattr, annotate, cast."""
 
 import ast
+import inspect
+import types as python_types
 import typing
 
 import tinygrad_ext as tg
@@ -12,10 +14,11 @@ from .compiler import hook
 from .conditions import Condition
 from .environment import ABSENT
 from .expressions import KINDS, evaluate
+from .functions import FunctionValue
 from .markers import annotate, is_scripting
 from .markers import isinstance as jit_isinstance
 from .types import NoType, type_from
-from .values import DictLiteral, ListLiteral, Static, type_of
+from .values import DictLiteral, ListLiteral, Method, Static, type_of
 
 
 class Question(Static):
@@ -147,6 +150,40 @@ def _class_of(c, node):
     return ClassValue(cls, cls.__name__)
 
 
+class Super(Static):
+    """`super()`: what stands behind a class in the order of bases of an object's class."""
+
+    kind = "super()"
+
+    def __init__(self, operand, bases):
+        self.operand, self.bases = operand, bases
+
+    def attribute(self, c, name):
+        found = next((vars(base)[name] for base in self.bases if name in vars(base)), None)
+        if isinstance(found, property):
+            return c.inline(found.fget, [], {}, (self.operand,))
+        if isinstance(found, staticmethod):
+            return FunctionValue(found.__func__, name)
+        if found is object.__init__:
+            return Method(name, lambda c, args, kwargs: None)
+        found = inspect.unwrap(found) if callable(found) else None
+        if not isinstance(found, python_types.FunctionType):
+            c.fault(f"super() has no method '{name}'")
+        return FunctionValue(found, name, (self.operand,))
+
+
+def _super(c, node):
+    if node.args:
+        c.fault("super() takes no arguments in script")
+    try:
+        cls = c.frame.lookup("__class__")
+    except LookupError:
+        c.fault("super() stands in a method of a class")
+    operand = c.frame.root.find(c.frame.source.tree.args.args[0].arg)
+    of = operand.cls if isinstance(operand, Static) else class_of(type_of(operand).word)
+    return Super(operand, of.__mro__[of.__mro__.index(cls) + 1 :])
+
+
 def _condition_value(c, node):
     return _CONDITIONS[_asked(c, node.func)](c, node).operand
 
@@ -157,6 +194,7 @@ _NODES = {
     typing.cast: _cast,
     getattr: _get_attribute,
     type: _class_of,
+    super: _super,
 }
 
 

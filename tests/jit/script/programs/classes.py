@@ -223,3 +223,28 @@ def enums_in_containers():
     d: Dict[Color, int] = {Color.RED: 1}
     d[Color.GREEN] = 2
     return d[Color.RED] + d[Color.GREEN], Color.RED in [Color.GREEN]
+
+
+class Account:
+    def __init__(self, start: int):
+        self.total = start
+
+    def add(self, n: int) -> int:
+        self.total += n
+        return self.total
+
+
+class Taxed(Account):
+    def __init__(self, start: int, tax: int):
+        super().__init__(start)
+        self.tax = tax
+
+    def add(self, n: int) -> int:
+        return super().add(n - self.tax)
+
+
+@case(10, differs="PyTorch takes no bases of classes")
+def bases(n: int):
+    a = Taxed(n, 2)
+    a.add(5)
+    return a.add(1), a.total, a.tax
