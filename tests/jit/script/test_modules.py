@@ -362,3 +362,22 @@ def test_super_calls_the_base():
     module = Shifted()
     x = tg.randn(4, 3)
     assert jit.script(module)(x)[0].equal(module(x)[0])
+
+
+def test_annotations_in_init_are_types_of_attributes():
+    class Cache(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept: dict[int, list[int]] = {}
+            self.last: int | None = None
+
+        def forward(self, key: int) -> int:
+            last = self.last
+            if last is not None:
+                self.kept[key] = [last]
+            self.last = key
+            return len(self.kept)
+
+    scripted = jit.script(Cache())
+    assert [scripted(3), scripted(4), scripted(5)] == [0, 1, 2]
+    assert scripted.kept == {4: [3], 5: [4]} and scripted.last == 5

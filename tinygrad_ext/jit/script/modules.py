@@ -1,5 +1,6 @@
 """Modules: parameters and buffers as state, attributes as state or constants, children, methods."""
 
+import ast
 import inspect
 import types as python_types
 import typing
@@ -8,9 +9,11 @@ from tinygrad_ext import nn
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.types import TENSOR
 
+from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
 from .markers import Attribute
+from .source import source_of
 from .traced import traced
 from .types import NoType, annotations_of, type_from, type_of_python
 from .values import Method, Static, TupleValue, is_constant
@@ -220,7 +223,28 @@ def attribute_type(c, cls, name):
             return type_from(annotation, lambda text, space=space: eval(text, space)), False
         except NoType as error:
             c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
-    return None, False
+    return _type_in_init(c, cls, name), False
+
+
+def _type_in_init(c, cls, name):
+    """The type that `self.name: T = ...` in an __init__ gives, or None."""
+    for base in cls.__mro__:
+        init = vars(base).get("__init__")
+        if base.__module__.startswith("tinygrad_ext.") or not isinstance(init, python_types.FunctionType):
+            continue
+        try:
+            tree = source_of(init).tree
+        except FrontendError:
+            continue
+        for node in ast.walk(tree):
+            target = getattr(node, "target", None)
+            if isinstance(node, ast.AnnAssign) and isinstance(target, ast.Attribute) and target.attr == name:
+                space = {**vars(typing), **init.__globals__}
+                try:
+                    return type_from(ast.unparse(node.annotation), lambda text, space=space: eval(text, space))
+                except (NoType, NameError) as error:
+                    c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
+    return None
 
 
 def _globals_of(cls):
