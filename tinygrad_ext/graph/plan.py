@@ -97,7 +97,7 @@ class Executor:
 
 
 Line = namedtuple("Line", "kind nodes ops elements bytes microseconds")
-Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE, or BOXED for what the interpreter does."""
+Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE, ITEM, or BOXED for what the interpreter does."""
 
 
 class Plan:

@@ -40,6 +40,7 @@ cdef extern from "vectorcall.h":
 cdef enum:
     PLANS = 64              # kept for one row of nodes, and the bytes of their arenas, the last one's left aside
     ARENAS = 1 << 28
+    FAR = 1 << 20           # elements that no cache holds
     MOST = 1024             # values that a row of nodes may read
 
 cdef enum Kind:             # of what is passed in, and of what comes out
