@@ -365,3 +365,19 @@ def test_what_a_program_decided_by_is_asked_while_planning_and_holds_for_the_pla
         g.execute([tg.randn(4)])
     agree(g, tg.randn(3))
     assert not g.executor.boxed and len(g.executor.misses) == 1
+
+
+def test_what_no_plan_takes_is_told_as_boxed():
+    g = line(["Tensor = aten::cat(%x, 0)"], "%x: List[Tensor]")
+    xs = [tg.ones(2), tg.zeros(1)]
+    assert g.execute([xs])[0][0].tolist() == [1, 1, 0]
+    assert [i.kind for i in g.plan(xs).lines()] == ["BOXED"]
+
+
+def test_a_graph_may_have_thousands_of_states():
+    names = [f"s{i}" for i in range(1500)]
+    states = "\n".join(f'  state %{n}: Tensor = buffer "{n}"' for n in names)
+    g = graph(f"graph f(%x: Tensor) {{\n{states}\n  %1: Tensor = aten::add.Tensor(%x, %s1499, 1)\n  return %1\n}}")
+    values = [tg.tensor(float(i)) for i in range(1500)]
+    assert g.execute([tg.ones(1)], values)[0][0].tolist() == [1500]
+    assert [i.kind for i in g.plan(tg.ones(1), state=values).lines()] == ["TILE"]

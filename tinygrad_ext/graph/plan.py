@@ -73,7 +73,8 @@ class Executor:
         if self.whole is None or self.whole.runner.find(*values) is None:
             self(*values)
         if self.whole is not None:
-            return Plan(self, values, [self.whole.runner.find(*values)])
+            found = self.whole.runner.find(*values)
+            return Plan(self, values, list(self.graph.nodes) if found is None else [found])
         return Plan(
             self, values, [r.runner.routines[0] if type(r) is Row and r.runner.routines else r for r in self.rows]
         )

@@ -34,6 +34,9 @@ from tinygrad_ext.graph.plan_h cimport *
 from tinygrad_ext.graph.memory import place
 from tinygrad_ext.graph.schedule import Group, arrange, measure, needed, take_over
 
+cdef extern from "Python.h":
+    PyObject **PySequence_Fast_ITEMS(object o)
+
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
 
@@ -41,7 +44,6 @@ cdef enum:
     PLANS = 64              # kept for one row of nodes, and the bytes of their arenas, the last one's left aside
     ARENAS = 1 << 28
     FAR = 1 << 20           # elements that no cache holds
-    MOST = 1024             # values that a row of nodes may read
 
 cdef enum Kind:             # of what is passed in, and of what comes out
     TENSOR                  # in: with its geometry; out: memory of this call

@@ -40,11 +40,7 @@ cdef class Runner:
 
     def find(self, *args):
         """The routine that takes these inputs, or None."""
-        cdef PyObject *row[MOST]
-        cdef Py_ssize_t i
-        for i in range(len(args)):
-            row[i] = <PyObject *>args[i]
-        return self._find(row)
+        return self._find(PySequence_Fast_ITEMS(args)) if len(args) == self.ninputs else None
 
 
 cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
