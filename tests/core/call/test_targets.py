@@ -298,3 +298,19 @@ class Bomb:
     def __del__(self):
         self.x.data = tg.zeros(2, 64)
         self.x.taken = [tg.full((64, 64), 7.0) for _ in range(4)]
+
+
+def test_the_line_is_that_of_the_last_write_to_memory_that_was_used_before():
+    def odd(t):
+        t.add_(1)
+
+    def even(t):
+        t.add_(1)
+
+    for turn in range(600):
+        t = tg.ones(3)
+        product = tg.ones(3, requires_grad=True) * t
+        (odd if turn % 2 else even)(t)
+        with pytest.raises(RuntimeError) as raised:
+            product.sum().backward()
+        assert f"in {'odd' if turn % 2 else 'even'}" in str(raised.value)

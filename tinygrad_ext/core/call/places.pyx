@@ -41,7 +41,7 @@ cdef str place_text(tgx_place p):
 # ---- where tensors were written to ---------------------------------------------------------------------------------
 
 cdef enum:
-    RING = 256
+    RING = 256              # a power of two
 
 cdef struct Mutation:
     size_t storage
@@ -71,9 +71,9 @@ cdef int remember_mutation(Tensor t) except -1:
 
 cdef str mutation_text(Tensor t, uint32_t version):
     """Where t was written to when it reached this version."""
-    cdef int i
-    cdef str where = "a line no longer remembered"
-    for i in range(RING):
-        if t.storage is not None and _ring[i].storage == <size_t><PyObject *>t.storage and _ring[i].version == version:
-            where = place_text(_ring[i].place)
-    return where
+    cdef int i, at
+    for i in range(1, RING + 1):            # the latest first: memory of a tensor that is gone may have been the same
+        at = (_ring_at - i) & (RING - 1)
+        if t.storage is not None and _ring[at].storage == <size_t><PyObject *>t.storage and _ring[at].version == version:
+            return place_text(_ring[at].place)
+    return "a line no longer remembered"

@@ -5,26 +5,29 @@
 
 enum { CHAIN = 64 };        /* exceptions looked at along __context__ and __cause__ */
 
-static PyObject *folder = NULL;
+static PyObject *folder = NULL, *between = NULL;
 
-static int is_ours(PyTracebackObject *tb) {
+/* Whether a frame is the library's; so is one of contextlib that a frame of ours (`after`) called. */
+static int is_ours(PyTracebackObject *tb, int *after) {
     PyCodeObject *code = PyFrame_GetCode(tb->tb_frame);
-    int ours = PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) == 1;
+    int ours = PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) == 1
+               || (*after && PyUnicode_Tailmatch(code->co_filename, between, 0, PY_SSIZE_T_MAX, 1) == 1);
     Py_DECREF(code);
-    return ours;
+    return *after = ours;
 }
 
 /* Takes the reference to a traceback and gives one to what is left of it, which may be NULL. */
 static PyTracebackObject *without_ours(PyTracebackObject *tb) {
     PyTracebackObject *next, *at;
-    while (tb != NULL && is_ours(tb)) {
+    int after = 0;
+    while (tb != NULL && is_ours(tb, &after)) {
         next = tb->tb_next;
         Py_XINCREF(next);
         Py_DECREF(tb);
         tb = next;
     }
     for (at = tb; at != NULL && (next = at->tb_next) != NULL;) {
-        if (is_ours(next)) {
+        if (is_ours(next, &after)) {
             at->tb_next = next->tb_next;
             Py_XINCREF(at->tb_next);
             Py_DECREF(next);
@@ -98,6 +101,7 @@ static PyObject *make_stand_in(void) {
 
 int tgx_set_own_folder(PyObject *text) {
     PyObject *shared = PyInterpreterState_GetDict(PyInterpreterState_Get()), *capsule;
+    if (between == NULL && (between = PyUnicode_FromString("/contextlib.py")) == NULL) return -1;
     Py_INCREF(text);
     Py_XSETREF(folder, text);
     Py_XSETREF(table.stand_in, make_stand_in());
