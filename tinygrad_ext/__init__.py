@@ -77,6 +77,7 @@ _LAZY = (
     "jit",
 )
 _LAZY_NAMES = {
+    "compile": "jit.compiling",
     "hookimpl": "hookspecs",
     "Tag": "library",
     "get_default_device": "overrides",
@@ -96,7 +97,6 @@ _LAZY_NAMES = {
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled",
-            "compile",
             "get_float32_matmul_precision",
             "is_deterministic_algorithms_warn_only_enabled",
             "set_float32_matmul_precision",

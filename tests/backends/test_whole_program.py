@@ -92,17 +92,3 @@ def test_a_scaler_that_is_off_is_the_plain_step():
     assert weight.item() == 0 and scaler.get_scale() == 1 and not scaler.is_enabled()
     with pytest.raises(NotImplementedError, match="not scaled on the cpu"):
         tg.amp.GradScaler("cpu")
-
-
-def test_compile_returns_its_argument_and_says_so_once(monkeypatch):
-    monkeypatch.setitem(whole_program._state, "told", False)
-    model = nn.Linear(1, 1)
-    with pytest.warns(UserWarning, match="returns its argument"):
-        assert tg.compile(model, mode="max-autotune") is model
-    assert tg.compile(model) is model  # a second warning would be an error here
-
-    @tg.compile(fullgraph=True)
-    def double(x):
-        return x + x
-
-    assert double(tg.ones(1)).item() == 2

@@ -6,14 +6,13 @@ from tinygrad_ext.core.call.boundary import boundary as _boundary
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
-    "compile",
     "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_float32_matmul_precision",
     "use_deterministic_algorithms",
 ]
 
-_state = {"deterministic": False, "warn_only": False, "precision": "highest", "told": False}
+_state = {"deterministic": False, "warn_only": False, "precision": "highest"}
 
 
 @_boundary
@@ -54,33 +53,3 @@ def set_float32_matmul_precision(precision):
 def get_float32_matmul_precision():
     """What `set_float32_matmul_precision` was told last; "highest" at the start."""
     return _state["precision"]
-
-
-@_boundary
-def compile(
-    model=None,
-    *,
-    fullgraph=False,
-    dynamic=None,
-    backend="inductor",
-    mode=None,
-    options=None,
-    disable=False,
-):
-    """Return the model or function as it is: this release runs everything op by op. The first call says so.
-
-    Without a model it is a decorator.
-
-        >>> import tinygrad_ext as tg
-        >>> @tg.compile(disable=True)
-        ... def double(x):
-        ...     return x + x
-        >>> double(tg.ones(2)).tolist()
-        [2.0, 2.0]
-    """
-    if not disable and not _state["told"]:
-        _state["told"] = True
-        warnings.warn(
-            "compile() returns its argument: this release runs everything op by op", UserWarning, stacklevel=2
-        )
-    return (lambda function: function) if model is None else model

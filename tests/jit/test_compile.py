@@ -1,0 +1,82 @@
+"""`compile` never changes what a program does, be it run from a graph or as it was written."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import nn
+
+
+def test_a_function_runs_from_graphs_for_any_size():
+    calls = []
+
+    @tg.compile
+    def f(x, scale=2):
+        calls.append(1)
+        return (x.exp() * scale).sum(0)
+
+    for n in (3, 1, 7):
+        x = tg.randn(n, 2)
+        assert f(x).equal((x.exp() * 2).sum(0)) and f(x, scale=3).equal((x.exp() * 3).sum(0))
+    assert len(calls) == 2 and f.explain() == "f: 2 graphs"
+
+
+def test_what_cannot_be_captured_runs_as_it_was_written():
+    def f(x):
+        return x * 2 if x.sum() > 0 else -x
+
+    compiled = tg.compile(f)
+    for x in (tg.ones(2), -tg.ones(2), tg.ones(2)):
+        assert compiled(x).equal(f(x))
+    assert "as it was written because __bool__() reads the elements" in compiled.explain()
+    with pytest.raises(RuntimeError, match="reads the elements"):
+        tg.compile(f, fullgraph=True)(tg.ones(2))
+
+
+def test_errors_are_the_programs_own():
+    def f(x):
+        if x.shape[0] > 2:
+            raise KeyError("too long")
+        return x @ x
+
+    compiled = tg.compile(f)
+    with pytest.raises(KeyError, match="too long"):
+        compiled(tg.ones(3))
+    with pytest.raises(RuntimeError):
+        compiled(tg.ones(2, 3))
+    assert compiled(tg.ones(2)) == 2
+
+
+def test_gradients_are_those_of_the_program():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+    compiled = tg.compile(model)
+    x = tg.randn(5, 3)
+    tg.manual_seed(1)
+    compiled(x).sum().backward()
+    got = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    tg.manual_seed(1)
+    model(x).sum().backward()
+    assert all(g.equal(p.grad) for g, p in zip(got, model.parameters()))
+    compiled.eval()
+    with tg.no_grad():
+        assert compiled(x).equal(model(x)) and compiled(x[:2]).equal(model(x[:2]))
+    assert compiled.explain() == "Sequential: 1 graph"
+    assert next(n for n, _ in compiled.named_parameters()) == "_orig_mod.0.weight"
+
+
+def test_methods_and_switches():
+    class Scale:
+        factor = 3
+
+        @tg.compile(fullgraph=True)
+        def apply(self, x):
+            return x * self.factor
+
+    assert Scale().apply(tg.ones(2)).tolist() == [3, 3]
+
+    def f(x):
+        return x
+
+    assert tg.compile(f, disable=True) is f
+    with pytest.raises(TypeError, match="takes a function or a module, not int"):
+        tg.compile(3)

@@ -1,0 +1,118 @@
+"""`compile`: a function or module that runs from captured graphs where it can, and as it is where it cannot.
+
+A graph is captured for each way that Python takes, as by `trace`. What cannot be captured, and what a gradient is
+asked of (the engine of eager mode is quicker at that than a graph with no derivative of its own), runs as it was
+written.
+"""
+
+from tinygrad_ext.core.call.levels import levels_on
+from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.nn import Module
+
+from .captured import wants_grad
+from .state import Surroundings
+from .tracing import Runner, is_tracing
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+    """A callable that does what `model`, a function or module, does. Also a decorator, with or without brackets.
+
+    Arguments:
+        fullgraph: raise where the program cannot be captured, instead of running it as it is.
+        disable: give the model itself.
+        dynamic, backend, mode, options: accepted; sizes always are values of the graph.
+
+    The first call for arguments of a kind runs Python once to write the graph down. `explain()` says why something runs
+    as it was written.
+    """
+    if model is None:
+        return lambda function: compile(function, fullgraph=fullgraph, disable=disable)
+    if not callable(model):
+        raise TypeError(f"compile() takes a function or a module, not {type(model).__name__}")
+    if disable:
+        return model
+    return CompiledModule(model, fullgraph) if isinstance(model, Module) else CompiledFunction(model, fullgraph)
+
+
+class Attempt:
+    """Calls of one program: from graphs, or of the program itself.
+
+    Attributes: left: what a call was looked up by -> why it runs as it was written.
+    """
+
+    def __init__(self, function, fullgraph):
+        self.function, self.fullgraph, self.left = function, fullgraph, {}
+        self.runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
+
+    def __call__(self, args, kwargs):
+        if (levels_on() and is_tracing()) or self.is_differentiated(args, kwargs):
+            return self.function(*args, **kwargs)
+        key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
+        if key in self.left:
+            return self.function(*args, **kwargs)
+        try:
+            return self.runner(*args, **kwargs)
+        except Exception as error:  # a graph has changed nothing; if the program is wrong, it raises itself
+            if self.fullgraph:
+                raise
+            result = self.function(*args, **kwargs)
+            self.left[key] = str(error)
+            return result
+
+    def is_differentiated(self, args, kwargs):
+        if not is_grad_enabled():
+            return False
+        modules = self.runner.surroundings.modules.values()
+        return wants_grad(args) or wants_grad(kwargs) or any(wants_grad(list(m.parameters())) for m in modules)
+
+    def explain(self):
+        """How many graphs there are, and why the rest runs as it was written: text."""
+        runner = self.runner
+        count = sum(map(len, runner.graphs.values()))
+        lines = [f"{runner.name}: {count} graph{'s' * (count != 1)}"]
+        lines += [f"  again because {reason}" for reason in runner.reasons]
+        return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in self.left.values())])
+
+
+class CompiledFunction:
+    """What `compile` gives for a function."""
+
+    def __init__(self, function, fullgraph):
+        self._attempt = Attempt(function, fullgraph)
+        self.__wrapped__, self.__name__ = function, self._attempt.runner.name
+        self.__doc__ = getattr(function, "__doc__", None)
+
+    def __call__(self, *args, **kwargs):
+        return self._attempt(args, kwargs)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+
+    def explain(self):
+        """Why what runs as it was written does."""
+        return self._attempt.explain()
+
+    def __repr__(self):
+        return f"<compiled {self.__name__}>"
+
+
+class CompiledModule(Module):
+    """What `compile` gives for a module, which stands in it as `_orig_mod`."""
+
+    def __init__(self, module, fullgraph):
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_attempt", Attempt(module, fullgraph))
+
+    def forward(self, *args, **kwargs):
+        return self._attempt(args, kwargs)
+
+    def explain(self):
+        """Why what runs as it was written does."""
+        return self._attempt.explain()
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("_orig_mod"), name)
