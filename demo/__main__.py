@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import tinygrad_ext as tg
-from demo import packages
+from demo import graphs, packages
 from demo.data import digits
 from demo.model import DigitsNet, accuracy, scores_of, train
 from demo.pictures import learning_curve, misread
@@ -61,6 +61,7 @@ def run(console):
         f"held-out accuracy [bold]{reached:.2%}[/] ({wrong} misread) after {EPOCHS} epochs in {seconds:.1f} s, "
         f"{tg.get_num_threads()} thread(s), peak tensor memory {tg.memory_stats()['peak'] / 2**20:.0f} MiB"
     )
+    graphs.show(console, model, training, held_out, OUTPUT)
     return reached
 
 
@@ -82,6 +83,8 @@ def main():
     console.print(
         f"plugins used   {packages.used()}\n"
         f"weights        {OUTPUT / 'digits.safetensors'}: reloaded in a new process, predictions equal bit for bit\n"
+        f"graphs         {OUTPUT / 'digits.tgx'}: loaded in a new process without the class, predictions equal bit for "
+        f"bit; drawn in {OUTPUT / 'digits_graph.svg'}\n"
         f"learning curve {OUTPUT / 'learning_curve.png'}\n"
         f"misread digits {OUTPUT / 'misread.png'}"
     )

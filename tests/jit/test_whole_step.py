@@ -88,3 +88,26 @@ def test_the_gradients_that_a_graph_adds_to():
     held = weight.grad
     traced(tg.tensor([1.0, 1.0]))
     assert weight.grad is held and held.tolist() == [12.0, 23.0]
+
+
+def test_gradients_that_are_added_to_have_the_names_of_their_parameters():
+    model = nn.Sequential(nn.ReLU(), nn.Linear(2, 2))
+
+    def accumulate(x):
+        model(x).sum().backward()
+
+    accumulate(tg.ones(1, 2))
+    traced = jit.trace(accumulate, (tg.ones(1, 2),))
+    kinds = {s.name: s.kind for s in traced.graph.state}
+    assert kinds["model.1.weight.grad"] == kinds["model.1.bias.grad"] == "grad"
+    wanted = [p.grad * 2 for p in model.parameters()]
+    traced(tg.ones(1, 2))
+    assert all(p.grad.equal(w) for p, w in zip(model.parameters(), wanted))
+
+
+def test_a_module_without_parameters():
+    relu = nn.ReLU()
+    traced = jit.trace(lambda x: relu(x) + tg.ones(2), (tg.ones(2),))
+    outside = tg.ones(2)
+    assert traced(tg.ones(2)).tolist() == [2, 2]
+    assert jit.trace(lambda x: relu(x) + outside, (tg.ones(2),))(tg.ones(2)).tolist() == [2, 2]

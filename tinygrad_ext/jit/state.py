@@ -36,8 +36,8 @@ class Surroundings:
             for kind, entries in (("parameter", module.named_parameters()), ("buffer", module.named_buffers())):
                 for name, tensor in entries:
                     path, _ = found.setdefault(id(tensor), (f"{prefix}.{name}" if prefix else name, kind))
-                if tensor.grad is not None:
-                    found[id(tensor.grad)] = f"{path}.grad", "grad"
+                    if tensor.grad is not None:
+                        found[id(tensor.grad)] = f"{path}.grad", "grad"
         for prefix, optimizer in self.optimizers.items():
             for g, group in enumerate(optimizer.param_groups):
                 for i, param in enumerate(group["params"]):
