@@ -1,5 +1,7 @@
 """A training step traced as one graph: forward, backward, update; its bits are eager's over many steps."""
 
+import types
+
 import pytest
 
 import tinygrad_ext as tg
@@ -111,3 +113,36 @@ def test_a_module_without_parameters():
     outside = tg.ones(2)
     assert traced(tg.ones(2)).tolist() == [2, 2]
     assert jit.trace(lambda x: relu(x) + outside, (tg.ones(2),))(tg.ones(2)).tolist() == [2, 2]
+
+
+class Trainer:
+    def __init__(self):
+        tg.manual_seed(0)
+        self.model = nn.Linear(2, 1)
+        self.parts = {"optimizers": [tg.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)]}
+
+    def step(self, x):
+        (optimizer,) = self.parts["optimizers"]
+        optimizer.zero_grad()
+        loss = self.model(x).pow(2).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+
+def test_an_optimizer_is_found_on_objects_and_in_containers():
+    made, twin = Trainer(), Trainer()
+    traced = jit.trace(twin.step, (tg.ones(3, 2),))
+    for rate in (0.1, 0.1, 0.01, 0.5):
+        made.parts["optimizers"][0].param_groups[0]["lr"] = rate
+        twin.parts["optimizers"][0].param_groups[0]["lr"] = rate
+        assert traced(tg.ones(4, 2)).equal(made.step(tg.ones(4, 2)))
+    assert twin.model.weight.equal(made.model.weight)
+
+
+def test_an_optimizer_that_is_not_found_is_refused():
+    elsewhere = types.ModuleType("elsewhere")  # nothing of a module is looked into
+    elsewhere.trainer = Trainer()
+    with pytest.raises(RuntimeError, match="does not reach it by a variable"):
+        jit.trace(lambda x: elsewhere.trainer.step(x), (tg.ones(3, 2),))
+    assert elsewhere.trainer.model.weight.grad is None and not elsewhere.trainer.parts["optimizers"][0].state

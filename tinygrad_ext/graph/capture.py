@@ -61,6 +61,7 @@ class Capture(Operands, Observer):
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> hooks on its gradient
         self.kept = []
+        self.optimized = set()  # ids of parameters whose optimizers are known, so that their state is looked after
         self.reader = reading.Reader(self)
 
     def __repr__(self):

@@ -248,6 +248,13 @@ class Reader:
 
     def open(self, operation, *args):
         """A step of the host in the ops that it consists of."""
+        unknown = [p for p in args[0] if id(p) not in self.capture.optimized]
+        if unknown:
+            raise RuntimeError(
+                f"{operation.name}: an optimizer updates parameters of shape {list(unknown[0].shape)}, and the "
+                "function that is captured does not reach it by a variable, so its state could not be kept. Let the "
+                "function use it by a name of its own, in jit.trace"
+            )
         return self.capture.resume(operation.opened or operation.function, *args)
 
 

@@ -19,6 +19,8 @@ def capture_program(name, function, given, keywords, surroundings):
     """
     level = Capture(name, surroundings.name_of)
     rates, entries = [], []
+    for optimizer in surroundings.optimizers.values():
+        level.optimized.update(id(p) for group in optimizer.param_groups for p in group["params"])
     try:
         with level:
             rates += _carry_rates(level, surroundings.optimizers)

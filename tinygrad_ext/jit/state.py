@@ -1,18 +1,20 @@
 """What a captured program uses besides its arguments: modules, optimizers and tensors of its surroundings, by name."""
 
+import contextlib
+import functools
 import inspect
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.nn import Module
 from tinygrad_ext.optim import Optimizer
 
+DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
+
 
 class Surroundings:
     """What a function or module can reach.
 
-    Attributes:
-        modules, optimizers: name -> object, those that the function's closure, globals and defaults name.
-        names: id of a tensor -> (path, kind), of parameters, buffers and optimizers' state.
+    Attributes: modules, optimizers: name -> object.
     """
 
     def __init__(self, function):
@@ -21,10 +23,8 @@ class Surroundings:
             self.modules[""] = function
         else:
             for name, value in _reached(function):
-                if isinstance(value, Module):
-                    self.modules[name] = value
-                elif isinstance(value, Optimizer):
-                    self.optimizers[name] = value
+                place = self.modules if isinstance(value, Module) else self.optimizers
+                place[name if name not in place else f"{name}.{len(place)}"] = value
 
     def name_of(self, tensor):
         """(path, kind) of a tensor, None for one that no module or optimizer holds."""
@@ -75,23 +75,56 @@ def _told(group):
     return tuple(v for k, v in group.items() if k not in ("lr", "params", "initial_lr"))
 
 
-def _reached(function):
-    """(name, value) of what a function's closure, globals, defaults and self hold."""
-    function = inspect.unwrap(function)
-    owner = getattr(function, "__self__", None)
-    if owner is not None and not inspect.ismodule(owner):
-        yield "self", owner
-        if not isinstance(owner, Module):
-            yield from ((f"self.{name}", value) for name, value in getattr(owner, "__dict__", {}).items())
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
+def _reached(value, name="", depth=DEPTH, seen=None):
+    """(name, module or optimizer) that a function can reach: by its closure, the globals that it names, its defaults,
+    self, functions and containers among those, and attributes of the program's own objects."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
         return
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-        try:
+    seen.add(id(value))
+    if isinstance(value, (Module, Optimizer)):
+        yield name, value
+    elif depth:
+        for part, inner in _parts(value):
+            yield from _reached(inner, f"{name}.{part}" if name else part, depth - 1, seen)
+
+
+def _parts(value):
+    """(name, value) of what hangs on a function, a container or an object of the program's own."""
+    if isinstance(value, (str, bytes, type, Tensor)) or inspect.ismodule(value):
+        return
+    if isinstance(value, (list, tuple)):
+        yield from ((str(i), v) for i, v in enumerate(value[:MANY]))
+    elif isinstance(value, dict):
+        yield from ((str(k), v) for k, v in list(value.items())[:MANY])
+    elif inspect.ismethod(value):
+        yield "self", value.__self__
+        yield "", value.__func__
+    elif inspect.isfunction(value):
+        yield from _parts_of_function(value)
+    elif isinstance(value, functools.partial):
+        yield from (("", value.func), ("args", value.args), ("kwargs", value.keywords))
+    elif not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy")):
+        yield from getattr(value, "__dict__", {}).items()
+        if callable(value):
+            yield "", value.__call__
+
+
+def _parts_of_function(function):
+    yield "__wrapped__", getattr(function, "__wrapped__", None)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # not assigned yet
             yield name, cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    for name in code.co_names:
+    for name in _names_in(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]
+    yield "defaults", function.__defaults__ or ()
+    yield "defaults", function.__kwdefaults__ or {}
+
+
+def _names_in(code):
+    """Names of globals in a function's code, and in that of functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _names_in(constant)
