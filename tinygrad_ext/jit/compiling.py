@@ -5,6 +5,7 @@ asked of (the engine of eager mode is quicker at that than a graph with no deriv
 written.
 """
 
+from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.nn import Module
@@ -14,6 +15,7 @@ from .state import Surroundings
 from .tracing import Runner, is_tracing
 
 
+@boundary
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """A callable that does what `model`, a function or module, does. Also a decorator, with or without brackets.
 
