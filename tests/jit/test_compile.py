@@ -80,3 +80,7 @@ def test_methods_and_switches():
     assert tg.compile(f, disable=True) is f
     with pytest.raises(TypeError, match="takes a function or a module, not int"):
         tg.compile(3)
+
+
+def test_arguments_of_any_kind():
+    assert tg.compile(lambda x, among: x + len(among))(tg.ones(1), {1, 2}).item() == 3

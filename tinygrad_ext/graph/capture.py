@@ -61,6 +61,7 @@ class Capture(Operands, Observer):
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> hooks on its gradient
         self.kept = []
+        self.arguments = []  # the carried tensors that the program was given
         self.optimized = set()  # ids of parameters whose optimizers are known, so that their state is looked after
         self.reader = reading.Reader(self)
 
@@ -75,7 +76,9 @@ class Capture(Operands, Observer):
         return trees.take_apart(self, tree, self.graph.input(as_name(name), trees.type_of_tree(tree)))
 
     def tensor_value(self, value, tensor):
-        return self.stand_for(Root(value, self.suspend(tensor.detach)), tensor.requires_grad)
+        shown = self.stand_for(Root(value, self.suspend(tensor.detach)), tensor.requires_grad)
+        self.arguments.append(shown)
+        return shown
 
     def stand_for(self, root, requires_grad=False):
         value = root.value
@@ -338,6 +341,13 @@ class Capture(Operands, Observer):
 
     def finish(self, result):
         """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
+        for tensor in self.arguments:
+            if tensor.value.root.version or self.reader.read_grad(tensor) is not None:
+                raise CaptureError(
+                    "the program writes to a tensor that it was given as an argument, or puts a gradient into its "
+                    ".grad; a graph changes no argument. Write to a clone() of it, or take autograd.grad, and return "
+                    "the result"
+                )
         self.graph.block.outputs = [trees.put_together(self, result)]
         self.reader.finish()
         for traced in self.roots.values():

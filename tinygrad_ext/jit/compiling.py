@@ -49,8 +49,13 @@ class Attempt:
     def __call__(self, args, kwargs):
         if (levels_on() and is_tracing()) or self.is_differentiated(args, kwargs):
             return self.function(*args, **kwargs)
-        key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
-        if key in self.left:
+        try:
+            key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
+            if key in self.left:
+                return self.function(*args, **kwargs)
+        except TypeError:  # an argument that nothing can be looked up by
+            if self.fullgraph:
+                raise
             return self.function(*args, **kwargs)
         try:
             return self.runner(*args, **kwargs)
