@@ -58,6 +58,8 @@ class Capture(Operands, Windows, Observer):
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> hooks on its gradient
         self.kept = []
+        self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
+        self.joint = False  # whether it is a graph with its derivative, whose nodes keep the lines of that graph
         self.arguments = []  # the carried tensors that the program was given
         self.optimized = set()  # ids of parameters whose optimizers are known, so that their state is looked after
         self.reader = reading.Reader(self)
@@ -175,7 +177,7 @@ class Capture(Operands, Windows, Observer):
             )
         for value, result in zip(made, row):
             value.hint = result
-        derive.note(self, op, node, made, row)
+        derive.note(self, op, node, made, row, args)
         shown = [
             None if r is None else self.result(op, v, args, r, i if in_list else None)
             for i, (v, r) in enumerate(zip(made, row))

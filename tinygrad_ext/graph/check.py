@@ -16,6 +16,7 @@ from .types import (
     INT,
     LAYOUT,
     NONE,
+    SCALAR,
     STR,
     TENSOR,
     Type,
@@ -174,6 +175,7 @@ def _fits(wanted, arg, declared, record):
             FLOAT,
             BOOL,
             COMPLEX,
+            SCALAR,
         )
     if wanted in (FLOAT, COMPLEX):
         return given in (INT, FLOAT)

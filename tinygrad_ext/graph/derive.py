@@ -6,15 +6,18 @@ rule is called with carried values, under the capture: what it computes is in th
 values of the graph, and with create_graph it can be derived again.
 """
 
+import functools
 from collections import namedtuple
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.registry import compiler, op_registrar
 
+from . import formulas
 from .aliases import Root, Traced
-from .function_nodes import FunctionEntry
 from .ir import Value, values_in
+from .types import BOOL
 
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
 Entry = namedtuple("Entry", "node op made rules")
@@ -46,10 +49,14 @@ def rules_of(op):
     return found[1]
 
 
-def note(capture, op, node, made, results):
-    """Put a node on the tape where a gradient may flow through it."""
+def note(capture, op, node, made, results, args=None):
+    """Put a node on the tape where a gradient may flow through it. args: as the op was called, where it was."""
     needs = capture.needs
     if not any(id(v) in needs for v in values_in(node.args)):
+        return
+    formula = custom_of(op) and custom_of(op).formula()
+    if formula is not None:
+        formulas.note(capture, op, node, made, args, formula)
         return
     rules = rules_of(op)
     if not any(id(v) in needs for r in rules for t in r.targets for v in values_in((node.args[t],))):
@@ -80,22 +87,36 @@ def _mask(op, rules):
 
 
 class Backward:
-    """One backward pass. `grads` holds what arrived: id of a Value -> Carried."""
+    """One backward pass over a tape.
 
-    def __init__(self, capture, create_graph):
-        self.capture, self.create_graph = capture, create_graph
-        self.grads = {}
-        self.values = {}
+    Attributes:
+        grads: what arrived: id of a Value -> Carried.
+        values: id -> Value.
+        maybe: id -> a bool Value, whether anything arrived at all when the graph runs, or None where that is certain.
+        flag: the same for what is being given.
+    """
+
+    def __init__(self, capture, create_graph, tape=None):
+        self.capture, self.create_graph, self.tape = capture, create_graph, capture.tape if tape is None else tape
+        self.grads, self.values, self.maybe = {}, {}, {}
+        self.flag = None
 
     def run(self, roots, seeds):
         """Gradients of the values that `roots` depend on, from theirs."""
         with set_grad_enabled(self.create_graph):
             for value, seed in zip(roots, seeds):
                 self.give(value, seed)
-            for entry in reversed(self.capture.tape[:]):
-                if any(id(v) in self.grads for v in entry.made):
-                    self.step(entry)
+            self.walk()
         return self
+
+    def walk(self):
+        nodes = self.capture.block.nodes
+        for entry in reversed(self.tape[:]):
+            if any(id(v) in self.grads for v in entry.made):
+                start = len(nodes)
+                self.step(entry)
+                for node in nodes[start:] if self.capture.joint else ():
+                    node.line = entry.node.line
 
     def give(self, value, grad):
         """Add a gradient to a value's, in its shape and dtype."""
@@ -104,9 +125,27 @@ class Backward:
         if id(value) in self.capture.unknown:
             raise RuntimeError(self.capture.unknown[id(value)])
         grad = self.fitted(grad, value)
-        old = self.grads.get(id(value))
+        old = self.so_far(value)
+        maybe = self.flag if old is None else self.either(self.maybe_of(value), self.flag)
+        self.put(value, grad if old is None else old + grad, maybe)
+
+    def so_far(self, value):
+        """What has arrived at a value, or None."""
+        return self.grads.get(id(value))
+
+    def maybe_of(self, value):
+        return self.maybe.get(id(value))
+
+    def either(self, a, b):
+        """Whether one of two arrived, in the words of `maybe`."""
+        if a is None or b is None or a is b:
+            return None if a is None or b is None else a
+        return self.capture.graph.make(self.capture.block, "prim::or", (a, b), (BOOL,), (a.hint or b.hint,)).output
+
+    def put(self, value, grad, maybe=None):
         self.values[id(value)] = value
-        self.grads[id(value)] = grad if old is None else old + grad
+        self.grads[id(value)] = grad
+        self.maybe[id(value)] = maybe
 
     def fitted(self, grad, value):
         like = value.hint
@@ -126,9 +165,9 @@ class Backward:
 
     def step(self, entry):
         arrived = [self.hooked(v) for v in entry.made]
-        if isinstance(entry, FunctionEntry):
-            for operand, grad in zip(entry.node.args[1:], entry.derive(self, arrived)):
-                self.give(operand, grad)
+        self.flag = functools.reduce(self.either, [self.maybe_of(v) for v in entry.made if id(v) in self.grads])
+        if not isinstance(entry, Entry):
+            entry.spread(self, arrived)
             return
         got = {}
         for rule in entry.rules:
@@ -199,6 +238,15 @@ class Backward:
         if hint is None:
             return None
         return self.capture.call("aten::zeros", tuple(self.shape_of(value)), hint.dtype, None, hint.device, None, False)
+
+    def nothing(self, value):
+        """A gradient that stands for none at all: the sum with any other is that one, to the bit."""
+        hint = value.hint
+        if id(value) in self.capture.hollow:
+            node = self.capture.graph.make(self.capture.block, "prim::undefined", (), (value.type,), (hint,))
+            return self.tensor(node.output)
+        shape = tuple(self.shape_of(value))
+        return self.capture.call("aten::full", shape, -0.0, hint.dtype, None, hint.device, None, False)
 
     def shown(self, a, declared):
         """An argument of a node as the op got it."""

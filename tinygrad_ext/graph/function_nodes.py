@@ -15,6 +15,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 
 from .aliases import Root, Traced
 from .ir import Block, Node, Value, replaced, values_in
+from .items import NotDerived
 from .types import TENSOR
 
 
@@ -58,30 +59,75 @@ def capture_function(capture, function, args):
     made = [capture.lift(o) for o in tensors]
     backward = _backward(capture, function, context, args, tensors, outputs)
     kept = _kept(forward, backward)
+    plain = {id(t) for t in context.plain}
+    derivable = [id(t) not in plain and (t.is_floating_point() or t.is_complex()) for t in tensors]
+    name = function.__qualname__
+    node = _record(capture, name, values, (forward, backward), made, kept, derivable if wants else None)
+    shown = iter([capture.show(Traced(Root(v, v.hint))) for v in node.outputs[: len(made)]])
+    result = tuple(next(shown) if isinstance(o, Tensor) else o for o in outputs)
+    return result[0] if single else result
+
+
+def _record(capture, name, values, blocks, made, kept, derivable):
+    """The node of two blocks. made: what the forward block computes; kept: what the backward block uses of it;
+    derivable: which results gradients flow through, None where none are wanted."""
+    forward, backward = blocks
+    wants = derivable is not None
     between = [v for v in kept if v not in forward.inputs and v not in made] if wants else []
     forward.outputs = [*made, *between, *kept]
-    node = Node("prim::Function", (function.__qualname__, *values), (forward, backward), user_line())
-    node.outputs = tuple(capture.graph.value(TENSOR, node, v.hint) for v in (*made, *between))
+    node = Node("prim::Function", (name, *values), (forward, backward), user_line())
+    node.outputs = tuple(capture.graph.value(v.type, node, v.hint) for v in (*made, *between))
     # gradients of what stands between come from nowhere in a first derivative, and go nowhere
-    backward.inputs[len(made) : len(made)] = [capture.graph.value(TENSOR, None, v.hint) for v in between]
+    backward.inputs[len(made) : len(made)] = [capture.graph.value(v.type, None, v.hint) for v in between]
     capture.block.nodes.append(node)
     if wants:
-        plain = {id(t) for t in context.plain}
-        for tensor, value in zip(tensors, node.outputs):
-            if id(tensor) not in plain and (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
-                capture.needs.add(id(value))
+        capture.needs.update(id(v) for v, flows in zip(node.outputs, derivable) if flows)
         outside = {**dict(zip(forward.inputs, values)), **dict(zip((*made, *between), node.outputs))}
         capture.tape.append(FunctionEntry(node, len(made), [outside[v] for v in kept]))
         for value in node.outputs[len(made) :]:
             capture.needs.add(id(value))
             capture.unknown[id(value)] = (
-                f"{function.__name__}Backward: a tensor that forward made from an input that needs a gradient, and "
-                "that is neither an input nor an output, is used in backward, so the second derivative through it is "
-                "not known. Return it from forward as a further output, or compute it anew in backward"
+                f"{name.rpartition('.')[2]}Backward: a tensor that forward made from an input that needs a gradient, "
+                "and that is neither an input nor an output, is used in backward, so the second derivative through it "
+                "is not known. Return it from forward as a further output, or compute it anew in backward"
             )
-    shown = iter([capture.show(Traced(Root(v, v.hint))) for v in node.outputs[: len(made)]])
-    result = tuple(next(shown) if isinstance(o, Tensor) else o for o in outputs)
-    return result[0] if single else result
+    return node
+
+
+def replay_function(replay, node, frame):
+    """A node `prim::Function` of a graph that is written down again."""
+    capture, graph = replay.capture, replay.graph
+    name, *operands = [replay.read(a, frame) for a in node.args]
+    values = [replay.lift(a) for a in operands]
+    source = node.blocks[0]
+    count = len(node.outputs)
+    forward, inner = Block(), dict(frame)
+    for old, a in zip(source.inputs, values):
+        forward.inputs.append(graph.value(old.type, None, replay.example(a)))
+        inner[id(old)] = forward.inputs[-1]
+    with capture.inside(forward), no_grad():
+        results = [replay.lift(a) for a in replay.block(source, inner)]
+    wants = len(node.blocks) == 2 and any(isinstance(v, Value) and id(v) in capture.needs for v in values)
+    made, kept = results[:count], results[count:]
+    if not all(isinstance(v, Value) for v in results):
+        raise NotDerived(f"{name}: a Function that gives or keeps what is no value")
+    backward = Block()
+    if len(node.blocks) == 2:
+        inner = dict(frame)
+        for old, v in zip(node.blocks[1].inputs, results):
+            backward.inputs.append(graph.value(old.type, None, v.hint))
+            inner[id(old)] = backward.inputs[-1]
+        with capture.inside(backward), no_grad():
+            backward.outputs = [replay.lift(a) for a in replay.block(node.blocks[1], inner)]
+    derivable = [isinstance(v.hint, Tensor) and (v.hint.is_floating_point() or v.hint.is_complex()) for v in made]
+    blocks = (forward, backward) if len(node.blocks) == 2 else (forward,)
+    if not wants:
+        forward.outputs = results
+        new = graph.make(
+            capture.block, node.op, (name, *values), [v.type for v in made], [v.hint for v in made], blocks
+        )
+        return new.outputs
+    return _record(capture, name, values, blocks, made, kept, derivable).outputs[:count]
 
 
 def _paired(args, values):
@@ -170,11 +216,13 @@ class FunctionEntry:
         """kept: the values outside of the node that are what its backward block takes behind the gradients."""
         self.node, self.made, self.kept = node, node.outputs[:count], kept
 
-    def derive(self, passed, arrived):
-        """Gradients of the operands, as a list of carried values and None."""
+    def spread(self, passed, arrived):
+        """Give the operands their gradients."""
         capture, (_, block) = passed.capture, self.node.blocks
         given = [passed.zeros(v) if g is None else g for v, g in zip(self.made, arrived)]
         unused = [None] * (len(self.node.outputs) - len(self.made))
         mapping = dict(zip(block.inputs, [*map(capture.lift, given), *unused, *self.kept]))
         with set_grad_enabled(passed.create_graph):
-            return [passed.tensor(v) if v is not None else None for v in capture.replay_block(block, mapping)]
+            found = [passed.tensor(v) if v is not None else None for v in capture.replay_block(block, mapping)]
+        for operand, grad in zip(self.node.args[1:], found):
+            passed.give(operand, grad)

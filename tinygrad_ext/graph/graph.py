@@ -22,6 +22,7 @@ class Graph:
         self.name, self.block, self.state, self.effects = name, block or Block(), list(state), effects
         self._count = 0
         self._executor = None
+        self.derivative = None  # see derivative.py; made when a gradient is first asked for
         self._names = set()
 
     # ---- reading --------------------------------------------------------------------------------------------------
@@ -119,6 +120,7 @@ class Graph:
     @executor.setter
     def executor(self, value):
         self._executor = value
+        self.derivative = None
 
     def execute(self, inputs, state=()):
         """Outputs of the graph, and the new state, as `interpret.run` gives them: the same bits, by plans.

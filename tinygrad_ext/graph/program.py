@@ -6,7 +6,7 @@ from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
-from . import interpret
+from . import derivative
 
 DEFAULT = "default"  # name of the state that stands for the generator of the process
 
@@ -50,7 +50,7 @@ class Program:
         graph = self.methods[method]
         state = self.state_of(graph)
         if graph.effects or (is_grad_enabled() and (wants_grad(inputs) or wants_grad(state))):
-            outputs, new = interpret.run(graph, list(inputs), state)
+            outputs, new = derivative.run(graph, list(inputs), state)
         else:
             outputs, new = graph.execute(inputs, state)
         outputs = self._write(graph, outputs, new)

@@ -12,7 +12,7 @@ _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|\[|\]|,)", re.A)
 ARITY = {
     **dict.fromkeys(("Tensor", "int", "float", "bool", "complex", "str", "NoneType", "Scalar"), 0),
     **dict.fromkeys(("Device", "ScalarType", "Layout", "MemoryFormat", "Generator", "Any"), 0),
-    **dict.fromkeys(("List", "Optional"), 1),
+    **dict.fromkeys(("List", "Optional", "Stack"), 1),
     "Dict": 2,
     **dict.fromkeys(("Tuple", "Union"), None),
 }

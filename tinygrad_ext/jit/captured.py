@@ -4,7 +4,7 @@ written."""
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import interpret, passes
+from tinygrad_ext.graph import derivative, passes
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.operands import as_name
@@ -100,7 +100,7 @@ class Captured:
     def __call__(self, args):
         state = [holder.read() for holder in self.holders]
         if not self.differentiates and is_grad_enabled() and (wants_grad(args) or wants_grad(state)):
-            (output,), new = interpret.run(self.graph, args, state)
+            (output,), new = derivative.run(self.graph, args, state)
         else:
             output, *new = self.runner(*args, *state)
         if self.written:

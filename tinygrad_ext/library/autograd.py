@@ -87,7 +87,8 @@ def install(state):
         backward=backward, vjp=backward, boxed_grads_call=False, clear_saved_tensors_on_access=False, __name__=op.name
     )
     names = () if lists else [a.name for a in op.schema.args if not a.kwarg_only]
-    node_type = type(op.node_type, (OpNode,), {"__module__": __name__})
+    formula = _missing(op) if derivative is None else derivative.backward
+    node_type = type(op.node_type, (OpNode,), {"__module__": __name__, "formula": staticmethod(formula)})
     setup = None if derivative is None else derivative.setup
     row.set_autograd(plan_of_names(function, names), node_type, setup, setup is not None and derivative.keyword_inputs)
 

@@ -43,6 +43,10 @@ cdef class Custom(Elsewhere):
         self.plan, self.node_type, self.setup, self.keyword_inputs = plan, node_type, setup, keyword_inputs
         self.op.differentiable = plan is not None or self.op.nrules > 0
 
+    def formula(self):
+        """(backward, setup_context or None, whether that takes keyword inputs), None where no backward was registered."""
+        return None if self.plan is None else (self.node_type.formula, self.setup, self.keyword_inputs)
+
 
 def attach(Op op, Custom custom):
     """Make op one whose Python kernel is from elsewhere; None: no longer."""

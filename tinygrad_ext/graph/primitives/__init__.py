@@ -6,9 +6,9 @@ each place; "..." as the last argument for any number of further ones. The resul
 says. Rows with `effect` are allowed in graphs that say that they have effects.
 """
 
-from . import containers, guards, numbers, objects, tensors, texts
+from . import containers, guards, numbers, objects, stacks, tensors, texts
 from .guards import GuardFailed
 from .table import CONTROL, TABLE, Primitive, instantiated, primitive
 
 __all__ = ["CONTROL", "TABLE", "GuardFailed", "Primitive", "containers", "guards", "instantiated", "numbers", "objects",
-           "primitive", "tensors", "texts"]  # fmt: skip
+           "primitive", "stacks", "tensors", "texts"]  # fmt: skip

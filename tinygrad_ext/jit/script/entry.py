@@ -4,6 +4,7 @@ import inspect
 
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.interpret import run
 from tinygrad_ext.graph.primitives.objects import fits
@@ -57,8 +58,9 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        if not graph.effects and not (is_grad_enabled() and _wants_grad([*row, *state])):
-            result, after = _execute(graph, row, state)
+        if not graph.effects:
+            wants = is_grad_enabled() and _wants_grad([*row, *state])
+            result, after = (_derive if wants else _execute)(graph, row, state)
         else:
             result, after = _interpret(graph, row, state)
         for (each, owner, name), new in zip(self.accessors, after):
@@ -140,7 +142,12 @@ def _execute(graph, row, state):
     try:
         result, *after = graph.executor(*row, *state)
     except Exception:
-        return _interpret(graph, row, state)  # changes nothing either, and raises with the line
+        return _derive(graph, row, state)  # changes nothing either, and raises with the line
+    return result, after
+
+
+def _derive(graph, row, state):
+    (result,), after = derivative.run(graph, row, state)
     return result, after
 
 

@@ -1,0 +1,207 @@
+"""Branches and loops of a graph that is written down again: they stay what they are."""
+
+from contextlib import contextmanager
+
+from .control_backward import IfEntry, LoopEntry, on_tape
+from .interpret import run_block
+from .ir import Block, Node, Value
+from .items import Items, NotDerived
+from .types import INT
+
+
+def replay_if(replay, node, frame):
+    capture = replay.capture
+    condition = replay.read(node.args[0], frame)
+    if not isinstance(condition, Value):
+        return replay.block(node.blocks[0 if condition else 1], frame)
+    taken = 0 if condition.hint else 1
+    halves = [_branch(replay, node, frame, condition, i, i == taken) for i in range(2)]
+    if halves[1 - taken] is None:
+        halves[1 - taken] = _never(capture, condition, halves[taken])
+    blocks, tapes, yields = zip(*halves)
+    made = Node("prim::If", (condition,), blocks)
+    entry = IfEntry(made, tapes)
+    results = [_joined(replay, entry, of_node, *pair, taken) for of_node, *pair in zip(node.outputs, *yields)]
+    capture.block.nodes.append(made)
+    entry.note(capture)
+    return results
+
+
+def _branch(replay, node, frame, condition, number, taken):
+    """(block, tape, yields); None for one that cannot run on this time's examples, and need not."""
+    try:
+        with _within(replay) as (block, tape):
+            yields = replay.block(node.blocks[number], dict(frame))
+    except Exception:
+        if taken:
+            raise
+        return None
+    return block, tape, yields
+
+
+def _never(capture, condition, other):
+    """A branch that this graph is not good for."""
+    block, nobody = Block(), []
+    guard = Node("prim::guard", (condition, condition.hint, ""), ())
+    block.nodes.append(guard)
+
+    def missing(a):
+        if type(a) is Items:
+            return a.like([missing(part) for part in a.parts])
+        if not isinstance(a, Value):
+            return a
+        return capture.graph.make(block, "prim::undefined", (), (a.type,), (a.hint,)).output
+
+    return block, nobody, [missing(a) for a in other[2]]
+
+
+def _joined(replay, entry, of_node, first, second, taken):
+    """What a branch gives for two operands that its blocks yield."""
+    pair = first, second
+    if type(first) is Items and _alike(first, second):
+        inner = of_node.type.args
+        types = inner if of_node.type.word == "Tuple" else [inner[-1]] * len(first.parts)
+        parts = zip(types, first.parts, second.parts)
+        return first.like([_joined(replay, entry, Value("", t), a, b, taken) for t, a, b in parts])
+    if first is second or (not isinstance(first, (Value, Items)) and _equal(first, second)):
+        return first
+    lifted = []
+    for block, a in zip(entry.node.blocks, pair):
+        with replay.capture.inside(block):
+            lifted.append(replay.lift(a))
+    for block, a in zip(entry.node.blocks, lifted):
+        block.outputs.append(a)
+    example = replay.example(pair[taken])
+    value = replay.graph.value(of_node.type, entry.node, example)
+    entry.node.outputs = (*entry.node.outputs, value)
+    if any(_is_undefined(a) or id(a) in replay.capture.hollow for a in lifted):
+        replay.capture.hollow.add(id(value))
+        value.hint = replay.example(pair[1 - taken]) if example is None else example
+    if any(isinstance(a, Value) and id(a) in replay.capture.needs for a in lifted):
+        replay.capture.needs.add(id(value))
+    return value
+
+
+def _equal(a, b):
+    return type(a) is type(b) and (a == b or a is b) and not isinstance(a, float)
+
+
+@contextmanager
+def _within(replay):
+    """A new block with a tape of its own, to write to."""
+    replay.depth += 1
+    try:
+        with on_tape(replay.capture) as (block, tape):
+            yield block, tape
+    finally:
+        replay.depth -= 1
+
+
+def replay_loop(replay, node, frame):
+    capture = replay.capture
+    count, goes_on, *carried = [replay.read(a, frame) for a in node.args]
+    if goes_on is False or count == 0:
+        return carried
+    trees = [_flat(a) for a in carried]
+    starts = [a for tree in trees for a in tree]
+    needing = [isinstance(a, Value) and id(a) in capture.needs for a in starts]
+    examples = [replay.example(a) for a in starts]
+    final = _run_on_examples(replay, node, frame, [count, goes_on, *carried])
+    for _ in range(2 * len(starts) + 1):
+        block, tape, yields = _body(replay, node, frame, starts, carried, needing, examples)
+        seen = [isinstance(a, Value) and id(a) in capture.needs for a in yields[1:]]
+        filled = [_first_known(a, y, e) for a, y, e in zip(starts, yields[1:], examples)]
+        if all(before or not after for before, after in zip(needing, seen)) and filled == [None] * len(filled):
+            break
+        needing = [before or after for before, after in zip(needing, seen)]
+        examples = [e if f is None else f for e, f in zip(examples, filled)]
+    block.outputs = yields
+    made = Node("prim::Loop", (count, goes_on, *starts), (block,))
+    ends = [e for tree, a in zip(carried, final) for e in _flat_example(tree, a)]
+    made.outputs = tuple(capture.graph.value(v.type, made, hint) for v, hint in zip(block.inputs[1:], ends))
+    capture.needs.update(id(v) for v, needed in zip(made.outputs, needing) if needed)
+    capture.hollow.update(id(v) for v, start in zip(made.outputs, starts) if _is_undefined(start))
+    LoopEntry(made, tape).note(capture)
+    capture.block.nodes.append(made)
+    results = iter(made.outputs)
+    return [_refilled(a, results) for a in carried]
+
+
+def _run_on_examples(replay, node, frame, args):
+    """What the loop carries in the end, this time."""
+    inner = {key: replay.example(a) for key, a in frame.items()}
+    count, goes_on, *carried = map(replay.example, args)
+    (block,) = node.blocks
+    turn = 0
+    while goes_on and (count is None or turn < count):
+        inner[id(block.inputs[0])] = turn
+        inner.update(zip(map(id, block.inputs[1:]), carried))
+        goes_on, *carried = replay.on_examples(run_block, block, inner)
+        turn += 1
+    return carried
+
+
+def _first_known(start, end, example):
+    """What a turn gives for what was undefined before the first."""
+    undefined = example is None and _is_undefined(start)
+    return end.hint if undefined and isinstance(end, Value) else None
+
+
+def _is_undefined(a):
+    return isinstance(a, Value) and a.node is not None and a.node.op == "prim::undefined"
+
+
+def _body(replay, node, frame, starts, carried, needing, examples):
+    """(block, tape, what it yields) of one turn."""
+    capture, (source,) = replay.capture, node.blocks
+    with _within(replay) as (block, tape):
+        turn = capture.graph.value(INT, None, 0)
+        types = [t for v, a in zip(source.inputs[1:], carried) for t in _flat_types(v.type, a)]
+        block.inputs = [turn]
+        for start, type, needed, example in zip(starts, types, needing, examples):
+            value = capture.graph.value(type, None, example)
+            if _is_undefined(start):
+                capture.hollow.add(id(value))
+            block.inputs.append(value)
+            if needed:
+                capture.needs.add(id(value))
+        given = iter(block.inputs[1:])
+        inner = {**frame, id(source.inputs[0]): turn}
+        inner.update((id(v), _refilled(a, given)) for v, a in zip(source.inputs[1:], carried))
+        goes_on, *yields = replay.block(source, inner)
+        flat = [goes_on]
+        for start, end in zip(carried, yields):
+            if not _alike(start, end):
+                raise NotDerived("a list that grows in a loop")
+            flat += _flat(end)
+    return block, tape, flat
+
+
+def _alike(a, b):
+    if type(a) is not Items and type(b) is not Items:
+        return True
+    return (
+        type(a) is type(b) and a.keys == b.keys and len(a.parts) == len(b.parts) and all(map(_alike, a.parts, b.parts))
+    )
+
+
+def _flat(a):
+    return [x for part in a.parts for x in _flat(part)] if type(a) is Items else [a]
+
+
+def _flat_types(type, a):
+    if not isinstance(a, Items):
+        return [type]
+    types = type.args if type.word == "Tuple" else [type.args[-1]] * len(a.parts)
+    return [x for t, part in zip(types, a.parts) for x in _flat_types(t, part)]
+
+
+def _flat_example(a, example):
+    if type(a) is not Items:
+        return [example]
+    parts = [example[k] for k in a.keys] if a.keys is not None else example
+    return [x for part, e in zip(a.parts, parts) for x in _flat_example(part, e)]
+
+
+def _refilled(a, values):
+    return a.like([_refilled(part, values) for part in a.parts]) if type(a) is Items else next(values)

@@ -1,0 +1,104 @@
+"""What is known of a graph while it is written down once more: parts of lists, answers that hang on no value."""
+
+from .ir import Value
+
+
+class NotDerived(Exception):
+    """A graph has what nobody derives here: the ops of eager mode run one by one then."""
+
+
+class Items:
+    """A list, tuple or dict whose parts are known: type, keys (None of a sequence), parts (operands)."""
+
+    __slots__ = ("keys", "parts", "type")
+
+    def __init__(self, type, parts, keys=None):
+        self.type, self.parts, self.keys = type, list(parts), keys
+
+    def like(self, parts):
+        return Items(self.type, parts, self.keys)
+
+
+def may_hold_tensors(type):
+    """Whether a value of this type may be, or hold, a tensor."""
+    return type.word in ("Tensor", "Any") or any(map(may_hold_tensors, type.args)) or _is_class(type)
+
+
+def _is_class(type):
+    return type.word not in _PLAIN
+
+
+_PLAIN = {
+    "int", "float", "bool", "complex", "str", "NoneType", "Scalar", "Device", "ScalarType", "Layout", "MemoryFormat",
+    "Generator", "List", "Optional", "Dict", "Tuple", "Union",
+}  # fmt: skip
+
+
+# ---- primitives on what is known -----------------------------------------------------------------------------------
+
+
+def _sequence(node, *parts):
+    return (Items(node.output.type, parts),)
+
+
+def _dict(node, *parts):
+    if any(isinstance(key, (Value, Items)) for key in parts[::2]):
+        return None
+    return (Items(node.output.type, parts[1::2], list(parts[::2])),)
+
+
+def _unpack(node, items, *count):
+    if type(items) is not Items or len(items.parts) != len(node.outputs):
+        return None
+    return items.parts
+
+
+def _getitem(node, items, key):
+    if type(items) is not Items or isinstance(key, Value):
+        return None
+    if items.keys is not None:
+        return (items.parts[items.keys.index(key)],) if key in items.keys else None
+    return (items.parts[key],) if -len(items.parts) <= key < len(items.parts) else None
+
+
+def _length(node, items):
+    return (len(items.parts),) if type(items) is Items else None
+
+
+def _cast(node, value):
+    """The same value: what it is declared as is known better from what it was made of."""
+    if type(value) is Items or not isinstance(value, Value) or value.type is node.output.type:
+        return (value,)
+    return None
+
+
+def _concat(node, a, b):
+    if type(a) is not Items or type(b) is not Items:
+        return None
+    return (Items(node.output.type, [*a.parts, *b.parts]),)
+
+
+def _is(node, a, b):
+    found = _same(a, b)
+    return None if found is None else (found,)
+
+
+def _isnot(node, a, b):
+    found = _same(a, b)
+    return None if found is None else (not found,)
+
+
+def _same(a, b):
+    """Whether one of two is None and so is the other; None where that shows only when the graph runs."""
+    if b is not None:
+        a, b = b, a
+    if b is not None or (isinstance(a, Value) and a.type.is_optional):
+        return None
+    return a is None
+
+
+STATIC = {
+    "prim::list": _sequence, "prim::tuple": _sequence, "prim::dict": _dict, "prim::unpack": _unpack,
+    "prim::unpack_list": _unpack, "prim::getitem": _getitem, "prim::len": _length, "prim::cast": _cast,
+    "prim::concat": _concat, "prim::is": _is, "prim::isnot": _isnot,
+}  # fmt: skip

@@ -1,0 +1,214 @@
+"""Writes a graph down once more under a capture, where it can be derived.
+
+Nodes are called one after the other as a program would call them, so composites are opened and the tape is kept;
+branches and loops stay what they are (control_nodes.py). What is known already is followed now: a condition that is no
+value any more chooses its branch, arithmetic on numbers is done, lists whose length is known are taken apart.
+
+Every step runs on the examples of this time too. A branch that this time does not take may be good for other sizes
+only: where it fails, the new graph holds a guard in its place.
+"""
+
+from tinygrad_ext.autograd.modes import no_grad
+from tinygrad_ext.core.call.levels import operation
+from tinygrad_ext.core.data.tensor import Tensor
+
+from . import derive, primitives
+from .aliases import Root, Traced
+from .control import replay_if, replay_loop
+from .control_backward import CastEntry, cast
+from .function_nodes import replay_function
+from .ir import Value, values_in
+from .items import STATIC, Items, NotDerived, may_hold_tensors
+from .signature import output_types, signature_of
+from .symbols import Symbol
+from .types import ANY, INT, TENSOR
+
+# primitives that stay in the graph though nothing that they take is a value
+_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined"}
+_CONTROL = {"prim::If": replay_if, "prim::Loop": replay_loop, "prim::Function": replay_function}
+
+
+class Replay:
+    """Operands are Values of the new graph, constants, and Items of them."""
+
+    def __init__(self, capture):
+        self.capture, self.graph = capture, capture.graph
+        self.depth = 0  # blocks that it is within
+
+    def block(self, block, frame):
+        """What a block yields, with `frame` (id of a Value -> operand) for what it reads."""
+        for node in block.nodes:
+            start = len(self.capture.block.nodes)
+            self.node(node, frame)
+            for new in self.capture.block.nodes[start:]:
+                new.line = node.line or new.line
+        return [self.read(a, frame) for a in block.outputs]
+
+    def node(self, node, frame):
+        if node.op in _CONTROL:
+            results = _CONTROL[node.op](self, node, frame)
+        elif node.op.startswith("prim::"):
+            results = self.primitive(node, [self.read(a, frame) for a in node.args])
+        else:
+            results = self.op(node, [self.read(a, frame) for a in node.args])
+        for value, result in zip(node.outputs, results):
+            frame[id(value)] = result
+
+    def read(self, a, frame):
+        if isinstance(a, Value):
+            return frame[id(a)]
+        if type(a) is tuple:
+            return Items(None, [self.read(x, frame) for x in a])
+        if type(a) is slice:
+            return slice(*[self.read(x, frame) for x in (a.start, a.stop, a.step)])
+        return a
+
+    # ---- ops -------------------------------------------------------------------------------------------------------
+
+    def op(self, node, args):
+        signature = signature_of(node.op)
+        if signature.inplace:
+            raise NotDerived(f"{node.op} writes to a tensor that others may see")
+        if signature.generator is not None:
+            return self.random(node, signature, args)
+        shown = [self.shown(a) for a in args]
+        results = operation(signature.op)(*shown)
+        count = len(signature.returns)
+        row = [results] if count == 1 else list(results or ())
+        row += [shown[i] for i in signature.writes]
+        return [self.operand(r, t.type) for r, t in zip(row, node.outputs)]
+
+    def random(self, node, signature, args):
+        """An op that draws: its generator is a value, or the default one, which is a state of the new graph."""
+        at = signature.generator
+        if not isinstance(args[at], Value):
+            if self.depth:
+                raise NotDerived(f"{node.op} draws from a generator within a branch or a loop")
+            return self.op_of_default(node, signature, args)
+        lifted = [self.lift(a) for a in args]
+        examples = [self.example(a) for a in args]
+        examples[at] = examples[at].clone_state()
+        results = self.on_examples(operation(signature.op), *examples)
+        row = [results] if len(signature.returns) == 1 else list(results or ())
+        made = self.graph.make(
+            self.capture.block, node.op, lifted, output_types(signature, lifted), owner=node.owner, version=node.version
+        )
+        for value, result in zip(made.outputs, [*row, examples[at]]):
+            value.hint = result
+        derive.note(self.capture, signature.op, made, list(made.outputs[: len(row)]), row)
+        return made.outputs
+
+    def op_of_default(self, node, signature, args):
+        results = operation(signature.op)(*[self.shown(a) for a in args])
+        row = [results] if len(signature.returns) == 1 else list(results or ())
+        return [self.operand(r, t.type) for r, t in zip(row, node.outputs)]
+
+    # ---- primitives ------------------------------------------------------------------------------------------------
+
+    def primitive(self, node, args):
+        row = primitives.TABLE[node.op]
+        known = STATIC.get(node.op)
+        if known is not None:
+            found = known(node, *args)
+            if found is not None:
+                return found
+        if row.effect and node.op != "prim::guard":
+            raise NotDerived(f"{node.op} has an effect")
+        if not any(self.values(a) for a in args) and node.op not in _LASTING:
+            results = self.on_examples(row.run, *map(self.example, args))
+            return results if len(node.outputs) > 1 else (results,)
+        if any(id(v) in self.capture.needs for a in args for v in self.values(a)):
+            if node.op == "prim::cast" and isinstance(args[0].hint, Tensor):
+                return (self.cast(args[0], node.output.type),)
+            if any(may_hold_tensors(v.type) for v in node.outputs):
+                raise NotDerived(f"the derivative of {node.op} is not known")
+        lifted = [self.lift(a) for a in args]
+        results = self.on_examples(row.run, *map(self.example, args))
+        made = self.graph.make(self.capture.block, node.op, lifted, [v.type for v in node.outputs], line=node.line)
+        for value, result in zip(made.outputs, results if len(node.outputs) > 1 else (results,)):
+            value.hint = result
+        return made.outputs
+
+    def cast(self, value, type):
+        """A value under another type."""
+        node = cast(self.capture, self.capture.block, value, type)
+        self.capture.needs.add(id(node.output))
+        CastEntry(node).note(self.capture)
+        return node.output
+
+    def on_examples(self, function, *args):
+        """Run something beside the capture."""
+        with no_grad():
+            return self.capture.suspend(function, *args)
+
+    # ---- operands --------------------------------------------------------------------------------------------------
+
+    def values(self, a):
+        """The Values in an operand."""
+        if type(a) is Items:
+            return [v for part in a.parts for v in self.values(part)]
+        return list(values_in((a,)))
+
+    def operand(self, result, type=TENSOR):
+        """What an op returned, as an operand."""
+        if isinstance(result, (list, tuple)) and not isinstance(result, Symbol):
+            inner = type.args[0] if type.word == "List" else TENSOR
+            return Items(type, [self.operand(r, inner) for r in result])
+        if isinstance(result, Tensor):
+            return self.capture.traced(result).value
+        return result.value if isinstance(result, Symbol) else result
+
+    def shown(self, a):
+        """An operand as an op is called with it."""
+        if type(a) is Items:
+            return [self.shown(part) for part in a.parts]
+        if not isinstance(a, Value):
+            return a
+        if isinstance(a.hint, Tensor):
+            return self.capture.show(Traced(Root(a, a.hint)))
+        if isinstance(a.hint, (list, tuple)):
+            return self.spread(a)
+        if type(a.hint) in (int, float):
+            return Symbol(self.capture, a, a.hint)
+        if type(a.hint) in (bool, str, complex):
+            self.capture.guard(Symbol(self.capture, a, a.hint))
+        return a.hint
+
+    def spread(self, a):
+        """The parts of a sequence that is one value, which has to have as many when the graph runs."""
+        if id(a) in self.capture.needs:
+            raise NotDerived("the derivative of a list that is made while the graph runs is not known")
+        length = self.graph.make(self.capture.block, "prim::len", (a,), (INT,), (len(a.hint),)).output
+        self.capture.guard(Symbol(self.capture, length, len(a.hint)))
+        inner = a.type.args[0] if a.type.word == "List" else ANY
+        node = self.graph.make(self.capture.block, "prim::unpack", (a,), [inner] * len(a.hint), list(a.hint))
+        return [self.shown(v) for v in node.outputs]
+
+    def lift(self, a):
+        """An operand as a node has it."""
+        if type(a) is not Items:
+            return slice(*map(self.lift, (a.start, a.stop, a.step))) if type(a) is slice else a
+        if a.type is None:
+            return tuple([self.lift(part) for part in a.parts])
+        return self.whole(a)
+
+    def whole(self, a):
+        """Items as one value."""
+        if any(id(v) in self.capture.needs for v in self.values(a)):
+            raise NotDerived("the derivative of a list that is one value is not known")
+        parts, op = [self.lift(part) for part in a.parts], a.type.word.lower()
+        if a.keys is not None:
+            parts = [p for pair in zip(a.keys, parts) for p in pair]
+        node = self.graph.make(self.capture.block, f"prim::{op}", parts, (a.type,), (self.example(a),))
+        return node.output
+
+    def example(self, a):
+        """An operand as it is this time."""
+        if type(a) is Items:
+            parts = [self.example(part) for part in a.parts]
+            if a.keys is not None:
+                return dict(zip(a.keys, parts))
+            return tuple(parts) if a.type is not None and a.type.word == "Tuple" else parts
+        if type(a) is slice:
+            return slice(*map(self.example, (a.start, a.stop, a.step)))
+        return a.hint if isinstance(a, Value) else a
