@@ -94,12 +94,12 @@ def shown(graph):
     found |= {id(v) for state in graph.state for v in values_in((state.new,))}
     for block in reversed(blocks(graph)):
         for node in reversed(block.nodes):
-            if _may_share(node) and any(id(v) in found for v in node.outputs):
+            if may_share(node) and any(id(v) in found for v in node.outputs):
                 found.update(map(id, values_in(node.args)))
     return found
 
 
-def _may_share(node):
+def may_share(node):
     """Whether an output may show the memory of an argument: all but ops that are known to make their own."""
     if not is_op(node):
         return True

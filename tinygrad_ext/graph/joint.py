@@ -1,0 +1,269 @@
+"""Forward and backward graph of a graph, for arguments of one kind, and the node of eager autograd that runs them."""
+
+from tinygrad_ext.autograd.function import Function
+from tinygrad_ext.autograd.functional_args import gradients
+from tinygrad_ext.autograd.modes import set_grad_enabled
+from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.tensor import Tensor
+
+from . import interpret, passes
+from .capture import Capture
+from .derive import Backward
+from .graph import Graph
+from .ir import Block, Value, outer_values
+from .items import Items, NotDerived
+from .passes.base import may_share
+from .plan import Executor
+from .primitives import GuardFailed
+from .replay import Replay
+from .trees import type_of_tree
+from .types import GENERATOR, TENSOR
+
+
+class Joint:
+    """Forward and backward graph for arguments of one kind."""
+
+    def __init__(self, graph, values, derivative_of):
+        """derivative_of: gives the derivative of a graph, for that of the gradients."""
+        self.graph, self.derivative_of = graph, derivative_of
+        level = Capture(graph.name)
+        level.joint = True
+        self.inputs = []  # Values, one for each leaf
+        with level:
+            replay = Replay(level)
+            given = [self._operand(level, value) for value in values]
+            self.flat = all(isinstance(a, Value) for a in given)
+            self.given = [_told(a, lambda v: ("input", self.inputs.index(v))) for a in given]
+            frame = dict(zip((id(v) for v in [*graph.inputs, *(s.value for s in graph.state)]), given))
+            results = replay.block(graph.block, frame)
+            results += [replay.read(s.new, frame) for s in graph.state]
+            last = level.block.nodes[-1] if level.block.nodes else None
+            self.wanted = [v for v in self.inputs if id(v) in level.needs]
+            self._results(level, results)
+            seeds = [level.graph.value(TENSOR, None, v.hint, f"grad.{v.name}") for v in self.roots]
+            grads = self._backward(level, replay, seeds)
+        if level.roots:
+            raise NotDerived("a rule uses a tensor from outside")
+        self.generators = [generator for generator, _ in level.drawn()]
+        self._split(level, last, seeds, grads, [s for _, s in level.drawn()])
+
+    def _operand(self, level, value):
+        if type(value) in (list, tuple, dict):
+            keys = list(value) if type(value) is dict else None
+            parts = value.values() if keys is not None else value
+            return Items(type_of_tree(value), [self._operand(level, part) for part in parts], keys)
+        if not isinstance(value, (Tensor, int, float, Generator)) or isinstance(value, bool):
+            return value
+        made = level.graph.input(
+            f"arg{len(self.inputs)}", GENERATOR if isinstance(value, Generator) else type_of_tree(value)
+        )
+        self.inputs.append(made)
+        if isinstance(value, Tensor):
+            level.tensor_value(made, value)
+        else:
+            made.hint = value.clone_state() if isinstance(value, Generator) else value
+        return made
+
+    # ---- what it gives ---------------------------------------------------------------------------------------------
+
+    def _results(self, level, results):
+        """What is returned: `template` is a tree of ("leaf", number), ("input", number) and constants."""
+        self.made, places = [], {id(v): i for i, v in enumerate(self.inputs)}
+
+        def number_of(a):
+            if id(a) in places:
+                return "input", places[id(a)]
+            if a not in self.made:
+                if id(a) in level.needs and a.type is not TENSOR:
+                    raise NotDerived(f"a result of type {a.type} with a gradient")
+                self.made.append(a)
+            return "made", self.made.index(a)
+
+        self.template = [_told(a, number_of) for a in results]
+        self.flows = [id(v) in level.needs for v in self.made]
+        self.roots = [v for v, flows in zip(self.made, self.flows) if flows]
+
+    def _backward(self, level, replay, seeds):
+        passed = Backward(level, True)  # so what it computes can be derived in its turn
+        passed.run(self.roots, [replay.shown(seed) for seed in seeds])
+        found = [passed.grads.get(id(v)) for v in self.wanted]
+        self.maybe = [v for v in self.wanted if passed.maybe.get(id(v)) is not None]  # that may get no gradient at all
+        return [*(None if g is None else level.lift(g) for g in found), *(passed.maybe[id(v)] for v in self.maybe)]
+
+    # ---- two graphs ------------------------------------------------------------------------------------------------
+
+    def _split(self, level, last, seeds, grads, draws):
+        nodes = level.block.nodes
+        cut = nodes.index(last) + 1 if last is not None else 0
+        before, behind = nodes[:cut], nodes[cut:]
+        known = {id(v) for v in self.inputs} | {id(s.value) for s in draws} | {id(v) for n in before for v in n.outputs}
+        late = []
+        for node in behind:  # what is computed from sizes, and guards, may be done at once
+            if node.op.startswith("prim::") and not node.blocks and all(id(v) in known for v in node.values()):
+                before.append(node)
+                known.update(map(id, node.outputs))
+            else:
+                late.append(node)
+        back = Block([], late, grads)
+        self.saved = [v for v in outer_values(back) if v not in seeds]
+        inputs = [*self.inputs, *(s.value for s in draws)]
+        news = [s.new for s in draws]
+        forward = Graph(self.graph.name, Block(inputs, before, [*self.made, *news, *self.saved]))
+        back.inputs = [*seeds, *self.saved]
+        backward = Graph(f"{self.graph.name}.backward", back)
+        self.whole = Graph(f"{self.graph.name}.gradient", Block([*inputs, *seeds], [*before, *late], grads)).copy()
+        passes.optimize(self.whole)
+        self.forward, self.backward = (passes.optimize(g.copy()) for g in (forward, backward))
+        self._prepare()
+
+    # ---- running ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self):
+        """What each call needs to know of the two graphs."""
+        self.run_forward, self.run_backward = Executor(self.forward), Executor(self.backward)
+        self.tensors = [i for i, v in enumerate(self.inputs) if v.type is TENSOR]
+        known = {id(v): i for i, v in enumerate(self.saved)}
+        guarded = any(node.op == "prim::guard" for node in self.backward.walk())
+        read = {v.name for v in outer_values(Block([], self.whole.nodes, self.whole.outputs))}
+        # of the arguments, what stands among the saved values, and what is kept besides
+        needed = [i for i, v in enumerate(self.inputs) if guarded or v.name in read]
+        self.kept = {i: known[id(self.inputs[i])] for i in needed if id(self.inputs[i]) in known}
+        self.also = [i for i in needed if i not in self.kept]
+        self.plain = all(v.type is TENSOR for v in self.saved) and set(self.also) <= set(self.tensors)
+        self.whole_results = len(self.made) + len(self.generators)
+        self.all_flow = all(self.flows)
+        self.places = [1 + self.tensors.index(self.inputs.index(v)) for v in self.wanted]
+        self.simple = all(v.type is TENSOR and v.node is not None and not may_share(v.node) for v in self.made)
+
+    def __call__(self, leaves):
+        states = [g.clone_state() for g in self.generators]
+        call = Call(self, [*leaves, *states] if states else leaves)
+        made = _Derived.apply(call, *[leaves[i] for i in self.tensors])
+        for generator, new in zip(self.generators, call.news):
+            generator.set_state(new.get_state())
+        row = list(call.made)
+        for i, tensor in zip(call.own, made):
+            row[i] = tensor
+        return [_rebuilt(part, row, leaves) for part in self.template]
+
+    def leaves(self, kept):
+        """The arguments, of what was kept; None for those that nobody needs."""
+        row, count = [None] * len(self.inputs), len(self.saved)
+        for i, at in self.kept.items():
+            row[i] = kept[at]
+        for i, value in zip(self.also, kept[count:]):
+            row[i] = value
+        return row
+
+    def anew(self, leaves, seeds):
+        """Gradients by the ops of eager mode, forward and backward, for what the graphs are not good for."""
+        leaves = [
+            x.detach().requires_grad_(v in self.wanted) if isinstance(x, Tensor) else x
+            for v, x in zip(self.inputs, leaves)
+        ]
+        with set_grad_enabled(True):
+            values, count = [_rebuilt(part, (), leaves) for part in self.given], len(self.graph.inputs)
+            outputs, new = interpret.run(self.graph, values[:count], values[count:])
+            made = dict(pair for part, r in zip(self.template, [*outputs, *new]) for pair in _found(part, r))
+            roots = [made[i] for i, flows in enumerate(self.flows) if flows]
+            return gradients(roots, [x for v, x in zip(self.inputs, leaves) if v in self.wanted], seeds)
+
+
+def _told(a, number_of):
+    """A tree of operands as plain data."""
+    if type(a) is Items:
+        return "items", a.type.word, a.keys, [_told(part, number_of) for part in a.parts]
+    return number_of(a) if isinstance(a, Value) else ("constant", a)
+
+
+def _rebuilt(part, made, inputs):
+    """The values that such data stands for."""
+    what, value = part[:2]
+    if what == "items":
+        parts = [_rebuilt(p, made, inputs) for p in part[3]]
+        return dict(zip(part[2], parts)) if part[2] is not None else tuple(parts) if value == "Tuple" else parts
+    return made[value] if what == "made" else inputs[value] if what == "input" else value
+
+
+def _found(part, result):
+    """(number, value) of each made value of a result."""
+    if part[0] == "items":
+        parts = [result[key] for key in part[2]] if part[2] is not None else result
+        return [pair for p, r in zip(part[3], parts) for pair in _found(p, r)]
+    return [(part[1], result)] if part[0] == "made" else []
+
+
+class Call:
+    """One run.
+
+    Attributes:
+        joint, leaves: what runs, on what.
+        made, news: what the forward graph gave: results, new states of generators.
+        own: numbers of the results that are tensors of its own; a loop of no turns gives what it was given.
+    """
+
+    __slots__ = ("joint", "leaves", "made", "news", "own")
+
+    def __init__(self, joint, leaves):
+        self.joint, self.leaves = joint, leaves
+
+
+class _Derived(Function):
+    @staticmethod
+    def forward(ctx, call, *tensors):
+        ctx.joint = joint = call.joint
+        leaves = call.leaves
+        results = joint.run_forward.function(*leaves)
+        count = len(joint.made)
+        call.made, call.news = results[:count], results[count : joint.whole_results]
+        keep = [*results[joint.whole_results :], *[leaves[i] for i in joint.also]]
+        if joint.plain:
+            ctx.save_for_backward(*keep)
+            ctx.rest = None
+        else:
+            ctx.save_for_backward(*[a if isinstance(a, Tensor) else None for a in keep])
+            ctx.rest = [None if isinstance(a, Tensor) else a for a in keep]
+        ctx.given = {} if joint.simple else _given(call)
+        own = [i for i, a in enumerate(call.made) if isinstance(a, Tensor) and i not in ctx.given]
+        ctx.own = call.own = own
+        if not joint.all_flow:
+            ctx.mark_non_differentiable(*[call.made[i] for i in own if not joint.flows[i]])
+        return tuple([call.made[i] for i in own])
+
+    @staticmethod
+    def backward(ctx, *grads):
+        joint, kept = ctx.joint, ctx.saved_tensors
+        if ctx.rest is not None:
+            kept = [t if r is None else r for t, r in zip(kept, ctx.rest)]
+        if not (joint.all_flow and joint.simple):
+            grads = _seeds(ctx, grads, kept)
+        if is_grad_enabled():
+            found, _ = joint.derivative_of(joint.whole)([*joint.leaves(kept), *grads])
+        else:
+            try:
+                found = joint.run_backward.function(*grads, *kept[: len(joint.saved)])
+            except GuardFailed:  # a decision of the backward pass, within a branch or a loop
+                found = joint.anew(joint.leaves(kept), grads)
+        if joint.maybe:
+            absent = {id(v) for v, there in zip(joint.maybe, found[len(joint.wanted) :]) if not there}
+            found = [None if id(v) in absent else g for v, g in zip(joint.wanted, found)]
+        row = [None] * (1 + len(joint.tensors))
+        for place, grad in zip(joint.places, found):
+            row[place] = grad
+        return tuple(row)
+
+
+def _given(call):
+    """{number of a result: number of the argument that it is}."""
+    inputs = {id(t): i for i, t in enumerate(call.leaves)}
+    return {i: inputs[id(a)] for i, a in enumerate(call.made) if id(a) in inputs}
+
+
+def _seeds(ctx, grads, kept):
+    """Gradients of what gradients flow through, zeros where the result is an argument, which has its own."""
+    found = dict(zip(ctx.own, grads))
+    leaves = ctx.joint.leaves(kept)
+    for i, number in ctx.given.items():
+        found[i] = leaves[number].new_zeros(leaves[number].shape)
+    return [found[i] for i, flows in enumerate(ctx.joint.flows) if flows]
