@@ -12,7 +12,7 @@ from .capture import Capture
 from .derive import Backward
 from .graph import Graph
 from .ir import Block, Value, outer_values
-from .items import Items, NotDerived
+from .items import Items, NotDerived, may_hold_tensors
 from .passes.base import may_share
 from .plan import Executor
 from .primitives import GuardFailed
@@ -130,11 +130,13 @@ class Joint:
         needed = [i for i, v in enumerate(self.inputs) if guarded or v.name in read]
         self.kept = {i: known[id(self.inputs[i])] for i in needed if id(self.inputs[i]) in known}
         self.also = [i for i in needed if i not in self.kept]
-        self.plain = all(v.type is TENSOR for v in self.saved) and set(self.also) <= set(self.tensors)
+        self.plain = all(v.type is TENSOR for v in self.saved)
+        first = len(self.graph.inputs)
+        self.written = {i for i, s in enumerate(self.graph.state, first) if s.written} if self.flat else set()
         self.whole_results = len(self.made) + len(self.generators)
-        self.all_flow = all(self.flows)
+        self.all_flow = all(flows for v, flows in zip(self.made, self.flows) if v.type is TENSOR)
         self.places = [1 + self.tensors.index(self.inputs.index(v)) for v in self.wanted]
-        self.simple = all(v.type is TENSOR and v.node is not None and not may_share(v.node) for v in self.made)
+        self.simple = all(v.type is TENSOR and not may_share(v.node) for v in self.made if may_hold_tensors(v.type))
 
     def __call__(self, leaves):
         states = [g.clone_state() for g in self.generators]
@@ -147,13 +149,13 @@ class Joint:
             row[i] = tensor
         return [_rebuilt(part, row, leaves) for part in self.template]
 
-    def leaves(self, kept):
+    def leaves(self, kept, also):
         """The arguments, of what was kept; None for those that nobody needs."""
-        row, count = [None] * len(self.inputs), len(self.saved)
+        row = [None] * len(self.inputs)
         for i, at in self.kept.items():
             row[i] = kept[at]
-        for i, value in zip(self.also, kept[count:]):
-            row[i] = value
+        for i, value in zip(self.also, also):
+            row[i] = value.get(self.inputs[i].name)
         return row
 
     def anew(self, leaves, seeds):
@@ -209,6 +211,26 @@ class Call:
         self.joint, self.leaves = joint, leaves
 
 
+class Kept:
+    """An argument that only a backward pass of another kind needs: the derivative of the gradients."""
+
+    __slots__ = ("value", "version")
+
+    def __init__(self, value, changes):
+        """changes: whether the program writes to it, when it has run."""
+        self.value = value.clone() if changes and isinstance(value, Tensor) else value
+        self.version = value._version if isinstance(value, Tensor) and not changes else None
+
+    def get(self, name):
+        if self.version is not None and self.value._version != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: the "
+                f"argument {name} of a graph, of shape {list(self.value.shape)}, is at version {self.value._version}; "
+                f"expected version {self.version} instead. Do not change it before backward, or change a clone of it."
+            )
+        return self.value
+
+
 class _Derived(Function):
     @staticmethod
     def forward(ctx, call, *tensors):
@@ -217,7 +239,8 @@ class _Derived(Function):
         results = joint.run_forward.function(*leaves)
         count = len(joint.made)
         call.made, call.news = results[:count], results[count : joint.whole_results]
-        keep = [*results[joint.whole_results :], *[leaves[i] for i in joint.also]]
+        keep = results[joint.whole_results :]
+        ctx.also = [Kept(leaves[i], i in joint.written) for i in joint.also]
         if joint.plain:
             ctx.save_for_backward(*keep)
             ctx.rest = None
@@ -239,12 +262,12 @@ class _Derived(Function):
         if not (joint.all_flow and joint.simple):
             grads = _seeds(ctx, grads, kept)
         if is_grad_enabled():
-            found, _ = joint.derivative_of(joint.whole)([*joint.leaves(kept), *grads])
+            found, _ = joint.derivative_of(joint.whole)([*joint.leaves(kept, ctx.also), *grads])
         else:
             try:
-                found = joint.run_backward.function(*grads, *kept[: len(joint.saved)])
+                found = joint.run_backward.function(*grads, *kept)
             except GuardFailed:  # a decision of the backward pass, within a branch or a loop
-                found = joint.anew(joint.leaves(kept), grads)
+                found = joint.anew(joint.leaves(kept, ctx.also), grads)
         if joint.maybe:
             absent = {id(v) for v, there in zip(joint.maybe, found[len(joint.wanted) :]) if not there}
             found = [None if id(v) in absent else g for v, g in zip(joint.wanted, found)]
@@ -263,7 +286,7 @@ def _given(call):
 def _seeds(ctx, grads, kept):
     """Gradients of what gradients flow through, zeros where the result is an argument, which has its own."""
     found = dict(zip(ctx.own, grads))
-    leaves = ctx.joint.leaves(kept)
+    leaves = ctx.joint.leaves(kept, ctx.also)
     for i, number in ctx.given.items():
         found[i] = leaves[number].new_zeros(leaves[number].shape)
     return [found[i] for i, flows in enumerate(ctx.joint.flows) if flows]

@@ -1,16 +1,13 @@
 """`compile`: a function or module that runs from captured graphs where it can, and as it is where it cannot.
 
 A graph is captured for each way that Python takes, as by `trace`. What cannot be captured, and what a gradient is
-asked of (the engine of eager mode is quicker at that than a graph with no derivative of its own), runs as it was
-written.
+asked of where the graph has no derivative, runs as it was written.
 """
 
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import levels_on
-from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.nn import Module
 
-from .captured import wants_grad
 from .state import Surroundings
 from .tracing import Runner, is_tracing
 
@@ -47,7 +44,7 @@ class Attempt:
         self.runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
 
     def __call__(self, args, kwargs):
-        if (levels_on() and is_tracing()) or self.is_differentiated(args, kwargs):
+        if levels_on() and is_tracing():
             return self.function(*args, **kwargs)
         try:
             key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
@@ -58,19 +55,16 @@ class Attempt:
                 raise
             return self.function(*args, **kwargs)
         try:
-            return self.runner(*args, **kwargs)
+            result = self.runner(*args, **kwargs)
+            if not self.fullgraph:
+                self.left.update((key, why) for why in self.runner.refused(key))
+            return result
         except Exception as error:  # a graph has changed nothing; if the program is wrong, it raises itself
             if self.fullgraph:
                 raise
             result = self.function(*args, **kwargs)
             self.left[key] = str(error)
             return result
-
-    def is_differentiated(self, args, kwargs):
-        if not is_grad_enabled():
-            return False
-        modules = self.runner.surroundings.modules.values()
-        return wants_grad(args) or wants_grad(kwargs) or any(wants_grad(list(m.parameters())) for m in modules)
 
     def explain(self):
         """How many graphs there are, and why the rest runs as it was written: text."""

@@ -110,6 +110,11 @@ class Runner:
     def key(self, args, keywords):
         return key_of(args), keywords, self.surroundings.switches(), is_grad_enabled()
 
+    def refused(self, key):
+        """Why graphs for arguments of this kind have no derivative."""
+        derivatives = [captured.graph.derivative for captured in self.graphs.get(key, ())]
+        return [why for each in derivatives if each is not None for why in each.refused.values()]
+
     def graph_for(self, args, kwargs):
         self.capture((*args, *kwargs.values()), tuple(kwargs))
 
