@@ -24,13 +24,14 @@ PARTS = {
 
 class Root:
     """Attributes: value (in the graph, now), example (the same as a tensor), version, leaf (the Leaf that gradients of
-    it go to, or None), state (the State it is, or None), tensor (what it stands for outside, or None)."""
+    it go to, or None), awake (the value that it has again when it is a leaf again), state (the State it is, or None),
+    tensor (what it stands for outside, or None)."""
 
-    __slots__ = ("example", "leaf", "state", "tensor", "value", "version")
+    __slots__ = ("awake", "example", "leaf", "state", "tensor", "value", "version")
 
     def __init__(self, value, example, leaf=None, state=None, tensor=None):
         self.value, self.example, self.version = value, example, 0
-        self.leaf, self.state, self.tensor = leaf, state, tensor
+        self.leaf, self.state, self.tensor, self.awake = leaf, state, tensor, None
 
 
 class Traced:

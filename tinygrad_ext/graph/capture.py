@@ -19,6 +19,7 @@ from tinygrad_ext.core.call.levels import Observer, OpForm, operation, user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
 from . import derive, indexing, reading, trees
 from .aliases import Root, Step, Traced
@@ -42,6 +43,8 @@ class Capture(Operands, Windows, Observer):
         tape: derive.Entry of each node that a gradient may flow through, in order.
     """
 
+    sees_attributes = True
+
     def __init__(self, name="graph", name_of=None):
         """name_of: (path, kind) of a tensor from outside, None for what is no parameter and no buffer."""
         self.graph = Graph(name)
@@ -56,7 +59,9 @@ class Capture(Operands, Windows, Observer):
         self.leaves = {}  # id of a Value -> tensor that the user sees
         self.tape = []
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
-        self.hooks = {}  # id of a Value -> hooks on its gradient
+        self.hooks = {}  # id of a Value -> [(number, hook on its gradient)]
+        self.retained = {}  # id of a Value -> tensor whose .grad is filled though it is no leaf
+        self.overwritten = {}  # id of a Value -> line that wrote to its memory where autograd does not see it
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
         self.joint = False  # whether it is a graph with its derivative, whose nodes keep the lines of that graph
@@ -90,6 +95,8 @@ class Capture(Operands, Windows, Observer):
             root.leaf = Leaf(shown)
         return shown
 
+    leaf = Leaf
+
     def show(self, traced):
         example = traced.example
         return self.carry(
@@ -111,6 +118,7 @@ class Capture(Operands, Windows, Observer):
                 self.needs.add(id(value))
                 self.leaves[id(value)] = tensor
                 traced.root.leaf = Leaf(tensor)
+                self.hooks[id(value)] = list(enumerate(hooks_of_leaf(tensor)[0]))
         return traced
 
     # ---- operations ------------------------------------------------------------------------------------------------
@@ -118,6 +126,9 @@ class Capture(Operands, Windows, Observer):
     def process(self, operation, args):
         if not isinstance(operation, OpForm):
             return self.reader.host(operation, args)
+        if operation.reads:  # of a tensor from outside; those that are carried are asked for by read()
+            answer = self.reader.read(args[0], operation.schema.name, args[1:])
+            return self.reader.refuse(operation.schema.name) if answer is NotImplemented else answer
         rule = indexing.RULES.get(operation.name)
         if rule is not None:
             return self.resume(rule, self, *args)
@@ -142,6 +153,9 @@ class Capture(Operands, Windows, Observer):
         """Write a functional op down; its results as the user sees them."""
         if any(a.type == "Generator" for a in op.schema.args):
             args = self.with_generator(op, args)
+        for i, a in enumerate(args[-3:], max(len(args) - 3, 0)):
+            if a is True and op.schema.args[i].name == "requires_grad":
+                return self.reader.read_requires_grad_(self.compute_op(op, (*args[:i], False, *args[i + 1 :])))
         lifted = [self.lift(a) for a in args]
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
@@ -244,11 +258,12 @@ class Capture(Operands, Windows, Observer):
                     ".grad; a graph changes no argument. Write to a clone() of it, or take autograd.grad, and return "
                     "the result"
                 )
+        self.check_memory()
         self.graph.block.outputs = [trees.put_together(self, result)]
-        self.reader.finish()
         for traced in self.roots.values():
             root = traced.root
             root.state.new = root.value
+        self.reader.finish()
         return self.graph.check()
 
     def backward(self, outputs, seeds, create_graph, inputs):
@@ -258,10 +273,10 @@ class Capture(Operands, Windows, Observer):
         return self.reader.gradients(outputs, inputs, seeds or (None,) * len(outputs), create_graph, allow_unused)
 
     def read(self, value, name, args):
-        return self.reader.read(value, name, args)
+        return (self.reader.read if self.owns(value) else self.reader.read_outside)(value, name, args)
 
     def write(self, tensor, name, new):
-        self.reader.write(tensor, name, new)
+        return self.reader.write(tensor, name, new)
 
 
 def _share(a, b):

@@ -12,7 +12,7 @@ order of eager mode, and sums have its bits. Where a block gives none at all, -0
 from contextlib import contextmanager
 
 from .derive import Backward
-from .ir import Block, Node, Value, outer_values, replaced
+from .ir import Block, Node, Value, outer_values, replaced, used_values
 from .items import NotDerived
 from .types import BOOL, INT, TENSOR, Type, optional
 
@@ -89,6 +89,10 @@ class ControlEntry:
     @property
     def made(self):
         return self.node.outputs
+
+    def reads(self, needs):
+        """Values that its backward may read."""
+        return [*used_values(self.node), *self.made]
 
     def note(self, capture):
         if any(id(v) in capture.needs for v in self.node.outputs):

@@ -16,11 +16,29 @@ from tinygrad_ext.registry import compiler, op_registrar
 
 from . import formulas
 from .aliases import Root, Traced
-from .ir import Value, values_in
+from .ir import Value, used_values, values_in
 from .types import BOOL
 
+
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
-Entry = namedtuple("Entry", "node op made rules")
+class Entry(namedtuple("Entry", "node op made rules")):
+    """A node on the tape."""
+
+    __slots__ = ()
+
+    def reads(self, needs):
+        """Values that its rules read for gradients of `needs`, their sizes aside."""
+        places = {a.name: i for i, a in enumerate(self.op.schema.args)}
+        returns = {r.name: i for i, r in enumerate(self.op.schema.returns) if r.name}
+        wanted = [
+            r for r in self.rules if any(id(v) in needs for t in r.targets for v in values_in((self.node.args[t],)))
+        ]
+        names = {name for rule in wanted for name in rule.names}
+        yield from values_in([self.node.args[places[n]] for n in names if n in places])
+        yield from [self.made[returns[n]] for n in names if n in returns]
+        yield from self.made[:1] if "result" in names else ()
+
+
 # targets: positions of the arguments whose gradients it gives; function: None passes the gradient on; names: what it
 # asks for
 Rule = namedtuple("Rule", "targets function names")
@@ -94,15 +112,23 @@ class Backward:
         values: id -> Value.
         maybe: id -> a bool Value, whether anything arrived at all when the graph runs, or None where that is certain.
         flag: the same for what is being given.
+        ways: ids of Values that lead to what is wanted; None where that is all.
+        seen: ids of Values whose hooks were called.
     """
 
     def __init__(self, capture, create_graph, tape=None):
         self.capture, self.create_graph, self.tape = capture, create_graph, capture.tape if tape is None else tape
         self.grads, self.values, self.maybe = {}, {}, {}
-        self.flag = None
+        self.flag = self.ways = None
+        self.seen = set()
 
-    def run(self, roots, seeds):
-        """Gradients of the values that `roots` depend on, from theirs."""
+    def run(self, roots, seeds, wanted=None):
+        """Gradients of the values that `roots` depend on, from theirs; wanted: ids of those that are asked for."""
+        if wanted is not None:
+            self.ways = set(wanted)
+            for entry in self.tape:
+                if self.leads_on(entry):
+                    self.ways.update(map(id, (*entry.made, *entry.node.outputs)))
         with set_grad_enabled(self.create_graph):
             for value, seed in zip(roots, seeds):
                 self.give(value, seed)
@@ -112,15 +138,21 @@ class Backward:
     def walk(self):
         nodes = self.capture.block.nodes
         for entry in reversed(self.tape[:]):
-            if any(id(v) in self.grads for v in entry.made):
+            if any(id(v) in self.grads for v in entry.made) and self.leads_on(entry):
                 start = len(nodes)
                 self.step(entry)
                 for node in nodes[start:] if self.capture.joint else ():
                     node.line = entry.node.line
 
+    def leads_on(self, entry):
+        """Whether a node leads from what is wanted."""
+        return self.ways is None or any(id(v) in self.ways for v in used_values(entry.node))
+
     def give(self, value, grad):
         """Add a gradient to a value's, in its shape and dtype."""
         if grad is None or id(value) not in self.capture.needs:
+            return
+        if self.ways is not None and id(value) not in self.ways:
             return
         if id(value) in self.capture.unknown:
             raise RuntimeError(self.capture.unknown[id(value)])
@@ -196,7 +228,10 @@ class Backward:
     def hooked(self, value):
         """The gradient that arrived at a value, after the hooks on it."""
         grad = self.grads.get(id(value))
-        for hook in self.capture.hooks.get(id(value), {}).values() if grad is not None else ():
+        if grad is None or id(value) in self.seen:
+            return grad
+        self.seen.add(id(value))
+        for _, hook in list(self.capture.hooks.get(id(value), ())):
             new = hook(grad)
             if new is not None:
                 self.grads[id(value)] = grad = new
@@ -255,6 +290,7 @@ class Backward:
         return tuple([self.shown(x, declared) for x in a]) if type(a) is tuple else a
 
     def tensor(self, value):
+        self.capture.check_kept(value)
         return self.capture.show(Traced(Root(value, value.hint)))
 
     def measure(self, a, what):

@@ -27,6 +27,10 @@ class FormulaEntry:
         self.op, self.node, self.made = op, node, made
         self.backward, self.context, self.returns = backward, context, returns
 
+    def reads(self, needs):
+        """Values that its backward may read."""
+        return [*self.node.values(), *self.made]
+
     def spread(self, passed, arrived):
         grads = {id(v): g for v, g in zip(self.made, arrived)}
 

@@ -208,6 +208,21 @@ def _kept(forward, backward):
     return kept
 
 
+def follow(capture, old, new):
+    """A value with the elements of `new`, whose gradient goes to `old`: as where memory was written to behind
+    autograd's back."""
+    forward, backward = Block(), Block()
+    forward.inputs = [capture.graph.value(TENSOR, None, v.hint) for v in (old, new)]
+    backward.inputs = [capture.graph.value(TENSOR, None, new.hint)]
+    forward.outputs, backward.outputs = [forward.inputs[1]], [backward.inputs[0], None]
+    node = Node("prim::Function", ("write", old, new), (forward, backward), user_line())
+    node.outputs = (capture.graph.value(TENSOR, node, new.hint),)
+    capture.block.nodes.append(node)
+    capture.needs.add(id(node.output))
+    capture.tape.append(FunctionEntry(node, 1, []))
+    return node.output
+
+
 class FunctionEntry:
     """What the tape has of a node `prim::Function`: its backward block is copied into the graph when gradients
     arrive."""
@@ -215,6 +230,10 @@ class FunctionEntry:
     def __init__(self, node, count, kept):
         """kept: the values outside of the node that are what its backward block takes behind the gradients."""
         self.node, self.made, self.kept = node, node.outputs[:count], kept
+
+    def reads(self, needs):
+        """Values that its backward reads."""
+        return self.kept
 
     def spread(self, passed, arrived):
         """Give the operands their gradients."""

@@ -6,6 +6,9 @@ from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .aliases import Traced, put_back
+from .function_nodes import follow
+from .ir import Value, values_in
+from .signature import signature_of
 from .symbols import hint_of
 
 
@@ -76,13 +79,15 @@ class Windows:
         root, wholes = traced.root, [Traced(traced.root)]
         apart = any(step.op == "aten::detach" for step in traced.path)
         unseen = apart or not is_grad_enabled()
-        sees = (id(root.value) in self.needs and root.leaf is None) or id(self.traced(new).value) in self.needs
-        if apart and sees and is_grad_enabled():
-            raise CaptureError(
-                "memory that a detach() or .data shares with what needs a gradient is written to, and autograd "
-                "sees the two differently; that is not captured. Write to the tensor itself, or "
-                "to a clone() of the detached one"
-            )
+        before = root.value
+        if apart:
+            self.overwrite(root.value)
+            if id(self.traced(new).value) in self.needs and is_grad_enabled():
+                raise CaptureError(
+                    "what needs a gradient is written to memory that a detach() or .data shares with another tensor, "
+                    "and autograd sees the two differently; that is not captured. Write to a clone(), or write what "
+                    "is detached, too"
+                )
         for step in traced.path[:-1]:
             wholes.append(self.traced(self.replay(wholes[-1], step)))
         part = new
@@ -91,13 +96,63 @@ class Windows:
         found = self.traced(part)
         root.value, root.example = found.value, found.example
         root.version += 1
-        if not traced.path:
-            traced.value, traced.example, traced.version = root.value, root.example, root.version
         if root.leaf is not None and unseen:
             value = self.fresh(root.value)
             root.value = value
             self.needs.add(id(value))
             self.leaves[id(value)] = root.leaf.tensor
+        elif apart and id(before) in self.needs:
+            root.value = follow(self, before, root.value)
+        if not traced.path:
+            traced.value, traced.example, traced.version = root.value, root.example, root.version
+
+    def assign_data(self, tensor, new):
+        """`tensor.data = new`."""
+        old = self.traced(tensor)
+        if new.dtype != tensor.dtype or tuple(map(hint_of, new.shape)) != tuple(old.example.shape):
+            raise CaptureError(
+                f".data of a tensor of shape {list(old.example.shape)} and {tensor.dtype} is set to one of shape "
+                f"{[hint_of(n) for n in new.shape]} and {new.dtype}; a graph takes the same shape and dtype only"
+            )
+        self.replace(self.traced(tensor.detach()), new)
+
+    def overwrite(self, value):
+        """Remember that memory is written to behind autograd's back: derivatives that read it then read what is there
+        by now in eager mode, and in a graph what was there."""
+        base = _base_of(value)
+        for entry in self.tape:
+            for v in (*values_in(entry.node.args), *entry.made):
+                if _base_of(v) is base:
+                    self.overwritten.setdefault(id(v), user_line() or "the program")
+
+    def check_memory(self):
+        """Refuse what a graph would lose: writes that other tensors from outside see, history that would stay on one,
+        and derivatives outside of the graph that read what was overwritten."""
+        tensors = [traced.root.tensor for traced in self.roots.values()]
+        for traced in self.roots.values():
+            root = traced.root
+            if root.version and any(t is not root.tensor and _overlap(t, root.tensor) for t in tensors):
+                raise CaptureError(
+                    f"a tensor of shape {list(root.tensor.shape)} from outside is written to, and another one that the "
+                    "program uses lies in the same memory; that is not captured. Make the view inside the program"
+                )
+            if root.version and root.leaf is None and id(root.value) in self.needs and not self.reader.derived:
+                raise CaptureError(
+                    f"a tensor of shape {list(root.tensor.shape)} from outside keeps the history of what was written "
+                    "to it, and a graph would lose that. Write its detach(), or under no_grad()"
+                )
+        if self.overwritten and not self.reader.derived:
+            for entry in self.tape:
+                for value in entry.reads(self.needs):
+                    self.check_kept(value)
+
+    def check_kept(self, value):
+        """Refuse a derivative that reads what was overwritten."""
+        if id(value) in self.overwritten:
+            raise CaptureError(
+                f"{self.overwritten[id(value)]} writes through detach() or .data to memory that a derivative reads "
+                "afterwards; that is not captured. Write after backward(), or to a clone()"
+            )
 
     def fresh(self, value):
         """Another name for a value, so that gradients of the two are told apart."""
@@ -117,3 +172,27 @@ class Windows:
         raise CaptureError(
             f"{op.name}_ changes the shape of a tensor in place, which is not captured: use the form without '_'"
         )
+
+
+def _base_of(value):
+    """The value whose memory a value of the graph shows."""
+    while value.node is not None and value.node.args and isinstance(value.node.args[0], Value):
+        signature = None if value.node.op.startswith("prim::") else signature_of(value.node.op)
+        if signature is None or not signature.op.record.view:
+            break
+        value = value.node.args[0]
+    return value
+
+
+def _overlap(a, b):
+    """Whether two tensors have elements in the same memory."""
+    if a.numel() == 0 or b.numel() == 0 or a.device != b.device or a.device.type == "meta":
+        return False
+    (first, last), (begin, end) = _reach(a), _reach(b)
+    return first < end and begin < last
+
+
+def _reach(t):
+    """The first byte of a tensor, and the one behind the last."""
+    last = sum((n - 1) * step for n, step in zip(t.shape, t.stride()))
+    return t.data_ptr(), t.data_ptr() + (last + 1) * t.element_size()

@@ -36,10 +36,14 @@ static int NAME(adam)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     const T new1 = (T)(1.0 - job->beta1), beta2 = (T)job->beta2, new2 = (T)(1.0 - job->beta2), eps = (T)job->eps;
     const T decay = (T)job->weight_decay, sign = job->maximize ? -1 : 1, keep = (T)job->keep;
     const T step = (T)job->step_size, root = (T)job->root;
+    /* as lerp is computed, from the nearer end */
+    const T old1 = 1 - new1;
+    const int near = new1 < (T)0.5;
+#define LERP(mean, g) (near ? (mean) + new1 * ((g) - (mean)) : (g) - ((g) - (mean)) * old1)
     if (largest) {
         EACH {
             T x = p[i] * keep, g = sign * grad[i] + decay * x;
-            mean[i] += new1 * (g - mean[i]);
+            mean[i] = LERP(mean[i], g);
             square[i] = beta2 * square[i] + new2 * (g * g);
             /* a NaN stays, as in maximum */
             largest[i] = (square[i] > largest[i]) | (square[i] != square[i]) ? square[i] : largest[i];
@@ -48,11 +52,12 @@ static int NAME(adam)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     } else {
         EACH {
             T x = p[i] * keep, g = sign * grad[i] + decay * x;
-            mean[i] += new1 * (g - mean[i]);
+            mean[i] = LERP(mean[i], g);
             square[i] = beta2 * square[i] + new2 * (g * g);
             p[i] = x - step * (mean[i] / (SQRT(square[i]) / root + eps));
         }
     }
     return 0;
 }
+#undef LERP
 #undef EACH

@@ -35,3 +35,5 @@ cdef int check_carried(PyObject **args, Py_ssize_t n) except -1     # RuntimeErr
 cdef object read_carried(object carried, str name, tuple args)      # what the value's level says of an attribute or method
 # An attribute of a carried value is set, or one of another tensor to a carried value.
 cdef object write_carried(object carried, object target, str name, object new)
+# What observers that see attributes say of one of a tensor that no level carries, or of a method that is no op.
+cdef object ask_observers(object tensor, str name, tuple args, bint writes)

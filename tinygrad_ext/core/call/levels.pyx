@@ -335,10 +335,13 @@ cdef class Observer(Level):
 
     `process` should return what `operation(*args)` returns, or NotImplemented to pass without seeing the result; of a
     composite that is passed, the operations inside are seen too. With `after_transforms = True` the level sees what the
-    transforms around it have made of the program; else what the program says.
+    transforms around it have made of the program; else what the program says. With `sees_attributes = True` it is asked
+    about attributes, and methods that are no ops, of all tensors: `read` and `write` get those too that no level carries,
+    and return NotImplemented for what is to go on as usual.
     """
 
     after_transforms = False
+    sees_attributes = False
 
     def begin(self, name):
         """A range of the user's begins: `with record_function(name)`."""

@@ -67,6 +67,8 @@ cdef object _ask_level(Carried o, str how, tuple given):
             return f"<value of {o.level!r}, which ended>"
         _refuse_ended(o)
     n = len(<list>st.levels)
+    if was == n:
+        _note_line()
     _activate(st, min(at, was))
     try:
         return getattr(o.level, how)(*given)
@@ -80,3 +82,24 @@ cdef object read_carried(object carried, str name, tuple args):
 
 cdef object write_carried(object carried, object target, str name, object new):
     return _ask_level(<Carried>carried, "write", (target, name, new))
+
+
+cdef object ask_observers(object tensor, str name, tuple args, bint writes):
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t i, n, was = st.active
+    cdef list levels = <list>st.levels
+    for i in range(was - 1, -1, -1):
+        level = <Level>levels[i]
+        if not isinstance(level, Observer) or not level.sees_attributes:
+            continue
+        n = len(levels)
+        if was == n:
+            _note_line()
+        _activate(st, i)
+        try:
+            result = level.write(tensor, name, *args) if writes else level.read(tensor, name, args)
+        finally:
+            _activate(st, was + len(levels) - n)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented

@@ -5,11 +5,13 @@
 attribute. A plain call costs the test of its arguments' types more than the function alone. Methods and attributes are
 found by one walk over the class; a list of them by hand, which is the other way, forgets some.
 """
+from inspect import signature
+
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.callables cimport PublicCallable
-from tinygrad_ext.core.call.dispatch cimport TGX_SKIP_ONE, state, tgx_state
+from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, TGX_SKIP_ONE, state, tgx_state
 from tinygrad_ext.core.call.elsewhere import own_types
-from tinygrad_ext.core.call.levels cimport read_carried, write_carried
+from tinygrad_ext.core.call.levels cimport ask_observers, read_carried, write_carried
 from tinygrad_ext.core.call.mode_stack cimport modes_on
 from tinygrad_ext.core.call.overloaded cimport is_registered, must_ask, overloaded
 from tinygrad_ext.core.call.overrides cimport ask
@@ -62,8 +64,7 @@ cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames
     if n and type(<object>args[0]) is Carried and (st.below or not modes_on(st)):
         if type(f) is not OverridableMethod:
             return NotImplemented           # a function in Python: what it reads and calls is asked about
-        positional = tuple([<object>args[i] for i in range(1, n + nkw)])
-        return read_carried(<object>args[0], f.__name__, positional)
+        return read_carried(<object>args[0], f.__name__, _by_position(f, args, n, kwnames))
     if st.flags & TGX_SKIP_ONE:
         st.flags &= ~<unsigned int>TGX_SKIP_ONE
         return NotImplemented
@@ -75,14 +76,35 @@ cdef object _ask(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames
     return ask(PyMethod_New(f, <object>args[0]) if first else f, None, found, positional, keywords)
 
 
+cdef tuple _by_position(Overridable f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
+    """What a method is given besides its tensor, each at its place in the method's signature."""
+    cdef Py_ssize_t i
+    given = [<object>args[i] for i in range(n)]
+    if kwnames != NULL:
+        bound = signature(f.inner).bind(*given, **{name: <object>args[n + i] for i, name in enumerate(<tuple>kwnames)})
+        bound.apply_defaults()
+        given = bound.args
+    return tuple(given[1:])
+
+
+cdef bint _seen(PyObject **args, Py_ssize_t n) noexcept:
+    """Whether observers may want to know of a call: levels are on, and it is one of a tensor that none of them carries."""
+    return n and state().flags & TGX_LEVELS and isinstance(<object>args[0], Tensor) and type(<object>args[0]) is not Carried
+
+
 cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
     cdef Overridable f = <Overridable>callable
     cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
     cdef Py_ssize_t nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
-    if not _plain(args, n + nkw) and (_must_ask_of(f, args, n + nkw) if f.converts else must_ask(args, n + nkw)):
-        result = _ask(f, args, n, kwnames)
-        if result is not NotImplemented:
-            return result
+    if not _plain(args, n + nkw):
+        if _must_ask_of(f, args, n + nkw) if f.converts else must_ask(args, n + nkw):
+            result = _ask(f, args, n, kwnames)
+            if result is not NotImplemented:
+                return result
+        if type(f) is OverridableMethod and _seen(args, n):
+            result = ask_observers(<object>args[0], f.__name__, _by_position(f, args, n, kwnames), False)
+            if result is not NotImplemented:
+                return result
     if type(f) is OverridableMethod and (n == 0 or not isinstance(<object>args[0], Tensor)):
         raise TypeError(f"descriptor '{f.__name__}' for 'tinygrad_ext.Tensor' objects doesn't apply to a "
                         f"'{type(<object>args[0]).__name__ if n else 'missing'}' object")
@@ -159,10 +181,15 @@ cdef class OverridableProperty:
         if instance is None:
             return self
         args[0] = <PyObject *>instance
-        if not _plain(args, 1) and must_ask(args, 1):
-            result = _ask_attribute(self, "__get__", instance, (instance,))
-            if result is not NotImplemented:
-                return result
+        if not _plain(args, 1):
+            if must_ask(args, 1):
+                result = _ask_attribute(self, "__get__", instance, (instance,))
+                if result is not NotImplemented:
+                    return result
+            if _seen(args, 1):
+                result = ask_observers(instance, self.__name__, (), False)
+                if result is not NotImplemented:
+                    return result
         return Py_TYPE(self.inner).tp_descr_get(self.inner, instance, owner)
 
     def __set__(self, instance, value):
@@ -170,12 +197,16 @@ cdef class OverridableProperty:
         args[0], args[1] = <PyObject *>instance, <PyObject *>value
         if must_ask(args, 2) and _ask_attribute(self, "__set__", instance, (instance, value)) is not NotImplemented:
             return
+        if _seen(args, 1) and ask_observers(instance, self.__name__, (value,), True) is not NotImplemented:
+            return
         Py_TYPE(self.inner).tp_descr_set(<PyObject *>self.inner, args[0], args[1])
 
     def __delete__(self, instance):
         cdef PyObject *args[1]
         args[0] = <PyObject *>instance
         if must_ask(args, 1) and _ask_attribute(self, "__delete__", instance, (instance,)) is not NotImplemented:
+            return
+        if _seen(args, 1) and ask_observers(instance, self.__name__, (None,), True) is not NotImplemented:
             return
         Py_TYPE(self.inner).tp_descr_set(<PyObject *>self.inner, args[0], NULL)
 

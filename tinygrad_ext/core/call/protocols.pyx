@@ -5,7 +5,7 @@ Python reaches these through slots of the type. A subclass's slots look the meth
 protocol; those of Tensor and Parameter are C functions, and get a test of the thread's word in front.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.call.mode_stack cimport modes_on
 from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor
 
@@ -44,7 +44,7 @@ cdef object _asked(str name, object t):
 
 
 cdef inline bint _unasked(object t) noexcept:
-    return not modes_on(state()) and type(t) is not Carried
+    return not modes_on(state()) and type(t) is not Carried and not state().flags & TGX_LEVELS
 
 
 cdef int to_bool(PyObject *t) except -1:

@@ -68,6 +68,14 @@ def register_post_accumulate_grad_hook(Tensor self, hook):
     return add_hook(h.accumulated, hook)
 
 
+def hooks_of_leaf(Tensor self):
+    """The hooks on a leaf's gradient, and those after it was filled: two lists of functions."""
+    cdef Hooks h = None if self.extra is None else self.extra.get("hooks")
+    if h is None:
+        return [], []
+    return [fn for _, fn in (h.tensor or {}).get(0, ())], [fn for _, fn in h.accumulated or ()]
+
+
 def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=False, inputs=None):
     """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
     if gradient is None and inputs is None and self.count == 1 and is_float(self.tid):
