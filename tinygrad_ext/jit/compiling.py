@@ -8,6 +8,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.nn import Module
 
+from .calls import Call
 from .state import Surroundings
 from .tracing import Runner, is_tracing
 
@@ -42,29 +43,34 @@ class Attempt:
     def __init__(self, function, fullgraph):
         self.function, self.fullgraph, self.left = function, fullgraph, {}
         self.runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
+        self.run = Call(self.runner)
 
     def __call__(self, args, kwargs):
         if levels_on() and is_tracing():
             return self.function(*args, **kwargs)
-        try:
-            key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
-            if key in self.left:
-                return self.function(*args, **kwargs)
-        except TypeError:  # an argument that nothing can be looked up by
-            if self.fullgraph:
-                raise
+        if self.left and self.key(args, kwargs) in self.left:
             return self.function(*args, **kwargs)
         try:
-            result = self.runner(*args, **kwargs)
+            result = self.run(*args, **kwargs)
             if not self.fullgraph:
-                self.left.update((key, why) for why in self.runner.refused(key))
+                self.left.update((key, why) for key in self.runner.graphs for why in self.runner.refused(key))
             return result
         except Exception as error:  # a graph has changed nothing; if the program is wrong, it raises itself
             if self.fullgraph:
                 raise
+            key = self.key(args, kwargs)
             result = self.function(*args, **kwargs)
             self.left[key] = str(error)
             return result
+
+    def key(self, args, kwargs):
+        """What a call is looked up by; None where it has an argument that nothing can be looked up by."""
+        try:
+            key = self.runner.key((*args, *kwargs.values()), tuple(kwargs))
+            hash(key)
+        except TypeError:
+            return None
+        return key
 
     def explain(self):
         """How many graphs there are, and why the rest runs as it was written: text."""

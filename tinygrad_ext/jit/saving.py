@@ -93,8 +93,8 @@ def program_of(m):
             gathered.entry(name, entry)
     elif isinstance(m, (TracedFunction, TracedModule)):
         gathered.runner("forward", m._runner)
-        for name, runner in getattr(m, "_methods", {}).items():
-            gathered.runner(name, runner)
+        for name, method in getattr(m, "_methods", {}).items():
+            gathered.runner(name, method.runner)
     else:
         raise AttributeError(
             f"jit.save: '{type(m).__name__}' object is no compiled program: save what jit.script(...) or "

@@ -5,121 +5,189 @@ import functools
 import inspect
 
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.nn import Module
-from tinygrad_ext.optim import Optimizer
+from tinygrad_ext.nn import Module, hooks
+from tinygrad_ext.optim import Optimizer, optimizer
+
+from .calls import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
 
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_TABLES = ("_modules", "_parameters", "_buffers", *_HOOKS)
+_STEP_HOOKS = ("_pre_hooks", "_post_hooks")
+_OF_ALL = (
+    hooks._global_forward_hooks, hooks._global_forward_pre_hooks, hooks._global_backward_hooks,
+    hooks._global_backward_pre_hooks, optimizer._global_pre_hooks, optimizer._global_post_hooks,
+)  # fmt: skip
+_RATES = ("lr", "params", "initial_lr")  # of a parameter group: a graph is not captured for these
+
 
 class Surroundings:
-    """What a function or module can reach.
+    """What a function or module can reach, as of the last `look`.
 
-    Attributes: modules, optimizers: name -> object.
+    Attributes:
+        modules, optimizers: name -> object. at: path -> tensor.
+        key: what a capture depends on that is no tensor: training, hooks and structure of the modules, options and
+            state of the optimizers, tensors that have two names.
+        watch: a calls.Watch that holds as long as another look would find the same.
     """
 
     def __init__(self, function):
-        self.modules, self.optimizers = {}, {}
-        if isinstance(function, Module):
-            self.modules[""] = function
-        else:
-            for name, value in _reached(function):
-                place = self.modules if isinstance(value, Module) else self.optimizers
-                place[name if name not in place else f"{name}.{len(place)}"] = value
+        self.function = function
+        self.look()
+
+    def look(self):
+        """See anew what can be reached."""
+        self.modules, self.optimizers, self.at, self._paths = {}, {}, {}, {}
+        self._rows, self._ties = {}, []
+        tensors = {}
+        for name, value, trail in _reached(self.function):
+            place = self.modules if isinstance(value, Module) else self.optimizers
+            place = tensors if isinstance(value, Tensor) else place
+            place[name if name not in place else f"{name}.{len(place)}"] = value
+            for container, key, inner in trail:
+                self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
+        self.key = (
+            tuple([self._whole(table) for table in _OF_ALL]),
+            *[self._module(name, module, {}) for name, module in self.modules.items()],
+            *[self._optimizer(name, o) for name, o in self.optimizers.items()],
+        )
+        for name, tensor in tensors.items():
+            self._tensor(name, tensor, "constant")
+        for tensor, (path, _) in list(self._paths.values()):
+            if tensor.grad is not None:
+                self._paths.setdefault(id(tensor.grad), (tensor.grad, (f"{path}.grad", "grad")))
+        self.key = (*self.key, *self._ties)
+        self.watch = Watch([(c, list(d), list(d.values()), whole) for c, d, whole in self._rows.values()])
 
     def name_of(self, tensor):
-        """(path, kind) of a tensor, None for one that no module or optimizer holds."""
-        return self._names().get(id(tensor))
-
-    def _names(self):
-        found = {}
-        for prefix, module in self.modules.items():
-            for kind, entries in (("parameter", module.named_parameters()), ("buffer", module.named_buffers())):
-                for name, tensor in entries:
-                    path, _ = found.setdefault(id(tensor), (f"{prefix}.{name}" if prefix else name, kind))
-                    if tensor.grad is not None:
-                        found[id(tensor.grad)] = f"{path}.grad", "grad"
-        for prefix, optimizer in self.optimizers.items():
-            for g, group in enumerate(optimizer.param_groups):
-                for i, param in enumerate(group["params"]):
-                    path, _ = found.setdefault(id(param), (f"{prefix}.{g}.{i}", "parameter"))
-                    for key, value in optimizer.state.get(param, {}).items():
-                        if isinstance(value, Tensor):
-                            found[id(value)] = f"{prefix}.{path}.{key}", "buffer"
-        return found
+        """(path, kind) of a tensor, None for one that nothing holds by name."""
+        return self._paths.get(id(tensor), (None, None))[1]
 
     def switches(self):
-        """What a capture depends on that is no tensor: training, hooks and structure of the modules, options and state
-        of the optimizers."""
-        if not self.modules and not self.optimizers:
-            return ()
-        states = tuple(
-            tuple(map(len, o.state.values())) + tuple(_told(g) for g in o.param_groups)
-            for o in self.optimizers.values()
-        )
-        return states, *(_switches_of(module) for module in self.modules.values())
+        """The key, as it is now."""
+        if not self.watch.check():
+            self.look()
+        return self.key
+
+    # ---- what was found --------------------------------------------------------------------------------------------
+
+    def _whole(self, table):
+        """Watch all of a dict or list; what tells its entries apart."""
+        entries = dict(enumerate(table)) if isinstance(table, list) else dict(table)
+        self._rows[id(table)] = table, entries, True
+        return tuple([id(v) for v in entries.values()])
+
+    def _some(self, table, keys):
+        """Watch entries of a dict; what they are."""
+        entries = {k: table.get(k, ABSENT) for k in keys}
+        known = self._rows.get(id(table))
+        self._rows[id(table)] = table, {**(known[1] if known else {}), **entries}, bool(known and known[2])
+        return entries
+
+    def _tensor(self, path, tensor, kind):
+        if path in self.at:
+            path = f"{path}.{len(self.at)}"
+        known = self._paths.setdefault(id(tensor), (tensor, (path, kind)))[1][0]
+        if known != path:
+            self._ties.append((path, known))
+        else:
+            self.at[path] = tensor
+
+    def _module(self, name, module, seen):
+        """Training, hooks and parts of a module, and of its parts."""
+        if id(module) in seen:
+            return id(module)
+        seen[id(module)] = module
+        found = self._some(module.__dict__, ("training", *_TABLES))
+        tables = {k: table for k, table in found.items() if isinstance(table, dict)}
+        told = [id(module), found["training"], *[self._whole(tables[k]) for k in _HOOKS if k in tables]]
+        for table in tables.values():
+            self._whole(table)
+        for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer")):
+            for key, tensor in tables.get(table, {}).items():
+                told.append((key, tensor is None))
+                if tensor is not None:
+                    self._tensor(f"{name}.{key}" if name else key, tensor, kind)
+        for key, part in tables.get("_modules", {}).items():
+            told.append(key)
+            if part is not None:
+                told.append(self._module(f"{name}.{key}" if name else key, part, seen))
+        return tuple(told)
+
+    def _optimizer(self, name, o):
+        """Options and state of an optimizer."""
+        found = self._some(o.__dict__, ("param_groups", "state", *_STEP_HOOKS))
+        told = [id(o), *[self._whole(found[k]) for k in _STEP_HOOKS if isinstance(found[k], dict)]]
+        for container in (o.param_groups, o.state, *(group["params"] for group in o.param_groups)):
+            self._whole(container)
+        for g, group in enumerate(o.param_groups):
+            self._some(group, ("params",))
+            told += self._some(group, [k for k in group if k not in _RATES]).items()
+            for i, param in enumerate(group["params"]):
+                self._tensor(f"{name}.{g}.{i}", param, "parameter")
+                state = o.state.get(param)
+                if isinstance(state, dict):
+                    self._whole(state)
+                    told.append(tuple(state))
+                    path = self._paths[id(param)][1][0]
+                    for key, value in state.items():
+                        if isinstance(value, Tensor):
+                            self._tensor(f"{name}.{path}.{key}", value, "buffer")
+        return tuple(told)
 
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+def _reached(value, name="", depth=DEPTH, seen=None, trail=()):
+    """(name, module, optimizer or tensor, what leads there) that a function can reach: by its closure, the globals that
+    it names, its defaults, self, functions and containers among those, and attributes of the program's own objects.
 
-
-def _switches_of(module):
-    """Training, hooks and parts of a module, and of its parts."""
-    d = module.__dict__
-    hooks = [h for name in _HOOKS if d.get(name) for h in map(id, d[name].values())]
-    parts = [_switches_of(part) for part in d["_modules"].values() if part is not None]
-    return id(module), d["training"], *hooks, *parts
-
-
-def _told(group):
-    """The options of a parameter group that a graph is captured for: all but the learning rate."""
-    return tuple(v for k, v in group.items() if k not in ("lr", "params", "initial_lr"))
-
-
-def _reached(value, name="", depth=DEPTH, seen=None):
-    """(name, module or optimizer) that a function can reach: by its closure, the globals that it names, its defaults,
-    self, functions and containers among those, and attributes of the program's own objects."""
-    seen = set() if seen is None else seen
+    What leads there: (dict, list or cell, key, what stands there) each, without what cannot change.
+    """
+    seen = {} if seen is None else seen
     if id(value) in seen:
         return
-    seen.add(id(value))
-    if isinstance(value, (Module, Optimizer)):
-        yield name, value
+    seen[id(value)] = value
+    if isinstance(value, (Module, Optimizer, Tensor)):
+        yield name, value, trail
     elif depth:
-        for part, inner in _parts(value):
-            yield from _reached(inner, f"{name}.{part}" if name else part, depth - 1, seen)
+        for part, inner, container, key in _parts(value):
+            row = () if container is None else ((container, key, inner),)
+            yield from _reached(inner, f"{name}.{part}" if name else part, depth - 1, seen, (*trail, *row))
 
 
 def _parts(value):
-    """(name, value) of what hangs on a function, a container or an object of the program's own."""
-    if isinstance(value, (str, bytes, type, Tensor)) or inspect.ismodule(value):
+    """(name, value, container, key) of what hangs on a function, a container or an object of the program's own."""
+    if isinstance(value, (str, bytes, type)) or inspect.ismodule(value):
         return
     if isinstance(value, (list, tuple)):
-        yield from ((str(i), v) for i, v in enumerate(value[:MANY]))
+        held = value if type(value) is list else None
+        yield from ((str(i), v, held, i) for i, v in enumerate(value[:MANY]))
     elif isinstance(value, dict):
-        yield from ((str(k), v) for k, v in list(value.items())[:MANY])
+        yield from ((str(k), v, value, k) for k, v in list(value.items())[:MANY])
     elif inspect.ismethod(value):
-        yield "self", value.__self__
-        yield "", value.__func__
+        yield "self", value.__self__, None, None
+        yield "", value.__func__, None, None
     elif inspect.isfunction(value):
         yield from _parts_of_function(value)
     elif isinstance(value, functools.partial):
-        yield from (("", value.func), ("args", value.args), ("kwargs", value.keywords))
+        yield from (("", part, None, None) for part in (value.func, value.args, value.keywords))
     elif not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy")):
-        yield from getattr(value, "__dict__", {}).items()
+        attributes = getattr(value, "__dict__", {})
+        yield from ((k, v, attributes, k) for k, v in attributes.items())
         if callable(value):
-            yield "", value.__call__
+            yield "", value.__call__, None, None
 
 
 def _parts_of_function(function):
-    yield "__wrapped__", getattr(function, "__wrapped__", None)
+    yield "__wrapped__", getattr(function, "__wrapped__", None), None, None
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with contextlib.suppress(ValueError):  # not assigned yet
-            yield name, cell.cell_contents
+            yield name, cell.cell_contents, cell, 0
     for name in _names_in(function.__code__):
         if name in function.__globals__:
-            yield name, function.__globals__[name]
-    yield "defaults", function.__defaults__ or ()
-    yield "defaults", function.__kwdefaults__ or {}
+            yield name, function.__globals__[name], function.__globals__, name
+    yield "defaults", function.__defaults__ or (), None, None
+    yield "defaults", function.__kwdefaults__ or {}, None, None
 
 
 def _names_in(code):

@@ -5,16 +5,17 @@ what guards say), and captures another one when none fits. Graphs change nothing
 buffers, gradients and generators is written there after the graph has run.
 """
 
+import copy
 import inspect
 
-from tinygrad_ext.core.call.levels import active_levels, levels_on
+from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
-from tinygrad_ext.graph.primitives import GuardFailed
 from tinygrad_ext.nn import Module
 
+from .calls import Call, called_in_c
 from .captured import capture_program
 from .keys import told
 from .state import Surroundings
@@ -92,20 +93,23 @@ class Runner:
         self.check = False
         self.latest = None
 
-    def __call__(self, *args, **kwargs):
-        if levels_on() and is_tracing():
-            return self.function(*args, **kwargs)
-        keywords = tuple(kwargs)
-        if kwargs:
-            args = (*args, *kwargs.values())
+    is_written_down = staticmethod(is_tracing)
+
+    def __deepcopy__(self, memo):
+        """One for the copied function, which captures anew when it is called."""
+        function = copy.deepcopy(self.function, memo)
+        made = type(self)(function, self.name, Surroundings(function))
+        made.latest = self.latest
+        return made
+
+    def find(self, args, keywords, tried=()):
+        """A Binding for a call that no known one fits; the graphs of `tried` hold for other sizes."""
         found = self.graphs.get(self.key(args, keywords), ())
         for captured in found:
-            if captured.fits():
-                try:
-                    return captured(args)
-                except GuardFailed as failed:
-                    self.reasons.append(str(failed))
-        return self.capture(args, keywords)(args)
+            binding = None if captured in tried else captured.bound(args, keywords, self.surroundings)
+            if binding is not None:
+                return binding
+        return self.capture(args, keywords).bound(args, keywords, self.surroundings)
 
     def key(self, args, keywords):
         return key_of(args), keywords, self.surroundings.switches(), is_grad_enabled()
@@ -144,7 +148,7 @@ class Runner:
 
     def compare(self, args):
         expected = self.function(*args)
-        given = self(*args)
+        given = Call(self)(*args)
         if not _equal(expected, given):
             raise TracingCheckError(f"{self.name}: the graph gives another result than the program for check_inputs")
 
@@ -211,16 +215,15 @@ class _Told:
         return "\n".join(lines)
 
 
-class TracedFunction(_Told):
+@called_in_c
+class TracedFunction(_Told, Call):
     """A function that runs from its graphs."""
 
     def __init__(self, function):
-        self._runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
-        self.__wrapped__ = function
-        self.__name__, self.__doc__ = self._runner.name, getattr(function, "__doc__", None)
-
-    def __call__(self, *args, **kwargs):
-        return self._runner(*args, **kwargs)
+        runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
+        super().__init__(runner)
+        self._runner, self.__wrapped__ = runner, function
+        self.__name__, self.__doc__ = runner.name, getattr(function, "__doc__", None)
 
     def __repr__(self):
         return f"<traced {self._runner.name}>"
@@ -237,10 +240,8 @@ class TracedModule(_Told, Module):
         object.__setattr__(self, "training", module.training)
         runner = Runner(module, type(module).__name__, Surroundings(module))
         object.__setattr__(self, "_runner", runner)
+        object.__setattr__(self, "forward", Call(runner))
         object.__setattr__(self, "_methods", {})
-
-    def forward(self, *args, **kwargs):
-        return self._runner(*args, **kwargs)
 
     def train(self, mode=True):
         super().train(mode)
@@ -249,7 +250,8 @@ class TracedModule(_Told, Module):
 
     def _add_method(self, name):
         method = getattr(self.original, name)
-        self._methods[name] = runner = Runner(method, name, self._runner.surroundings)
+        runner = Runner(method, name, self._runner.surroundings)
+        self._methods[name] = Call(runner)
         return runner
 
     def __getattr__(self, name):
