@@ -25,7 +25,7 @@ from . import derive, indexing, reading, trees
 from .aliases import Root, Step, Traced
 from .graph import Graph
 from .ir import State, Value, replaced
-from .operands import Operands, as_name
+from .operands import SQUEEZES, Operands, as_name
 from .signature import output_types, signature_of
 from .symbols import Symbol
 from .types import TENSOR
@@ -156,6 +156,8 @@ class Capture(Operands, Windows, Observer):
         for i, a in enumerate(args[-3:], max(len(args) - 3, 0)):
             if a is True and op.schema.args[i].name == "requires_grad":
                 return self.reader.read_requires_grad_(self.compute_op(op, (*args[:i], False, *args[i + 1 :])))
+        if op.name in SQUEEZES:
+            self.guard_rank(args[0], SQUEEZES[op.name](*args[1:]))
         lifted = [self.lift(a) for a in args]
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
@@ -184,6 +186,8 @@ class Capture(Operands, Windows, Observer):
         row = [results] if single else results
         made = list(node.outputs[: len(row)])
         if in_list:
+            if not isinstance(args[0], (tuple, list)):  # else there are as many as there
+                self.guard_length(node.outputs[0], len(row), node.line)
             made = list(
                 self.graph.make(
                     self.block, "prim::unpack", node.outputs[:1], (TENSOR,) * len(row), line=node.line

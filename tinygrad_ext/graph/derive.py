@@ -301,8 +301,18 @@ class Backward:
         if what == "shape":
             return self.shape_of(a)
         if what == "geometry":
-            return a.hint.shape, a.hint.stride(), a.hint.storage_offset()
+            return self.geometry(a)
         return getattr(a.hint, what)
+
+    def geometry(self, value):
+        """Sizes, strides and offset; those of memory without gaps follow from the sizes."""
+        sizes, strides = self.shape_of(value), value.hint.stride()
+        if value.hint.is_contiguous():
+            step, strides = 1, []
+            for size in reversed(sizes):
+                strides.insert(0, step)
+                step = size * step
+        return sizes, tuple(strides), value.hint.storage_offset()
 
 
 def values_list(args):

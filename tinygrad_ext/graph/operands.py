@@ -5,13 +5,24 @@ are.
 which is a value: each draw takes it and gives the next one.
 """
 
+import operator
+
 from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .ir import State, Value
-from .symbols import TYPES, Symbol, hint_of
+from .symbols import TYPES, Symbol, hint_of, named
 from .types import GENERATOR, INT
+
+_SIGNS = {"prim::eq": "==", "prim::ne": "!=", "prim::lt": "<", "prim::le": "<=", "prim::gt": ">", "prim::ge": ">="}
+
+# views that drop dimensions of size 1: which of the dimensions they look at, None for all
+SQUEEZES = {
+    "aten::squeeze": lambda: None,
+    "aten::squeeze.dim": lambda dim: (dim,),
+    "aten::squeeze.dims": lambda dims: dims,
+}
 
 
 def as_name(path):
@@ -106,16 +117,31 @@ class Operands:
         for o in operands:
             if type(o) is Symbol and o.of_data:
                 self.reader.refuse("item")
-        self.guard(Symbol(self, self.number_node(op, operands, answer), answer))
+        symbol = Symbol(self, self.number_node(op, operands, answer), answer)
+        self.guard(symbol, f" {_SIGNS[op]} ".join(map(named, operands)))
         return answer
 
-    def guard(self, symbol):
-        """Let the graph hold for this value of a number alone."""
+    def guard(self, symbol, what=""):
+        """Let the graph hold for this value of a number alone. what: the number, in words."""
         if symbol.of_data:
             self.reader.refuse("item")
         if id(symbol.value) not in self.guarded:
             self.guarded.add(id(symbol.value))
-            self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, calling_line()), ())
+            place = f"{calling_line()} ({what or named(symbol)})"
+            self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, place), ())
+
+    def guard_length(self, value, length, line):
+        """Let the graph hold for lists of this length alone: what comes of a list is told apart from here on."""
+        node = self.graph.make(self.block, "prim::len", (value,), (INT,), (length,), line=line)
+        what = f"how many tensors {value.node.op.partition('::')[2]} gives"
+        self.graph.make(self.block, "prim::guard", (node.output, length, f"{line} ({what})"), ())
+
+    def guard_rank(self, tensor, dims):
+        """Let the graph hold only where squeeze drops the same ones of these dimensions."""
+        traced = self.traced(tensor)
+        rank = traced.example.dim()
+        for dim in range(rank) if dims is None else {d % rank for d in dims if -rank <= d < rank}:
+            self.decide("prim::eq", operator.eq, self.size(traced, dim), 1)
 
     def size(self, traced, dim):
         """The size of a dimension as a Symbol."""

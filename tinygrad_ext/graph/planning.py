@@ -12,7 +12,7 @@ from .signature import signature_of
 
 # primitives that look at no element, whatever they are given
 _OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
-_OF_PARTS = {"prim::list", "prim::tuple", "prim::dict", "prim::unpack", "prim::cast", "prim::is", "prim::isnot"}
+_OF_PARTS = {f"prim::{name}" for name in ("list", "tuple", "dict", "unpack", "len", "cast", "is", "isnot")}
 BOXED = primitives.CONTROL
 _NUMBERS = (int, float)
 

@@ -7,6 +7,7 @@ then the graph holds a guard: it is good for this answer only.
 
 import math
 
+from .primitives import TABLE
 from .types import BOOL, FLOAT, INT
 
 TYPES = {int: INT, float: FLOAT, bool: BOOL}
@@ -65,12 +66,30 @@ class Symbol:
     def __repr__(self):
         return repr(self.hint)
 
+    def computed(self, name, *operands):
+        """A primitive of numbers, this one among them."""
+        return self.capture.compute(f"prim::{name}", TABLE[f"prim::{name}"].run, *operands)
+
     def is_integer(self):
         return True if type(self.hint) is not float else self.known().is_integer()
 
 
 def hint_of(number):
     return number.hint if type(number) is Symbol else number
+
+
+def named(number):
+    """A number as it is told in a message."""
+    if type(number) is not Symbol:
+        return repr(number)
+    node = number.value.node
+    if node is not None and node.op == "prim::size":
+        return f"{_plain(node.args[0].name)}.shape[{node.args[1]}]"
+    return _plain(number.value.name)
+
+
+def _plain(name):
+    return f"%{name}" if name[:1].isdigit() else name
 
 
 def _number(o):

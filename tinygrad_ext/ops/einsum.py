@@ -22,12 +22,18 @@ def _run(plan, operands):
     return values[place]
 
 
+def _kept(plan, shapes):
+    """The function that looks a plan up, and makes it; where sizes belong to a program that is captured, makes it."""
+    return plan if all(type(s) is tg.Size for s in shapes) else plan.__wrapped__
+
+
 def _einsum(equation, tensors, path=None):
     """einsum by equation string. `path` is accepted: the operands are taken from left to right."""
     if not tensors:
         parse(equation, 0)
         raise ValueError(_NOTHING)
-    return _run(plan_equation(equation, tuple([t.shape for t in tensors])), tensors)
+    shapes = tuple([t.shape for t in tensors])
+    return _run(_kept(plan_equation, shapes)(equation, shapes), tensors)
 
 
 _NOTHING = (
@@ -60,7 +66,7 @@ def _einsum_lists(operands):
     if not all(isinstance(t, tg.Tensor) for t in tensors):
         raise ValueError(_NOTHING)
     terms, shapes = tuple(map(_subscripts, pairs[1::2])), tuple([t.shape for t in tensors])
-    return _run(plan_lists(terms, output, shapes), tensors)
+    return _run(_kept(plan_lists, shapes)(terms, output, shapes), tensors)
 
 
 # ---- tensordot -----------------------------------------------------------------------------------------------------
@@ -94,7 +100,8 @@ def _dot_dims(a, b, dims):
 def _tensordot(a, b, dims):
     first, second = _dot_dims(a, b, dims)
     # summing a dimension of size 1 against a longer one widens small integers in einsum, here not
-    return _run(plan_dot(a.shape, b.shape, tuple(first), tuple(second)), (a, b)).to(a.dtype)
+    plan = _kept(plan_dot, (a.shape, b.shape))(a.shape, b.shape, tuple(first), tuple(second))
+    return _run(plan, (a, b)).to(a.dtype)
 
 
 # ---- records -------------------------------------------------------------------------------------------------------

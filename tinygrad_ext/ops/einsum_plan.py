@@ -99,14 +99,17 @@ def _sizes(terms, shapes):
     for i, (term, shape) in enumerate(zip(terms, shapes)):
         own = {}
         for s, size in zip(term, shape):
-            if own.setdefault(s, size) != size:
+            if own.setdefault(s, size) is not size and own[s] != size:
                 raise RuntimeError(
                     f"einsum(): subscript {_name(s)} is repeated for operand {i} but the sizes don't match, {size} != "
                     f"{own[s]}"
                 )
-            if sizes.get(s, 1) == 1:
+            known = sizes.setdefault(s, size)  # a graph that compares sizes with 1 holds for fewer
+            if known == size:
+                continue
+            if known == 1:
                 sizes[s] = size
-            elif size not in (1, sizes[s]):
+            elif size != 1:
                 raise RuntimeError(
                     f"einsum(): subscript {_name(s)} has size {size} for operand {i} which does not broadcast with "
                     f"previously seen size {sizes[s]}"
@@ -171,7 +174,9 @@ class _Steps(list):
 
 
 def _wider(n, m):
-    return m if n == 1 else n
+    if type(m) is int and m == 1:
+        return n
+    return m if type(n) is int and n == 1 else n if n == m else m if n == 1 else n
 
 
 def _plan(terms, output, shapes):

@@ -3,11 +3,14 @@
 from tinygrad_ext.ops.samples import Sample
 
 
+def _gone(rank, dim):
+    dims = () if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    return {d % max(rank, 1) for d in dims} or range(rank)
+
+
 def kept(shape, dim):
     """`shape` with size 1 in place of the reduced dimensions."""
-    rank = len(shape)
-    dims = () if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-    gone = {d % max(rank, 1) for d in dims} or range(rank)
+    gone = _gone(len(shape), dim)
     return tuple([1 if i in gone else s for i, s in enumerate(shape)])
 
 
@@ -24,9 +27,26 @@ def spread(grad, shape, dim, keepdim):
 def reduced_count(shape, dim):
     """How many elements go into one result."""
     n = 1
-    for s, k in zip(shape, kept(shape, dim)):
-        n *= s if k == 1 else 1
+    for i in _gone(len(shape), dim):
+        if i < len(shape):
+            n *= shape[i]
     return n
+
+
+def divisor(shape, dim):
+    """What a mean is divided by: 1 where there are no elements."""
+    n = reduced_count(shape, dim)
+    return n.computed("max", n, 1) if hasattr(n, "computed") else max(n, 1)
+
+
+def ratio(a, n):
+    """a / n, nan where n is not positive. Either may be a number of a program that is captured."""
+    return n.computed("ratio", a, n) if hasattr(n, "computed") else divided(a, n)
+
+
+def divided(a, n):
+    """a / n, nan where n is not positive."""
+    return a / n if n > 0 else float("nan")
 
 
 # ---- samples and references ----------------------------------------------------------------------------------------

@@ -128,7 +128,8 @@ def _puts(make):
 def _grad_of_values(grad, indices, values_shape, accumulate):
     """What index_put wrote. A value that went to several places counts each once, however often the indices name it."""
     read = _read(grad, indices)
-    if not accumulate and read.numel() > values_shape.numel():
+    ends = zip(reversed(read.shape), reversed(values_shape))
+    if not accumulate and (read.dim() > len(values_shape) or any(n != m for n, m in ends)):
         number = read.new_ones((read.numel(),), dtype=by_name["int64"]).cumsum(0).reshape(read.shape)
         last = number.new_zeros(grad.shape).index_put(indices, number)
         read = read.masked_fill(_read(last, indices) != number, 0)

@@ -6,6 +6,7 @@ from tinygrad_ext.ops.folding import (
     filled,
     numpy_axis,
     one_dim,
+    ratio,
     reduced_count,
     spread,
     unfold,
@@ -23,9 +24,9 @@ _OUT = "function method out"
 
 def _var_back(grad, self, dim, correction, keepdim):
     """2 (self - mean) / (n - correction), for each result."""
-    freedom = max(reduced_count(self.shape, dim) - correction, 0)
+    freedom = reduced_count(self.shape, dim) - correction
     mean = self.mean(dim, keepdim=True)
-    return unfold(grad, self.shape, dim, keepdim) * (2.0 / freedom if freedom else float("nan")) * (self - mean)
+    return unfold(grad, self.shape, dim, keepdim) * ratio(2.0, freedom) * (self - mean)
 
 
 def _std_back(grad, self, result, dim, correction, keepdim):

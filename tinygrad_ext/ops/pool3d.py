@@ -55,7 +55,7 @@ def _out_sizes(name, shape, output_size):
     if len(given) != 3:
         raise RuntimeError(f"{name}: output_size must be 3: one number, or 3 numbers, got {len(given)}")
     return [
-        _size(name, i, kept if size is None and listed else size)
+        kept if size is None and listed else _size(name, i, size)
         for i, (size, kept) in enumerate(zip(given, shape[-3:]))
     ]
 
@@ -98,7 +98,8 @@ def _stacks(name, self, output_size):
 def _mean(self, output_size):
     pool = functions["nn.functional.adaptive_avg_pool2d"]
     volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)
-    if depth == height == width == 1:  # the mean of all is quicker
+    asked = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
+    if all(type(n) is int and n == 1 for n in asked):  # the mean of all is quicker
         return self.mean((-3, -2, -1), True)
     count, layers = volumes.shape[:2]
     planes = pool(volumes, (height, width))

@@ -6,9 +6,9 @@ Sums run in double or int64 and in an order given by the logical index alone, se
 import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import (
     by_numpy,
+    divisor,
     filled,
     one_dim,
-    reduced_count,
     sized_dims,
     some_dims,
     spread,
@@ -99,7 +99,7 @@ op(
     kernel="mean",
     types="float half complex",
     variants=_OUT,
-    grad={"self": lambda grad, self_shape: (grad / max(reduced_count(self_shape, None), 1)).expand(self_shape)},
+    grad={"self": lambda grad, self_shape: (grad / divisor(self_shape, None)).expand(self_shape)},
     samples=_with_dtype,
     reference=by_numpy("mean"),
     errors=[
@@ -119,9 +119,7 @@ op(
     types="float half complex",
     variants=_OUT,
     grad={
-        "self": lambda grad, self_shape, dim, keepdim: spread(
-            grad / max(reduced_count(self_shape, dim), 1), self_shape, dim, keepdim
-        )
+        "self": lambda grad, self_shape, dim, keepdim: spread(grad / divisor(self_shape, dim), self_shape, dim, keepdim)
     },
     samples=_dims_with_dtype,
     reference=by_numpy("mean"),

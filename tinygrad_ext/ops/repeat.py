@@ -145,9 +145,8 @@ def _unrepeat(grad, self_shape, repeats):
     extra = len(repeats) - len(self_shape)
     shape, dims = [], []
     for i, times in enumerate(repeats):
-        if times != 1:
-            dims.append(len(shape))
-            shape.append(times)
+        dims.append(len(shape))
+        shape.append(times)
         if i >= extra:
             shape.append(self_shape[i - extra])
     return (grad.reshape(shape).sum(dims) if dims else grad).reshape(self_shape)

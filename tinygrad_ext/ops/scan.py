@@ -7,13 +7,10 @@ from tinygrad_ext.ops.samples import Sample
 
 def before(self, dim):
     """Product of the elements before each one along dim."""
-    n = self.shape[dim] if self.dim() else 1
-    if n == 0:
-        return self
-    if n == 1:
-        return self.new_ones(self.shape)
+    if not self.dim():
+        return self.new_ones(())
     one = self.new_ones(_edge(self, dim))
-    return _cat((one, self.narrow(dim, 0, n - 1)), dim).cumprod(dim)
+    return _cat((one, self), dim).narrow(dim, 0, self.shape[dim]).cumprod(dim)
 
 
 def _edge(self, dim):
@@ -27,11 +24,8 @@ def _cat(tensors, dim):
 
 def _shifted(self, dim):
     """The elements in reverse, each one place later; zero in front. The factors of a recurrence that runs backward."""
-    n = self.shape[dim]
-    if n == 0:
-        return self
     zero = self.new_zeros(_edge(self, dim))
-    return _cat((zero, self.flip(dim).narrow(dim, 0, n - 1)), dim)
+    return _cat((zero, self.flip(dim)), dim).narrow(dim, 0, self.shape[dim])
 
 
 def _from_behind(x, factors, dim):

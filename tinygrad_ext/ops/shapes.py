@@ -31,6 +31,9 @@ def broadcast_sizes(*shapes):
     out = [1] * rank
     for shape in shapes:
         for i, size in enumerate(shape, rank - len(shape)):
+            if hasattr(size, "computed") or hasattr(out[i], "computed"):  # a number of a program that is captured
+                out[i] = (size if hasattr(size, "computed") else out[i]).computed("broadcast", out[i], size)
+                continue
             if size == 1 or size == out[i]:
                 continue
             if out[i] != 1:

@@ -34,7 +34,7 @@ def _addr(self, vec1, vec2, beta, alpha):
         beta, alpha = bool(beta), bool(alpha)
     product = product if alpha == 1 else product * alpha
     shape = tuple(product.shape)
-    if self.dim() > 2 or any(s not in (1, n) for s, n in zip(reversed(self.shape), reversed(shape))):
+    if self.dim() > 2 or any(s not in (n, 1) for s, n in zip(reversed(self.shape), reversed(shape))):
         raise RuntimeError(
             f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
             f"{list(self.shape)} to the product's shape {list(shape)}"

@@ -3,6 +3,9 @@
 import math
 import operator
 
+from tinygrad_ext.ops.folding import divided
+from tinygrad_ext.ops.shapes import broadcast_sizes
+
 from .table import primitive
 
 for _name, _function in {
@@ -17,6 +20,8 @@ for _name, _function in {
 }.items():
     primitive(_name, "Scalar Scalar", None, _function)
 primitive("truediv", "Scalar Scalar", None, operator.truediv)
+primitive("ratio", "Scalar Scalar", "float", divided)
+primitive("broadcast", "int int", "int", lambda a, b: broadcast_sizes((a,), (b,))[0])
 primitive("neg", "Scalar", None, operator.neg)
 primitive("abs", "Scalar", None, abs)
 primitive("round", "Scalar", None, round)
