@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is needed stands in pyproject.toml: $(call install,a group or an extra)
 install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools/requirements.py $(1))
 
-.PHONY: demo test full test-interpreters test-families test-loaded every-way build library lint format bench stubs docs wheel smoke sanitize \
+.PHONY: demo test full test-interpreters test-families test-loaded every-way programs build library lint format bench stubs docs wheel smoke sanitize \
 	sanitize-short fuzz fuzz-sanitized golden compare clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
@@ -22,7 +22,7 @@ test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest
 
 # What takes too long for .ci/run, or needs a quiet machine.
-full: compare lint every-way test-families test-loaded test-interpreters sanitize fuzz-sanitized
+full: compare lint every-way programs test-families test-loaded test-interpreters sanitize fuzz-sanitized
 	@echo "all of it has passed"
 
 # The kernels as a library for programs without Python: build/library/libtgx.so.
@@ -32,6 +32,10 @@ library: $(VENV)/.build
 # Every sample of every op, eager, traced, scripted and from files, at several sizes; says what was counted.
 every-way: build $(VENV)/.test
 	$(BIN)/python -m pytest -s tests/jit/full_every_op.py
+
+# Ten thousand random programs, eager, scripted, traced and from files.
+programs: build $(VENV)/.test
+	$(BIN)/python -m tools.fuzz --only graph_programs --calls 10000
 
 # The tests under each family of OpenBLAS kernels that the processor runs.
 test-families: build $(VENV)/.test $(VENV)/.plugins

@@ -28,6 +28,7 @@ SHARES = {
     "lenders": 8,
     "threads": 7,
     "programs": 10,
+    "graph_programs": 10,
 }  # of the time
 
 

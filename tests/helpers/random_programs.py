@@ -1,0 +1,209 @@
+"""Random programs as Python source, in every way that they can run: eager, scripted, traced, from text and from files.
+
+Besides what random_scripts.py writes (ints, lists, if, for, while, break, return): views and writes to them, random
+numbers, Functions, custom ops, and calls of functions that are captured the other way: traced ones in script, scripted
+ones where it is traced. `check(seed)` is for whoever wants to run many.
+"""
+
+import contextlib
+import io
+import linecache
+
+import tinygrad_ext as tg
+from tests.helpers.random_scripts import Writer
+from tinygrad_ext import jit, library
+from tinygrad_ext.autograd import Function
+from tinygrad_ext.graph import Graph
+from tinygrad_ext.registry import scope
+
+INPUTS = [([0.5, -1.0, 2.0], 0, 1), ([0.5, 1.0], 4, -2), ([-3.0, 0.25, 1.0], 7, 3)]
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.tanh() ** 3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x
+
+
+class Pair(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x)
+        return x * 0.5, y - x
+
+    @staticmethod
+    def backward(ctx, one, other):
+        (x,) = ctx.saved_tensors
+        return one * 2 + x, other * 0.25
+
+
+@contextlib.contextmanager
+def custom_ops():
+    """`fuzzed::mixed`, in NumPy, and `fuzzed::turned`, made of ops, with derivatives, inside the `with`."""
+    mark = scope.application.mark()
+
+    @library.custom_op("fuzzed::mixed", mutates_args=())
+    def mixed(x: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
+        return tg.from_numpy(x.numpy() * 0.5 - y.numpy())
+
+    mixed.register_fake(lambda x, y: x.new_empty(x.shape))
+    mixed.register_autograd(lambda ctx, grad: (grad * 0.5, -grad))
+
+    @library.custom_op("fuzzed::turned", mutates_args=())
+    def turned(x: tg.Tensor) -> tg.Tensor:
+        return x.flip(0) * 2
+
+    turned.register_fake(lambda x: x.new_empty(x.shape))
+    turned.register_autograd(lambda ctx, grad: grad.flip(0) * 2)
+    try:
+        yield
+    finally:
+        scope.application.undo(mark)
+
+
+WRITES = [
+    "y = y.clone(); v = y[1:]; v.mul_(2)",
+    "y = y.clone(); y[0] = x[-1]",
+    "y = y.clone(); y[:-1].copy_(x[1:])",
+    "y = y.clone(); y.view(-1, 1).mul_(x.view(-1, 1))",
+    "y = torch.stack([y, x]); y[0].add_(y[1]); y.t()[0] = 0.5; y = y[1]",
+    "y = torch.cat([y, x]); y[::2].zero_(); y = y[: x.shape[0]]",
+    "y = y.clone(); y[y > 1] = 0.25",
+    "y = y + 0; y.relu_(); y.unsqueeze(0)[0, :1].fill_(float(a % 3))",
+]
+
+
+class Wide(Writer):
+    """A Writer of more tensor expressions and statements. data: whether conditions may ask tensors."""
+
+    def __init__(self, seed, data=True):
+        super().__init__(seed)
+        self.data = data
+
+    def condition(self, depth=0):
+        text = super().condition(depth)
+        return text if self.data else text.replace("bool(x.sum() > 0)", "x.shape[0] > 2")
+
+    def tensor(self, depth=0):
+        if depth > 2 or self.random.random() < 0.5:
+            return super().tensor(depth)
+        one, other = super().tensor(depth + 1), super().tensor(depth + 1)
+        return self.pick(
+            f"Cube.apply({one})",
+            f"Pair.apply({one}, {other})[{self.pick(0, 1)}]",
+            f"torch.ops.fuzzed.mixed({one}, {other})",
+            f"torch.ops.fuzzed.turned({one})",
+            f"inner({one}, {other})",
+            f"(torch.rand_like({one}) + {other})",
+            f"torch.dropout({one}, 0.5, True)",
+            f"torch.where({one} > {other}, {one}, {other} * 0.5)",
+            f"torch.cat([{one}, {other}])[::2]",
+            f"torch.stack([{one}, {other}]).sum(0)",
+            f"({one}).cumsum(0).flip(0)",
+            f"({one}).softmax(0)",
+            f"({one} - ({other}).mean())",
+            f"({one}).detach()",
+        )
+
+    def assignment(self, depth):
+        if self.random.random() < 0.25:
+            self.write(depth, self.random.choice(WRITES))
+        else:
+            super().assignment(depth)
+
+
+INNER = """\
+def inner(p, q):
+    r = torch.stack([p, q])
+    r[1] += 1
+    return Cube.apply(r.sum(0)) * 0.5
+"""
+
+
+def made(text, name, **space):
+    """A function of a source, in a namespace of its own."""
+    filename = f"<random program {hash(text)} {name}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    names = {"torch": tg, "Cube": Cube, "Pair": Pair, **space}
+    exec(compile(text, filename, "exec"), names)
+    return names[name]
+
+
+class Program:
+    """The program of a seed: its source, and how it runs with another function for `inner`."""
+
+    def __init__(self, seed):
+        self.traceable = bool(seed % 2)
+        self.text = Wide(seed, data=not self.traceable).source()
+        self.writes = any(w in self.text for w in WRITES) or "y +=" in self.text
+
+    def function(self, inner):
+        return made(self.text, "f", inner=inner)
+
+
+def outcome(call, row, wants=True):
+    """What a program gives and its gradient, as text; an error by its type."""
+    values, a, b = row
+    tg.manual_seed(7)
+    x = tg.tensor(values, requires_grad=wants)
+    try:
+        number, tensor, other, last, log = call(x, a, b)
+        total = tensor.sum() + last.sum()
+        grad = tg.autograd.grad(total, x, allow_unused=True)[0] if wants and total.requires_grad else None
+    except (RuntimeError, IndexError) as error:  # such as a saved tensor that was written to
+        return f"{type(error).__name__}: {error}"
+    told = (number, tensor.tolist(), other, last.tolist(), log, None if grad is None else grad.tolist())
+    return repr(told)  # nan is nan
+
+
+def filed(program):
+    file = io.BytesIO()
+    jit.save(program, file)
+    file.seek(0)
+    return jit.load(file)
+
+
+def read_back(graph):
+    assert Graph.parse(str(graph)).check() == graph, str(graph)
+
+
+def agree(program, expected, ways, text):
+    for way, call in ways:
+        for wants in (True, False):
+            for row, wanted in zip(INPUTS if wants else INPUTS[:2], expected[wants]):
+                found = outcome(call, row, wants)
+                if "Error: " in wanted:  # messages of graphs name the line too
+                    wanted, found = wanted.partition(":")[0], found.partition(":")[0]
+                assert found == wanted, f"{way}, {row}, gradient {wants}:\n{found}\n{wanted}\n{text}"
+
+
+def check(seed):
+    """Run the program of a seed in every way; AssertionError where two differ. Returns how many ways there were."""
+    with custom_ops():
+        return _check(Program(seed))
+
+
+def _check(program):
+    inner = made(INNER, "inner")
+    eager = program.function(inner)
+    expected = {wants: [outcome(eager, row, wants) for row in INPUTS] for wants in (True, False)}
+    example = tg.ones(3), tg.ones(3)
+    scripted = jit.script(program.function(jit.trace(inner, example)))
+    read_back(scripted.graph)
+    agree(program, expected, [("script", scripted), ("script, loaded", filed(scripted))], program.text)
+    if not program.traceable or any("modified by an inplace" in w for w in expected[True]):
+        return 2  # a graph has nothing that could be modified
+    values, *numbers = INPUTS[0]
+    traced = jit.trace(program.function(jit.script(inner)), (tg.tensor(values), *numbers), check_trace=False)
+    agree(program, expected, [("trace", traced)], program.text)
+    for found in traced._runner.graphs.values():
+        for captured in found:
+            read_back(captured.graph)
+    agree(program, expected, [("trace, loaded", filed(traced))], program.text)
+    return 4
