@@ -134,7 +134,7 @@ class Joint:
         first = len(self.graph.inputs)
         self.written = {i for i, s in enumerate(self.graph.state, first) if s.written} if self.flat else set()
         self.whole_results = len(self.made) + len(self.generators)
-        self.all_flow = all(flows for v, flows in zip(self.made, self.flows) if v.type is TENSOR)
+        self.all_flow = all(flows for v, flows in zip(self.made, self.flows) if may_hold_tensors(v.type))
         self.places = [1 + self.tensors.index(self.inputs.index(v)) for v in self.wanted]
         self.simple = all(v.type is TENSOR and not may_share(v.node) for v in self.made if may_hold_tensors(v.type))
 
