@@ -11,13 +11,14 @@ top of a script sets its globals at each turn). Rejected: counters in Module and
 one would have to advance, `__dict__` included; a key of everything for a table, which costs more than the plan.
 """
 from cpython.dict cimport PyDict_GetItem
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.data.random cimport Generator
-from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad, same_sizes, set_grad
-from tinygrad_ext.graph.keys cimport kind_of, same_kind
+from tinygrad_ext.core.data.tensor cimport Tensor, exact, same_sizes, set_grad
+from tinygrad_ext.graph.keys cimport same_kind
 
 from tinygrad_ext.graph.primitives import GuardFailed
 
@@ -43,6 +44,7 @@ cdef extern from *:
 cdef extern from "Python.h":
     PyObject *PyCell_GET(PyObject *cell)
     object PyObject_Vectorcall(PyObject *callable, PyObject **args, size_t n, PyObject *kwnames)
+    PyObject **PySequence_Fast_ITEMS(object row)
     PyObject *PyTuple_GET_ITEM(object row, Py_ssize_t i)
     void Py_INCREF(PyObject *o)
     void Py_DECREF(PyObject *o)
@@ -334,6 +336,27 @@ cdef class Call:
 
     def __init__(self, runner):
         self.runner = runner
+
+    def repeat(self, data):
+        """`[self(*arguments) for arguments in data]`, in one call.
+
+        data: any iterable of tuples or lists of arguments, such as a loader of batches, `zip(inputs, targets)` of tensors
+        whose first dimension counts the steps, or `[(x, y)] * 100`; what is no tuple and no list is the only argument.
+
+        Each step is what a call would be: what changed since the last one is noticed, another geometry gets a plan of
+        its own. An error tells the number of the step; the steps before it, or before an interrupt, are done.
+        """
+        cdef list results = []
+        for item in data:
+            given = item if type(item) is tuple else tuple(item) if isinstance(item, (list, tuple)) else (item,)
+            try:
+                PyErr_CheckSignals()
+                results.append(self.call(PySequence_Fast_ITEMS(given), len(<tuple>given), NULL))
+            except Exception as error:
+                if error.args and type(error.args[0]) is str:
+                    error.args = (f"{error.args[0]}\n  in step {len(results)} of repeat()", *error.args[1:])
+                raise
+        return results
 
     def __reduce__(self):
         return _made_again, (type(self), self.runner, getattr(self, "__dict__", {}))
