@@ -56,6 +56,7 @@ class LoadedModule(ScriptModule):
         parameters, modules = parts.get("parameters", []), parts.get("modules", [])
         kinds.update(dict.fromkeys(parts.get("buffers", []), "buffer"))
         kinds.update(dict.fromkeys(parameters, "parameter"))
+        kinds.update(dict.fromkeys((n for n in parts.get("attributes", []) if n not in kinds), "attribute"))
         places, passing = Places(), set(parts.get("passing", []))
         for path, _ in modules:
             _module_at(self, path)
@@ -75,6 +76,11 @@ class LoadedModule(ScriptModule):
     def original_name(self):
         """Name of the class or function that was saved."""
         return self._name
+
+    def __call__(self, *args, **kwargs):
+        if "__call__" in self._names:  # with the hooks that the module had
+            return LoadedMethod(self, "__call__")(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
         return self._method("forward")(*args, **kwargs)

@@ -4,7 +4,7 @@ from tinygrad_ext.archive.object_tree import Decoder
 from tinygrad_ext.graph import Type
 
 PARTS = 100  # of a path
-_TEXTS = ("parameters", "buffers", "passing")
+_TEXTS = ("parameters", "buffers", "passing", "attributes")
 
 
 def check_notes(program):

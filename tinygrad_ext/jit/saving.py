@@ -89,6 +89,8 @@ def program_of(m):
     if isinstance(m, ScriptFunction):
         gathered.entry("forward", m._entry)
     elif isinstance(m, ScriptModule):
+        m.compile_all()
+        gathered.attributes(m)
         for name, entry in methods_of(m).items():
             gathered.entry(name, entry)
     elif isinstance(m, (TracedFunction, TracedModule)):
@@ -113,6 +115,16 @@ class _Gathered:
         if isinstance(m, Module):
             self.state.update(m.named_parameters())
             self.state.update(m.named_buffers())
+
+    def attributes(self, m):
+        """What the modules have besides tensors and methods, as far as a file can hold it."""
+        names = self.notes[""]["attributes"] = []
+        for path, part in m.named_modules():
+            for name, value in part.__dict__.items():
+                whole = f"{path}.{name}" if path else name
+                if name[0] != "_" and name != "training" and name not in _BLANK and _is_plain(value):
+                    self.state[whole] = value
+                    names.append(whole)
 
     def entry(self, name, entry):
         """A compiled method."""
@@ -161,6 +173,18 @@ class _Gathered:
         for s in graph.state:
             s.name = renamed[s.name]
         self.methods[name] = graph
+
+
+def _is_plain(value):
+    """Whether a file can hold a value that is no object of a class."""
+    try:
+        Encoder().encode(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+_BLANK = frozenset(vars(Module()))
 
 
 def _name_of(m):

@@ -4,6 +4,7 @@ import linecache
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import pytest
 
@@ -158,3 +159,52 @@ def test_script_if_tracing_outside_of_a_trace():
         return {1, 2}
 
     assert f(1) == {1, 2}
+
+
+def half(x: float):
+    return x * 0.5
+
+
+def test_numbers_are_taken_out_of_tensors_where_they_are_wanted():
+    @jit.script
+    def program(x, n: int, weights: list[float], z: complex | None = None):
+        return half(x), weights[n] * n, z
+
+    assert program(tg.tensor(3.0), tg.tensor(2), [1, 2, 3], 2) == (1.5, 6.0, 2 + 0j)
+    with pytest.raises(RuntimeError, match="'n'"):
+        program(tg.tensor(3.0), tg.tensor(2.5), [])
+
+
+def test_warnings_seeds_and_tracing():
+    @jit.script
+    def program(x):
+        warnings.warn("it is " + "warned", stacklevel=2)
+        tg.manual_seed(7)
+        return x + tg.rand(2), jit.is_tracing()
+
+    with pytest.warns(UserWarning, match="it is warned"):
+        result, tracing = program(tg.zeros(2))
+    tg.manual_seed(7)
+    assert result.equal(tg.rand(2)) and not tracing
+
+
+def test_texts_see_the_names_around_them():
+    factor = 3
+    unit = jit.CompilationUnit("""
+        def scaled(x):
+            return x * factor + other(x)
+
+        def other(x):
+            # type: (Tensor) -> Tensor
+            return x
+        """)
+    assert unit.scaled(tg.ones(1)).item() == 4.0 and unit.find_function("none") is None
+
+
+@pytest.mark.parametrize(
+    "comment, told",
+    [("# type: (int -> int", "cannot be read"), ("# type: (int, int, int) -> int", "3 types for 1 parameters")],
+)
+def test_type_comments_that_cannot_be_read_are_refused(comment, told):
+    with pytest.raises(jit.Error, match=told):
+        jit.CompilationUnit(f"def f(n):\n    {comment}\n    return n")

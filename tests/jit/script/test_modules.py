@@ -1,6 +1,7 @@
 """Modules: parameters, buffers and attributes are state, children are compiled with them, users see a module."""
 
 import copy
+import io
 from typing import Final
 
 import pytest
@@ -319,11 +320,99 @@ def test_a_function_that_closes_over_a_module():
     assert [s.name for s in twice.graph.state] == ["net.weight", "net.bias"]
 
 
-def test_hooks_are_refused():
+def doubled(self, args: tuple[tg.Tensor]):
+    return (args[0] * 2,)
+
+
+def shifted(self, args: tuple[tg.Tensor], result):
+    return result + self.shift + args[0].sum()
+
+
+def nothing(self, args: tuple[tg.Tensor], result):
+    pass
+
+
+class Shifting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift = 0.5
+
+    def forward(self, x):
+        return x.exp()
+
+
+class AroundShifting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Shifting()
+
+    def forward(self, x):
+        return self.inner(x), self.inner.forward(x)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_forward_hooks_are_compiled_and_saved(inside):
+    module = AroundShifting() if inside else Shifting()
+    hooked = module.inner if inside else module
+    hooked.register_forward_pre_hook(doubled)
+    for hook in (nothing, shifted, shifted):
+        hooked.register_forward_hook(hook)
+    scripted = jit.script(module)
+    file = io.BytesIO()
+    jit.save(scripted, file)
+    again = jit.load(io.BytesIO(file.getvalue()))
+    x = tg.randn(3)
+    for run in (scripted, again):
+        assert str(run(x)) == str(module(x)) and str(run.forward(x)) == str(module.forward(x))
+
+
+def test_hooks_that_script_does_not_run_are_refused():
     module = nn.Linear(2, 2)
-    module.register_forward_hook(lambda *args: None)
-    with pytest.raises(RuntimeError, match="has hooks"):
+    module.register_full_backward_hook(lambda *args: None)
+    with pytest.raises(RuntimeError, match="has backward hooks"):
         jit.script(module)
+
+
+def test_methods_from_a_text():
+    class Made(jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.scale = jit.Attribute(3, int)
+            self.define("""
+                def forward(self, x):
+                    return self.scaled(x) + 1
+
+                def scaled(self, x):
+                    return x * self.scale
+                """)
+
+    made = Made()
+    assert made.scale == 3 and made(tg.ones(2)).tolist() == [4.0, 4.0]
+    assert jit.load(io.BytesIO(made.save_to_buffer()))(tg.ones(1)).item() == 4.0
+
+
+def test_walks_over_modules_are_unrolled():
+    class Walk(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+
+        def forward(self, x):
+            total = x.sum()
+            for name, p in self.named_parameters():
+                if name.endswith("weight"):
+                    total = total + p.sum()
+            for b in self.parts.buffers():
+                total = total + b.sum()
+            for name, _part in self.named_modules():
+                total = total + len(name)
+            for part in self.parts.children():
+                x = part(x)
+            return total, x
+
+    walk = Walk().eval()
+    x = tg.randn(3, 2)
+    assert str(jit.script(walk)(x)) == str(walk(x))
 
 
 def test_script_methods_of_a_subclass():

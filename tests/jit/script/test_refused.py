@@ -88,7 +88,12 @@ REFUSED = [
     ("long tuple", "def f(x: Tuple[int, ...]):\n    return x", "a tuple has a fixed number of items", 1),
     ("annotation", "def f(x: 'Unknown'):\n    return x", "the annotation Unknown cannot be read", 1),
     ("default", "def f(x, n=2):\n    return x", "Expected a default value of type Tensor for parameter 'n'", 1),
-    ("argument type", "def g(n: int):\n    return n\ndef f(x):\n    return g(x)", "Expected a value of type 'int'", 4),
+    (
+        "argument type",
+        "def g(n: int):\n    return n\ndef f(x: str):\n    return g(x)",
+        "Expected a value of type 'int'",
+        4,
+    ),
     (
         "missing argument",
         "def g(n: int):\n    return n\ndef f(x):\n    return g()",

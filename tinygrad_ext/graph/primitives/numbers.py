@@ -1,5 +1,6 @@
 """Numbers: arithmetic with Python's rules, comparison, conversion."""
 
+import cmath
 import math
 import operator
 
@@ -99,3 +100,11 @@ MATH = {
 for _name, _count in MATH.items():
     _result = "int" if _name in _WHOLE else "bool" if _name in _TRUTH else "float"
     primitive(f"math.{_name}", " ".join(["Scalar"] * _count), _result, getattr(math, _name))
+
+COMPLEX_MATH = (
+    "sqrt", "exp", "log", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "phase", "isnan", "isinf", "isfinite",
+)  # fmt: skip
+for _name in COMPLEX_MATH:
+    _result = "bool" if _name[:2] == "is" else "float" if _name == "phase" else "complex"
+    primitive(f"cmath.{_name}", "Scalar", _result, getattr(cmath, _name))

@@ -6,10 +6,12 @@ A class is known by a word, see `word_of`; an object of a class that this proces
 import builtins
 import collections
 import functools
+import sys
 import weakref
 
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from ..types import Type
@@ -146,6 +148,19 @@ def _set_grad_mode(mode):
     return was
 
 
+def _manual_seed(seed):
+    default_generator.manual_seed(seed)
+    return seed
+
+
+def _is_tracing():
+    tracing = sys.modules.get("tinygrad_ext.jit.tracing")  # who has not loaded it does not trace
+    return tracing is not None and tracing.is_tracing()
+
+
+primitive("hash", "Any", "int", hash)
+primitive("manual_seed", "int", "int", _manual_seed, effect=True)
+primitive("is_tracing", "", "bool", _is_tracing)
 primitive("python", "str ...", None, _call, effect=True)
 primitive("new", "str", None, _new)
 primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))

@@ -1,6 +1,7 @@
 """Strings. The methods of str stand here under their own names: `prim::str.upper`."""
 
 import string
+import warnings
 
 from .table import primitive
 
@@ -58,3 +59,4 @@ primitive("hex", "int", "str", hex)
 primitive("oct", "int", "str", oct)
 primitive("bin", "int", "str", bin)
 primitive("print", "...", "", print, effect=True)
+primitive("warn", "str", "", lambda text: warnings.warn(text, stacklevel=2), effect=True)

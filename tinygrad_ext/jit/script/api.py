@@ -2,23 +2,17 @@
 
 import functools
 import inspect
-import itertools
-import math
 import sys
 import types as python_types
-import typing
 
-import tinygrad_ext
 from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
 
 from .errors import NotSupportedError
 from .script_function import ScriptFunction
 from .script_module import ScriptMethod, ScriptModule, script_module
-from .source import of_text
+from .source import functions_of
 from .types import type_of_python
-
-_numbers = itertools.count()
 
 
 @boundary
@@ -77,22 +71,17 @@ class CompilationUnit:
     def __init__(self, lang=None, _frames_up=0):
         self._functions = {}
         if lang is not None:
-            self.define(lang)
+            frame = sys._getframe(_frames_up + 1)
+            self._define(lang, {**frame.f_globals, **frame.f_locals})
 
     @boundary
-    def define(self, lang):
-        """Add the functions of a text; they see each other, `torch` and the names of typing and math."""
-        filename = f"<CompilationUnit {next(_numbers)}>"
-        tree = of_text(lang, filename)
-        names = {"torch": tinygrad_ext, "math": math, "Tensor": tinygrad_ext.Tensor, "device": tinygrad_ext.device}
-        space = {**vars(typing), **names, "__name__": filename, **self._functions}
-        exec(compile(tree, filename, "exec"), space)
-        made = {
-            n: f
-            for n, f in space.items()
-            if isinstance(f, python_types.FunctionType) and f.__code__.co_filename == filename
-        }
-        for name, function in made.items():
+    def define(self, lang, rcb=None, _frames_up=0):
+        """Add the functions of a text; they see each other, `torch`, the names of typing, and those of the caller."""
+        frame = sys._getframe(_frames_up + 1)
+        self._define(lang, {**frame.f_globals, **frame.f_locals})
+
+    def _define(self, lang, around):
+        for name, function in functions_of(lang, {**around, **self._functions}).items():
             self._functions[name] = ScriptFunction(function)
 
     def __getattr__(self, name):
@@ -100,6 +89,10 @@ class CompilationUnit:
             return self.__dict__["_functions"][name]
         except KeyError:
             raise AttributeError(f"'CompilationUnit' object has no function '{name}'") from None
+
+    def find_function(self, name):
+        """The function of this name, or None."""
+        return self._functions.get(name)
 
     def get_functions(self):
         """All of them, as a list."""

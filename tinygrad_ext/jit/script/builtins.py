@@ -3,13 +3,14 @@
 import ast
 import builtins
 import math
+from collections import OrderedDict
 
 import tinygrad_ext as tg
 from tinygrad_ext.graph.primitives.numbers import MATH
 from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR, Type, list_of
 
 from .expressions import KINDS
-from .types import NUMBERS
+from .types import NUMBERS, parts_of
 from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, type_of
 
 BUILTINS = {}  # Python object -> function(c, args, kwargs)
@@ -125,12 +126,14 @@ def _tuple(c, args, kwargs):
     return TupleValue(c.unpacked(args[0], None))
 
 
-@builtin(dict)
+@builtin(dict, OrderedDict)
 def _dict(c, args, kwargs):
     if not args:
         return DictLiteral(kwargs.keys(), kwargs.values())
     operand = args[0]
     type = type_of(operand)
+    if isinstance(operand, ListLiteral) and not operand.values:
+        return DictLiteral(kwargs.keys(), kwargs.values())
     if isinstance(operand, DictLiteral):
         return DictLiteral([*operand.keys, *kwargs], [*operand.values, *kwargs.values()])
     if type is not None and type.word == "Dict":
@@ -171,7 +174,7 @@ def _conversion(name, type):
         if type is BOOL:
             return c.truth(operand)
         given = type_of(operand)
-        if given in (TENSOR, STR, *NUMBERS):
+        if set(parts_of(given)) <= {TENSOR, STR, *NUMBERS}:
             if is_constant(operand) and given is not STR:
                 return getattr(builtins, name)(operand)
             return c.emit(f"prim::{name}", (operand,), type)
@@ -259,6 +262,8 @@ def _extreme(name):
                 found = c.call_op(name + "imum", tg_candidates(name + "imum"), [found, other], {})
             return found
         if not set(types) <= set(NUMBERS):
+            if len(set(types)) == 1 and types[0] is not None and types[0].word in ("List", "Tuple", "str"):
+                return c.emit(f"prim::{name}_of", (c.value(ListLiteral(args)),), types[0])
             c.fault(f"{name}() takes numbers, not {', '.join(map(str, types))}")
         if all(map(is_constant, args)):
             return getattr(builtins, name)(args)

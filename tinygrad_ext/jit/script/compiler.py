@@ -199,6 +199,9 @@ class Compiler:
     def _whole(self, operand, wanted, what):
         """A tuple, list or dict that was kept apart, as a value."""
         wanted_parts = parts_of(wanted) if wanted is not None else ()
+        words = {t.word for t in wanted_parts}
+        if isinstance(operand, TupleValue) and "List" in words and "Tuple" not in words:
+            operand = ListLiteral(operand.values)
         if isinstance(operand, TupleValue):
             inner = next((t.args for t in wanted_parts if t.word == "Tuple" and len(t.args) == len(operand.values)), ())
             items = [self.value(v, inner[i] if inner else None, what) for i, v in enumerate(operand.values)]

@@ -3,6 +3,7 @@
 import inspect
 
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
+from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
@@ -51,6 +52,7 @@ class Entry:
     def __init__(self, graph, parameters, types, accessors, skip, returns):
         self.graph, self.types, self.accessors = graph, types, accessors
         self.names, self.defaults = parameters.names[skip:], parameters.defaults
+        self.doc = None
         self.positional, self.annotations, self.returns = parameters.positional - skip, parameters.annotations, returns
 
     def __call__(self, args, kwargs):
@@ -110,8 +112,9 @@ class Entry:
         given = type_of_python(value)
         if given is not None and (accepts(wanted, given) or fits(value, wanted)):
             return value
-        if wanted is FLOAT and type(value) in (int, bool):
-            return float(value)
+        converted = _converted(value, wanted)
+        if converted is not None:
+            return converted
         if wanted is ANY:
             return value
         inferred = ""
@@ -122,6 +125,27 @@ class Entry:
             f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
             f"'{told}'.{inferred}\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.declaration}"
         )
+
+
+def _converted(value, wanted):
+    """The value as one of the wanted type, where it goes over without a loss; else None."""
+    word = wanted.word
+    if word == "Optional":
+        return _converted(value, wanted.args[0])
+    if word in ("float", "complex") and type(value) in (int, bool, float):
+        return float(value) if word == "float" else complex(value)
+    if isinstance(value, Tensor):
+        if word in ("int", "float", "complex") and value.dim() == 0 and not value.requires_grad:
+            return None if word == "int" and value.is_floating_point() else value.item()
+        return None
+    if word == "Device" and type(value) is str:
+        return dtypes.device(value)
+    if word in ("List", "Tuple") and type(value) in (list, tuple):
+        inner = wanted.args * len(value) if word == "List" else wanted.args
+        made = [v if fits(v, t) else _converted(v, t) for v, t in zip(value, inner)]
+        if None not in made and len(made) == len(value):
+            return made if word == "List" else tuple(made)
+    return None
 
 
 def _wants_grad(values):
@@ -161,8 +185,13 @@ def _interpret(graph, row, state):
     return result, after
 
 
-def compile_entry(function, name=None, bound=(), examples=None):
-    """The Entry of a Python function; bound: operands in front of its arguments, examples: types for those without one.
+def compile_entry(function, name=None, bound=(), examples=None, body=None):
+    """The Entry of a Python function.
+
+    Args:
+        bound: operands in front of its arguments.
+        examples: types for the arguments without an annotation.
+        body: function(c, operands, {}) -> operand that compiles something else with the same arguments.
 
     Raises:
         CompileError: the program does not type, or uses what script does not take.
@@ -170,7 +199,7 @@ def compile_entry(function, name=None, bound=(), examples=None):
     function = inspect.unwrap(function)
     source = source_of(function)
     c = Compiler(_graph_name(name or source.name))
-    frame = Frame(source, lookup_of(function), owner=function)
+    frame = Frame(source, lookup_of(function), owner=function if body is None else body)
     frame.bound = bound
     c.frames.append(frame)
     with c.at(source.tree):
@@ -178,12 +207,17 @@ def compile_entry(function, name=None, bound=(), examples=None):
         types = _declare(c, parameters, bound, examples or ())
         frame.root = c.scope
         frame.returns = None if parameters.returns is None else c.type_of_annotation(parameters.returns)
-        c.statements(source.body)
-        result = result_of(c, frame)
+        if body is None:
+            c.statements(source.body)
+            result = result_of(c, frame)
+        else:
+            result = body(c, [c.scope.bound[n] for n in parameters.names[len(bound) :]], {})
         graph = c.finish(result)
     accessors = list(c.accessors.values())
     returns = frame.returns or (graph.outputs and type_of(graph.outputs[0]))
-    return Entry(graph, parameters, types, accessors, len(bound), returns)
+    entry = Entry(graph, parameters, types, accessors, len(bound), returns)
+    entry.doc = function.__doc__
+    return entry
 
 
 def _graph_name(name):

@@ -6,7 +6,7 @@ return is nothing but a name.
 """
 
 from tinygrad_ext.graph.ir import Value
-from tinygrad_ext.graph.types import BOOL
+from tinygrad_ext.graph.types import BOOL, accepts
 
 from .types import unify
 from .values import Static, Unbound, is_constant, type_of
@@ -136,7 +136,8 @@ def _merge_name(c, node, name, values, branches, leave=True):
         return Unbound(f"{name} is one of two objects that are no values of a graph; let each branch use its own")
     if len(present) == 1 and is_constant(present[0]):
         return present[0]
-    type = _merged_type(c.scope.declared_type(name), [type_of(p) for p in present])
+    before = c.scope.find(name)
+    type = _merged_type(c.scope.declared_type(name) or type_of(before), [type_of(p) for p in present])
     if type is None:
         return Unbound(_mismatch(name, [type_of(p) for p in present], branches))
     return c.output(node, branches, values, type)
@@ -146,7 +147,9 @@ def _merged_type(declared, types):
     type = types[0]
     for other in types[1:]:
         type = unify(type, other)
-    return declared if type is None else type
+    if type is None and declared is not None and all(accepts(declared, t) for t in types):
+        return declared
+    return type
 
 
 def _same(a, b):

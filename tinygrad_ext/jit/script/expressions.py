@@ -1,16 +1,18 @@
 """Expressions: constants, names, containers written down, f-strings, attributes."""
 
 import ast
+import numbers
 import types as python_types
 
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.types import STR
 from tinygrad_ext.registry.op_namespace import Namespace
 
 from .compiler import expression, hook
 from .environment import ABSENT
 from .errors import NotSupportedError
-from .types import NoType, type_from
+from .types import TYPING, NoType, type_from
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
 
 _CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
@@ -179,6 +181,10 @@ def type_of_annotation(c, node):
             return c.fault(str(error))
 
 
+# names that annotations may use without an import, as comments do
+ALWAYS = {**TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device}
+
+
 def evaluate(c, text):
     """What a text names where the function stands: an annotation, in quotes or not."""
     lookup = c.frame.lookup
@@ -188,7 +194,7 @@ def evaluate(c, text):
             try:
                 return lookup(name)
             except LookupError:
-                raise KeyError(name) from None
+                return ALWAYS[name]
 
     try:
         return eval(text, {"__builtins__": {}}, Names())
@@ -197,7 +203,7 @@ def evaluate(c, text):
 
 
 @hook
-def unpacked(c, operand, count):
+def unpacked(c, operand, count=None):
     """The items of an operand: a list of operands. count: how many are wanted, or None where that is not said."""
     items = operand.items(c) if isinstance(operand, Static) else None
     if items is None and isinstance(operand, ListLiteral):
@@ -208,6 +214,13 @@ def unpacked(c, operand, count):
     if count is not None and len(items) != count:
         c.fault(f"need {count} values to unpack, but there are {len(items)}")
     return items
+
+
+@hook
+def is_tuple(c, operand):
+    """Whether an operand is a tuple, made or not."""
+    type = type_of(operand)
+    return isinstance(operand, TupleValue) or (type is not None and type.word == "Tuple")
 
 
 def _unpacked_value(c, value, count):

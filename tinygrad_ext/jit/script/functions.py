@@ -1,12 +1,11 @@
 """Python functions: a call is compiled into the caller's block, with names of its own."""
 
-import ast
 import builtins
 import inspect
 import types as python_types
 
 from tinygrad_ext.graph.primitives.objects import keep_function
-from tinygrad_ext.graph.types import ANY, NONE, TENSOR, accepts
+from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
 from .environment import ABSENT, RESULT, RETURNED, Scope
@@ -14,6 +13,7 @@ from .errors import FrontendError, NotSupportedError
 from .expressions import KINDS, kind
 from .markers import MODIFIER
 from .source import source_of
+from .type_comments import BadComment
 from .values import Static, TupleValue, type_of
 
 
@@ -83,7 +83,6 @@ class Parameters:
         if (spec.vararg and self.rest is None) or spec.kwarg:
             c.fault(
                 "Compiled functions can't take variable number of arguments; name each, or take a list",
-                node=spec.vararg or spec.kwarg,
                 kind=NotSupportedError,
             )
         positional = [*spec.posonlyargs, *spec.args]
@@ -94,12 +93,15 @@ class Parameters:
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.names[self.positional - len(defaults) : self.positional], defaults))
         self.defaults.update(function.__kwdefaults__ or {})
-        comment = _type_comment(source.tree)
-        nodes = [a.annotation for a in (*positional, *spec.kwonlyargs)]
+        nodes, self.returns = [a.annotation for a in (*positional, *spec.kwonlyargs)], None
+        try:
+            comment = source.type_comments()
+        except BadComment as error:
+            c.fault(*error.args)
         if comment is not None:
-            nodes = [*nodes[:skip], *comment.argtypes]
+            nodes, self.returns = [told or node for told, node in zip(comment[0], nodes)], comment[1]
         self.annotations = dict(zip(self.names, nodes))
-        self.returns = comment.returns if comment is not None else getattr(source.tree, "returns", None)
+        self.returns = self.returns or getattr(source.tree, "returns", None)
 
     def bind(self, c, args, kwargs):
         """{name: operand} of a call; defaults where nothing is given."""
@@ -132,19 +134,6 @@ def default(c, value, name):
     if isinstance(value, (list, dict)) and not value:
         return c.empty(value)
     return c.python(value, f"the default of {name}")
-
-
-def _type_comment(tree):
-    text = getattr(tree, "type_comment", None)
-    if text is None or "->" not in text:
-        return None
-    try:
-        found = ast.parse(text, mode="func_type")
-    except SyntaxError:
-        return None
-    for node in ast.walk(found):
-        ast.copy_location(node, tree)
-    return found
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
@@ -213,9 +202,17 @@ def _bind(c, scope, parameters, operands, ours):
         if isinstance(operand, Static) and type_of(operand) is None:
             scope.bound[name] = operand
             continue
+        operand = _converted(c, type, operand)
         _check(c, name, type, operand, node)
         scope.declared[name] = type
         scope.bound[name] = c.value(operand, type) if isinstance(operand, Static) else operand
+
+
+def _converted(c, type, operand):
+    """The only element of a tensor where a number is wanted."""
+    if type in (INT, FLOAT) and type_of(operand) is TENSOR:
+        return c.emit(f"prim::{type}", (operand,), type)
+    return operand
 
 
 def _check(c, name, type, operand, node):

@@ -6,6 +6,7 @@ from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import BOOL, INT, NONE, STR, TENSOR
 
 from .compiler import expression, hook
+from .environment import ABSENT
 from .types import parts_of
 from .values import ListLiteral, Static, TupleValue, is_constant, type_of
 
@@ -24,6 +25,7 @@ def _read(c, node):
 @hook
 def item(c, operand, index):
     """operand[index], the index as it stands in the source."""
+    index = _cut(c, index)
     if isinstance(index, ast.Slice) and isinstance(operand, Static) and operand.items(c) is not None:
         return TupleValue(list(operand.items(c))[slice(*(_known(c, p) for p in _parts(index)))])
     if isinstance(operand, Static) and (isinstance(operand, TupleValue) or type_of(operand) is None):
@@ -51,6 +53,21 @@ def item(c, operand, index):
     if made is None:
         c.fault(f"a value of type {type} cannot be indexed", _way_out(type))
     return made
+
+
+def _cut(c, node):
+    """`slice(a, b)` as the a:b that it stands for; other indices as they are."""
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Name)
+        or c.scope.find(node.func.id) is not ABSENT
+    ):
+        return node
+    if c.frame.lookup(node.func.id) is not slice or not 1 <= len(node.args) <= 3 or node.keywords:
+        return node
+    parts = [None if isinstance(a, ast.Constant) and a.value is None else a for a in node.args]
+    row = (None, parts[0], None) if len(parts) == 1 else (*parts, None)[:3]
+    return ast.copy_location(ast.Slice(*row), node)
 
 
 def _way_out(type):
@@ -84,6 +101,7 @@ def _index(c, node):
 
 
 def _index_part(c, node):
+    node = _cut(c, node)
     if isinstance(node, ast.Slice):
         return slice(*(_index_bound(c, p) for p in _parts(node)))
     operand = c.expression(node)

@@ -13,6 +13,7 @@ from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
 from .markers import Attribute
+from .module_hooks import call_with_hooks, hooks_of
 from .source import source_of
 from .traced import traced
 from .types import NoType, annotations_of, type_from, type_of_python
@@ -59,13 +60,13 @@ class ModuleValue(Static):
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
             if name in table:
                 return None if table[name] is None else c.field(module, name, self.path + name, word, TENSOR)
-        if name in module.__dict__:
+        if name in module.__dict__ and name not in module.__dict__.get("_tgx_defined", ()):
             return self._own(c, name, module.__dict__[name])
         return self._of_class(c, name)
 
     def _own(self, c, name, value):
         """An attribute that the instance has: what no value is, and constants, as they are; others are state."""
-        declared, final = attribute_type(c, self.cls, name)
+        declared, final = self._declared(c, name)
         if name in self.constants() or final:
             return c.python(tuple(value) if isinstance(value, list) else value, f"self.{name}")
         type = declared
@@ -75,6 +76,13 @@ class ModuleValue(Static):
             return c.python(value, f"self.{name}")
         word = "buffer" if isinstance(value, Tensor) else "attribute"
         return c.field(self.module, name, self.path + name, word, type)
+
+    def _declared(self, c, name):
+        """(the type that the program gave an attribute, or None; whether it is Final)."""
+        told = self.module.__dict__.get("_tgx_types", {}).get(name)
+        if told is None:
+            return attribute_type(c, self.cls, name)
+        return type_from(told, lambda text: eval(text, vars(typing))), False
 
     def constants(self):
         """Attributes that never change: those that the class says, and what a layer of the package is made with."""
@@ -91,9 +99,13 @@ class ModuleValue(Static):
         }
 
     def _of_class(self, c, name):
+        if name in self.module.__dict__.get("_tgx_defined", ()):
+            return FunctionValue(self.module._tgx_defined[name], name, (self,))
         if name in _OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
             return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self, c))
         found = inspect.getattr_static(self.cls, name, None)
+        if name in _OF_MODULES and found is inspect.getattr_static(nn.Module, name):
+            return Method(name, lambda c, args, kwargs: _OF_MODULES[name](self, c))
         found = getattr(found, "_fn", found)  # of a script_method
         if hasattr(found, "__wrapped__") and not isinstance(found, (staticmethod, classmethod)):
             found = inspect.unwrap(found)
@@ -128,10 +140,11 @@ class ModuleValue(Static):
             c.fault(
                 f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
             )
-        if name in self.constants() or attribute_type(c, self.cls, name)[1]:
+        declared, final = self._declared(c, name)
+        if name in self.constants() or final:
             c.fault(f"self.{name} is a constant (Final or __constants__), which is not set")
         value = module.__dict__[name]
-        type = attribute_type(c, self.cls, name)[0] or type_of_python(value)
+        type = declared or type_of_python(value)
         word = "buffer" if isinstance(value, Tensor) else "attribute"
         c.field(module, name, self.path + name, word, type)
         c.set_field((id(module), name), c.value(operand, type, f"self.{name}"))
@@ -139,13 +152,10 @@ class ModuleValue(Static):
     # ---- use ------------------------------------------------------------------------------------------------------
 
     def call(self, c, args, kwargs):
-        if self.module._live_hooks:
-            c.fault(
-                f"{self.told()} has hooks, which script does not run", "Remove them, or call what they do in forward."
-            )
-        forward = inspect.getattr_static(self.cls, "forward")
-        forward = getattr(forward, "_fn", forward)
-        return FunctionValue(forward, "forward", (self,)).call(c, args, kwargs)
+        forward, hooks = self._of_class(c, "forward"), hooks_of(self.module)
+        if hooks is not None:
+            return call_with_hooks(c, self, hooks, forward, args, kwargs)
+        return forward.call(c, args, kwargs)
 
     def items(self, c):
         if issubclass(self.cls, nn.ParameterList):
@@ -191,6 +201,39 @@ def _pairs(owner, c):
     return [(name, owner.attribute(c, name)) for name in owner._table()]
 
 
+def _walked(owner, prefix=""):
+    """(path, ModuleValue) of a module and those below, each once."""
+    yield prefix, owner
+    for name, child in owner.module._modules.items():
+        if child is not None:
+            yield from _walked(owner.child(name), f"{prefix}.{name}" if prefix else name)
+
+
+def _tensors(owner, c, table):
+    return [
+        (f"{path}.{name}" if path else name, part.attribute(c, name))
+        for path, part in _walked(owner)
+        for name, value in getattr(part.module, table).items()
+        if value is not None
+    ]
+
+
+def _both(name, rows):
+    """The method that gives pairs, and the one that gives their second parts."""
+    return {
+        f"named_{name}": lambda owner, c: TupleValue([TupleValue(pair) for pair in rows(owner, c)]),
+        name: lambda owner, c: TupleValue([value for _, value in rows(owner, c)]),
+    }
+
+
+_OF_MODULES = {
+    **_both("parameters", lambda owner, c: _tensors(owner, c, "_parameters")),
+    **_both("buffers", lambda owner, c: _tensors(owner, c, "_buffers")),
+    **_both("modules", lambda owner, c: list(_walked(owner))),
+    **_both(
+        "children", lambda owner, c: [(n, owner.child(n)) for n, m in owner.module._modules.items() if m is not None]
+    ),
+}
 _OF_CONTAINERS = {
     "keys": lambda owner, c: TupleValue(list(owner._table())),
     "values": lambda owner, c: TupleValue([v for _, v in _pairs(owner, c)]),

@@ -8,7 +8,7 @@ from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
 
 from .compiler import expression, hook
-from .types import NUMBERS, unify
+from .types import NUMBERS, is_enum, unify
 from .values import ListLiteral, Static, TupleValue, is_constant, type_of
 
 # operator -> (method of a tensor, reflected method or function for a number on the left, primitive, Python's, symbol)
@@ -215,6 +215,8 @@ def compare(c, op, a, b):
     a, b = c.value(a), c.value(b)
     if name in ("eq", "ne") and (x.is_optional or y.is_optional or x.word == y.word or {x, y} <= set(NUMBERS)):
         return c.emit(f"prim::{name}", (a, b), BOOL)
+    if name in ("eq", "ne") and is_enum(x) and is_enum(y):
+        return name == "ne"
     if name in ("eq", "ne"):
         c.fault(f"values of types {x} and {y} are never equal")
     if not ({x, y} <= set(NUMBERS) or x is y is STR or (x.word == y.word and x.word in ("List", "Tuple"))):

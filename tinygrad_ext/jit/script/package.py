@@ -1,11 +1,53 @@
 """Functions of the package that are no ops: `torch.is_tensor`, `torch.device`, `torch.as_tensor`."""
 
+import cmath
+import warnings
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.data import dtype as dtypes
-from tinygrad_ext.graph.types import BOOL, DEVICE, DTYPE, STR, TENSOR
+from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
+from tinygrad_ext.graph.types import BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR
 
+from ..tracing import is_tracing
 from .builtins import BUILTINS, builtin
+from .types import NUMBERS
 from .values import is_constant, type_of
+
+
+@builtin(hash)
+def _hash(c, args, kwargs):
+    return c.emit("prim::hash", (c.value(args[0]),), INT)
+
+
+@builtin(warnings.warn)
+def _warn(c, args, kwargs):
+    c.effect("prim::warn", c.value(args[0], STR, "a message"))
+
+
+@builtin(tg.manual_seed)
+def _manual_seed(c, args, kwargs):
+    c.emit("prim::manual_seed", (c.value(args[0], INT),), INT)
+
+
+@builtin(is_tracing)
+def _is_tracing(c, args, kwargs):
+    return c.emit("prim::is_tracing", (), BOOL)
+
+
+def _complex_math(name):
+    def run(c, args, kwargs):
+        operand = c.value(args[0])
+        if type_of(operand) not in NUMBERS:
+            c.fault(f"cmath.{name}() takes a number, not {type_of(operand)}")
+        return c.emit(
+            f"prim::cmath.{name}", (operand,), BOOL if name[:2] == "is" else FLOAT if name == "phase" else COMPLEX
+        )
+
+    return run
+
+
+for _name in COMPLEX_MATH:
+    BUILTINS[getattr(cmath, _name)] = _complex_math(_name)
 
 
 @builtin(tg.is_tensor)

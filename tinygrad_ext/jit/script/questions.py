@@ -6,8 +6,9 @@ import types as python_types
 import typing
 
 import tinygrad_ext as tg
+from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.objects import class_of
-from tinygrad_ext.graph.types import ANY, TENSOR, Type
+from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, TENSOR, Type
 
 from .classes import ClassValue
 from .compiler import hook
@@ -126,7 +127,12 @@ def _asked(c, node):
 def _annotate(c, node):
     if len(node.args) != 2:
         c.fault("annotate() takes a type and a value")
-    return c.value(c.expression(node.args[1]), _type_at(c, node.args[0]))
+    operand, type = c.expression(node.args[1]), _type_at(c, node.args[0])
+    if isinstance(operand, Value) and operand.node is not None and operand.node.op == "prim::tensor.tolist":
+        operand.type = type  # whoever calls tolist() says what it gives
+    if type_of(operand) is TENSOR and type in (INT, FLOAT, BOOL):
+        return c.emit(f"prim::{type}", (operand,), type)
+    return c.value(operand, type)
 
 
 def _cast(c, node):

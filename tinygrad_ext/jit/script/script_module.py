@@ -1,6 +1,8 @@
 """ScriptModule: a module whose methods are compiled. Users see a module: parameters, state_dict, train, attributes."""
 
 import inspect
+import io
+import sys
 import types as python_types
 import weakref
 
@@ -13,10 +15,13 @@ from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
 from .markers import MODIFIER, Attribute
+from .module_hooks import hooks_of
 from .modules import ModuleValue, class_of_module
+from .source import functions_of
 
 _compiled = weakref.WeakKeyDictionary()  # module -> {method: Entry}; apart, so that copies compile anew
 _BLANK = set(nn.Module().__dict__)
+_HOOKS = {"_live_hooks", "_tgx_hooks"}
 
 
 class ScriptMethod:
@@ -24,6 +29,7 @@ class ScriptMethod:
 
     def __init__(self, owner, name, entry):
         self.owner, self.name, self.__name__, self._entry = owner, name, name, entry
+        self.__doc__ = entry.doc
 
     def __call__(self, *args, **kwargs):
         return self._entry(args, kwargs)
@@ -70,9 +76,25 @@ def method_of(module, name, function):
     return ScriptMethod(module, name, entry)
 
 
+def called(module):
+    """The ScriptMethod that a call of a module with hooks is: the hooks are compiled with forward."""
+    entries = _compiled.setdefault(module, {})
+    if "__call__" not in entries:
+        forward = inspect.getattr_static(class_of_module(module), "forward")
+        owner = ModuleValue(module, "")
+        entries["__call__"] = compile_entry(forward, "__call__", (owner,), body=owner.call)
+    return ScriptMethod(module, "__call__", entries["__call__"])
+
+
 @boundary
 class ScriptModule(nn.Module):
     """Base of compiled modules; `jit.script(module)` makes one. Own subclasses mark methods `script_method`."""
+
+    def __setattr__(self, name, value):
+        if isinstance(value, Attribute):
+            self.__dict__.setdefault("_tgx_types", {})[name] = value.type
+            value = value.value
+        super().__setattr__(name, value)
 
     @property
     def graph(self):
@@ -95,6 +117,28 @@ class ScriptModule(nn.Module):
 
         jit.save(self, f, _extra_files, **more)
 
+    def save_to_buffer(self, _extra_files=None, **more):
+        """What `save` would write, as bytes."""
+        file = io.BytesIO()
+        self.save(file, _extra_files, **more)
+        return file.getvalue()
+
+    def define(self, src):
+        """Add the methods of a text: ``self.define("def forward(self, x): return x + self.bias")``."""
+        frame = sys._getframe(1)
+        found = functions_of(src, {**frame.f_globals, **frame.f_locals})
+        own = self.__dict__
+        own.setdefault("_tgx_defined", {}).update(found)
+        for name, function in found.items():
+            own[name] = method_of(self, name, function)
+
+    def compile_all(self):
+        """Compile the methods that are marked `script_method`."""
+        for name in dir(type(self)):
+            found = inspect.getattr_static(type(self), name, None)
+            if isinstance(found, script_method):
+                method_of(self, name, found._fn)
+
     def _method(self, name):
         found = getattr(self, name)
         if not isinstance(found, ScriptMethod):
@@ -111,22 +155,26 @@ class RecursiveScriptModule(ScriptModule):
         made[id(module)] = self
         own = self.__dict__
         own["_tgx_class"] = class_of_module(module)
-        if module._live_hooks:
-            raise RuntimeError(
-                f"jit.script(): {type(module).__name__} has hooks, which script does not run. Remove them, or call "
-                "what they do in forward."
-            )
+        own["_tgx_hooks"] = hooks_of(module)
         for name, parameter in module._parameters.items():
             self.register_parameter(name, parameter)
         for name, buffer in module._buffers.items():
             self.register_buffer(name, buffer, persistent=name not in module._non_persistent_buffers_set)
-        parts = {name for registry in REGISTRIES for name in getattr(module, registry)}
+        parts = {name for registry in REGISTRIES for name in getattr(module, registry)} | _HOOKS
         for name, value in module.__dict__.items():
             if name not in _BLANK and name not in parts:
-                own[name] = value.value if isinstance(value, Attribute) else value
+                if isinstance(value, Attribute):
+                    own.setdefault("_tgx_types", {})[name] = value.type
+                    value = value.value
+                own[name] = value
         own["training"] = module.training
         for name, child in module._modules.items():
             self.add_module(name, child if child is None else made.get(id(child)) or wrap(child, made))
+
+    def __call__(self, *args, **kwargs):
+        if self._tgx_hooks is not None:
+            return called(self)(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
         return self._method("forward")(*args, **kwargs)
@@ -182,6 +230,8 @@ def script_module(module):
     forward = inspect.getattr_static(cls, "forward")
     if forward is not inspect.getattr_static(nn.Module, "forward") and getattr(forward, MODIFIER, None) is None:
         method_of(scripted, "forward", getattr(forward, "_fn", forward))
+        if getattr(scripted, "_tgx_hooks", None) is not None:
+            called(scripted)
     for base in cls.__mro__:
         for name, value in vars(base).items():
             if getattr(value, MODIFIER, None) == "export":

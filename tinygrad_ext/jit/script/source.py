@@ -7,9 +7,25 @@ of a call need no guessing where a block ends.
 import ast
 import functools
 import inspect
+import itertools
 import linecache
+import math
+import textwrap
+import types
+import typing
+
+import tinygrad_ext
 
 from .errors import FrontendError, NotSupportedError
+from .type_comments import type_comments
+
+_numbers = itertools.count()
+_PACKAGE = {
+    "torch": tinygrad_ext,
+    "Tensor": tinygrad_ext.Tensor,
+    "device": tinygrad_ext.device,
+    "NoneType": type(None),
+}
 
 
 class Source:
@@ -32,6 +48,10 @@ class Source:
         indent = len(text) - len(text.lstrip())
         marked = " " * max(start - indent, 0) + "^" * max(end - start, 1)
         return f'  File "{self.filename}", line {number}, in {self.name}\n    {text.strip()}\n    {marked} <--- HERE'
+
+    def type_comments(self):
+        """See `type_comments.type_comments`."""
+        return type_comments(self.tree, self._lines)
 
     @property
     def body(self):
@@ -65,24 +85,33 @@ def source_of(function):
 
 
 def of_text(text, filename):
-    """{name: Source} of the functions that stand in a text, and its tree."""
+    """The tree of a text, whose lines are found under the filename from now on."""
     lines = text.splitlines(True)
     linecache.cache[filename] = (len(text), None, lines, filename)
     try:
-        tree = ast.parse(text, filename, type_comments=True)
+        tree = ast.parse(text, filename)
     except SyntaxError as error:
         raise FrontendError(f"{filename}, line {error.lineno}: {error.msg}\n    {error.text}") from None
     return tree
 
 
+def functions_of(text, around):
+    """{name: function} of the functions of a text; they see each other, the names of typing, and those around."""
+    filename = f"<CompilationUnit {next(_numbers)}>"
+    tree = of_text(textwrap.dedent(text), filename)
+    space = {**vars(typing), "math": math, **_PACKAGE, **around, "__name__": filename}
+    exec(compile(tree, filename, "exec"), space)
+    return {
+        name: found
+        for name, found in space.items()
+        if isinstance(found, types.FunctionType) and found.__code__.co_filename == filename
+    }
+
+
 @functools.lru_cache(64)
 def _functions(lines):
     """The functions and lambdas of a text by the line at which Python says that they begin."""
-    text = "".join(lines)
-    try:
-        tree = ast.parse(text, type_comments=True)
-    except SyntaxError:
-        tree = ast.parse(text)
+    tree = ast.parse("".join(lines))
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):

@@ -4,6 +4,7 @@ import builtins
 import dataclasses
 import enum
 import inspect
+import numbers
 import types
 import typing
 from collections.abc import Hashable
@@ -36,7 +37,7 @@ from tinygrad_ext.graph.types import (
 _PLAIN = {
     None: NONE, type(None): NONE, int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STR,
     dtypes.device: DEVICE, dtypes.dtype: DTYPE, dtypes.layout: LAYOUT, dtypes.memory_format: FORMAT,
-    Generator: GENERATOR, typing.Any: ANY, dtypes.Size: list_of(INT),
+    Generator: GENERATOR, typing.Any: ANY, numbers.Number: SCALAR, dtypes.Size: list_of(INT),
 }  # fmt: skip
 _NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
 NUMBERS = (INT, FLOAT, BOOL, COMPLEX, SCALAR)
@@ -65,11 +66,16 @@ def type_from(annotation, evaluate):
         raise NoType(f"{_told(annotation)} says not what it holds; write {_BARE[bare]}, for example")
     if origin is not None:
         return _generic(annotation, origin, args, lambda a: type_from(a, evaluate))
-    if inspect.isclass(annotation) and issubclass(annotation, Tensor):
+    if inspect.isclass(annotation) and (issubclass(annotation, Tensor) or _is_tensor_type(annotation)):
         return TENSOR
     if inspect.isclass(annotation) and annotation.__module__ != "builtins":
         return Type(word_of(annotation))
     raise NoType(f"{_told(annotation)} is no type that script knows")
+
+
+def _is_tensor_type(cls):
+    """Whether it is one of the old names that tell a dtype: torch.LongTensor."""
+    return cls.__module__ in ("tinygrad_ext", "torch") and cls.__name__.endswith("Tensor")
 
 
 def _told(annotation):
