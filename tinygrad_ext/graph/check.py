@@ -104,12 +104,12 @@ def _check_block(block, names, seen):
 
 
 def has_effect(node):
-    """Whether a node is there for what it does: it changes what another made, prints, or raises."""
+    """Whether a node changes what others may hold."""
     if node.op in primitives.CONTROL:
         return False
     if node.op.startswith("prim::"):
         row = primitives.TABLE.get(node.op)
-        return row is not None and row.effect and node.op != "prim::guard"
+        return row is not None and row.effect is True
     return signature_of(node.op).inplace
 
 

@@ -6,8 +6,9 @@ which hold blocks. Every value is made once and has a type. A graph is functiona
 that computes, and what the program changed besides its results (a parameter, a running mean, the state of a generator)
 is an input, a `State`, which says what it is afterwards.
 
-A graph fresh from source may have effects instead (`Graph.effects`): in-place forms of ops (`aten::add_.Tensor`) and
-primitives that change a list or print, in program order. A pass that makes it functional takes them away.
+A graph from source may have effects instead (`Graph.effects`): in-place forms of ops (`aten::add_.Tensor`) and
+primitives that change what others may hold, in program order. What raises or prints is no such effect: it keeps its
+place in any graph. Changes of objects that only the graph knows become values (`passes.Functional`).
 
 Rejected: constants as nodes of their own (three lines in four of a printed graph would be constants, and each pass
 would have to look through them); keyword attributes apart from inputs (a plain number becomes a value as soon as

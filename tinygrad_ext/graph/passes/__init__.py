@@ -24,10 +24,21 @@ from .base import Pass
 from .common import CommonSubexpressions
 from .constants import Constants
 from .dead import DeadCode
+from .functional import Functional
 from .peepholes import Peepholes
 from .rewrite import Rewrite
 
-__all__ = ["CommonSubexpressions", "Constants", "DeadCode", "Pass", "Peepholes", "Rewrite", "optimize", "registered"]
+__all__ = [
+    "CommonSubexpressions",
+    "Constants",
+    "DeadCode",
+    "Functional",
+    "Pass",
+    "Peepholes",
+    "Rewrite",
+    "optimize",
+    "registered",
+]
 
 
 def registered():

@@ -42,7 +42,7 @@ def is_random(node):
 
 def has_effect(node):
     """Whether a node does more than give its outputs: it draws from the default generator, prints, raises."""
-    if node.op == "prim::guard" or check.has_effect(node):
+    if check.has_effect(node) or getattr(primitives.TABLE.get(node.op), "effect", False):
         return True
     if is_op(node):
         generator = signature_of(node.op).generator

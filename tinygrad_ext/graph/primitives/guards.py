@@ -13,4 +13,4 @@ def _guard(given, expected, place):
         raise GuardFailed(f"the graph was captured with {expected}, not {given}, where {place} depends on it")
 
 
-primitive("guard", "Any Any str", "", _guard, effect=True)
+primitive("guard", "Any Any str", "", _guard, effect="order")

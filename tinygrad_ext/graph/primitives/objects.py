@@ -168,7 +168,7 @@ primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, 
 primitive("named_tuple", "str str ...", None, _named_tuple)
 primitive("enum", "str str", None, _member)
 primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, Type.parse(text)))
-primitive("raise", "str ...", "", _raise, effect=True)
+primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
 primitive("grad_enabled", "", "bool", is_grad_enabled)
 primitive("record_begin", "str", "Any", _enter, effect=True)

@@ -10,6 +10,7 @@ import contextlib
 from tinygrad_ext.graph import Graph, State
 from tinygrad_ext.graph.check import has_effect
 from tinygrad_ext.graph.ir import Block, Value
+from tinygrad_ext.graph.passes import Functional
 from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
 
@@ -310,7 +311,7 @@ class Compiler:
         )
         for key, (state, _, _) in self.accessors.items():
             state.new = self.value(self.root_fields.bound[key], state.value.type)
-        return graph.check()
+        return Functional().run(graph).check()
 
 
 def _words(node):
