@@ -18,8 +18,8 @@ from .base import Pass, blocks, replace
 _FRESH = {
     f"prim::{word}"
     for word in (
-        "list", "dict", "to_list", "list.copy", "dict.copy", "dict.from_items", "sorted", "reversed", "concat", "repeat",
-        "slice", "dict.keys", "dict.values", "dict.items", "shape", "str.split", "new",
+        "list", "dict", "to_list", "list.copy", "dict.copy", "dict.from_items", "sorted", "reversed", "concat",
+        "repeat", "slice", "dict.keys", "dict.values", "dict.items", "shape", "str.split", "new",
     )
 }  # fmt: skip
 # what only looks at the objects that it is given, and keeps none of them

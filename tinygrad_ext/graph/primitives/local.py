@@ -1,8 +1,8 @@
 """Lists, dicts and objects that nobody but the graph knows: a change gives the changed one.
 
-`prim::own` gives an object that is the graph's alone. The others take their first argument over: they change it and give
-it back, and nobody reads the argument afterwards (`passes.Functional` sees to that), so nothing is copied. What they
-give besides stands before the changed object.
+`prim::own` gives an object that is the graph's alone. The others take their first argument over: they change it and
+give it back, and nobody reads the argument afterwards (`passes.Functional` sees to that), so nothing is copied. What
+they give besides stands before the changed object.
 """
 
 from .table import TABLE, primitive

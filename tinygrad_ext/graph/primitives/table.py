@@ -4,8 +4,8 @@ from collections import namedtuple
 
 from ..types import Type
 
-# args, returns: texts of types; run: a Python function; effect: True where it changes what others may hold, "order" where
-# it raises or speaks, "takes" where it takes its first argument over: each keeps its place; else False
+# args, returns: texts of types; run: a Python function; effect: True where it changes what others may hold, "order"
+# where it raises or speaks, "takes" where it takes its first argument over: each keeps its place; else False
 Primitive = namedtuple("Primitive", "name args returns run effect")
 
 CONTROL = {"prim::If", "prim::Loop", "prim::Function"}
