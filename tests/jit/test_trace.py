@@ -203,20 +203,3 @@ def test_no_warning_and_no_state_is_left_by_a_failed_trace():
         with pytest.raises(RuntimeError, match="reads the elements"):
             jit.trace(f, (tg.ones(2),))
     assert weight.grad is None and not jit.is_tracing()
-
-
-@pytest.mark.parametrize(
-    "program, wants_grad",
-    [
-        (lambda x: x.add_(1), False),
-        (lambda x: x[0].zero_() + 1, False),
-        (lambda x: (x * x).sum().backward(), True),
-    ],
-    ids=["in place", "a view", "its grad"],
-)
-def test_writing_to_an_argument_is_refused_and_never_lost(program, wants_grad):
-    with pytest.raises(RuntimeError, match="a graph changes no argument"):
-        jit.trace(program, (tg.ones(2, requires_grad=wants_grad),))
-    x = tg.ones(2, requires_grad=wants_grad)
-    tg.compile(program)(x)
-    assert x.grad.tolist() == [2, 2] if wants_grad else x.tolist() != [1, 1]

@@ -9,6 +9,7 @@ from collections import namedtuple
 
 # op: name of a view op; args: its arguments behind the tensor, as in a node; index: which of several results, or None
 Step = namedtuple("Step", "op args index")
+Argument = namedtuple("Argument", "shown tensor name")  # the carried tensor, and what it stands for
 
 SAME_MEMORY = {  # views of all elements, whose inverse is a reshape to the sizes before
     "aten::view", "aten::reshape", "aten::flatten.using_ints", "aten::ravel", "aten::unflatten.int", "aten::squeeze",

@@ -22,14 +22,15 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
 from . import derive, indexing, reading, trees
-from .aliases import Root, Step, Traced
+from .aliases import Argument, Root, Step, Traced
 from .graph import Graph
 from .ir import State, Value, replaced
 from .operands import SQUEEZES, Operands, as_name
 from .signature import output_types, signature_of
 from .symbols import Symbol
 from .types import TENSOR
-from .windows import CaptureError, Windows
+from .windows import CaptureError as CaptureError
+from .windows import Windows
 
 # what may need a gradient of it: a tensor that the user sees, and what is done with the gradient that arrives
 Leaf = namedtuple("Leaf", "tensor")
@@ -65,7 +66,9 @@ class Capture(Operands, Windows, Observer):
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
         self.joint = False  # whether it is a graph with its derivative, whose nodes keep the lines of that graph
-        self.arguments = []  # the carried tensors that the program was given
+        self.arguments = {}  # id of a carried tensor that the program was given -> Argument
+        self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none
+        self.returned = []  # (path in the result, State) of what the program returns after it wrote to it
         self.optimized = set()  # ids of parameters whose optimizers are known, so that their state is looked after
         self.reader = reading.Reader(self)
 
@@ -81,7 +84,7 @@ class Capture(Operands, Windows, Observer):
 
     def tensor_value(self, value, tensor):
         shown = self.stand_for(Root(value, self.suspend(tensor.detach)), tensor.requires_grad)
-        self.arguments.append(shown)
+        self.arguments[id(shown)] = Argument(shown, tensor, value.name)
         return shown
 
     def stand_for(self, root, requires_grad=False):
@@ -107,7 +110,8 @@ class Capture(Operands, Windows, Observer):
         """The Traced of a tensor that was there before: a parameter, a buffer, something closed over."""
         traced = self.roots.get(id(tensor))
         if traced is None:
-            name, kind = self.name_of(tensor) or (f"constant.{len(self.roots)}", "constant")
+            known = self.name_of(tensor) or self.names.get(id(tensor))
+            name, kind = known or (f"constant.{len(self.roots)}", "constant")
             value = self.graph.know(self.graph.value(TENSOR, None, None, as_name(name)))
             state = State(name, kind, value)
             self.graph.state.append(state)
@@ -255,18 +259,12 @@ class Capture(Operands, Windows, Observer):
 
     def finish(self, result):
         """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
-        for tensor in self.arguments:
-            if tensor.value.root.version or self.reader.read_grad(tensor) is not None:
-                raise CaptureError(
-                    "the program writes to a tensor that it was given as an argument, or puts a gradient into its "
-                    ".grad; a graph changes no argument. Write to a clone() of it, or take autograd.grad, and return "
-                    "the result"
-                )
         self.check_memory()
         self.graph.block.outputs = [trees.put_together(self, result)]
         for traced in self.roots.values():
             root = traced.root
             root.state.new = root.value
+        self.finish_arguments(result)
         self.reader.finish()
         return self.graph.check()
 

@@ -182,7 +182,7 @@ class Gradients:
     # ---- .grad -----------------------------------------------------------------------------------------------------
 
     def read_grad(self, tensor):
-        return self.swapped.get(id(tensor), (None, None, None))[2]
+        return self.look_at_grad(tensor)[2]
 
     def accumulate(self, leaf, grad, create_graph):
         if not self.capture.resume(lambda: leaf.requires_grad):
@@ -204,15 +204,36 @@ class Gradients:
                 self.capture.resume(hook, leaf)
 
     def look_at_grad(self, leaf):
-        """Remember whether a tensor from outside has a `.grad`, which the graph then holds for."""
-        return self.swapped.setdefault(id(leaf), (leaf, leaf.grad, leaf.grad))
+        """(tensor, its `.grad` before, and now). That one from outside or an argument has one is remembered: the graph
+        holds for that alone."""
+        if id(leaf) in self.swapped:
+            return self.swapped[id(leaf)]
+        argument = self.capture.arguments.get(id(leaf))
+        if argument is None and self.capture.owns(leaf):
+            return leaf, None, None
+        tensor = leaf if argument is None else argument.tensor
+        before = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+        if argument is not None and before is not None:
+            self.capture.names[id(before)] = f"{argument.name}.grad", "grad"
+        self.swapped[id(leaf)] = found = leaf, before, before
+        return found
 
     def set_grad(self, leaf, grad):
         """Let `.grad` be a carried value, or None, until the capture ends."""
-        before = None if self.capture.owns(leaf) else self.look_at_grad(leaf)[1]
-        self.swapped[id(leaf)] = leaf, before, grad
+        self.swapped[id(leaf)] = leaf, self.look_at_grad(leaf)[1], grad
         if not self.capture.owns(leaf):
             put_grad(leaf, grad)
+
+    def name_of(self, leaf):
+        argument = self.capture.arguments.get(id(leaf))
+        if argument is None:
+            return f"{self.capture.outside(leaf).root.state.name}.grad"
+        if argument.tensor.grad_fn is not None:
+            raise CaptureError(
+                f"the argument {argument.name} is no leaf, so its gradient goes on outside of what is captured. Take "
+                "autograd.grad, or pass its detach()"
+            )
+        return f"{argument.name}.grad"
 
     # ---- the end ---------------------------------------------------------------------------------------------------
 
@@ -226,12 +247,12 @@ class Gradients:
                     "program than before it, which a graph cannot do. Change it outside of what is captured"
                 )
         for leaf, before, now in self.swapped.values():
-            if now is before or self.capture.owns(leaf):
+            if now is before or (self.capture.owns(leaf) and id(leaf) not in self.capture.arguments):
                 continue
+            name = self.name_of(leaf)
             if before is not None and id(before) in self.capture.roots:
                 state = self.capture.roots[id(before)].root.state
             else:
-                name = f"{self.capture.outside(leaf).root.state.name}.grad"
                 state = State(name, "grad", self.capture.graph.value(optional(TENSOR), None, None, as_name(name)))
                 self.capture.graph.state.append(state)
             state.new = None if now is None else self.capture.lift(now)

@@ -92,7 +92,8 @@ class State:
 
     Attributes:
         name: path such as "fc.weight"; unique in the graph.
-        kind: "parameter", "buffer", "constant", "grad", "number", "attribute" (any other value) or "generator".
+        kind: "parameter", "buffer", "constant", "grad", "number", "attribute" (any other value), "generator" or
+            "argument" (an input of that name, which is written to).
         value: the Value inside the graph.
         new: what it is afterwards, a Value or a constant; the same `value` where the graph does not change it.
     """

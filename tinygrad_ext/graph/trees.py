@@ -66,3 +66,32 @@ def put_together(capture, tree):
         parts = [part for key, value in tree.items() for part in (key, put_together(capture, value))]
         return capture.graph.make(capture.block, "prim::dict", parts, (type_of_tree(tree),)).output
     return capture.lift(tree)
+
+
+def leaves_of(tree, path=()):
+    """(path, tensor) of the tensors in nested tuples, lists and dicts."""
+    if isinstance(tree, Tensor):
+        yield path, tree
+    elif isinstance(tree, (tuple, list)):
+        for i, part in enumerate(tree):
+            yield from leaves_of(part, (*path, i))
+    elif isinstance(tree, dict):
+        for key, part in tree.items():
+            yield from leaves_of(part, (*path, key))
+
+
+def at(tree, path):
+    """What stands at a path of a tree."""
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def put(tree, path, value):
+    """The tree with a value at a path."""
+    if not path:
+        return value
+    if isinstance(tree, dict):
+        return {k: put(part, path[1:], value) if k == path[0] else part for k, part in tree.items()}
+    parts = [put(part, path[1:], value) if i == path[0] else part for i, part in enumerate(tree)]
+    return type(tree)._make(parts) if hasattr(tree, "_make") else type(tree)(parts)

@@ -7,9 +7,11 @@ from tinygrad_ext.core.data.tensor import Tensor
 
 from .aliases import Traced, put_back
 from .function_nodes import follow
-from .ir import Value, values_in
+from .ir import State, Value, values_in
 from .signature import signature_of
 from .symbols import hint_of
+from .trees import leaves_of
+from .types import TENSOR
 
 
 class CaptureError(RuntimeError):
@@ -128,23 +130,48 @@ class Windows:
     def check_memory(self):
         """Refuse what a graph would lose: writes that other tensors from outside see, history that would stay on one,
         and derivatives outside of the graph that read what was overwritten."""
-        tensors = [traced.root.tensor for traced in self.roots.values()]
-        for traced in self.roots.values():
-            root = traced.root
-            if root.version and any(t is not root.tensor and _overlap(t, root.tensor) for t in tensors):
+        held = [(traced.root, traced.root.tensor, "a tensor from outside") for traced in self.roots.values()]
+        held += [(a.shown.value.root, a.tensor, f"the argument {a.name}") for a in self.arguments.values()]
+        for i, (root, tensor, what) in enumerate(held):
+            if not root.version:
+                continue
+            if any(_overlap(other, tensor) for k, (_, other, _) in enumerate(held) if k != i):
                 raise CaptureError(
-                    f"a tensor of shape {list(root.tensor.shape)} from outside is written to, and another one that the "
-                    "program uses lies in the same memory; that is not captured. Make the view inside the program"
+                    f"{what}, of shape {list(tensor.shape)}, is written to, and another one that the program uses lies "
+                    "in the same memory; that is not captured. Make the view inside the program, or pass a clone()"
                 )
-            if root.version and root.leaf is None and id(root.value) in self.needs and not self.reader.derived:
+            if root.leaf is None and id(root.value) in self.needs and not self.reader.derived:
                 raise CaptureError(
-                    f"a tensor of shape {list(root.tensor.shape)} from outside keeps the history of what was written "
-                    "to it, and a graph would lose that. Write its detach(), or under no_grad()"
+                    f"{what}, of shape {list(tensor.shape)}, keeps the history of what was written to it, and a graph "
+                    "would lose that. Write its detach(), or under no_grad()"
                 )
         if self.overwritten and not self.reader.derived:
             for entry in self.tape:
                 for value in entry.reads(self.needs):
                     self.check_kept(value)
+
+    def finish_arguments(self, result):
+        """Say in the graph what arguments are afterwards, and which results are what was written to itself."""
+        states = {id(traced.root): traced.root.state for traced in self.roots.values()}
+        for argument in self.arguments.values():
+            root = argument.shown.value.root
+            if root.version:
+                state = State(argument.name, "argument", self.graph.value(TENSOR, None, None, argument.name))
+                state.new = root.value
+                self.graph.state.append(state)
+                states[id(root)] = state
+        for path, tensor in leaves_of(result):
+            root = tensor.value.root if self.owns(tensor) else self.outside(tensor).root
+            state = states.get(id(root))
+            if not root.version or state is None:
+                continue
+            if not self.owns(tensor) or not tensor.value.path:
+                self.returned.append((path, state))
+            elif state.kind == "argument":
+                raise CaptureError(
+                    f"a view of the argument {state.name}, which was written to, is returned; a graph gives memory of "
+                    "its own. Return its clone(), or make the view outside"
+                )
 
     def check_kept(self, value):
         """Refuse a derivative that reads what was overwritten."""

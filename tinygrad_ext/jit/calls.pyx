@@ -2,47 +2,26 @@
 """The call of a traced program: which graph, the values of its states, the plan, the new states; no frame of Python.
 
 A `Binding` is a graph with the objects that its states are now, and what has to be as it was for that: kinds of the
-arguments, `.grad` there or not, and a `Watch` of everything that the program can reach. The binding that was used
-last is asked first. Where none fits, Python looks (tracing.Runner.find), binds or captures.
-
-A Watch holds dicts with what stood in them. CPython counts the changes of each dict, so the usual answer costs one
-comparison a dict; where the count differs the entries are compared, because others may have been set (a loop at the
-top of a script sets its globals at each turn). Rejected: counters in Module and Optimizer, which every way to change
-one would have to advance, `__dict__` included; a key of everything for a table, which costs more than the plan.
+arguments, `.grad` there or not, and a `Watch` (watch.pyx) of everything that the program can reach. The binding that
+was used last is asked first. Where none fits, Python looks (tracing.Runner.find), binds or captures.
 """
 from cpython.dict cimport PyDict_GetItem
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.tensor cimport Tensor, exact, same_sizes, set_grad
+from tinygrad_ext.core.data.types cimport ITEMSIZE, int64_t
 from tinygrad_ext.graph.keys cimport same_kind
+from tinygrad_ext.jit.watch cimport Watch
 
 from tinygrad_ext.graph.primitives import GuardFailed
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
 
-cdef extern from *:
-    """
-    /* Differs after each change of a dict, in the versions of CPython that count; 0 in the others. */
-    static inline uint64_t tgx_dict_changes(PyObject *dict) {
-    #if PY_VERSION_HEX < 0x030E0000 && !defined(PYPY_VERSION)
-        _Pragma("GCC diagnostic push")
-        _Pragma("GCC diagnostic ignored \\"-Wdeprecated-declarations\\"")
-        return ((PyDictObject *)dict)->ma_version_tag;
-        _Pragma("GCC diagnostic pop")
-    #else
-        return 0;
-    #endif
-    }
-    """
-    uint64_t tgx_dict_changes(PyObject *dict) nogil
-
 cdef extern from "Python.h":
-    PyObject *PyCell_GET(PyObject *cell)
     object PyObject_Vectorcall(PyObject *callable, PyObject **args, size_t n, PyObject *kwnames)
     PyObject **PySequence_Fast_ITEMS(object row)
     PyObject *PyTuple_GET_ITEM(object row, Py_ssize_t i)
@@ -54,117 +33,6 @@ cdef extern from "Python.h":
 cdef enum:
     FEW = 64                # values that find room on the stack
 
-cdef enum Container:
-    DICT
-    CELL
-    ROW                     # a list
-
-cdef struct Seen:
-    Container kind
-    PyObject *container
-    uint64_t changes
-    Py_ssize_t size         # the container has so many entries; -1: others do not matter
-    PyObject *keys          # tuple of keys of a dict, of numbers in a list
-    PyObject *values        # tuple
-
-ABSENT = object()
-cdef object _absent = ABSENT
-
-
-cdef bint _is(object value, object known):
-    """Whether a value is what it was: the same object, or a number or text that is equal."""
-    cdef Py_ssize_t i
-    if value is known:
-        return True
-    if type(value) is not type(known):
-        return False
-    if type(known) is tuple:
-        if len(<tuple>value) != len(<tuple>known):
-            return False
-        for i in range(len(<tuple>known)):
-            if not _is((<tuple>value)[i], (<tuple>known)[i]):
-                return False
-        return True
-    return type(known) in (float, int, str) and value == known
-
-
-cdef class Watch:
-    """What containers held. `check()` says whether they still do."""
-
-    cdef Seen *seen
-    cdef Py_ssize_t count
-    cdef list held
-
-    def __init__(self, list rows):
-        """rows: (dict, list or cell, keys or None for all of a list, values, whether it has no more than these)."""
-        cdef Py_ssize_t i
-        cdef Seen *s
-        self.held = [(container, tuple(keys), tuple(values)) for container, keys, values, _ in rows]
-        self.seen = <Seen *>PyMem_Malloc(len(rows) * sizeof(Seen) + 1)
-        if self.seen == NULL:
-            raise MemoryError()
-        self.count = len(rows)
-        for i in range(self.count):
-            s = &self.seen[i]
-            container, keys, values = self.held[i]
-            s.container, s.keys, s.values = <PyObject *>container, <PyObject *>keys, <PyObject *>values
-            s.kind = DICT if isinstance(container, dict) else ROW if isinstance(container, list) else CELL
-            s.size, s.changes = len(keys) if rows[i][3] else -1, 0
-
-    def __dealloc__(self):
-        PyMem_Free(self.seen)
-
-    cdef bint holds(self):
-        cdef Py_ssize_t i
-        cdef uint64_t changes
-        cdef Seen *s
-        for i in range(self.count):
-            s = &self.seen[i]
-            if s.kind == DICT:
-                changes = tgx_dict_changes(s.container)
-                if changes != s.changes or not changes:
-                    if not _dict_holds(s):
-                        return False
-                    s.changes = changes
-            elif s.kind == CELL:
-                if PyCell_GET(s.container) != PyTuple_GET_ITEM(<object>s.values, 0):
-                    return False
-            elif not _row_holds(s):
-                return False
-        return True
-
-    def check(self):
-        """Whether all is as it was."""
-        return self.holds()
-
-
-cdef bint _dict_holds(Seen *s):
-    cdef dict container = <dict>s.container
-    cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
-    cdef Py_ssize_t i
-    cdef PyObject *found
-    if s.size >= 0 and len(container) != s.size:
-        return False
-    for i in range(len(keys)):
-        found = PyDict_GetItem(container, keys[i])
-        if not _is(_absent if found == NULL else <object>found, values[i]):
-            return False
-    return True
-
-
-cdef bint _row_holds(Seen *s):
-    cdef list container = <list>s.container
-    cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
-    cdef Py_ssize_t i, at
-    if s.size >= 0 and len(container) != s.size:
-        return False
-    for i in range(len(keys)):
-        at = keys[i]
-        if at >= len(container) or container[at] is not values[i]:
-            return False
-    return True
-
-
 # ---- a graph and its states ----------------------------------------------------------------------------------------
 
 cdef enum Holding:          # where the value of a state is
@@ -173,8 +41,11 @@ cdef enum Holding:          # where the value of a state is
     GRAD                    # the owner's .grad
     RATE                    # the owner's "lr"
     NOTHING                 # there is none yet
+    ARGUMENT                # the owner is its path in the arguments
+    ARGUMENT_GRAD           # the .grad of one
 
-_HOLDINGS = {"tensor": TENSOR, "object": OBJECT, "grad": GRAD, "rate": RATE, "nothing": NOTHING}
+_HOLDINGS = {"tensor": TENSOR, "object": OBJECT, "grad": GRAD, "rate": RATE, "nothing": NOTHING, "argument": ARGUMENT,
+             "argument.grad": ARGUMENT_GRAD}
 
 
 cdef class Binding:
@@ -195,6 +66,10 @@ cdef class Binding:
     cdef tuple written
     cdef tuple leaves               # tensors whose .grad is there, or not, as it was
     cdef tuple absent
+    cdef tuple asked                # (path of an argument, whether it has no .grad)
+    cdef tuple returned             # (path in the result, state) of results that are what was written to
+    cdef tuple changed              # tensors that are written to
+    cdef tuple changed_arguments    # paths of arguments that are
     cdef bint plain                 # no gradient is asked of what it gives
     cdef Py_ssize_t count
     cdef int *holdings
@@ -211,6 +86,10 @@ cdef class Binding:
         self.written = tuple(captured.written)
         self.leaves = tuple([leaf for leaf, _ in captured.gradients.rows])
         self.absent = tuple([absent for _, absent in captured.gradients.rows])
+        self.asked = tuple(captured.gradients.asked)
+        self.returned = captured.returned
+        self.changed = tuple([self.owners[i] for i in self.written if self.holders[i].holding == "tensor"])
+        self.changed_arguments = tuple([self.owners[i] for i in self.written if self.holders[i].holding == "argument"])
         self.holdings = <int *>PyMem_Malloc(self.count * sizeof(int) + 1)
         if self.holdings == NULL:
             raise MemoryError()
@@ -233,7 +112,50 @@ cdef class Binding:
         for i in range(n):
             if not same_kind(<object>args[i], <object>PyTuple_GET_ITEM(self.kinds, i)):
                 return False
-        return self.watch.holds() and self.is_bound()
+        return self.watch.holds() and self.is_bound() and self.is_apart(args, n)
+
+    def takes(self, *args):
+        """Whether what it writes to is memory of its own for such arguments, and their gradients are as they were."""
+        return self.is_apart(PySequence_Fast_ITEMS(args), len(args))
+
+    cdef bint is_apart(self, PyObject **args, Py_ssize_t n) except -1:
+        cdef Py_ssize_t i
+        cdef Tensor t
+        for path, absent in self.asked:
+            t = <Tensor>_at(args, path)
+            if (t.grad_ is None) is not absent or t.node is not None:
+                return False
+        if len(self.changed) or len(self.changed_arguments):
+            for i in range(n):
+                if not self.is_apart_from(<object>args[i], args, (i,)):
+                    return False
+        return True
+
+    cdef bint is_apart_from(self, object o, PyObject **args, tuple path) except -1:
+        """Whether tensors in an argument lie elsewhere than the others that are written to."""
+        cdef Py_ssize_t i
+        if exact(o):
+            for i in range(len(self.changed)):
+                if _overlap(<Tensor>o, <Tensor>PyTuple_GET_ITEM(self.changed, i)):
+                    return False
+            for other in self.changed_arguments:
+                if other != path and _overlap(<Tensor>o, <Tensor>_at(args, other)):
+                    return False
+            return self.is_no_state(o, path)
+        if isinstance(o, (tuple, list, dict)):
+            for key, part in o.items() if isinstance(o, dict) else enumerate(o):
+                if not self.is_apart_from(part, args, (*path, key)):
+                    return False
+        return True
+
+    cdef bint is_no_state(self, Tensor t, tuple path) except -1:
+        """Whether an argument, if it is written to, lies elsewhere than all states."""
+        cdef Py_ssize_t i
+        if path in self.changed_arguments:
+            for i in range(self.count):
+                if self.holdings[i] == TENSOR and _overlap(t, <Tensor>PyTuple_GET_ITEM(self.owners, i)):
+                    return False
+        return True
 
     cdef bint is_bound(self) except -1:
         """Whether gradients are there, or not, as they were, and states of the same kinds."""
@@ -269,12 +191,14 @@ cdef class Binding:
             for i in range(n):
                 row[i] = args[i]
             while filled < self.count:
-                row[n + filled] = self.read(filled)
+                row[n + filled] = self.read(filled, args)
                 filled += 1
             function = PyDict_GetItem(self.executor, "function")
             results = <tuple>PyObject_Vectorcall(function, row, <size_t>total | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
             if len(self.written):
-                self.write_back(results, row + n)
+                self.write_back(results, row + n, args)
+            if len(self.returned):
+                return self.captured.with_own(results[0], [<object>row[n + i] for i in range(self.count)])
             return results[0]
         finally:
             for i in range(filled):
@@ -283,7 +207,7 @@ cdef class Binding:
             if row != few:
                 PyMem_Free(row)
 
-    cdef PyObject *read(self, Py_ssize_t i) except NULL:
+    cdef PyObject *read(self, Py_ssize_t i, PyObject **args) except NULL:
         """The value of a state, a new reference."""
         cdef object value = <object>PyTuple_GET_ITEM(self.owners, i)
         cdef int holding = self.holdings[i]
@@ -295,10 +219,14 @@ cdef class Binding:
                 value = float(value)
         elif holding == NOTHING:
             value = None
+        elif holding == ARGUMENT:
+            value = _at(args, <tuple>value)
+        elif holding == ARGUMENT_GRAD:
+            value = (<Tensor>_at(args, <tuple>value)).grad_
         Py_INCREF(<PyObject *>value)
         return <PyObject *>value
 
-    cdef int write_back(self, tuple results, PyObject **before) except -1:
+    cdef int write_back(self, tuple results, PyObject **before, PyObject **args) except -1:
         """Leave new states with their owners. The first result is that of the program."""
         cdef Py_ssize_t i, first = len(results) - self.count
         cdef Tensor leaf
@@ -307,7 +235,7 @@ cdef class Binding:
             new = <object>PyTuple_GET_ITEM(results, first + i)
             if <PyObject *>new == before[i]:
                 continue                    # the plan has left it there
-            if self.holdings[i] == GRAD:
+            if self.holdings[i] == GRAD and not self.holders[i].in_place:
                 leaf = <Tensor>PyTuple_GET_ITEM(self.owners, i)
                 if new is None or (exact(new) and same_sizes(leaf, <Tensor>new) and leaf.tid == (<Tensor>new).tid
                                    and leaf.device_id == (<Tensor>new).device_id):
@@ -316,8 +244,30 @@ cdef class Binding:
             elif self.holdings[i] == OBJECT and type(new) is Generator:
                 (<Generator>PyTuple_GET_ITEM(self.owners, i)).mt = (<Generator>new).mt
                 continue
-            self.captured.write(i, new)
+            self.captured.write(i, new, tuple([<object>args[k] for k in range(len(self.kinds))]))
         return 0
+
+
+cdef object _at(PyObject **args, tuple path):
+    """What stands at a path in the arguments."""
+    cdef Py_ssize_t i
+    cdef object found = <object>args[<Py_ssize_t>path[0]]
+    for i in range(1, len(path)):
+        found = found[path[i]]
+    return found
+
+
+cdef bint _overlap(Tensor a, Tensor b) noexcept:
+    """Whether two tensors may have elements in the same memory."""
+    cdef int64_t last_a = 0, last_b = 0
+    cdef int i
+    if a.storage is not b.storage or a.count == 0 or b.count == 0:
+        return False
+    for i in range(a.rank):
+        last_a += (a.sizes[i] - 1) * a.strides[i]
+    for i in range(b.rank):
+        last_b += (b.sizes[i] - 1) * b.strides[i]
+    return a.data <= b.data + last_b * ITEMSIZE[b.tid] and b.data <= a.data + last_a * ITEMSIZE[a.tid]
 
 
 # ---- the call ------------------------------------------------------------------------------------------------------

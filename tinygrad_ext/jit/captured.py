@@ -11,6 +11,7 @@ from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.graph.operands import as_name
 from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
+from tinygrad_ext.graph.trees import at, leaves_of, put
 
 from .calls import Binding
 
@@ -40,21 +41,37 @@ def capture_program(name, function, given, keywords, surroundings):
             if not states[param]:
                 del states[param]
         level.reader.restore()
-    holders = {id(t.root.state): _holder(t.root, surroundings) for t in level.roots.values()}
+    tensors = dict(leaves_of(tuple([value for _, value in given])))
+    return _with_holders(level, graph, tensors, rates, entries, surroundings)
+
+
+def _with_holders(level, graph, given, rates, entries, surroundings):
+    """The Captured of what a level wrote down. given: path in the arguments -> tensor."""
+    places = {id(tensor): path for path, tensor in given.items()}
+    shown = {key: places[id(argument.tensor)] for key, argument in level.arguments.items()}
+    of_grads = {id(level.reader.swapped[key][1]): path for key, path in shown.items() if key in level.reader.swapped}
+    holders = {}
+    for traced in level.roots.values():
+        root = traced.root
+        path, kind = surroundings.name_of(root.tensor) or (None, None)
+        if id(root.tensor) in of_grads:
+            holders[id(root.state)] = ArgumentGradHolder(of_grads[id(root.tensor)], True)
+        elif kind == "grad":
+            holders[id(root.state)] = GradHolder(surroundings.at[path.removesuffix(".grad")], surroundings, root.tensor)
+        else:
+            holders[id(root.state)] = Holder(root.tensor, path)
     holders.update((id(state), GeneratorHolder(generator)) for generator, state in level.drawn())
-    holders.update((id(state), GradHolder(leaf, surroundings)) for state, leaf in level.reader.new_grads)
+    for state, leaf in level.reader.new_grads:
+        of_argument = id(leaf) in shown
+        holders[id(state)] = ArgumentGradHolder(shown[id(leaf)]) if of_argument else GradHolder(leaf, surroundings)
     holders.update((id(state), RateHolder(*place)) for state, _, _, *place in rates)
     holders.update((id(state), EntryHolder(*place, surroundings)) for state, _, *place in entries)
-    leaves = list(surroundings.at.values()) if level.reader.derived or level.reader.swapped else []
-    return Captured(graph, [holders[id(s)] for s in graph.state], Gradients(leaves, surroundings), level.reader.derived)
-
-
-def _holder(root, surroundings):
-    """The holder of a tensor from outside: its own, or that of the one whose `.grad` it is."""
-    path, kind = surroundings.name_of(root.tensor) or (None, None)
-    if kind == "grad":
-        return GradHolder(surroundings.at[path.removesuffix(".grad")], surroundings, root.tensor)
-    return Holder(root.tensor, path)
+    written = {argument.name: shown[key] for key, argument in level.arguments.items()}
+    holders.update((id(s), ArgumentHolder(written[s.name])) for s in graph.state if s.kind == "argument")
+    captured = Captured(graph, [holders[id(s)] for s in graph.state], level.reader.derived)
+    captured.gradients = Gradients(level, surroundings, shown)
+    captured.returned = tuple([(path, graph.state.index(state)) for path, state in level.returned])
+    return captured
 
 
 def _carry_rates(level, optimizers):
@@ -88,60 +105,84 @@ def _entry_state(level, optimizer, param, key, tensor):
 
 
 class Captured:
-    """One graph, and where its states are."""
+    """One graph, and where its states are.
 
-    def __init__(self, graph, holders, gradients, differentiates):
-        """gradients: which `.grad` have to be there; differentiates: it has its own backward pass, so that nothing is
-        recorded while it runs."""
-        self.graph, self.holders, self.gradients = graph, holders, gradients
-        self.differentiates = differentiates
-        self.takes = None  # what it was captured for, see keys.py
-        tensors = [i for i, holder in enumerate(holders) if holder.holding == "tensor"]
-        self.runner = Executor(passes.optimize(graph.copy()), updates=tensors)
+    Attributes:
+        differentiates: it has its own backward pass, so that nothing is recorded while it runs.
+        gradients: which `.grad` have to be there.
+        returned: (path in the result, number of a state) of results that are what was written to.
+        takes: what it was captured for, see keys.py.
+    """
+
+    def __init__(self, graph, holders, differentiates):
+        self.graph, self.holders, self.differentiates = graph, holders, differentiates
+        self.gradients, self.returned, self.takes = None, (), None
+        in_place = [i for i, holder in enumerate(holders) if holder.in_place]
+        self.runner = Executor(passes.optimize(graph.copy()), updates=in_place)
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
     def bound(self, args, keywords, surroundings):
-        """A calls.Binding to what the surroundings are now, None where a state is of another kind than it was."""
+        """A calls.Binding to what the surroundings are now; None where a state is of another kind than it was, or an
+        argument lies in memory that is written to."""
         for holder in self.holders:
             if not holder.find(surroundings):
                 return None
         tensors = [id(holder.owner) for holder in self.holders if holder.holding == "tensor"]
-        if len(set(tensors)) < len(tensors) or not self.gradients.fit(surroundings):
+        if len(set(tensors)) < len(tensors) or not self.gradients.fit(surroundings, args):
             return None
         grad = is_grad_enabled()
-        state = [holder.read() for holder in self.holders]
+        state = [holder.read(args) for holder in self.holders]
         plain = self.differentiates or not (grad and (wants_grad(args) or wants_grad(state)))
-        return Binding(self, key_of(args), keywords, grad, surroundings.watch, plain)
-
-    def state(self):
-        """The values of the states, by name."""
-        return {s.name: holder.read() for s, holder in zip(self.graph.state, self.holders)}
+        binding = Binding(self, key_of(args), keywords, grad, surroundings.watch, plain)
+        return binding if binding.takes(*args) else None
 
     def __call__(self, args):
         """Run with history: a gradient is asked of what it gives."""
-        state = [holder.read() for holder in self.holders]
+        state = [holder.read(args) for holder in self.holders]
         (output,), new = derivative.run(self.graph, args, state)
         for i in self.written:
             if new[i] is not state[i]:
-                self.write(i, new[i])
-        return output
+                self.write(i, new[i], args)
+        return self.with_own(output, state)
 
-    def write(self, i, value):
+    def write(self, i, value, args):
         """Leave the new value of a state with its owner."""
         with no_grad():
-            self.holders[i].write(value)
+            self.holders[i].write(value, args)
+
+    def with_own(self, output, state):
+        """The result with those tensors in it that were written to, in the place of their new values."""
+        for path, i in self.returned:
+            output = put(output, path, state[i])
+        return output
 
 
 class Gradients:
-    """Tensors whose `.grad` is there, or not, as it was when a program was captured."""
+    """Whose `.grad` is there, or not, as it was when a program was captured: of all tensors that have a name, if the
+    program has to do with gradients at all, and of its arguments.
 
-    def __init__(self, leaves, surroundings):
-        self.paths = {surroundings.name_of(leaf)[0]: leaf.grad is None for leaf in leaves}
+    Attributes:
+        rows: (tensor, whether it has none). asked: (path of an argument, whether it has none).
+    """
+
+    def __init__(self, level, surroundings, shown):
+        reader, self.paths = level.reader, {}
+        known = surroundings.at.items() if reader.derived or reader.swapped else ()
+        self.paths = {path: leaf.grad is None for path, leaf in known}
+        swapped = [(leaf, before is None) for leaf, before, _ in reader.swapped.values()]
+        self.asked = [(shown[id(leaf)], absent) for leaf, absent in swapped if id(leaf) in shown]
+        self.others = [
+            (leaf, absent) for leaf, absent in swapped if not level.owns(leaf) and not surroundings.name_of(leaf)
+        ]
         self.fit(surroundings)
 
-    def fit(self, surroundings):
-        """Find the tensors in the surroundings; whether their gradients are as they were."""
-        self.rows = [(surroundings.at.get(path), absent) for path, absent in self.paths.items()]
+    def fit(self, surroundings, args=None):
+        """Find the tensors in the surroundings; whether their gradients, and those of arguments, are as they were."""
+        for path, absent in self.asked if args is not None else ():
+            tensor = at(args, path)
+            if not tensor.is_leaf or (tensor.grad is None) is not absent:
+                return False
+        self.rows = [*self.others, *((surroundings.at.get(path), absent) for path, absent in self.paths.items())]
         return all(leaf is not None and (leaf.grad is None) is absent for leaf, absent in self.rows)
 
 
@@ -151,9 +192,10 @@ class Holder:
     Attributes:
         owner: the tensor, or what it is found with. path: of the owner in the surroundings; None: it stays.
         holding: how the value is read, a word of calls.Binding. kind: of the owner, or of its `.grad`.
+        in_place: the new value is written into the tensor.
     """
 
-    holding, kind = "tensor", None
+    holding, in_place, kind = "tensor", True, None
 
     def __init__(self, owner, path=None):
         self.owner, self.path = owner, path
@@ -168,22 +210,22 @@ class Holder:
     def kind_now(self):
         return key_of((self.owner,))[0]
 
-    def read(self):
+    def read(self, args=()):
         return self.owner
 
-    def write(self, value):
+    def write(self, value, args=()):
         self.owner.detach().copy_(value)
 
 
 class GeneratorHolder(Holder):
     """A generator: takes over the state."""
 
-    holding = "object"
+    holding, in_place = "object", False
 
     def kind_now(self):
         return None
 
-    def write(self, value):
+    def write(self, value, args=()):
         self.owner.set_state(value.get_state())
 
 
@@ -193,17 +235,17 @@ class GradHolder(Holder):
     holding = "grad"
 
     def __init__(self, leaf, surroundings, grad=None):
-        self.added_to = grad is not None
+        self.in_place = grad is not None
         super().__init__(leaf, (surroundings.name_of(leaf) or (None,))[0])
 
     def kind_now(self):
-        return key_of((self.owner.grad,))[0] if self.added_to else None
+        return key_of((self.owner.grad,))[0] if self.in_place else None
 
-    def read(self):
+    def read(self, args=()):
         return self.owner.grad
 
-    def write(self, value):
-        if self.added_to:
+    def write(self, value, args=()):
+        if self.in_place:
             self.owner.grad.detach().copy_(value)
         else:
             self.owner.grad = value
@@ -212,7 +254,7 @@ class GradHolder(Holder):
 class RateHolder(Holder):
     """The learning rate of a parameter group."""
 
-    holding = "rate"
+    holding, in_place = "rate", False
 
     def __init__(self, optimizer, number):
         self.optimizer, self.number = optimizer, number
@@ -225,21 +267,55 @@ class RateHolder(Holder):
     def kind_now(self):
         return None
 
-    def read(self):
+    def read(self, args=()):
         return float(self.owner["lr"])
 
 
 class EntryHolder(Holder):
     """What an optimizer keeps of a parameter, which is not there yet."""
 
-    holding = "nothing"
+    holding, in_place = "nothing", False
 
     def __init__(self, optimizer, param, key, surroundings):
         self.optimizer, self.key = optimizer, key
         super().__init__(param, surroundings.name_of(param)[0])
 
-    def read(self):
+    def read(self, args=()):
         return None
 
-    def write(self, value):
+    def write(self, value, args=()):
         self.optimizer.state.setdefault(self.owner, {})[self.key] = value
+
+
+class ArgumentHolder(Holder):
+    """A tensor that the program was given: written to in place. The owner is its path in the arguments."""
+
+    holding = "argument"
+
+    def kind_now(self):
+        return None
+
+    def read(self, args=()):
+        return at(args, self.owner)
+
+    def write(self, value, args=()):
+        self.read(args).detach().copy_(value)
+
+
+class ArgumentGradHolder(ArgumentHolder):
+    """The `.grad` of such a tensor."""
+
+    holding = "argument.grad"
+
+    def __init__(self, path, in_place=False):
+        super().__init__(path)
+        self.in_place = in_place
+
+    def read(self, args=()):
+        return at(args, self.owner).grad
+
+    def write(self, value, args=()):
+        if self.in_place:
+            self.read(args).detach().copy_(value)
+        else:
+            at(args, self.owner).grad = value

@@ -145,6 +145,7 @@ class _Gathered:
         switches, count = runner.surroundings.switches(), 0
         for (_, _, made_for, grad), found in runner.graphs.items():
             for captured in found if made_for == switches else ():
+                _refuse_writes(runner, captured)
                 method = name if count == 0 else f"{name}.{count}"
                 held = {s.name: holder.read() for s, holder in zip(captured.graph.state, captured.holders)}
                 self.add(method, captured.graph, held)
@@ -185,6 +186,15 @@ def _is_plain(value):
 
 
 _BLANK = frozenset(vars(Module()))
+
+
+def _refuse_writes(runner, captured):
+    for state, holder in zip(captured.graph.state, captured.holders):
+        if holder.holding.startswith("argument"):
+            raise RuntimeError(
+                f"jit.save: {runner.name} writes to its argument {state.name}, which a saved program cannot. Let it "
+                "return the new value"
+            )
 
 
 def _name_of(m):

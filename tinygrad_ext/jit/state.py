@@ -8,7 +8,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .calls import ABSENT, Watch
+from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
 
@@ -29,7 +29,7 @@ class Surroundings:
         modules, optimizers: name -> object. at: path -> tensor.
         key: what a capture depends on that is no tensor: training, hooks and structure of the modules, options and
             state of the optimizers, tensors that have two names.
-        watch: a calls.Watch that holds as long as another look would find the same.
+        watch: a watch.Watch that holds as long as another look would find the same.
     """
 
     def __init__(self, function):

@@ -1,0 +1,125 @@
+# cython: language_level=3
+"""What a program can reach, and whether it is as it was.
+
+A Watch holds dicts with what stood in them. CPython counts the changes of each dict, so the usual answer costs one
+comparison a dict; where the count differs the entries are compared, because others may have been set (a loop at the
+top of a script sets its globals at each turn). Rejected: counters in Module and Optimizer, which every way to change
+one would have to advance, `__dict__` included; a key of everything for a table, which costs more than the plan.
+"""
+from cpython.dict cimport PyDict_GetItem
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+cdef extern from *:
+    """
+    /* Differs after each change of a dict, in the versions of CPython that count; 0 in the others. */
+    static inline uint64_t tgx_dict_changes(PyObject *dict) {
+    #if PY_VERSION_HEX < 0x030E0000 && !defined(PYPY_VERSION)
+        _Pragma("GCC diagnostic push")
+        _Pragma("GCC diagnostic ignored \\"-Wdeprecated-declarations\\"")
+        return ((PyDictObject *)dict)->ma_version_tag;
+        _Pragma("GCC diagnostic pop")
+    #else
+        return 0;
+    #endif
+    }
+    """
+    uint64_t tgx_dict_changes(PyObject *dict) nogil
+
+cdef extern from "Python.h":
+    PyObject *PyCell_GET(PyObject *cell)
+    PyObject *PyTuple_GET_ITEM(object row, Py_ssize_t i)
+
+ABSENT = object()
+cdef object _absent = ABSENT
+
+
+cdef bint _is(object value, object known):
+    """Whether a value is what it was: the same object, or a number or text that is equal."""
+    cdef Py_ssize_t i
+    if value is known:
+        return True
+    if type(value) is not type(known):
+        return False
+    if type(known) is tuple:
+        if len(<tuple>value) != len(<tuple>known):
+            return False
+        for i in range(len(<tuple>known)):
+            if not _is((<tuple>value)[i], (<tuple>known)[i]):
+                return False
+        return True
+    return type(known) in (float, int, str) and value == known
+
+
+cdef class Watch:
+    """What containers held. `check()` says whether they still do."""
+
+    def __init__(self, list rows):
+        """rows: (dict, list or cell, keys or None for all of a list, values, whether it has no more than these)."""
+        cdef Py_ssize_t i
+        cdef Seen *s
+        self.held = [(container, tuple(keys), tuple(values)) for container, keys, values, _ in rows]
+        self.seen = <Seen *>PyMem_Malloc(len(rows) * sizeof(Seen) + 1)
+        if self.seen == NULL:
+            raise MemoryError()
+        self.count = len(rows)
+        for i in range(self.count):
+            s = &self.seen[i]
+            container, keys, values = self.held[i]
+            s.container, s.keys, s.values = <PyObject *>container, <PyObject *>keys, <PyObject *>values
+            s.kind = DICT if isinstance(container, dict) else ROW if isinstance(container, list) else CELL
+            s.size, s.changes = len(keys) if rows[i][3] else -1, 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.seen)
+
+    cdef bint holds(self):
+        cdef Py_ssize_t i
+        cdef uint64_t changes
+        cdef Seen *s
+        for i in range(self.count):
+            s = &self.seen[i]
+            if s.kind == DICT:
+                changes = tgx_dict_changes(s.container)
+                if changes != s.changes or not changes:
+                    if not _dict_holds(s):
+                        return False
+                    s.changes = changes
+            elif s.kind == CELL:
+                if PyCell_GET(s.container) != PyTuple_GET_ITEM(<object>s.values, 0):
+                    return False
+            elif not _row_holds(s):
+                return False
+        return True
+
+    def check(self):
+        """Whether all is as it was."""
+        return self.holds()
+
+
+cdef bint _dict_holds(Seen *s):
+    cdef dict container = <dict>s.container
+    cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
+    cdef Py_ssize_t i
+    cdef PyObject *found
+    if s.size >= 0 and len(container) != s.size:
+        return False
+    for i in range(len(keys)):
+        found = PyDict_GetItem(container, keys[i])
+        if not _is(_absent if found == NULL else <object>found, values[i]):
+            return False
+    return True
+
+
+cdef bint _row_holds(Seen *s):
+    cdef list container = <list>s.container
+    cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
+    cdef Py_ssize_t i, at
+    if s.size >= 0 and len(container) != s.size:
+        return False
+    for i in range(len(keys)):
+        at = keys[i]
+        if at >= len(container) or container[at] is not values[i]:
+            return False
+    return True
