@@ -5,6 +5,7 @@ give it back, and nobody reads the argument afterwards (`passes.Functional` sees
 they give besides stands before the changed object.
 """
 
+from . import containers, objects  # noqa: F401  the rows that have a form here
 from .table import TABLE, primitive
 
 FORMS = {
