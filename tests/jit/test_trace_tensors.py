@@ -20,8 +20,10 @@ class World:
         self.hooked.register_hook(lambda grad: grad * 3)
         self.hooked.register_post_accumulate_grad_hook(lambda p: p.grad.add_(1))
 
+        self.module = nn.PReLU(2)
+
     def held(self):
-        named = vars(self).items()
+        named = {**vars(self), "module": self.module.weight}.items()
         return {name: (t, t.grad, t.requires_grad) for name, t in named}
 
 
@@ -130,6 +132,23 @@ def hooks_run_where_gradients_are_asked_for(o, x):
 
 
 @program
+def full_backward_hooks_of_modules(o, x):
+    seen = []
+
+    def hook(module, inner, outer):
+        seen.append(outer[0] * 1)
+        return (inner[0] * 2,)
+
+    module = o.module
+    handles = module.register_full_backward_hook(hook), module.register_full_backward_pre_hook(lambda m, g: (g[0] + 1,))
+    o.w.grad = None
+    (module((o.w * x)[None]) * o.v).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return seen
+
+
+@program
 def gradients_of_intermediates_are_kept(o, x):
     y = o.w * x
     y.retain_grad()
@@ -215,6 +234,78 @@ def test_a_program_leaves_what_eager_mode_leaves(name):
         assert after[key][2] == requires_grad
 
 
+OUTSIDE = {}
+
+
+def outside(function):
+    OUTSIDE[function.__name__] = function
+
+
+@outside
+def a_leaf_written_to_under_no_grad(o, x):
+    early = o.w * x
+    with tg.no_grad():
+        o.w.clamp_(0.25, 1.5)
+    return early + o.w * o.w
+
+
+@outside
+def a_leaf_written_to_through_data(o, x):
+    o.w.data = o.w.data * 0.5
+    o.w.data[0] += 1
+    return o.w * x * o.w
+
+
+@outside
+def a_result_written_to_through_data(o, x):
+    y = o.w * 3
+    z = y + x
+    y.data.mul_(2)
+    return z + y * y
+
+
+@outside
+def frozen_for_some_lines(o, x):
+    o.w.requires_grad_(False)
+    y = o.w * o.v
+    o.w.requires_grad_(True)
+    return y * x + o.w
+
+
+@outside
+def detached_for_good(o, x):
+    y = o.w * x
+    y.detach_()
+    return y * o.v
+
+
+@outside
+def a_penalty_on_gradients(o, x):
+    y = (o.w * x).pow(2).sum()
+    (grad,) = tg.autograd.grad(y, [o.w], create_graph=True)
+    return grad * o.v
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_gradients_asked_for_outside_are_those_of_eager_mode(name):
+    def run(wrapped):
+        o = World()
+
+        def f(x):
+            return OUTSIDE[name](o, x)
+
+        x = tg.tensor([1.0, 2.0])
+        f = jit.trace(f, (x,)) if wrapped else f
+        out = f(x * 2)
+        out.sum().backward()
+        return out, o.held()
+
+    (out, after), (wanted, expected) = run(True), run(False)
+    assert same_bits(out, wanted)
+    for key, (tensor, grad, _) in expected.items():
+        assert same_bits(after[key][:2], (tensor, grad)), key
+
+
 def reads_a_buffer_of_elements(o, x):
     return x if o.buffer > 0 else x * 2
 
@@ -264,6 +355,18 @@ def hooks_a_gradient_that_comes_from_outside(o, x):
     return y
 
 
+def hooks_of_a_module_that_a_gradient_from_outside_would_call(o, x):
+    module = o.module
+    module.register_full_backward_hook(lambda module, inner, outer: None)
+    return module((o.w * x)[None])
+
+
+def older_hooks_of_a_module(o, x):
+    module = o.module
+    module.register_backward_hook(lambda module, inner, outer: None)
+    module((o.w * x)[None]).sum().backward()
+
+
 def resizes_data(o, x):
     o.w.data = tg.cat([x, x])
 
@@ -283,6 +386,8 @@ REFUSED = {
     freezes_for_good: "Change it outside",
     leaves_a_hook_on_a_parameter: r"or remove\(\) it",
     hooks_a_gradient_that_comes_from_outside: r"Capture backward\(\) too",
+    hooks_of_a_module_that_a_gradient_from_outside_would_call: r"Capture backward\(\) too",
+    older_hooks_of_a_module: "full backward hooks",
     resizes_data: "the same shape and dtype only",
     sets_memory: "do it outside",
 }

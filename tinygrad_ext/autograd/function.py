@@ -160,6 +160,7 @@ def once_differentiable(fn):
             set_modes(True, inference, anomaly)
         return undifferentiable(ctx, seen, got)
 
+    wrapper.once = True  # which levels that write programs down ask for
     return wrapper
 
 

@@ -23,16 +23,21 @@ PARTS = {
 }
 
 
+class CaptureError(RuntimeError):
+    """The program does something that a graph cannot hold."""
+
+
 class Root:
     """Attributes: value (in the graph, now), example (the same as a tensor), version, leaf (the Leaf that gradients of
     it go to, or None), awake (the value that it has again when it is a leaf again), state (the State it is, or None),
-    tensor (what it stands for outside, or None)."""
+    tensor (what it stands for outside, or None), lent (the name of a Function that shows its memory under another
+    history, or None)."""
 
-    __slots__ = ("awake", "example", "leaf", "state", "tensor", "value", "version")
+    __slots__ = ("awake", "example", "leaf", "lent", "state", "tensor", "value", "version")
 
     def __init__(self, value, example, leaf=None, state=None, tensor=None):
         self.value, self.example, self.version = value, example, 0
-        self.leaf, self.state, self.tensor, self.awake = leaf, state, tensor, None
+        self.leaf, self.state, self.tensor, self.awake, self.lent = leaf, state, tensor, None, None
 
 
 class Traced:
@@ -72,7 +77,7 @@ def put_back(capture, step, whole, part):
         return record("aten::view_as_real", part)
     if step.op in IDENTITY and tuple(whole.shape) == tuple(part.shape):
         return part
-    raise NotImplementedError(
+    raise CaptureError(
         f"writing to the result of {step.op} is not captured yet: write to a clone() of it, or build the result with "
         "an op such as where or scatter"
     )
@@ -90,3 +95,12 @@ def _put_back_piece(capture, step, whole, part):
     else:
         start = sum(step.args[0][: step.index])
     return capture.call("aten::slice_scatter", whole, part, dim, start, start + size, 1)
+
+
+def share(a, b):
+    """Whether two tensors lie in the same memory."""
+    if a is b:
+        return True
+    return (
+        a.numel() > 0 and a.device.type != "meta" and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    )

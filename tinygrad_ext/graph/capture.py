@@ -22,14 +22,15 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
 from . import derive, indexing, reading, trees
-from .aliases import Argument, Root, Step, Traced
+from .aliases import Argument, Root, Step, Traced, share
+from .aliases import CaptureError as CaptureError
+from .function_nodes import OnceEntry
 from .graph import Graph
 from .ir import State, Value, replaced
 from .operands import SQUEEZES, Operands, as_name
 from .signature import output_types, signature_of
 from .symbols import Symbol
 from .types import TENSOR
-from .windows import CaptureError as CaptureError
 from .windows import Windows
 
 # what may need a gradient of it: a tensor that the user sees, and what is done with the gradient that arrives
@@ -61,6 +62,7 @@ class Capture(Operands, Windows, Observer):
         self.tape = []
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> [(number, hook on its gradient)]
+        self.followers = []  # (another name of what was written, what was written, the Value before)
         self.retained = {}  # id of a Value -> tensor whose .grad is filled though it is no leaf
         self.overwritten = {}  # id of a Value -> line that wrote to its memory where autograd does not see it
         self.kept = []
@@ -213,11 +215,11 @@ class Capture(Operands, Windows, Observer):
         if not isinstance(example, Tensor):
             return Symbol(self, value, example, True)
         source = args[0] if args else None
-        if op.record.view and isinstance(source, Tensor) and _share(example, self.traced(source).example):
+        if op.record.view and isinstance(source, Tensor) and share(example, self.traced(source).example):
             whole = self.traced(source)
             step = Step(op.name, tuple(args[1:]), index)
             return self.show(Traced(whole.root, (*whole.path, step), value, example))
-        if isinstance(source, Tensor) and not op.record.view and _share(example, self.traced(source).example):
+        if isinstance(source, Tensor) and not op.record.view and share(example, self.traced(source).example):
             whole = self.traced(source)  # the tensor itself, as contiguous() gives it, or without its history
             path = (*whole.path, Step(op.name, (), None)) if op.name == "aten::detach" else whole.path
             return self.show(Traced(whole.root, path, value, example))
@@ -243,6 +245,8 @@ class Capture(Operands, Windows, Observer):
                 for old, value in zip(node.outputs, new.outputs):
                     value.hint = old.hint
                     mapping[old] = value
+                if node.op == "prim::once" and is_grad_enabled():
+                    OnceEntry(new).note(self)
                 continue
             shown = self.call(node.op, *[self.shown(a) for a in args])
             for old, made in zip(node.outputs, shown if isinstance(shown, (tuple, list)) else (shown,)):
@@ -260,6 +264,7 @@ class Capture(Operands, Windows, Observer):
     def finish(self, result):
         """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
         self.check_memory()
+        self.finish_followers()
         self.graph.block.outputs = [trees.put_together(self, result)]
         for traced in self.roots.values():
             root = traced.root
@@ -279,15 +284,6 @@ class Capture(Operands, Windows, Observer):
 
     def write(self, tensor, name, new):
         return self.reader.write(tensor, name, new)
-
-
-def _share(a, b):
-    """Whether two tensors lie in the same memory."""
-    if a is b:
-        return True
-    return (
-        a.numel() > 0 and a.device.type != "meta" and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    )
 
 
 def capture(function, name=None):

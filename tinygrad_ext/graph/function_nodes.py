@@ -13,67 +13,100 @@ from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 
-from .aliases import Root, Traced
-from .ir import Block, Node, Value, replaced, values_in
+from . import boxed
+from .aliases import CaptureError, Root, Traced
+from .function_context import Call, Context, Refused, lasting
+from .ir import Block, Node, Value, replaced, used_values, values_in
 from .items import NotDerived
+from .symbols import Symbol
 from .types import TENSOR
 
 
-class Context:
-    """`ctx` of a Function that is captured."""
-
-    def __init__(self, needs):
-        self.needs_input_grad = needs
-        self.saved_tensors = ()
-        self.plain, self.materialize = (), True
-
-    def save_for_backward(self, *tensors):
-        self.saved_tensors = tensors
-
-    save_for_forward = save_for_backward
-
-    def mark_non_differentiable(self, *tensors):
-        self.plain = tensors
-
-    def mark_dirty(self, *tensors):
-        raise NotImplementedError(
-            "mark_dirty: a Function that writes to its inputs is not captured yet; return a new tensor"
-        )
-
-    def set_materialize_grads(self, value):
-        self.materialize = value
-
-
-def capture_function(capture, function, args):
+def capture_function(capture, operation, args):
     """Write a call down; its outputs as the user sees them."""
     operands = [a for a in args if isinstance(a, Tensor)]
     values = [capture.lift(a) for a in operands]
-    examples = [capture.example(a) for a in operands]
     wants = is_grad_enabled() and any(id(v) in capture.needs for v in values)
     if not is_grad_enabled():
         values = [capture.without_grad(v) for v in values]
-    needed = [isinstance(a, Tensor) and wants and id(v) in capture.needs for a, v in _paired(args, values)]
-    context = Context(tuple(needed))
-    forward, outputs, single = _forward(capture, function, context, args, examples)
-    tensors = [o for o in outputs if isinstance(o, Tensor)]
-    made = [capture.lift(o) for o in tensors]
-    backward = _backward(capture, function, context, args, tensors, outputs)
-    kept = _kept(forward, backward)
-    plain = {id(t) for t in context.plain}
-    derivable = [id(t) not in plain and (t.is_floating_point() or t.is_complex()) for t in tensors]
-    name = function.__qualname__
-    node = _record(capture, name, values, (forward, backward), made, kept, derivable if wants else None)
-    shown = iter([capture.show(Traced(Root(v, v.hint))) for v in node.outputs[: len(made)]])
-    result = tuple(next(shown) if isinstance(o, Tensor) else o for o in outputs)
-    return result[0] if single else result
+    if getattr(operation.function, "hooks_only", False):
+        return capture_hooks(capture, operation, args, values if wants else None)
+    rest = iter(values)
+    needs = [isinstance(a, Tensor) and _may_need(capture, a, next(rest), wants) for a in args]
+    try:
+        call = Call(capture, operation, args, tuple(needs))
+        backward = call.backward()
+    except Refused:
+        raise
+    except (CaptureError, NotImplementedError) as error:
+        call = boxed.BoxedCall(capture, operation, args, needs, error)
+        backward = call.backward()
+    kept = _kept(call.forward, backward)
+    values_of = [o for o in call.outputs if isinstance(o, (Tensor, Symbol))]
+    derivable = [_flows(v) and id(o) not in call.context.plain for v, o in zip(call.made, values_of)]
+    last = [now for _, now in call.lasting]
+    name = operation.function.__qualname__
+    node, entry = _record(
+        capture, name, values, (call.forward, backward), call.made, kept, derivable if wants else None, last
+    )
+    if entry is not None:
+        entry.call = call
+    for (o, _), value in zip(call.lasting, node.outputs[len(call.made) :]):
+        lasting(o, value)
+    rest = iter(node.outputs)
+    result = tuple(_shown(capture, call, o, next(rest)) if isinstance(o, (Tensor, Symbol)) else o for o in call.outputs)
+    return result[0] if call.single else result
 
 
-def _record(capture, name, values, blocks, made, kept, derivable):
-    """The node of two blocks. made: what the forward block computes; kept: what the backward block uses of it;
-    derivable: which results gradients flow through, None where none are wanted."""
+def _may_need(capture, tensor, value, wants):
+    """What ctx.needs_input_grad says; where nobody asks now, somebody may when the graph runs."""
+    return id(value) in capture.needs if wants else tensor.is_floating_point() or tensor.is_complex()
+
+
+def _is_tensor(value):
+    return isinstance(value.hint, Tensor)
+
+
+def _flows(value):
+    return _is_tensor(value) and (value.hint.is_floating_point() or value.hint.is_complex())
+
+
+def _dependent(block, needed):
+    """ids of the values of a block that follow from those of its inputs that a gradient is wanted of."""
+    found = {id(v) for v, wanted in zip(block.inputs, needed) if wanted}
+    for node in block.nodes:
+        if node.op != "aten::detach" and any(id(v) in found for v in used_values(node)):
+            found.update(id(v) for v in node.outputs if _flows(v))
+    return found
+
+
+def _shown(capture, call, output, value):
+    """An output as the user sees it: an argument that was written to is that argument."""
+    if isinstance(output, Symbol):
+        return Symbol(capture, value, value.hint, output.of_data)
+    root = Root(value, value.hint)
+    if id(output) in call.context.dirty:
+        target = call.args[next(i for i, g in enumerate(call.given) if g is output)]
+        capture.assign(target, capture.show(Traced(root)), _Writing)
+        return target
+    lender = call.lender(output)
+    if lender is not None:
+        root.lent = capture.traced(lender).root.lent = call.function.__name__
+    return capture.show(Traced(root))
+
+
+class _Writing:
+    name, kind = "mark_dirty", "inplace"
+
+
+def _record(capture, name, values, blocks, made, kept, derivable, last=()):
+    """The node of two blocks, and its entry on the tape or None. made: what the forward block computes; kept: what
+    the backward block uses of it; derivable: which results gradients flow through, None where none are wanted; last:
+    further results, that gradients do not flow through."""
     forward, backward = blocks
-    wants = derivable is not None
+    wants, entry = derivable is not None, None
     between = [v for v in kept if v not in forward.inputs and v not in made] if wants else []
+    between = [*last, *between]
     forward.outputs = [*made, *between, *kept]
     node = Node("prim::Function", (name, *values), (forward, backward), user_line())
     node.outputs = tuple(capture.graph.value(v.type, node, v.hint) for v in (*made, *between))
@@ -83,15 +116,19 @@ def _record(capture, name, values, blocks, made, kept, derivable):
     if wants:
         capture.needs.update(id(v) for v, flows in zip(node.outputs, derivable) if flows)
         outside = {**dict(zip(forward.inputs, values)), **dict(zip((*made, *between), node.outputs))}
-        capture.tape.append(FunctionEntry(node, len(made), [outside[v] for v in kept]))
-        for value in node.outputs[len(made) :]:
+        entry = FunctionEntry(node, len(made), [outside[v] for v in kept])
+        capture.tape.append(entry)
+        depends = _dependent(forward, [id(v) in capture.needs for v in values])
+        for v, value in zip(between[len(last) :], node.outputs[len(made) + len(last) :]):
+            if not _is_tensor(v) or id(v) not in depends:
+                continue
             capture.needs.add(id(value))
             capture.unknown[id(value)] = (
                 f"{name.rpartition('.')[2]}Backward: a tensor that forward made from an input that needs a gradient, "
                 "and that is neither an input nor an output, is used in backward, so the second derivative through it "
                 "is not known. Return it from forward as a further output, or compute it anew in backward"
             )
-    return node
+    return node, entry
 
 
 def replay_function(replay, node, frame):
@@ -127,67 +164,7 @@ def replay_function(replay, node, frame):
             capture.block, node.op, (name, *values), [v.type for v in made], [v.hint for v in made], blocks
         )
         return new.outputs
-    return _record(capture, name, values, blocks, made, kept, derivable).outputs[:count]
-
-
-def _paired(args, values):
-    rest = iter(values)
-    return [(a, next(rest) if isinstance(a, Tensor) else None) for a in args]
-
-
-def _forward(capture, function, context, args, examples):
-    """(block, outputs as carried values of the block, whether there is one that is no tuple)."""
-    block, rest = Block(), iter(examples)
-    given = []
-    for a in args:
-        if isinstance(a, Tensor):
-            example = next(rest)
-            value = capture.graph.value(TENSOR, None, example)
-            block.inputs.append(value)
-            a = capture.show(Traced(Root(value, example)))
-        given.append(a)
-    with capture.inside(block), no_grad():
-        if function.setup_context is not _no_setup(function):
-            result = function.forward(*given)
-            function.setup_context(context, tuple(given), result)
-        else:
-            result = function.forward(context, *given)
-        outputs = result if isinstance(result, tuple) else (result,)
-        for o in outputs:
-            if isinstance(o, Tensor):
-                capture.lift(o)  # what a view of something written to is by now
-    return block, outputs, not isinstance(result, tuple)
-
-
-def _no_setup(function):
-    """The `setup_context` of a Function that defines none."""
-    from tinygrad_ext.autograd.function import Function  # lazy: Functions are rare in what is captured
-
-    return Function.setup_context
-
-
-def _backward(capture, function, context, args, tensors, outputs):
-    """The block from gradients of the outputs to those of the operands; it still refers to values of the forward
-    block."""
-    block, grads = Block(), []
-    for o in outputs:
-        if not isinstance(o, Tensor):
-            grads.append(None)
-            continue
-        example = capture.traced(o).example
-        value = capture.graph.value(TENSOR, None, example)
-        block.inputs.append(value)
-        grads.append(capture.show(Traced(Root(value, example))))
-    with capture.inside(block), set_grad_enabled(False):
-        got = function.backward(context, *grads)
-        got = got if isinstance(got, (tuple, list)) else (got,)
-        if len(got) < len(args):
-            raise RuntimeError(
-                f"function {function.__name__}Backward returned an incorrect number of gradients "
-                f"(expected {len(args)}, got {len(got)})"
-            )
-        block.outputs = [None if g is None else capture.lift(g) for a, g in zip(args, got) if isinstance(a, Tensor)]
-    return block
+    return _record(capture, name, values, blocks, made, kept, derivable)[0].outputs[:count]
 
 
 def _kept(forward, backward):
@@ -196,10 +173,6 @@ def _kept(forward, backward):
     inside |= {id(v) for node in forward.walk() for v in node.outputs}
     used = [v for node in backward.walk() for v in values_in(node.args)] + list(values_in(backward.outputs))
     kept = list({id(v): v for v in used if id(v) in inside}.values())
-    if any(not isinstance(v.hint, Tensor) for v in kept):
-        raise NotImplementedError(
-            "a backward that uses a size of its forward is not captured yet: take it from a saved tensor"
-        )
     stand_ins = {v: Value(f"{v.name}.kept", v.type, None, v.hint) for v in kept}
     for node in backward.walk():
         node.args = replaced(node.args, stand_ins)
@@ -208,19 +181,80 @@ def _kept(forward, backward):
     return kept
 
 
-def follow(capture, old, new):
-    """A value with the elements of `new`, whose gradient goes to `old`: as where memory was written to behind
-    autograd's back."""
+def capture_hooks(capture, operation, args, values):
+    """A Function that is the identity, and there for what its backward calls: the hooks of a module on gradients. No
+    node stands for it; it is on the tape, and hooks run when gradients arrive there while the program is captured."""
+    operands = [a for a in args if isinstance(a, Tensor)]
+    if values is None:
+        return tuple(operands)
+    node = Node("prim::Function", ("hooks", *values), (), user_line())
+    node.outputs = tuple(capture.fresh(v) for v in values)
+    capture.reader.unheard.append(node.line)
+    capture.needs.update(id(v) for v in node.outputs)
+    capture.tape.append(HooksEntry(capture, node, operation, args))
+    return tuple(capture.show(Traced(Root(v, v.hint))) for v in node.outputs)
+
+
+class HooksEntry:
+    """What the tape has of such a Function."""
+
+    def __init__(self, capture, node, operation, args):
+        self.node, self.made, self.operation, self.args = node, node.outputs, operation, args
+        self.context = Context(())
+        with capture.inside(Block()), no_grad():
+            operation.function.forward(self.context, *args)
+
+    def reads(self, needs):
+        return ()
+
+    def spread(self, passed, arrived):
+        if self.context.materialize:
+            arrived = [passed.zeros(v) if g is None else g for v, g in zip(self.made, arrived)]
+        row = passed.capture.resume(self.operation.function.backward, self.context, *arrived)
+        grads = [g for a, g in zip(self.args, row) if isinstance(a, Tensor)]
+        for operand, grad in zip(self.node.args[1:], grads):
+            passed.give(operand, grad)
+
+
+class OnceEntry:
+    """What the tape has of `prim::once`: a derivative that nobody knows."""
+
+    def __init__(self, node):
+        self.node, self.made = node, node.outputs
+
+    def note(self, capture):
+        if any(id(v) in capture.needs for v in self.node.values()):
+            capture.needs.update(map(id, self.made))
+            capture.tape.append(self)
+
+    def reads(self, needs):
+        return ()
+
+    def spread(self, passed, arrived):
+        raise RuntimeError(self.node.args[0])
+
+
+def follow(capture, node, now, before):
+    """Let a node that is another name of `now` be a Function with the elements of `now`, whose gradient goes to
+    `before`."""
     forward, backward = Block(), Block()
-    forward.inputs = [capture.graph.value(TENSOR, None, v.hint) for v in (old, new)]
-    backward.inputs = [capture.graph.value(TENSOR, None, new.hint)]
+    forward.inputs = [capture.graph.value(TENSOR, None, v.hint) for v in (before, now)]
+    backward.inputs = [capture.graph.value(TENSOR, None, now.hint)]
     forward.outputs, backward.outputs = [forward.inputs[1]], [backward.inputs[0], None]
-    node = Node("prim::Function", ("write", old, new), (forward, backward), user_line())
-    node.outputs = (capture.graph.value(TENSOR, node, new.hint),)
-    capture.block.nodes.append(node)
-    capture.needs.add(id(node.output))
-    capture.tape.append(FunctionEntry(node, 1, []))
-    return node.output
+    node.op, node.args, node.blocks = "prim::Function", ("write", before, now), (forward, backward)
+
+
+class FollowEntry:
+    """What the tape has of such a node before: the gradient goes on to `before`."""
+
+    def __init__(self, value, before):
+        self.node, self.made, self.before = Node("prim::Function", ("write", before)), (value,), before
+
+    def reads(self, needs):
+        return ()
+
+    def spread(self, passed, arrived):
+        passed.give(self.before, arrived[0])
 
 
 class FunctionEntry:
@@ -229,7 +263,7 @@ class FunctionEntry:
 
     def __init__(self, node, count, kept):
         """kept: the values outside of the node that are what its backward block takes behind the gradients."""
-        self.node, self.made, self.kept = node, node.outputs[:count], kept
+        self.node, self.made, self.kept, self.call = node, node.outputs[:count], kept, None
 
     def reads(self, needs):
         """Values that its backward reads."""
@@ -238,10 +272,36 @@ class FunctionEntry:
     def spread(self, passed, arrived):
         """Give the operands their gradients."""
         capture, (_, block) = passed.capture, self.node.blocks
-        given = [passed.zeros(v) if g is None else g for v, g in zip(self.made, arrived)]
-        unused = [None] * (len(self.node.outputs) - len(self.made))
-        mapping = dict(zip(block.inputs, [*map(capture.lift, given), *unused, *self.kept]))
+        if self.call is not None and None in arrived and not self.call.context.materialize:
+            block, row = self.partial(capture, arrived)
+        else:
+            given = [passed.zeros(v) if g is None and _is_tensor(v) else g for v, g in zip(self.made, arrived)]
+            unused = [None] * (len(self.node.outputs) - len(self.made))
+            row = [*(None if g is None else capture.lift(g) for g in given), *unused, *self.kept]
         with set_grad_enabled(passed.create_graph):
-            found = [passed.tensor(v) if v is not None else None for v in capture.replay_block(block, mapping)]
+            found = capture.replay_block(block, dict(zip(block.inputs, row)))
+            found = [passed.tensor(v) if v is not None else None for v in found]
         for operand, grad in zip(self.node.args[1:], found):
             passed.give(operand, grad)
+
+    def partial(self, capture, arrived):
+        """The backward block of a Function that is told of gradients that do not arrive, and what it is given."""
+        absent = [i for i, g in enumerate(arrived) if g is None]
+        block = self.call.backward(absent)
+        kept = _kept(self.call.forward, block)
+        known = dict(zip(self.call.forward.inputs, self.node.args[1:]))
+        for i, v in enumerate(self.call.forward.outputs[: len(self.node.outputs)]):
+            known.setdefault(v, self.node.outputs[i])
+        for v in kept:
+            if v not in known:
+                known[v] = self.widen(capture, v)
+        return block, [*(None if g is None else capture.lift(g) for g in arrived), *(known[v] for v in kept)]
+
+    def widen(self, capture, value):
+        """One more output of the node: a value of its forward block."""
+        (forward, backward), count = self.node.blocks, len(self.node.outputs)
+        made = capture.graph.value(value.type, self.node, value.hint)
+        self.node.outputs = (*self.node.outputs, made)
+        forward.outputs.insert(count, value)
+        backward.inputs.insert(count, capture.graph.value(value.type, None, value.hint))
+        return made

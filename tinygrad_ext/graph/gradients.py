@@ -10,11 +10,30 @@ from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.data.slots import get_slot
 from tinygrad_ext.core.grad.methods import hooks_of_leaf, put_grad
 
+from .aliases import CaptureError
 from .derive import Backward
 from .ir import State, values_in
 from .operands import as_name
 from .types import TENSOR, optional
-from .windows import CaptureError
+
+
+class GradFn:
+    """What stands for the node of eager autograd that a carried value has none of."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def name(self):
+        return f"captured %{self.value.name}"
+
+    def __repr__(self):
+        return f"<{self.name()}>"
+
+    def __getattr__(self, name):
+        raise CaptureError(
+            f"grad_fn.{name}: there are no nodes of eager autograd while a graph is captured. Use hooks on tensors, or "
+            "full backward hooks of modules, with backward() inside of what is captured"
+        )
 
 
 class Gradients:
@@ -26,12 +45,13 @@ class Gradients:
         given: ids of Values that are the .grad of something.
         new_grads: (State, tensor whose .grad it becomes).
         derived: whether a backward pass ran that gives back what it needs.
-        registered: (hooks, handle, line) of those that the program put on tensors.
+        registered: (hooks, handle, whether the tensor is carried, line) of those that the program put on tensors.
+        unheard: lines of calls of modules with hooks on their gradients.
     """
 
     def __init__(self):
         self.swapped, self.flags, self.given = {}, {}, set()
-        self.new_grads, self.registered = [], []
+        self.new_grads, self.registered, self.unheard = [], [], []
         self.derived = False
 
     # ---- requires_grad ---------------------------------------------------------------------------------------------
@@ -44,7 +64,7 @@ class Gradients:
         return id(traced.value) in self.capture.leaves or id(traced.value) not in self.capture.needs
 
     def read_grad_fn(self, tensor):
-        return None if self.read_is_leaf(tensor) else repr(self.capture.traced(tensor).value)
+        return None if self.read_is_leaf(tensor) else GradFn(self.capture.traced(tensor).value)
 
     def read_requires_grad_(self, tensor, on=True):
         self.require(tensor, on)
@@ -65,15 +85,14 @@ class Gradients:
                 f"only Tensors of floating point and complex dtype can require gradients: not {tensor.dtype}"
             )
         if not on:
-            frozen = capture.fresh(traced.value)
-            frozen.hint, traced.root.awake = traced.value.hint, traced.value
-            self.show_as(traced, frozen, None)
+            traced.root.awake = traced.value
+            self.show_as(traced, capture.without_grad(traced.value), None)
         elif traced.root.awake is not None:
             self.show_as(traced, traced.root.awake, tensor)
             traced.root.awake = None
         else:
             used = any(v is traced.value for entry in capture.tape for v in values_in(entry.node.args))
-            value = capture.fresh(traced.value) if used else traced.value
+            value = capture.detached_anew(traced.value) if used else traced.value
             capture.needs.add(id(value))
             capture.leaves[id(value)] = tensor
             self.show_as(traced, value, tensor)
@@ -122,6 +141,11 @@ class Gradients:
     def check_hooks(self):
         """Refuse hooks that a graph would lose: those that stay on tensors from outside, and those that a derivative
         outside of the graph would have to call."""
+        if self.unheard and not self.derived:
+            raise CaptureError(
+                "the backward hooks of a module would be lost, because its gradient is computed outside of what is "
+                f"captured ({self.unheard[0]}). Capture backward() too, remove them, or trace under no_grad()"
+            )
         for hooks, handle, inner, line in self.registered:
             if (not inner or not self.derived) and any(number == handle.id for number, _ in hooks):
                 raise CaptureError(

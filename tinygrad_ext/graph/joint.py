@@ -218,6 +218,8 @@ class Kept:
 
     def __init__(self, value, changes):
         """changes: whether the program writes to it, when it has run."""
+        if isinstance(value, Generator):
+            value = value.clone_state()  # it goes on
         self.value = value.clone() if changes and isinstance(value, Tensor) else value
         self.version = value._version if isinstance(value, Tensor) and not changes else None
 

@@ -64,10 +64,13 @@ class Operands:
             if id(a) not in self.needs:
                 return a
             if id(a) not in self.detached:
-                node = self.graph.make(self.block, "aten::detach", (a,), hints=(a.hint,))
-                self.detached[id(a)] = node.output
+                self.detached[id(a)] = self.detached_anew(a)
             return self.detached[id(a)]
         return tuple([self.without_grad(x) for x in a]) if type(a) is tuple else a
+
+    def detached_anew(self, value):
+        """The elements of a value, under a name of their own."""
+        return self.graph.make(self.block, "aten::detach", (value,), hints=(value.hint,)).output
 
     # ---- random numbers --------------------------------------------------------------------------------------------
 

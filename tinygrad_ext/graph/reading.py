@@ -9,9 +9,9 @@ from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.dtype import Size
 from tinygrad_ext.core.data.tensor import Tensor
 
+from .aliases import CaptureError
 from .function_nodes import capture_function
 from .gradients import Gradients
-from .windows import CaptureError
 
 _WAYS_OUT = {
     "__bool__": "torch.where, or jit.script for an if that depends on data",
@@ -81,7 +81,7 @@ class Reader(Gradients):
     def refuse(self, name):
         way = _WAYS_OUT.get(name, "tensors instead of numbers, or compute it outside")
         where = user_line()
-        raise RuntimeError(
+        raise CaptureError(
             f"{name}() reads the elements of a tensor while a graph is captured, and the graph would keep this answer "
             f"for all inputs. Use {way}." + (f" ({where})" if where else "")
         )
@@ -160,7 +160,7 @@ class Reader(Gradients):
 
     def host(self, operation, args):
         if operation.name.startswith("function::"):
-            return self.capture.resume(capture_function, self.capture, operation.function, args)
+            return self.capture.resume(capture_function, self.capture, operation, args)
         answer = _HOST.get(operation.name)
         if answer is not None:
             return answer(self, operation, *args)

@@ -73,6 +73,13 @@ def stamp(graph):
 def refuse_python(graph):
     """The graph; GraphError where it calls a Python function, which is no part of it and stays in its process."""
     for node in graph.walk():
+        if node.op == "prim::boxed":
+            called = str(node.args[0]).rpartition(".")[0]
+            raise GraphError(
+                f"{graph.name} calls {called} of an autograd.Function whose body could not be captured, because it "
+                f"leaves the library, and no file can hold that ({node.line}). Write its forward and backward with ops "
+                "of tinygrad_ext, or make it an op of a plugin."
+            )
         if node.op == "prim::python":
             called = str(node.args[0]).rpartition(".")[0]
             raise GraphError(

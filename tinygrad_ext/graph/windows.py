@@ -5,17 +5,13 @@ from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 
-from .aliases import Traced, put_back
-from .function_nodes import follow
+from .aliases import CaptureError, Traced, put_back
+from .function_nodes import FollowEntry, follow
 from .ir import State, Value, values_in
 from .signature import signature_of
 from .symbols import hint_of
 from .trees import leaves_of
 from .types import TENSOR
-
-
-class CaptureError(RuntimeError):
-    """The program does something that a graph cannot hold."""
 
 
 class Windows:
@@ -82,6 +78,11 @@ class Windows:
         apart = any(step.op == "aten::detach" for step in traced.path)
         unseen = apart or not is_grad_enabled()
         before = root.value
+        if root.lent is not None:
+            raise CaptureError(
+                f"{root.lent}: what the Function returned lies in the memory of its input, and one of the two is "
+                "written to; that is not captured. Return a clone()"
+            )
         if apart:
             self.overwrite(root.value)
             if id(self.traced(new).value) in self.needs and is_grad_enabled():
@@ -100,13 +101,28 @@ class Windows:
         root.version += 1
         if root.leaf is not None and unseen:
             value = self.fresh(root.value)
+            self.followers.append((value, root.value, before))
             root.value = value
             self.needs.add(id(value))
             self.leaves[id(value)] = root.leaf.tensor
         elif apart and id(before) in self.needs:
-            root.value = follow(self, before, root.value)
+            root.value = self.following(before, root.value)
         if not traced.path:
             traced.value, traced.example, traced.version = root.value, root.example, root.version
+
+    def following(self, before, now):
+        """A value whose gradient goes where that of the value before goes."""
+        value = self.fresh(now)
+        self.followers.append((value, now, before))
+        self.needs.add(id(value))
+        self.tape.append(FollowEntry(value, before))
+        return value
+
+    def finish_followers(self):
+        """Let the derivative outside of the graph find its way past what was written behind autograd's back."""
+        for value, now, before in self.followers if not self.reader.derived else ():
+            if id(before) in self.needs:
+                follow(self, value.node, now, before)
 
     def assign_data(self, tensor, new):
         """`tensor.data = new`."""

@@ -21,6 +21,8 @@ def _get_boundary():
         class ModuleBoundary(tg.autograd.Function):
             """Identity whose backward is a callback on the tuple of gradients."""
 
+            hooks_only = True  # what graph.capture keeps no node of
+
             @staticmethod
             def forward(ctx, callback, materialize, *tensors):
                 ctx.callback = callback

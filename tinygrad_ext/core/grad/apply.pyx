@@ -67,15 +67,26 @@ cdef class FunctionOperation(Operation):
 
     Attributes:
         function: the class.
+        keywords: names of the arguments behind those that are given by position.
     """
 
     cdef FunctionNode first         # what each run starts from
     cdef Py_ssize_t npositional
-    cdef tuple keywords             # names of the arguments after the positional ones
+    cdef readonly tuple keywords
 
     @property
     def function(self):
         return self.first.plan.function
+
+    @property
+    def attributes(self):
+        """Of the instance that is called, in the legacy style."""
+        return self.first.__dict__
+
+    def gradients(self, got):
+        """What backward returned as one gradient for each argument."""
+        return self.first.plan.row(got, self.first.name(), self.npositional + len(self.keywords), self.first.nwanted,
+                                   self.first.extra_names)
 
     cdef object run(self, tuple args):
         cdef FunctionNode ctx = FunctionNode.__new__(self.first.plan.node_type)

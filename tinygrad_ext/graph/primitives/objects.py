@@ -59,7 +59,7 @@ def keep_function(function):
     return word
 
 
-def _call(word, *args):
+def call_function(word, *args):
     if word not in _functions:
         raise LookupError(f"the graph calls the Python function {word}, which this process does not have")
     return _functions[word](*args)
@@ -161,7 +161,7 @@ def _is_tracing():
 primitive("hash", "Any", "int", hash)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
 primitive("is_tracing", "", "bool", _is_tracing)
-primitive("python", "str ...", None, _call, effect=True)
+primitive("python", "str ...", None, call_function, effect=True)
 primitive("new", "str", None, _new)
 primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))
 primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)
