@@ -148,7 +148,7 @@ class Program:
 
 
 def outcome(call, row, wants=True):
-    """What a program gives and its gradient, as text; an error by its type."""
+    """(what a program gives, as text; its gradient, as a list); an error by its type and text."""
     values, a, b = row
     tg.manual_seed(7)
     x = tg.tensor(values, requires_grad=wants)
@@ -157,9 +157,9 @@ def outcome(call, row, wants=True):
         total = tensor.sum() + last.sum()
         grad = tg.autograd.grad(total, x, allow_unused=True)[0] if wants and total.requires_grad else None
     except (RuntimeError, IndexError) as error:  # such as a saved tensor that was written to
-        return f"{type(error).__name__}: {error}"
-    told = (number, tensor.tolist(), other, last.tolist(), log, None if grad is None else grad.tolist())
-    return repr(told)  # nan is nan
+        return f"{type(error).__name__}: {error}", None
+    told = number, tensor.tolist(), other, last.tolist(), log
+    return repr(told), None if grad is None else grad.tolist()  # nan is nan
 
 
 def filed(program):
@@ -173,14 +173,23 @@ def read_back(graph):
     assert Graph.parse(str(graph)).check() == graph, str(graph)
 
 
-def agree(program, expected, ways, text):
+def agree(program, expected, ways):
     for way, call in ways:
         for wants in (True, False):
-            for row, wanted in zip(INPUTS if wants else INPUTS[:2], expected[wants]):
-                found = outcome(call, row, wants)
+            for row, (wanted, grad) in zip(INPUTS if wants else INPUTS[:2], expected[wants]):
+                found, got = outcome(call, row, wants)
                 if "Error: " in wanted:  # messages of graphs name the line too
                     wanted, found = wanted.partition(":")[0], found.partition(":")[0]
-                assert found == wanted, f"{way}, {row}, gradient {wants}:\n{found}\n{wanted}\n{text}"
+                # several gradients that meet are added in another order where views were written to
+                same = near(got, grad) if program.writes and "trace" in way else repr(got) == repr(grad)
+                told = f"{way}, {row}, gradient {wants}:\n{found} {got}\n{wanted} {grad}\n{program.text}"
+                assert found == wanted and same, told
+
+
+def near(a, b):
+    if a is None or b is None:
+        return a is b
+    return tg.allclose(tg.tensor(a), tg.tensor(b), 1e-4, 1e-5, equal_nan=True)
 
 
 def check(seed):
@@ -196,14 +205,14 @@ def _check(program):
     example = tg.ones(3), tg.ones(3)
     scripted = jit.script(program.function(jit.trace(inner, example)))
     read_back(scripted.graph)
-    agree(program, expected, [("script", scripted), ("script, loaded", filed(scripted))], program.text)
-    if not program.traceable or any("modified by an inplace" in w for w in expected[True]):
+    agree(program, expected, [("script", scripted), ("script, loaded", filed(scripted))])
+    if not program.traceable or any("modified by an inplace" in w for w, _ in expected[True]):
         return 2  # a graph has nothing that could be modified
     values, *numbers = INPUTS[0]
     traced = jit.trace(program.function(jit.script(inner)), (tg.tensor(values), *numbers), check_trace=False)
-    agree(program, expected, [("trace", traced)], program.text)
+    agree(program, expected, [("trace", traced)])
     for found in traced._runner.graphs.values():
         for captured in found:
             read_back(captured.graph)
-    agree(program, expected, [("trace, loaded", filed(traced))], program.text)
+    agree(program, expected, [("trace, loaded", filed(traced))])
     return 4

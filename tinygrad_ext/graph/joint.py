@@ -262,7 +262,7 @@ class _Derived(Function):
         if ctx.rest is not None:
             kept = [t if r is None else r for t, r in zip(kept, ctx.rest)]
         if not (joint.all_flow and joint.simple):
-            grads = _seeds(ctx, grads, kept)
+            grads = _seeds(ctx, grads)
         if is_grad_enabled():
             found, _ = joint.derivative_of(joint.whole)([*joint.leaves(kept, ctx.also), *grads])
         else:
@@ -280,15 +280,13 @@ class _Derived(Function):
 
 
 def _given(call):
-    """{number of a result: number of the argument that it is}."""
-    inputs = {id(t): i for i, t in enumerate(call.leaves)}
-    return {i: inputs[id(a)] for i, a in enumerate(call.made) if id(a) in inputs}
+    """{number of a result that is an argument: zeros like it, which are one element}."""
+    inputs = {id(t) for t in call.leaves if isinstance(t, Tensor)}
+    given = {i: a for i, a in enumerate(call.made) if isinstance(a, Tensor) and id(a) in inputs}
+    return {i: a.new_zeros(()).expand(a.shape) for i, a in given.items()}
 
 
-def _seeds(ctx, grads, kept):
+def _seeds(ctx, grads):
     """Gradients of what gradients flow through, zeros where the result is an argument, which has its own."""
-    found = dict(zip(ctx.own, grads))
-    leaves = ctx.joint.leaves(kept, ctx.also)
-    for i, number in ctx.given.items():
-        found[i] = leaves[number].new_zeros(leaves[number].shape)
+    found = {**ctx.given, **dict(zip(ctx.own, grads))}
     return [found[i] for i, flows in enumerate(ctx.joint.flows) if flows]
