@@ -55,6 +55,7 @@ LAYERS = [
     "cuda",
     "nn",
     "jit",
+    "export",
     "fx",
     "testing",
     "describe",

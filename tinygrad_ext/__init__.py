@@ -75,6 +75,7 @@ _LAZY = (
     "library",
     "graph",
     "jit",
+    "export",
 )
 _LAZY_NAMES = {
     "compile": "jit.compiling",

@@ -602,6 +602,7 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def expm1_(input: Tensor) -> Tensor:
     """exp(self) - 1 without cancellation near zero."""
     ...
+from tinygrad_ext import export as export
 @_overload
 def eye(n: _int, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """Unit matrix: ones on the diagonal."""

@@ -1,0 +1,85 @@
+"""Names for sizes that an exported program leaves open."""
+
+import math
+
+
+class Hint:
+    """What is said of a size that gets no name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"Dim.{self.name}"
+
+    __reduce__ = __repr__
+
+
+class Sum:
+    """a * Dim + b, a size that follows from a named one."""
+
+    def __init__(self, root, scale, offset):
+        self.root, self.scale, self.offset = root, scale, offset
+
+    @property
+    def __name__(self):
+        text = self.root.__name__ if self.scale == 1 else f"{self.scale}*{self.root.__name__}"
+        return f"{text} {'+' if self.offset > 0 else '-'} {abs(self.offset)}" if self.offset else text
+
+    def __repr__(self):
+        return self.__name__
+
+    def __add__(self, other):
+        return Sum(self.root, self.scale, self.offset + _whole(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self + -_whole(other)
+
+    def __mul__(self, other):
+        if _whole(other) <= 0:
+            raise NotImplementedError(f"a Dim is multiplied by whole numbers above 0, not by {other}")
+        return Sum(self.root, self.scale * other, self.offset * other)
+
+    __rmul__ = __mul__
+
+
+def _whole(number):
+    if type(number) is not int:
+        raise NotImplementedError(f"a Dim is added to and multiplied by whole numbers, not {type(number).__name__}")
+    return number
+
+
+class Dim(Sum):
+    """A size with a name: all dimensions of one name have the same size.
+
+    Arguments:
+        name: a Python identifier. min, max: the smallest and the largest size, both allowed.
+
+    `2 * batch + 1` is a size that follows from another. Dim.AUTO leaves a size open where the program allows it,
+    Dim.DYNAMIC is one without a name that must be open, Dim.STATIC the example's.
+
+    >>> from tinygrad_ext.export import Dim
+    >>> 2 * Dim("batch", min=2, max=64)
+    2*batch
+    """
+
+    AUTO, DYNAMIC, STATIC = Hint("AUTO"), Hint("DYNAMIC"), Hint("STATIC")
+
+    def __init__(self, name, *, min=None, max=None):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
+        self.min, self.max = 0 if min is None else min, math.inf if max is None else max
+        if not self.max > self.min:
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        self._name = name
+        super().__init__(self, 1, 0)
+
+    @property
+    def __name__(self):
+        return self._name
+
+    def __repr__(self):
+        given = [f"min={self.min}"] * (self.min > 0) + [f"max={self.max}"] * (self.max < math.inf)
+        return f"Dim({', '.join([repr(self._name), *given])})"

@@ -1,0 +1,170 @@
+"""What the inputs and outputs of an exported graph stand for."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class InputKind(Enum):
+    """What an input of the graph is."""
+
+    USER_INPUT = auto()
+    PARAMETER = auto()
+    BUFFER = auto()
+    CONSTANT_TENSOR = auto()
+    CUSTOM_OBJ = auto()  # the state of a generator
+
+
+class OutputKind(Enum):
+    """What an output of the graph is."""
+
+    USER_OUTPUT = auto()
+    BUFFER_MUTATION = auto()
+    PARAMETER_MUTATION = auto()
+
+
+@dataclass
+class TensorArgument:
+    """A value of the graph. Attributes: name."""
+
+    name: str
+
+
+@dataclass
+class ConstantArgument:
+    """A number, a text or None. Attributes: name, value."""
+
+    name: str
+    value: object
+
+
+@dataclass
+class InputSpec:
+    """An input. Attributes: kind, arg; target, the path of a parameter, buffer or constant; persistent, of a buffer."""
+
+    kind: InputKind
+    arg: object
+    target: str | None
+    persistent: bool | None = None
+
+
+@dataclass
+class OutputSpec:
+    """An output. Attributes: kind, arg; target, the path of what is written."""
+
+    kind: OutputKind
+    arg: object
+    target: str | None
+
+
+_INPUTS = {"parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER, "generator": InputKind.CUSTOM_OBJ}
+_PARTS = {"prim::tuple": lambda args: args, "prim::list": lambda args: args, "prim::dict": lambda args: args[1::2]}
+
+
+@dataclass
+class ExportGraphSignature:
+    """Inputs and outputs of an exported graph. Attributes: input_specs, output_specs."""
+
+    input_specs: list
+    output_specs: list
+
+    @classmethod
+    def of(cls, graph, passing):
+        """That of a graph. passing: names of the buffers that state_dict leaves out."""
+        inputs = [
+            InputSpec(
+                _INPUTS.get(s.kind, InputKind.CONSTANT_TENSOR),
+                TensorArgument(s.value.name),
+                s.name,
+                s.name not in passing if s.kind == "buffer" else None,
+            )
+            for s in graph.state
+        ]
+        inputs += [InputSpec(InputKind.USER_INPUT, TensorArgument(v.name), None) for v in graph.inputs]
+        outputs = [
+            OutputSpec(
+                OutputKind.PARAMETER_MUTATION if s.kind == "parameter" else OutputKind.BUFFER_MUTATION,
+                _argument(s.new),
+                s.name,
+            )
+            for s in graph.state
+            if s.written
+        ]
+        outputs += [OutputSpec(OutputKind.USER_OUTPUT, _argument(a), None) for a in _leaves(tuple(graph.outputs))]
+        return cls(inputs, outputs)
+
+    def _targets(self, kind):
+        return [spec.target for spec in self.input_specs if spec.kind is kind]
+
+    @property
+    def parameters(self):
+        """Paths of the parameters that the graph reads."""
+        return self._targets(InputKind.PARAMETER)
+
+    @property
+    def buffers(self):
+        """Paths of the buffers that the graph reads."""
+        return self._targets(InputKind.BUFFER)
+
+    @property
+    def non_persistent_buffers(self):
+        """Those of the buffers that state_dict leaves out."""
+        return [spec.target for spec in self.input_specs if spec.persistent is False]
+
+    @property
+    def lifted_tensor_constants(self):
+        """Names of tensors that belong to no module."""
+        return self._targets(InputKind.CONSTANT_TENSOR)
+
+    @property
+    def user_inputs(self):
+        """Names of the arguments."""
+        return [spec.arg.name for spec in self.input_specs if spec.kind is InputKind.USER_INPUT]
+
+    @property
+    def user_outputs(self):
+        """Names of what is returned, and constants."""
+        user = [spec.arg for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT]
+        return [arg.name if isinstance(arg, TensorArgument) else arg.value for arg in user]
+
+    def _names(self, kind):
+        return {spec.arg.name: spec.target for spec in self.input_specs if spec.kind is kind}
+
+    @property
+    def inputs_to_parameters(self):
+        """Name in the graph -> path."""
+        return self._names(InputKind.PARAMETER)
+
+    @property
+    def inputs_to_buffers(self):
+        """Name in the graph -> path."""
+        return self._names(InputKind.BUFFER)
+
+    @property
+    def buffers_to_mutate(self):
+        """Name of the new value in the graph -> path."""
+        return {s.arg.name: s.target for s in self.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
+
+    def __str__(self):
+        told = ["# inputs"]
+        for spec in self.input_specs:
+            target = f" target='{spec.target}'" if spec.target else ""
+            kept = f" persistent={spec.persistent}" if spec.persistent is not None else ""
+            told.append(f"{spec.arg.name}: {spec.kind.name}{target}{kept}")
+        told += ["", "# outputs"]
+        for spec in self.output_specs:
+            name = spec.arg.name if isinstance(spec.arg, TensorArgument) else repr(spec.arg.value)
+            told.append(f"{name}: {spec.kind.name}" + (f" target='{spec.target}'" if spec.target else ""))
+        return "\n".join(told)
+
+
+def _argument(a):
+    return TensorArgument(a.name) if hasattr(a, "node") else ConstantArgument("", a)
+
+
+def _leaves(a):
+    """The values and constants of a result of nested tuples, lists and dicts."""
+    if type(a) is tuple:
+        return [leaf for part in a for leaf in _leaves(part)]
+    node = getattr(a, "node", None)
+    parts = node and _PARTS.get(node.op)
+    return [leaf for part in parts(node.args) for leaf in _leaves(part)] if parts else [a]
