@@ -71,3 +71,64 @@ def _softmaxes(lib, draw):
 def _call(lib, draw):
     text = _repeated("aten::add.Tensor(%x, %y, 1)", "", 1)
     return _planned(lib, text, lambda m, x, y: x + y, draw(lib, 8), draw(lib, 8))
+
+
+# ---- whole steps ---------------------------------------------------------------------------------------------------
+
+MANY = 100  # steps, or ops, that one call is timed for; the others do as many
+
+
+def _steps(lib, draw, optimizer, repeat):
+    """A hundred training steps of a small MLP: ours from one graph, the others' as they were written."""
+    m = lib.module
+    m.manual_seed(0)
+    model = m.nn.Sequential(m.nn.Linear(8, 16), m.nn.ReLU(), m.nn.Linear(16, 1))
+    x, y, mse = draw(lib, 4, 8), draw(lib, 4, 1), m.nn.functional.mse_loss
+    opt = optimizer(m.optim, model.parameters())
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = mse(model(x), y)
+        loss.backward()
+        opt.step()
+        return loss
+
+    if lib.name == "tinygrad_ext":
+        step = m.jit.trace(step, (x, y))
+        if repeat:
+            return lambda: step.repeat([(x, y)] * MANY)
+
+    def run():
+        for _ in range(MANY):
+            step(x, y)
+
+    return run
+
+
+def _sgd(optim, parameters):
+    return optim.SGD(parameters, lr=1e-3)
+
+
+def _adam(optim, parameters):
+    return optim.Adam(parameters, lr=1e-4)
+
+
+for _name, _optimizer in (("SGD", _sgd), ("Adam", _adam)):
+    for _way, _repeat, _budget in (("traced", False, 0.012), ("by repeat", True, 0.007)):
+
+        @case(f"MLP 8-16-1 {_name}: 100 steps {_way}", "graph", _budget)
+        def _(lib, draw, optimizer=_optimizer, repeat=_repeat):
+            return _steps(lib, draw, optimizer, repeat)
+
+
+@case("trace of 100 ops", "graph", None)
+def _trace(lib, draw):
+    x, y = draw(lib, 8), draw(lib, 8)
+
+    def f(x, y):
+        for _ in range(MANY // 2):
+            x = (x * y).tanh()
+        return x
+
+    trace = lib.module.jit.trace
+    return lambda: trace(f, (x, y), check_trace=False)

@@ -1,7 +1,7 @@
 """`Graph`: a captured program, and what can be done with it."""
 
 from .check import check
-from .ir import Block, Node, Value
+from .ir import Block, Node, State, Value, replaced
 from .text import read_graph, write_graph
 from .types import TENSOR
 
@@ -65,7 +65,7 @@ class Graph:
 
     def copy(self):
         """A graph of its own with the same names; constants are shared."""
-        return type(self).parse(str(self))
+        return copied(self, type(self)(self.name, effects=self.effects))
 
     # ---- building -------------------------------------------------------------------------------------------------
 
@@ -159,3 +159,30 @@ class Graph:
 
     def _repr_html_(self):
         return self.draw()
+
+
+def copied(graph, to):
+    """Fill an empty graph with what another one has."""
+    mapping = {}
+
+    def value(old, node=None):
+        mapping[old] = new = Value(old.name, old.type, node)
+        return new
+
+    def fill(block, made):
+        made.inputs = [value(v) for v in block.inputs]
+        for node in block.nodes:
+            args = tuple([replaced(a, mapping) for a in node.args])
+            inner = [fill(b, Block()) for b in node.blocks]
+            new = Node(node.op, args, inner, node.line, node.version, node.owner)
+            new.outputs = tuple([value(v, new) for v in node.outputs])
+            made.nodes.append(new)
+        made.outputs = [replaced(a, mapping) for a in block.outputs]
+        return made
+
+    to.state = [State(s.name, s.kind, value(s.value)) for s in graph.state]
+    fill(graph.block, to.block)
+    for state, old in zip(to.state, graph.state):
+        state.new = replaced(old.new, mapping)
+    to._count, to._names = graph._count, set(graph._names)
+    return to

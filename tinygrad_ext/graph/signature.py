@@ -16,7 +16,7 @@ from .types import GENERATOR, of_schema
 # args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
 # inplace: it is the form that writes to its first argument and returns it, in graphs with effects
 Signature = namedtuple("Signature", "op args returns writes generator inplace")
-_found = {}
+_found = {}  # name -> (Signature, name of the overload that the op is found by)
 
 
 def op_of(name):
@@ -49,16 +49,17 @@ def _inplace_of(name):
 
 def signature_of(name):
     """The Signature of an op's node."""
+    known = _found.get(name)
+    if known is not None and ops.get(known[1]) is known[0].op:
+        return known[0]
     written = _inplace_of(name)
     op = written or op_of(name)
-    found = _found.get(name)
-    if found is None or found.op is not op:
-        schema = op.schema
-        generator = next((i for i, a in enumerate(schema.args) if a.type == "Generator"), None)
-        writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
-        returns = tuple(of_schema(r) for r in schema.returns)
-        inplace = written is not None
-        found = _found[name] = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator, inplace)
+    schema = op.schema
+    generator = next((i for i, a in enumerate(schema.args) if a.type == "Generator"), None)
+    writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
+    returns = tuple(of_schema(r) for r in schema.returns)
+    found = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator, written is not None)
+    _found[name] = found, op.name
     return found
 
 

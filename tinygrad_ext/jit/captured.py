@@ -1,6 +1,8 @@
 """One graph of a traced program together with the objects that its states stand for, and how they are read and
 written."""
 
+from functools import cached_property
+
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
@@ -117,9 +119,13 @@ class Captured:
     def __init__(self, graph, holders, differentiates):
         self.graph, self.holders, self.differentiates = graph, holders, differentiates
         self.gradients, self.returned, self.takes = None, (), None
-        in_place = [i for i, holder in enumerate(holders) if holder.in_place]
-        self.runner = Executor(passes.optimize(graph.copy()), updates=in_place)
         self.written = [i for i, s in enumerate(graph.state) if s.written]
+
+    @cached_property
+    def runner(self):
+        """What runs the graph by plans."""
+        in_place = [i for i, holder in enumerate(self.holders) if holder.in_place]
+        return Executor(passes.optimize(self.graph.copy()), updates=in_place)
 
     def bound(self, args, keywords, surroundings):
         """A calls.Binding to what the surroundings are now; None where a state is of another kind than it was, or an

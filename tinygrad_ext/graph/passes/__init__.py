@@ -18,9 +18,11 @@
 A pass is an object with `run(graph)`. Plugins add theirs by the hook `tgx_register_passes`.
 """
 
+from operator import is_
+
 from tinygrad_ext.registry import pass_registrar
 
-from .base import Pass
+from .base import Pass, blocks
 from .common import CommonSubexpressions
 from .constants import Constants
 from .dead import DeadCode
@@ -41,13 +43,22 @@ __all__ = [
 ]
 
 
+_OWN = (Constants(), CommonSubexpressions(), Peepholes(), DeadCode())
+
+
+def _parts(graph):
+    """What the package's own passes put something else in the place of."""
+    parts = [part for block in blocks(graph) for node in block.nodes for part in (node, node.args)]
+    return [*parts, *(block.outputs for block in blocks(graph)), *(s.new for s in graph.state)]
+
+
 def registered():
     """The passes of plugins that are loaded, in the order of their names."""
     return [found.value for _, found in sorted(pass_registrar.passes.items())]
 
 
 def optimize(graph, passes=None):
-    """Run passes over a graph and check it after each; returns the graph, which is changed.
+    """Run passes over a graph and check it after each that changed it; returns the graph, which is changed.
 
     Args:
         passes: objects with `run(graph)`; None for those of plugins that are loaded, then the package's own.
@@ -57,12 +68,16 @@ def optimize(graph, passes=None):
         GraphError: a pass broke a rule; the message names the pass.
     """
     if passes is None:
-        passes = [*registered(), Constants(), CommonSubexpressions(), Peepholes(), DeadCode()]
+        passes = [*registered(), *_OWN]
     if graph.effects:
         raise ValueError(f"optimize: {graph.name} has effects, which say in which order its nodes stand: none may move")
     for each in passes:
+        before = _parts(graph) if each in _OWN else []
         each.run(graph)
         graph.executor = None
+        after = _parts(graph) if before else []
+        if before and len(after) == len(before) and all(map(is_, before, after)):
+            continue  # it has changed nothing
         try:
             graph.check()
         except Exception as error:

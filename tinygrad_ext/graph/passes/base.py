@@ -69,6 +69,8 @@ def uses(graph):
 
 def replace(graph, mapping):
     """Put other values in the place of some everywhere. mapping: {Value: Value or constant}."""
+    if not mapping:
+        return
     mapping = {old: _last(new, mapping) for old, new in mapping.items()}
     for block in blocks(graph):
         for node in block.nodes:
