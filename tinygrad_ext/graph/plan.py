@@ -249,8 +249,8 @@ def _interpret(node, frame):
     try:
         with no_grad():
             interpret._run_node(node, frame)
-    except primitives.GuardFailed:
-        raise
+    except (primitives.GuardFailed, primitives.objects.Error, KeyError):
+        raise  # the words of a program are its own, and those of a KeyError are the key; the line is noted already
     except Exception as error:
         if _at(node) and error.args and type(error.args[0]) is str and _at(node) not in error.args[0]:
             error.args = (error.args[0] + _at(node), *error.args[1:])

@@ -1,5 +1,6 @@
 """A scripted program runs from its archive in a process that has neither its source nor its classes."""
 
+import pickle
 import subprocess
 import sys
 from typing import NamedTuple
@@ -7,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 import tinygrad_ext as tg
+from tests.helpers import script_programs as table
 from tinygrad_ext import jit
 from tinygrad_ext.graph.archive import save
 from tinygrad_ext.graph.program import Program
@@ -145,3 +147,57 @@ def test_what_calls_python_is_not_saved(tmp_path):
     assert program(1) == 2
     with pytest.raises(RuntimeError, match="outside.*marked ignore.*test_without_source.py"):
         jit.save(program, tmp_path / "no.tgx")
+
+
+TABLE = """
+import importlib.util, pickle, sys
+from tinygrad_ext import jit
+
+spec = importlib.util.spec_from_file_location("table", sys.argv[1])
+table = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(table)
+with open("rows.pickle", "rb") as file:
+    rows = pickle.load(file)
+for name, cases in rows.items():
+    program = jit.load(name + ".tgx")
+    for row, expected in cases:
+        kind, found = table.outcome(program, row)
+        if kind == expected[0] == "raises":  # behind the words of an error stands where it happened
+            told = [type(found).__name__, str(found)[: len(expected[1][1])]]
+            found = told if told[0] != "Error" else [expected[1][0], told[1]]  # of a class that is not here
+        assert [kind, found] == expected, (name, row, expected, found)
+print(len(rows), sum(map(len, rows.values())))
+"""
+
+
+def _storable(row):
+    """Whether arguments hold no object of a class of the program: a process without it cannot make one."""
+    try:
+        return pickle.loads(pickle.dumps(row)) is not None and "_of_tinygrad_ext" not in str(pickle.dumps(row))
+    except (TypeError, AttributeError, pickle.PicklingError):
+        return False
+
+
+@pytest.mark.slow
+def test_the_whole_table_runs_in_a_process_without_it(tmp_path):
+    rows, left_out = {}, 0
+    for stem in table.FILES:
+        for name, case in table.load(stem, tg).items():
+            kept = [row for row in case.rows if _storable(row)]
+            left_out += len(case.rows) - len(kept)
+            if not kept:
+                continue
+            scripted = jit.script(case.function)
+            jit.save(scripted, tmp_path / f"{stem}-{name}.tgx")
+            rows[f"{stem}-{name}"] = cases = []
+            for row in kept:
+                told, found = table.outcome(scripted, row)
+                found = [type(found).__name__, str(found).partition("\n  in the graph")[0]] if told == "raises" else found
+                cases.append((row, [told, found]))
+    (tmp_path / "rows.pickle").write_bytes(pickle.dumps(rows))
+    done = subprocess.run(
+        [sys.executable, "-c", TABLE, table.__file__], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    programs, runs = map(int, done.stdout.split()[-2:])
+    assert programs > 230 and runs > 330 and left_out < 10

@@ -82,11 +82,23 @@ def _named_tuple(word, fields, *values):
     return tuple.__new__(cls, values)
 
 
-def _member(word, name):
+class Member(collections.namedtuple("Member", "enum name value")):
+    """A member of an enum that is not there: its name and value."""
+
+    def __str__(self):
+        return f"{self.enum}.{self.name}"
+
+
+def _member(word, name, *value):
     cls = class_of(word)
-    if cls is None:
+    if cls is not None:
+        return cls[name]
+    if not value:
         raise LookupError(f"the enum {word} is not there: import the module that defines it")
-    return cls[name]
+    return _members.setdefault((word, name, *value), Member(word, name, *value))
+
+
+_members = {}  # one of each, for they are compared by identity too
 
 
 @functools.cache
@@ -166,7 +178,7 @@ primitive("new", "str", None, _new)
 primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))
 primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)
 primitive("named_tuple", "str str ...", None, _named_tuple)
-primitive("enum", "str str", None, _member)
+primitive("enum", "str str ...", None, _member)
 primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, Type.parse(text)))
 primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)

@@ -67,7 +67,8 @@ class ClassValue(Static):
 
 @kind(enum.Enum)
 def _member(c, value, name):
-    return c.emit("prim::enum", (word_of(type(value)), value.name), Type(word_of(type(value))))
+    word, known = word_of(type(value)), type(value.value) in (int, float, bool, str)
+    return c.emit("prim::enum", (word, value.name, *([value.value] if known else [])), Type(word))
 
 
 def _member_of(c, cls, args):
