@@ -192,7 +192,9 @@ def test_the_whole_table_runs_in_a_process_without_it(tmp_path):
             rows[f"{stem}-{name}"] = cases = []
             for row in kept:
                 told, found = table.outcome(scripted, row)
-                found = [type(found).__name__, str(found).partition("\n  in the graph")[0]] if told == "raises" else found
+                found = (
+                    [type(found).__name__, str(found).partition("\n  in the graph")[0]] if told == "raises" else found
+                )
                 cases.append((row, [told, found]))
     (tmp_path / "rows.pickle").write_bytes(pickle.dumps(rows))
     done = subprocess.run(

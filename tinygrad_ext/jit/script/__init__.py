@@ -6,8 +6,9 @@ The package has the name of its function, so it can be called as that: whichever
 import sys
 from types import ModuleType
 
-from .api import CompilationUnit, freeze, optimize_for_inference, script, script_if_tracing
+from .api import CompilationUnit, script, script_if_tracing
 from .errors import Error
+from .freezing import freeze, optimize_for_inference
 from .markers import Attribute, Final, annotate, export, ignore, interface, is_scripting, isinstance, unused
 from .script_function import ScriptFunction
 from .script_module import RecursiveScriptModule, ScriptMethod, ScriptModule, script_method

@@ -118,25 +118,3 @@ def script_if_tracing(fn):
 def _is_tracing():
     tracing = sys.modules.get("tinygrad_ext.jit.tracing")  # who has not loaded it does not trace
     return tracing is not None and tracing.is_tracing()
-
-
-@boundary
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """A scripted module in evaluation mode. It is the same module: nothing is folded into the graph yet.
-
-    Raises:
-        RuntimeError: the module is in training mode, or is not scripted.
-    """
-    if not isinstance(mod, ScriptModule):
-        raise RuntimeError("Freezing expects a ScriptModule as input. Please use jit.script() to script your module.")
-    if mod.training:
-        raise RuntimeError(
-            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module "
-            "before freezing."
-        )
-    return mod
-
-
-def optimize_for_inference(mod, other_methods=None):
-    """The module, in evaluation mode; accepted for programs that call it."""
-    return mod.eval() if isinstance(mod, nn.Module) else mod

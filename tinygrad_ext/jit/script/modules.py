@@ -19,6 +19,14 @@ from .traced import traced
 from .types import NoType, annotations_of, type_from, type_of_python
 from .values import Method, Static, TupleValue, is_constant
 
+
+class Thawed(Exception):
+    """A method writes an attribute that was taken for a constant. Attributes: path, name."""
+
+    def __init__(self, path, name):
+        self.path, self.name = path, name
+
+
 _LISTS = (nn.ModuleList, nn.Sequential, nn.ParameterList)
 _DICTS = (nn.ModuleDict, nn.ParameterDict)
 
@@ -66,16 +74,25 @@ class ModuleValue(Static):
 
     def _own(self, c, name, value):
         """An attribute that the instance has: what no value is, and constants, as they are; others are state."""
+        if isinstance(value, Tensor):
+            word = "constant" if self._is_frozen(name) else "buffer"
+            return c.field(self.module, name, self.path + name, word, TENSOR)
         declared, final = self._declared(c, name)
         if name in self.constants() or final:
             return c.python(tuple(value) if isinstance(value, list) else value, f"self.{name}")
+        if self._is_frozen(name) and (value is None or isinstance(value, (bool, int, float, str))):
+            return value
         type = declared
         if type is None:
             type = type_of_python(value)
         if type is None or (isinstance(value, tuple) and name not in self._set_names()):
             return c.python(value, f"self.{name}")
-        word = "buffer" if isinstance(value, Tensor) else "attribute"
-        return c.field(self.module, name, self.path + name, word, type)
+        return c.field(self.module, name, self.path + name, "attribute", type)
+
+    def _is_frozen(self, name):
+        """Whether an attribute is a constant of a frozen module."""
+        kept = self.module.__dict__.get("_tgx_kept")
+        return kept is not None and name not in kept
 
     def _declared(self, c, name):
         """(the type that the program gave an attribute, or None; whether it is Final)."""
@@ -126,6 +143,8 @@ class ModuleValue(Static):
 
     def set(self, c, name, operand):
         module = self.module
+        if self._is_frozen(name):
+            raise Thawed(self.path, name)
         if name in module._parameters or name in module._modules:
             c.fault(f"'{name}' is a parameter or module, which script does not replace; write into it with copy_()")
         if name in module._buffers:

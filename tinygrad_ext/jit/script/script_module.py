@@ -149,7 +149,8 @@ class ScriptModule(nn.Module):
 class RecursiveScriptModule(ScriptModule):
     """What `jit.script(module)` gives: the tensors of the module, copies of its attributes, its children scripted."""
 
-    def __init__(self, module, made=None):
+    def __init__(self, module, made=None, anew=False):
+        """anew: make new modules of children that are scripted already."""
         super().__init__()
         made = {} if made is None else made
         made[id(module)] = self
@@ -169,7 +170,7 @@ class RecursiveScriptModule(ScriptModule):
                 own[name] = value
         own["training"] = module.training
         for name, child in module._modules.items():
-            self.add_module(name, child if child is None else made.get(id(child)) or wrap(child, made))
+            self.add_module(name, child if child is None else made.get(id(child)) or wrap(child, made, anew))
 
     def __call__(self, *args, **kwargs):
         if self._tgx_hooks is not None:
@@ -218,9 +219,11 @@ for _name in ("__len__", "__iter__", "__getitem__", "__contains__"):
 RecursiveScriptModule.__bool__ = lambda self: True
 
 
-def wrap(module, made=None):
+def wrap(module, made=None, anew=False):
     """The scripted form of a module, nothing compiled yet."""
-    return module if isinstance(module, (ScriptModule, TracedModule)) else RecursiveScriptModule(module, made)
+    if isinstance(module, (ScriptModule, TracedModule)) and not (anew and isinstance(module, RecursiveScriptModule)):
+        return module
+    return RecursiveScriptModule(module, made, anew)
 
 
 def script_module(module):
