@@ -245,3 +245,25 @@ def test_scripted_functions_inside_of_a_trace():
     x = tg.tensor([0.1, 0.2, 0.3], requires_grad=True)
     (one,), (other,) = (tg.autograd.grad(f(x).sum(), x) for f in (traced, lambda x: scaled_often(x, 3) + 1))
     assert traced(x).equal(scaled_often(x, 3) + 1) and one.equal(other)
+
+
+def test_gradients_may_be_asked_for_in_script():
+    @jit.script
+    def slopes(x, y):
+        z = x * y * y
+        first = tg.autograd.grad([z.sum()], [x, y], create_graph=True)
+        slope = first[1]
+        assert slope is not None
+        second = tg.autograd.grad((slope.sum(),), (y,), allow_unused=True)
+        return first, second
+
+    x, y = (tg.rand(3, requires_grad=True) for _ in range(2))
+    first, second = slopes(x, y)
+    assert first[0].equal(y * y) and first[1].allclose(2 * x * y) and second[0].allclose(2 * x)
+
+    @jit.script
+    def fill(x):
+        tg.autograd.backward((x.pow(2).sum(),))
+
+    fill(x)
+    assert x.grad.allclose(2 * x)

@@ -470,3 +470,40 @@ def test_annotations_in_init_are_types_of_attributes():
     scripted = jit.script(Cache())
     assert [scripted(3), scripted(4), scripted(5)] == [0, 1, 2]
     assert scripted.kept == {4: [3], 5: [4]} and scripted.last == 5
+
+
+class Twice(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x) * 2
+
+    @jit.export
+    def once(self, x):
+        return self.inner(x)
+
+    @jit.unused
+    def anything(self, *items, **names) -> int:
+        return len(items)
+
+    @jit.export
+    def calls_anything(self) -> int:
+        return self.anything(1, b="c")
+
+
+def test_a_child_may_be_replaced():
+    scripted = jit.script(Twice(nn.ReLU()))
+    x = tg.tensor([-1.0, 2.0])
+    assert scripted(x).tolist() == [0.0, 4.0]
+    scripted.inner = jit.script(nn.Tanh())
+    assert scripted(x).equal(x.tanh() * 2) and scripted.once(x).equal(x.tanh())
+    scripted.inner = nn.Sigmoid()
+    again = jit.load(io.BytesIO(scripted.save_to_buffer()))
+    assert again(x).equal(x.sigmoid() * 2) and again.once(x).equal(x.sigmoid())
+
+
+def test_what_is_unused_may_take_anything():
+    with pytest.raises(NotImplementedError, match="marked unused"):
+        jit.script(Twice(nn.ReLU())).calls_anything()

@@ -31,6 +31,10 @@ primitive("tensor.requires_grad_", "Tensor bool", "Tensor", lambda t, mode: t.re
 primitive(
     "tensor.set_item", "Tensor Any Any", "", lambda t, index, value: t.__setitem__(_index(index), value), effect=True
 )
+primitive(
+    "autograd.grad", "Any Any Any Any bool bool", "List[Optional[Tensor]]", lambda *row: _gradients(*row), effect=True
+)
+primitive("autograd.backward", "Any Any Any bool", "", lambda *row: _backward(*row), effect=True)
 primitive("tensor.set_grad", "Tensor Any", "", lambda t, grad: setattr(t, "grad", grad), effect=True)
 for _name in ("is_floating_point", "is_complex", "is_signed"):
     primitive(f"dtype.{_name}", "ScalarType", "bool", lambda d, name=_name: getattr(d, name))
@@ -38,6 +42,18 @@ primitive("dtype.itemsize", "ScalarType", "int", lambda d: d.itemsize)
 primitive("device.type", "Device", "str", lambda d: d.type)
 primitive("device.index", "Device", "Optional[int]", lambda d: d.index)
 primitive("device_of", "str", "Device", dtypes.device)
+
+
+def _gradients(outputs, inputs, grads, retain, create, unused):
+    from tinygrad_ext.autograd import grad  # lazy: few graphs ask the engine themselves
+
+    return list(grad(outputs, inputs, grads, retain_graph=retain, create_graph=create, allow_unused=unused))
+
+
+def _backward(outputs, grads, retain, create):
+    from tinygrad_ext.autograd import backward  # lazy: few graphs ask the engine themselves
+
+    backward(outputs, grads, retain_graph=retain, create_graph=create)
 
 
 def _index(index):

@@ -1,6 +1,7 @@
 """Python functions: a call is compiled into the caller's block, with names of its own."""
 
 import builtins
+import contextlib
 import inspect
 import types as python_types
 
@@ -248,19 +249,19 @@ def result_of(c, frame):
 
 
 def _outside(c, function, modifier, args, kwargs):
-    """A function marked `ignore` is called in Python; one marked `unused` raises."""
-    python = function.python
+    """A function marked `ignore` is called in Python; one marked `unused` raises, and may take what script does not."""
+    python, skip = function.python, len(function.bound)
     try:
         source = source_of(python)
-        frame = Frame(source, lookup_of(python), owner=python)
-        c.frames.append(frame)
-        parameters = Parameters(c, python, source, len(function.bound))
-        returns = TENSOR if parameters.returns is None else c.type_of_annotation(parameters.returns)
-        c.frames.pop()
-        found = parameters.bind(c, args, kwargs)
-        operands = [found[name] for name in parameters.names[len(function.bound) :]]
     except FrontendError:
         returns, operands = TENSOR, [*args, *kwargs.values()]
+    else:
+        with _standing_in(c, Frame(source, lookup_of(python), owner=python)):
+            returns = _result_type(c, source)
+            if modifier == "ignore":
+                parameters = Parameters(c, python, source, skip)
+                found = parameters.bind(c, args, kwargs)
+                operands = [found[name] for name in parameters.names[skip:]]
     if modifier == "unused":
         text = f"{function.name} is marked unused: a compiled program must not come here"
         c.effect("prim::raise", "NotImplementedError", text)
@@ -272,3 +273,19 @@ def _outside(c, function, modifier, args, kwargs):
         c.node("prim::python", row, (ANY,))
         return None
     return c.emit("prim::python", row, returns)
+
+
+@contextlib.contextmanager
+def _standing_in(c, frame):
+    c.frames.append(frame)
+    try:
+        yield
+    finally:
+        c.frames.pop()
+
+
+def _result_type(c, source):
+    """The type that a function's annotation or comment gives to what it returns; Tensor where there is none."""
+    comment = source.type_comments()
+    node = getattr(source.tree, "returns", None) if comment is None else comment[1]
+    return TENSOR if node is None else c.type_of_annotation(node)

@@ -6,12 +6,12 @@ import warnings
 import tinygrad_ext as tg
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
-from tinygrad_ext.graph.types import BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR
+from tinygrad_ext.graph.types import BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR, list_of, optional
 
 from ..tracing import is_tracing
 from .builtins import BUILTINS, builtin
 from .types import NUMBERS
-from .values import is_constant, type_of
+from .values import ListLiteral, TupleValue, is_constant, type_of
 
 
 @builtin(hash)
@@ -22,6 +22,37 @@ def _hash(c, args, kwargs):
 @builtin(warnings.warn)
 def _warn(c, args, kwargs):
     c.effect("prim::warn", c.value(args[0], STR, "a message"))
+
+
+@builtin(tg.autograd.grad)
+def _grad(c, args, kwargs):
+    row = _arguments(c, "grad", args, kwargs, {
+        "outputs": None, "inputs": None, "grad_outputs": None, "retain_graph": None, "create_graph": False,
+        "only_inputs": True, "allow_unused": False,
+    })  # fmt: skip
+    operands = [_whole(c, row[n]) for n in ("outputs", "inputs", "grad_outputs", "retain_graph")]
+    operands += [row["create_graph"], bool(row["allow_unused"])]
+    return c.emit("prim::autograd.grad", operands, list_of(optional(TENSOR)))
+
+
+@builtin(tg.autograd.backward)
+def _backward(c, args, kwargs):
+    row = _arguments(c, "backward", args, kwargs, {
+        "tensors": None, "grad_tensors": None, "retain_graph": None, "create_graph": False,
+    })  # fmt: skip
+    c.effect("prim::autograd.backward", *[_whole(c, row[n]) for n in ("tensors", "grad_tensors", "retain_graph")],
+             row["create_graph"])  # fmt: skip
+
+
+def _arguments(c, name, args, kwargs, defaults):
+    found = {**defaults, **dict(zip(defaults, args)), **kwargs}
+    if len(args) > len(defaults) or len(found) > len(defaults):
+        c.fault(f"autograd.{name}() takes {', '.join(defaults)}")
+    return found
+
+
+def _whole(c, operand):
+    return c.value(ListLiteral(operand.values) if isinstance(operand, TupleValue) else operand)
 
 
 @builtin(tg.manual_seed)

@@ -54,7 +54,16 @@ class ScriptMethod:
 
 def methods_of(module):
     """The compiled methods of a module: name -> Entry."""
-    return _compiled.get(module, {})
+    found = _compiled.get(module, {})
+    for name in [name for name, entry in found.items() if entry is None]:
+        called(module) if name == "__call__" else module._method(name)
+    return found
+
+
+def _forget_all():
+    """A module has another child now: whatever was compiled is compiled again when it is needed."""
+    for entries in _compiled.values():
+        entries.update(dict.fromkeys(entries))
 
 
 class script_method:
@@ -79,7 +88,7 @@ def method_of(module, name, function):
 def called(module):
     """The ScriptMethod that a call of a module with hooks is: the hooks are compiled with forward."""
     entries = _compiled.setdefault(module, {})
-    if "__call__" not in entries:
+    if entries.get("__call__") is None:
         forward = inspect.getattr_static(class_of_module(module), "forward")
         owner = ModuleValue(module, "")
         entries["__call__"] = compile_entry(forward, "__call__", (owner,), body=owner.call)
@@ -94,6 +103,9 @@ class ScriptModule(nn.Module):
         if isinstance(value, Attribute):
             self.__dict__.setdefault("_tgx_types", {})[name] = value.type
             value = value.value
+        if isinstance(value, nn.Module) and name in self._modules and value is not self._modules[name]:
+            value = wrap(value)
+            _forget_all()
         super().__setattr__(name, value)
 
     @property
