@@ -69,6 +69,8 @@ WRITES = [
     lambda a, b: a.__setitem__((..., 0), 1.5),
     lambda a, b: a.view(-1)[1:].copy_(b.reshape(-1)[:-1]),
     lambda a, b: a.t().mul_(b.t()),
+    lambda a, b: a.t_(),
+    lambda a, b: a.unsqueeze_(0),
 ]
 
 

@@ -201,6 +201,20 @@ def detached_in_place(o, x):
 
 
 @program
+def shapes_changed_in_place(o, x):
+    y = (o.w * x)[None].repeat(3, 1)
+    view = y[1:]
+    y.t_()
+    y[0] = 5
+    y.unsqueeze_(0).transpose_(1, 2)
+    shape = tuple(y.shape), y.dim(), y.size(-1)
+    y.squeeze_(0)[:, 1].mul_(2)
+    o.w.grad = None
+    (y * view.sum()).sum().backward()
+    return y, view, shape
+
+
+@program
 def history_that_ends_in_the_program(o, x):
     o.buffer.mul_(0.5).add_(x)
     o.w.grad = None
@@ -371,6 +385,14 @@ def resizes_data(o, x):
     o.w.data = tg.cat([x, x])
 
 
+def changes_the_shape_of_a_buffer(o, x):
+    o.grid.t_()
+
+
+def changes_the_shape_of_an_argument(o, x):
+    x.unsqueeze_(0)
+
+
 def sets_memory(o, x):
     o.buffer.set_(x)
 
@@ -389,6 +411,8 @@ REFUSED = {
     hooks_of_a_module_that_a_gradient_from_outside_would_call: r"Capture backward\(\) too",
     older_hooks_of_a_module: "full backward hooks",
     resizes_data: "the same shape and dtype only",
+    changes_the_shape_of_a_buffer: "use the form without",
+    changes_the_shape_of_an_argument: "use the form without",
     sets_memory: "do it outside",
 }
 

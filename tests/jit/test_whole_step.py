@@ -140,9 +140,21 @@ def test_an_optimizer_is_found_on_objects_and_in_containers():
     assert twin.model.weight.equal(made.model.weight)
 
 
-def test_an_optimizer_that_is_not_found_is_refused():
-    elsewhere = types.ModuleType("elsewhere")  # nothing of a module is looked into
-    elsewhere.trainer = Trainer()
-    with pytest.raises(RuntimeError, match="does not reach it by a variable"):
-        jit.trace(lambda x: elsewhere.trainer.step(x), (tg.ones(3, 2),))
-    assert elsewhere.trainer.model.weight.grad is None and not elsewhere.trainer.parts["optimizers"][0].state
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_optimizer_that_no_variable_leads_to_is_met_in_its_step(optimizer):
+    def trained(wrap):
+        elsewhere = types.ModuleType("elsewhere")  # nothing of a module is looked into
+        elsewhere.trainer = Trainer()
+        params = elsewhere.trainer.model.parameters()
+        elsewhere.trainer.parts["optimizers"] = [o] = [OPTIMIZERS[optimizer](params)]
+        step = wrap(lambda x: elsewhere.trainer.step(x))
+        for rate in (0.1, 0.1, 0.01, 0.5):
+            o.param_groups[0]["lr"] = rate
+            step(tg.ones(4, 2))
+        return elsewhere.trainer.model.weight, [list(state) for state in o.state.values()]
+
+    def traced(step):
+        return jit.trace(step, (tg.ones(3, 2),))
+
+    (got, state), (wanted, expected) = trained(traced), trained(lambda step: step)
+    assert got.equal(wanted) and state == expected

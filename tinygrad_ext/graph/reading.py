@@ -4,6 +4,8 @@ Sizes are symbols. Elements are refused, with the line and the ways out. `backwa
 tape.
 """
 
+import sys
+
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.dtype import Size
@@ -29,6 +31,20 @@ _ELEMENTS = {
 _OUTSIDE = {"data", "register_hook", "register_post_accumulate_grad_hook"}
 _ONCE_KNOWN = {"requires_grad", "is_leaf", "grad_fn", "retain_grad", "retains_grad"}
 _REFUSED = {"set_", "resize_", "share_memory_", "apply_", "__setstate__"}
+
+
+class Unreached(CaptureError):
+    """An optimizer that nobody said to belong to the program updates parameters.
+
+    Attributes: owners: what the methods belong to that are running, the innermost first.
+    """
+
+    def __init__(self, message):
+        super().__init__(message)
+        self.owners, frame = [], sys._getframe(1)
+        while frame is not None:
+            self.owners.append(frame.f_locals.get("self"))
+            frame = frame.f_back
 
 
 class Sizes(Size):
@@ -177,7 +193,7 @@ class Reader(Gradients):
         """A step of the host in the ops that it consists of."""
         unknown = [p for p in args[0] if id(p) not in self.capture.optimized]
         if unknown:
-            raise RuntimeError(
+            raise Unreached(
                 f"{operation.name}: an optimizer updates parameters of shape {list(unknown[0].shape)}, and the "
                 "function that is captured does not reach it by a variable, so its state could not be kept. Let the "
                 "function use it by a name of its own, in jit.trace"

@@ -4,6 +4,7 @@ new value of its root (see aliases.py)."""
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.methods import set_geometry_from
 
 from .aliases import CaptureError, Traced, put_back
 from .function_nodes import FollowEntry, follow
@@ -208,13 +209,20 @@ class Windows:
         return results if step.index is None else results[step.index]
 
     def move_window(self, target, op, args):
-        """`t_()` and the like."""
-        moved = self.traced(self.compute_op(op, args))
+        """`t_()` and the like: the tensor is another window from now on."""
+        if not self.owns(target) or id(target) in self.arguments:
+            raise CaptureError(
+                f"{op.name}_ changes the shape of a tensor from outside, or of an argument, in place, which is not "
+                "captured: use the form without '_'"
+            )
         traced = self.traced(target)
+        if id(traced.value) in self.leaves and is_grad_enabled():
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        shown = self.compute_op(op, args)
+        moved = shown.value
         traced.path, traced.value, traced.example = moved.path, moved.value, moved.example
-        raise CaptureError(
-            f"{op.name}_ changes the shape of a tensor in place, which is not captured: use the form without '_'"
-        )
+        set_geometry_from(target, shown)
+        return target
 
 
 def _base_of(value):

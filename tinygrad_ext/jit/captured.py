@@ -13,6 +13,7 @@ from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.graph.operands import as_name
 from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
+from tinygrad_ext.graph.reading import Unreached
 from tinygrad_ext.graph.trees import at, leaves_of, put
 
 from .calls import Binding
@@ -23,6 +24,15 @@ def capture_program(name, function, given, keywords, surroundings):
 
     given: (name, value) of each argument; keywords: names of the last ones, which are given by keyword.
     """
+    while True:
+        try:
+            return _written_down(name, function, given, keywords, surroundings)
+        except Unreached as error:  # once more, with the state and the rate of that optimizer looked after
+            if not surroundings.meet(error):
+                raise
+
+
+def _written_down(name, function, given, keywords, surroundings):
     level = Capture(name, surroundings.name_of)
     rates, entries = [], []
     for optimizer in surroundings.optimizers.values():

@@ -4,10 +4,11 @@ import contextlib
 import functools
 import inspect
 
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
+from .constants import NUMBERS, Constants
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -33,20 +34,38 @@ class Surroundings:
     """
 
     def __init__(self, function):
-        self.function = function
+        self.function, self.met = function, []
         self.look()
+
+    def meet(self, error):
+        """Whether the optimizer in whose step an error was raised is new: one that no variable leads to."""
+        found = next((o for o in error.owners if isinstance(o, Optimizer)), None)
+        if found is None or any(o is found for o in self.met):
+            return False
+        for param, entry in list(found.state.items()):  # what the capture that failed left there
+            for key in [k for k, v in entry.items() if type(v) is Carried]:
+                del entry[key]
+            if not entry:
+                del found.state[param]
+        self.met.append(found)
+        self.look()
+        return True
 
     def look(self):
         """See anew what can be reached."""
         self.modules, self.optimizers, self.at, self._paths = {}, {}, {}, {}
         self._rows, self._ties = {}, []
-        tensors = {}
+        self.constants, tensors = Constants(), {}
         for name, value, trail in _reached(self.function):
+            if not isinstance(value, (Module, Optimizer, Tensor)):
+                self.constants.take(name, value, trail)
+                continue
             place = self.modules if isinstance(value, Module) else self.optimizers
             place = tensors if isinstance(value, Tensor) else place
             place[name if name not in place else f"{name}.{len(place)}"] = value
             for container, key, inner in trail:
                 self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
+        self.optimizers.update((f"optimizer.{i}", o) for i, o in enumerate(self.met))
         self.key = (
             tuple([self._whole(table) for table in _OF_ALL]),
             *[self._module(name, module, {}) for name, module in self.modules.items()],
@@ -57,7 +76,12 @@ class Surroundings:
         for tensor, (path, _) in list(self._paths.values()):
             if tensor.grad is not None:
                 self._paths.setdefault(id(tensor.grad), (tensor.grad, (f"{path}.grad", "grad")))
-        self.key = (*self.key, *self._ties)
+        numbers = []
+        for name, value, trail in self.constants.settle():
+            numbers.append((name, value))
+            for container, key, inner in trail:
+                self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
+        self.key = (*self.key, *self._ties, *numbers)
         self.watch = Watch([(c, list(d), list(d.values()), whole) for c, d, whole in self._rows.values()])
 
     def name_of(self, tensor):
@@ -109,6 +133,7 @@ class Surroundings:
                 told.append((key, tensor is None))
                 if tensor is not None:
                     self._tensor(f"{name}.{key}" if name else key, tensor, kind)
+        told += self._some(module.__dict__, self.constants.of_module(name, module, Module)).items()
         for key, part in tables.get("_modules", {}).items():
             told.append(key)
             if part is not None:
@@ -144,15 +169,25 @@ def _reached(value, name="", depth=DEPTH, seen=None, trail=()):
     What leads there: (dict, list or cell, key, what stands there) each, without what cannot change.
     """
     seen = {} if seen is None else seen
+    if type(value) in NUMBERS:
+        yield name, value, trail
+        return
     if id(value) in seen:
         return
     seen[id(value)] = value
     if isinstance(value, (Module, Optimizer, Tensor)):
         yield name, value, trail
     elif depth:
+        if inspect.isfunction(value) or _is_own(value):
+            yield name, value, trail
         for part, inner, container, key in _parts(value):
             row = () if container is None else ((container, key, inner),)
             yield from _reached(inner, f"{name}.{part}" if name else part, depth - 1, seen, (*trail, *row))
+
+
+def _is_own(value):
+    """Whether a value is an object of a class of the program's own."""
+    return not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy", "functools", "types"))
 
 
 def _parts(value):
@@ -171,7 +206,7 @@ def _parts(value):
         yield from _parts_of_function(value)
     elif isinstance(value, functools.partial):
         yield from (("", part, None, None) for part in (value.func, value.args, value.keywords))
-    elif not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy")):
+    elif _is_own(value):
         attributes = getattr(value, "__dict__", {})
         yield from ((k, v, attributes, k) for k, v in attributes.items())
         if callable(value):

@@ -212,6 +212,7 @@ class _Told:
         lines = [f"{runner.name}: {count} graph{'s' * (count != 1)} captured"]
         lines += [f"  again because {reason}" for reason in runner.reasons]
         lines += [f"  constant: {s.name}" for s in self.graph.state if s.kind == "constant"]
+        lines += [f"  constant: {path} = {n!r} ({line})" for path, n, line in runner.surroundings.constants.told]
         return "\n".join(lines)
 
 
