@@ -1,5 +1,6 @@
 """A training step traced as one graph: forward, backward, update; its bits are eager's over many steps."""
 
+import io
 import types
 
 import pytest
@@ -74,6 +75,32 @@ def test_a_traced_step_can_be_left_and_taken_up_again():
     tg.manual_seed(3)
     got = [float((traced if i % 3 else twin_step)(x, y)) for i, (x, y) in enumerate(data)]
     assert got == wanted
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_training_goes_on_from_what_was_saved(optimizer):
+    data = [(tg.randn(4, 8), tg.randn(4, 1)) for _ in range(12)]
+    _, _, schedule, step = made(optimizer, True)
+    wanted = trained(jit.trace(step, data[0]), schedule, data)
+    model, optim, schedule, step = made(optimizer, True)
+    traced = jit.trace(step, data[0])
+    got = trained(traced, schedule, data[:6])
+    file, generator = io.BytesIO(), tg.get_rng_state()
+    tg.save({"model": model.state_dict(), "optim": optim.state_dict(), "schedule": schedule.state_dict()}, file)
+    trained(traced, schedule, data[:3])  # goes astray, and is taken back: by the same objects, and by new ones
+    for objects in ((model, optim, schedule, traced), made(optimizer, True)):
+        model, optim, schedule, step = objects
+        saved = tg.load(io.BytesIO(file.getvalue()))
+        model.load_state_dict(saved["model"])
+        optim.load_state_dict(saved["optim"])
+        schedule.load_state_dict(saved["schedule"])
+        tg.set_rng_state(generator)
+        step = step if step is traced else jit.trace(step, data[0])
+        more = []
+        for x, y in data[6:]:
+            more.append(float(step(x, y)))
+            schedule.step()
+        assert got + more == wanted
 
 
 def test_the_gradients_that_a_graph_adds_to():

@@ -63,7 +63,7 @@ cdef class Binding:
     cdef tuple owners
     cdef tuple owner_kinds
     cdef tuple holders
-    cdef tuple written
+    cdef Py_ssize_t nwritten
     cdef tuple leaves               # tensors whose .grad is there, or not, as it was
     cdef tuple absent
     cdef tuple asked                # (path of an argument, whether it has no .grad)
@@ -72,7 +72,7 @@ cdef class Binding:
     cdef tuple changed_arguments    # paths of arguments that are
     cdef bint plain                 # no gradient is asked of what it gives
     cdef Py_ssize_t count
-    cdef int *holdings
+    cdef int *holdings              # of each state; then the numbers of those that are written
 
     def __init__(self, captured, tuple kinds, tuple keywords, bint grad, Watch watch, bint plain):
         cdef Py_ssize_t i
@@ -83,18 +83,20 @@ cdef class Binding:
         self.count = len(self.holders)
         self.owners = tuple([h.owner for h in self.holders])
         self.owner_kinds = tuple([h.kind for h in self.holders])
-        self.written = tuple(captured.written)
+        self.nwritten = len(captured.written)
         self.leaves = tuple([leaf for leaf, _ in captured.gradients.rows])
         self.absent = tuple([absent for _, absent in captured.gradients.rows])
         self.asked = tuple(captured.gradients.asked)
         self.returned = captured.returned
-        self.changed = tuple([self.owners[i] for i in self.written if self.holders[i].holding == "tensor"])
-        self.changed_arguments = tuple([self.owners[i] for i in self.written if self.holders[i].holding == "argument"])
-        self.holdings = <int *>PyMem_Malloc(self.count * sizeof(int) + 1)
+        self.changed = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "tensor"])
+        self.changed_arguments = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "argument"])
+        self.holdings = <int *>PyMem_Malloc((self.count + self.nwritten + 1) * sizeof(int))
         if self.holdings == NULL:
             raise MemoryError()
         for i in range(self.count):
             self.holdings[i] = _HOLDINGS[self.holders[i].holding]
+        for i in range(self.nwritten):
+            self.holdings[self.count + i] = captured.written[i]
 
     def __dealloc__(self):
         PyMem_Free(self.holdings)
@@ -195,7 +197,7 @@ cdef class Binding:
                 filled += 1
             function = PyDict_GetItem(self.executor, "function")
             results = <tuple>PyObject_Vectorcall(function, row, <size_t>total | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
-            if len(self.written):
+            if self.nwritten:
                 self.write_back(results, row + n, args)
             if len(self.returned):
                 return self.captured.with_own(results[0], [<object>row[n + i] for i in range(self.count)])
@@ -228,14 +230,14 @@ cdef class Binding:
 
     cdef int write_back(self, tuple results, PyObject **before, PyObject **args) except -1:
         """Leave new states with their owners. The first result is that of the program."""
-        cdef Py_ssize_t i, first = len(results) - self.count
+        cdef Py_ssize_t i, k, first = len(results) - self.count
         cdef Tensor leaf
-        for k in self.written:
-            i = k
+        for k in range(self.nwritten):
+            i = self.holdings[self.count + k]
             new = <object>PyTuple_GET_ITEM(results, first + i)
             if <PyObject *>new == before[i]:
                 continue                    # the plan has left it there
-            if self.holdings[i] == GRAD and not self.holders[i].in_place:
+            if self.holdings[i] == GRAD and <object>PyTuple_GET_ITEM(self.owner_kinds, i) is None:
                 leaf = <Tensor>PyTuple_GET_ITEM(self.owners, i)
                 if new is None or (exact(new) and same_sizes(leaf, <Tensor>new) and leaf.tid == (<Tensor>new).tid
                                    and leaf.device_id == (<Tensor>new).device_id):

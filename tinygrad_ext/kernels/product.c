@@ -24,13 +24,18 @@ enum {
  * operands lie in memory. */
 enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
 
-/* One row of C, `w` columns of it. With w and the step known, the compiler unrolls and uses vectors. */
+/* One row of C, `w` columns of it. */
 #define TINY_ROW(T, w, step)                                                             \
     do {                                                                                 \
         T sum[WIDTH] = {0};                                                              \
         const T *x = a + i * s->a_row, *y = b + j * s->b_col;                            \
         for (ptrdiff_t p = 0; p < s->k; p++, x += s->a_col, y += s->b_row)               \
             for (ptrdiff_t q = 0; q < (w); q++) sum[q] += *x * y[q * (step)];            \
+        TINY_OUT(T, w, sum);                                                             \
+    } while (0)
+
+#define TINY_OUT(T, w, sum)                                                              \
+    do {                                                                                 \
         T *out = c + i * s->c_row + j * s->c_col;                                        \
         if (beta == 0)                                                                   \
             for (ptrdiff_t q = 0; q < (w); q++) out[q * s->c_col] = alpha * sum[q];      \
@@ -41,14 +46,46 @@ enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
             }                                                                            \
     } while (0)
 
+/* The same of `n` vectors of neighbouring columns, in so many words: of the loops above compilers make no vectors. */
+typedef float v_float __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double v_double __attribute__((vector_size(16), aligned(8), may_alias));
+#define TINY_VECTORS(T, n)                                                               \
+    do {                                                                                 \
+        enum { LANES = 16 / sizeof(T) };                                                 \
+        v_##T sum[n] = {{0}};                                                            \
+        const T *x = a + i * s->a_row, *y = b + j;                                       \
+        for (ptrdiff_t p = 0; p < s->k; p++, x += s->a_col, y += s->b_row)               \
+            for (int q = 0; q < (n); q++) sum[q] += *x * *(const v_##T *)(y + q * LANES); \
+        if (beta == 0 && s->c_col == 1) {                                                \
+            for (int q = 0; q < (n); q++)                                                \
+                *(v_##T *)(c + i * s->c_row + j + q * LANES) = alpha * sum[q];           \
+        } else {                                                                         \
+            const T *each = (const T *)sum;                                              \
+            TINY_OUT(T, (n) * LANES, each);                                              \
+        }                                                                                \
+        j += (n) * LANES;                                                                \
+    } while (0)
+
+/* Columns that do not lie next to each other, as those of a transposed weight, are first put so where several rows need
+ * them. */
 #define TINY_LOOPS(T, name)                                                              \
     static void name(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {\
+        enum { LANES = 16 / sizeof(T) };                                                 \
+        T packed[TGX_TINY_WORK];                                                         \
+        tgx_shape closer = *s;                                                           \
+        if (s->b_col != 1 && s->n >= 4 && s->m > 2) {                                    \
+            for (ptrdiff_t j = 0; j < s->n; j++)                                         \
+                for (ptrdiff_t p = 0; p < s->k; p++)                                     \
+                    packed[p * s->n + j] = b[p * s->b_row + j * s->b_col];               \
+            closer.b_row = s->n, closer.b_col = 1;                                       \
+            b = packed, s = &closer;                                                     \
+        }                                                                                \
         for (ptrdiff_t i = 0; i < s->m; i++)                                             \
             for (ptrdiff_t j = 0; j < s->n;) {                                           \
                 ptrdiff_t left = s->n - j;                                               \
-                if (left >= 16 && s->b_col == 1) { TINY_ROW(T, 16, 1); j += 16; }        \
-                else if (left >= 8 && s->b_col == 1) { TINY_ROW(T, 8, 1); j += 8; }      \
-                else if (left >= 4 && s->b_col == 1) { TINY_ROW(T, 4, 1); j += 4; }      \
+                if (left >= 4 * LANES && s->b_col == 1) TINY_VECTORS(T, 4);              \
+                else if (left >= 2 * LANES && s->b_col == 1) TINY_VECTORS(T, 2);         \
+                else if (left >= LANES && s->b_col == 1) TINY_VECTORS(T, 1);             \
                 else if (left >= 4) { TINY_ROW(T, 4, s->b_col); j += 4; }                \
                 else { TINY_ROW(T, 1, 1); j += 1; }                                      \
             }                                                                            \
