@@ -94,7 +94,7 @@ MORE_SOURCES = {
     ],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
-    "graph/routine": ["kernels/plan.c"],
+    "graph/routine": ["kernels/plan.c", "kernels/program.c"],
 }
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
@@ -102,7 +102,12 @@ LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 def kernel_sources(place):
     """C files of the module at `place` (such as core/loops/iterate), below the package."""
     stem = place.rpartition("/")[2]
-    if (PACKAGE / "kernels" / f"{stem}.c").exists() and not declared(PACKAGE / "kernels" / f"{stem}.c"):
+    elsewhere = any(f"kernels/{stem}.c" in files for module, files in MORE_SOURCES.items() if module != place)
+    if (
+        (PACKAGE / "kernels" / f"{stem}.c").exists()
+        and not elsewhere
+        and not declared(PACKAGE / "kernels" / f"{stem}.c")
+    ):
         yield f"kernels/{stem}.c"
     if (PACKAGE / "kernels" / f"{stem}_isa.h").exists():
         yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))

@@ -24,6 +24,7 @@ cdef class Buffer:
     cdef int written                # one more than the item that has written it; 0: none
     cdef public Buffer into         # whose memory it takes over, or None
     cdef public Tensor constant     # that it belongs to, or None
+    cdef bint mark                  # no memory: it says that a number is known
 
 cdef class Number:
     cdef public int slot
@@ -35,8 +36,7 @@ cdef class Constant:                # an element, repeated
     cdef int size
 
 cdef class Step:
-    cdef public str code            # "tile", "raw", "copy", "zero", "move", "item"
-    cdef public object number       # that an item is read into
+    cdef public str code            # "tile", "raw", "copy", "zero", "move", "number", "control"
     cdef public int node
     cdef public list reads          # (Buffer, whether element i of the result needs element i of it alone)
     cdef public list writes         # Buffers
@@ -57,18 +57,34 @@ cdef class Step:
     cdef void *target
     cdef const void *origin
     cdef size_t nbytes
+    cdef public int opcode          # of a number or control: kernels/program.h; LABEL
+    cdef public int which           # function; of a label: the loop that begins, or less than zero that ends
+    cdef public int out             # registers; b of a control step is a label
+    cdef public int a
+    cdef public int b
 
-cdef class Lowering:
+cdef class Recording:
     cdef readonly Room room
     cdef readonly list steps
     cdef readonly list fixups       # (address of a pointer, Buffer, offset)
-    cdef readonly list number_patches   # (Number, address, dtype; -1: a tgx_scalar)
-    cdef readonly list number_steps     # (function, arguments, Number)
+    cdef readonly dict constants    # (type, text) -> Number that has this value from the start
+    cdef readonly list calls        # (function, arguments, Number)
+    cdef readonly list places       # addresses of tgx_cells
+    cdef readonly list windows      # addresses of tgx_windows
+    cdef public int node            # that is lowered now
+    cdef readonly int nslots
+    cdef readonly int nlabels
+    cdef readonly int nloops
+
+    cdef Step _computed(self, int code, Number made, list operands, str name)
+    cdef int register(self, Step step, object o) except -1
+    cdef int _waits(self, Step step, Number number) except -1
+    cdef int put(self, Step step, Number number, void *where, int dtype) except -1
+
+cdef class Lowering(Recording):
     cdef readonly list updated      # numbers of the bases that are written to at the end
     cdef readonly list kept
     cdef readonly bint serial       # it draws from the default generator
-    cdef public int node            # that is lowered now
-    cdef readonly int nslots
     cdef dict described
     cdef char *address
 
@@ -81,3 +97,4 @@ cdef class Lowering:
     cdef object value_of(self, object given, Step step, int dtype)
 
 cdef Buffer buffer_of(Tensor t)
+cdef int kind_of(object value) except -1

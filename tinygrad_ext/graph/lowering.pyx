@@ -30,6 +30,7 @@ from tinygrad_ext.core.data.types cimport (
     A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
+from tinygrad_ext.graph.plan_h cimport *
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
@@ -54,6 +55,7 @@ class ByValue(Exception):
 
 
 include "lowering_parts.pxi"
+include "lowering_numbers.pxi"
 
 
 cdef int64_t *_copied(Room room, const int64_t *numbers, Py_ssize_t n) except NULL:
@@ -87,13 +89,13 @@ def numbers_in(o):
 
 # ---- lowering ------------------------------------------------------------------------------------------------------
 
-cdef class Lowering:
+cdef class Lowering(Recording):
     """Collects steps. Tensors among arguments and results are stand-ins, numbers of the run are `Number`s."""
 
     def __init__(self):
         self.room, self.steps, self.fixups, self.kept = Room(), [], [], []
-        self.number_patches, self.number_steps, self.updated = [], [], []
-        self.described = {}
+        self.calls, self.places, self.windows, self.updated = [], [], [], []
+        self.described, self.constants = {}, {}
         self.address = <char *>(<size_t>1 << 46)        # nothing is there, and nothing will read it
 
     # ---- what stands for tensors and numbers
@@ -134,36 +136,20 @@ cdef class Lowering:
             return self.clone(o)
         return o
 
-    def number(self, value):
-        """The stand-in for a number that is passed in."""
-        self.nslots += 1
-        return Number(self.nslots - 1, value)
-
-    def computed(self, function, tuple args):
-        """A number that each run computes of others."""
-        made = self.number(function(*[a.value if isinstance(a, Number) else a for a in args]))
-        made.after = [b for n in numbers_in(args) for b in n.after]
-        self.number_steps.append((function, args, made))
-        return made
-
     def item(self, Tensor t not None):
         """The number that an element is, which is read when what makes it has run."""
-        cdef Step step = Step("item", self.node, "item")
-        cdef Buffer mark = Buffer(0)
+        cdef tgx_cell *place = <tgx_cell *>self.room.take(sizeof(tgx_cell))
+        cdef Step step
         if t.count != 1:
             raise NotPlanned(f"item() of {t.count} elements")
-        made = self.number(True if t.tid == TGX_BOOL else 1j if is_complex(t.tid) else 1.0 if is_inexact(t.tid) else 1)
-        made.after = [mark]
-        step.source, step.number, step.effect, step.work = self.describe(t), made, True, 1
+        kind = bool if t.tid == TGX_BOOL else complex if is_complex(t.tid) else float if is_inexact(t.tid) else int
+        made = self.number(_SEEN[kind])
+        step = self._computed(TGX_CODE_LOAD, made, [], "item")
+        step.a, place.dtype, step.work = <int>len(self.places), t.tid, 1
+        self.fix(&place.data, t)
+        self.places.append(<size_t>place)
         step.reads.append((buffer_of(t), False))
-        step.writes.append(mark)
-        self.steps.append(step)
         return made
-
-    def _waits(self, Step step, Number number):
-        """Let a step run after a number is known."""
-        for mark in number.after:
-            step.reads.append((mark, False))
 
     def stream(self):
         """The state of a generator that is passed in."""
@@ -219,6 +205,8 @@ cdef class Lowering:
             return NotImplemented
         if self.nslots:
             numbers = numbers_in(given)
+            if numbers and op.name == "aten::select.int" and isinstance(given[2], Number) and len(numbers) == 1:
+                return _select(self, op, given)
             if numbers:
                 raise ByValue(*numbers)
         for i in range(op.nattributes):
@@ -247,8 +235,7 @@ cdef class Lowering:
         made.data, made.size = <char *>self.room.take(16), ITEMSIZE[dtype]
         write_scalar(made.data, dtype, s.f, s.im, s.i)
         if isinstance(given, Number):
-            self.number_patches.append((given, <size_t>made.data, dtype))
-            self._waits(step, given)
+            self.put(step, given, made.data, dtype)
         return made
 
     cdef object pointwise(self, Op op, list args):
@@ -278,8 +265,7 @@ cdef class Lowering:
             memcpy(step.aux, d.aux, op.nscalars * sizeof(tgx_scalar))
             for i in range(op.nscalars):
                 if isinstance(args[op.scalars[i]], Number):
-                    self.number_patches.append((args[op.scalars[i]], <size_t>&step.aux[i], -1))
-                    self._waits(step, args[op.scalars[i]])
+                    self.put(step, args[op.scalars[i]], &step.aux[i], -1)
         for i in range(op.ntensors):
             o = args[op.tensors[i]]
             want = TGX_BOOL if op.fixed_inputs & (1 << i) else d.dtype

@@ -50,4 +50,72 @@ def _item(Lowering self, Op op, list args):
     return self.item(<Tensor>args[0])
 
 
+def _select(Lowering self, Op op, list args):
+    """A part whose number is known while the plan runs: a copy of it."""
+    cdef tgx_window *window = <tgx_window *>self.room.take(sizeof(tgx_window))
+    cdef Tensor part, to, t = <Tensor>args[0]
+    cdef Step finding, step = Step("copy", self.node, op.name)
+    part = self.op(op, [t, args[1], 0])         # raises where there is no such dimension, or nothing in it
+    at = args[1] + t.rank if args[1] < 0 else args[1]
+    window.count, window.stride = t.sizes[<int>at], t.strides[<int>at] * ITEMSIZE[t.tid]
+    self.fix(&window.data, t)
+    step.source = <tgx_tensor *>self.room.take(sizeof(tgx_tensor))
+    step.source[0] = self.describe(part)[0]
+    window.where = &step.source.data
+    finding = self._computed(TGX_CODE_WINDOW, None, [None, args[2]], "window")
+    finding.a = <int>len(self.windows)
+    self.windows.append(<size_t>window)
+    mark = _mark()
+    finding.writes.append(mark)
+    to = self.made(empty_strided(part.sizes, part.strides, part.rank, part.tid, META))
+    step.to, step.work = self.describe(to), to.count
+    step.reads += [(buffer_of(t), False), (mark, False)]
+    step.writes.append(buffer_of(to))
+    self.steps.append(step)
+    return to
+
+
+def slot_like(Lowering self not None, Tensor t not None):
+    """Memory of its own for tensors of this geometry, one after the other; None where elements share memory."""
+    if not _dense(t):
+        return None
+    return self.made(empty_strided(t.sizes, t.strides, t.rank, t.tid, META))
+
+
+def assign(Lowering self not None, to, source):
+    """Let a slot, a register or the state of a generator, hold what source holds; None: nothing that is read."""
+    cdef Step step
+    if isinstance(to, Number):
+        self.move(to, (0.0 if type(to.value) is float else 0) if source is None else source)
+    elif isinstance(to, Generator):
+        step = Step("move", self.node, "")
+        step.target, step.origin, step.nbytes = &(<Generator>to).mt, &(<Generator>source).mt, sizeof((<Generator>to).mt)
+        step.effect = step.changes = True
+        self.steps.append(step)
+    elif source is None:
+        step = Step("zero", self.node, "zero")
+        step.to, step.work, step.effect = self.describe(<Tensor>to), (<Tensor>to).count, True
+        step.writes.append(buffer_of(<Tensor>to))
+        self.steps.append(step)
+    else:
+        self.copy(<Tensor>to, <Tensor>source)
+        (<Step>self.steps[len(self.steps) - 1]).effect = True
+
+
+def same_layout(Tensor a not None, Tensor b not None):
+    """Whether two tensors have one dtype, sizes and strides."""
+    cdef int i
+    if a.tid != b.tid or a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.sizes[i] != b.sizes[i] or (a.strides[i] != b.strides[i]):
+            return False
+    return True
+
+
+def lies_in(Tensor a not None, Tensor b not None):
+    """Whether two stand-ins have one memory."""
+    return buffer_of(a) is buffer_of(b)
+
+
 _NATIVE = {"aten::item": _item, "aten::_to_copy": _to_copy, "aten::copy": _copy, "aten::_basic_index_backward": _index_backward}

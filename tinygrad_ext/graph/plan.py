@@ -12,7 +12,7 @@ from collections import namedtuple
 from tinygrad_ext.autograd import no_grad
 
 from . import interpret, primitives
-from .ir import values_in
+from .ir import used_values, values_in
 from .lowering import ByValue
 from .planning import BOXED, Planner, Unplanned, fits
 from .routine import Routine, Runner, difference
@@ -98,7 +98,7 @@ class Executor:
 
 
 Line = namedtuple("Line", "kind nodes ops elements bytes microseconds")
-Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE, ITEM, or BOXED for what the interpreter does."""
+Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE; NUMBER, IF, LOOP, RAISE; BOXED by the interpreter."""
 
 
 class Plan:
@@ -128,7 +128,8 @@ class Plan:
             if type(part) is Routine:
                 found += [Line(*row[:5], row[5] / 1000 / runs) for row in part.rows()]
             else:
-                found.append(Line("BOXED", [], [part.op], 0, 0, 0.0))
+                nodes = part.nodes if type(part) is Row else [part]
+                found += [Line("BOXED", [], [node.op], 0, 0, 0.0) for node in nodes]
         for p in routines:
             p.profile(False)
         return found
@@ -229,19 +230,10 @@ def _rows(executor, nodes, inputs, outputs):
 
 def _row(executor, nodes, rest, outputs):
     made = {id(v) for node in nodes for v in node.outputs}
-    read = {id(v): v for node in nodes for v in values_in(node.args) if id(v) not in made}
+    read = {id(v): v for node in nodes for v in used_values(node) if id(v) not in made}
     later = [n for part in rest for n in (part if type(part) is list else [part])]
-    wanted = {id(v) for node in later for v in _reads(node)} | {id(v) for v in values_in(outputs)}
+    wanted = {id(v) for node in later for v in used_values(node)} | {id(v) for v in values_in(outputs)}
     return Row(executor, nodes, list(read.values()), [v for node in nodes for v in node.outputs if id(v) in wanted])
-
-
-def _reads(node):
-    """Values that a node reads, in its blocks too."""
-    yield from values_in(node.args)
-    for block in node.blocks:
-        for inner in block.nodes:
-            yield from _reads(inner)
-        yield from values_in(block.outputs)
 
 
 def _interpret(node, frame):

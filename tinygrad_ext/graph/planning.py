@@ -4,8 +4,10 @@ from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from . import interpret, primitives
+from .arithmetic import computed
+from .flow import UNDEFINED, lower_if, lower_loop
 from .ir import Value
-from .lowering import ByValue, Lowering, NotPlanned, Number, numbers_in
+from .lowering import CODES, ByValue, Lowering, NotPlanned, Number, numbers_in
 from .opening import opened
 from .routine import Routine
 from .signature import signature_of
@@ -13,7 +15,11 @@ from .signature import signature_of
 # primitives that look at no element, whatever they are given
 _OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
 _OF_PARTS = {f"prim::{name}" for name in ("list", "tuple", "dict", "unpack", "len", "cast", "is", "isnot")}
-BOXED = primitives.CONTROL
+_TEXTS = {"prim::format", "prim::percent", "prim::str"}
+BOXED = {"prim::Function"}
+_FLOW = {"prim::If": lower_if, "prim::Loop": lower_loop}
+TEXT = object()  # a text that is known while the plan runs: what an error says
+_OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
 
 
@@ -40,7 +46,10 @@ class Planner:
         for i, node in enumerate(self.row.nodes):
             self.lowering.node, self.node = i, node
             self.lower(node)
-        outputs = [self.lowering.result_of(interpret.read(a, self.frame)) for a in self.row.outputs]
+        outputs = [interpret.read(a, self.frame) for a in self.row.outputs]
+        if any(map(_holds_text, outputs)):
+            raise Unplanned(self.row.nodes[-1], "a text follows from numbers")
+        outputs = [self.lowering.result_of(None if o is UNDEFINED else o) for o in outputs]
         self.update(given, outputs)
         return Routine(self.lowering, given, outputs)
 
@@ -71,19 +80,82 @@ class Planner:
         return value
 
     def lower(self, node):
-        frame = self.frame
-        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
         try:
-            made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
+            self.lower_one(node)
         except NotPlanned as error:
             raise Unplanned(node, str(error)) from None
         except ByValue as error:
-            inputs = [self.roots[n.slot] for n in error.numbers]
-            if None in inputs:
-                raise Unplanned(node, "what it is called with follows from elements") from None
-            raise ByValue({i for some in inputs for i in some}) from None
+            inputs = self.inputs_of(error.numbers)
+            if inputs is None:
+                raise Unplanned(node, "what it is called with follows from elements, or changes in a loop") from None
+            raise ByValue(inputs) from None
+
+    def lower_one(self, node):
+        frame = self.frame
+        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
+        if node.op in _FLOW:
+            made = _FLOW[node.op](self, node, args)
+        elif node.op == "prim::undefined":
+            made = (UNDEFINED,)
+        elif _unknown(args) and node.op != "prim::cast":
+            made = self.of_unknown(node)
+        else:
+            made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
         for value, result in zip(node.outputs, made):
-            self.frame[id(value)] = result
+            frame[id(value)] = result
+
+    def block(self, block, inputs=()):
+        """What the nodes of a block give."""
+        self.frame.update(zip(map(id, block.inputs), inputs))
+        for node in block.nodes:
+            try:
+                self.lower_one(node)
+            except NotPlanned as error:
+                place = f"{node.op} in its block{f' ({node.line})' if node.line else ''}: "
+                raise NotPlanned(str(error) if " in its block" in str(error) else place + str(error)) from None
+        return [interpret.read(a, self.frame) for a in block.outputs]
+
+    def of_unknown(self, node):
+        """What is made of a text that is not known, or of what is undefined."""
+        if node.op in _TEXTS:
+            return (TEXT,)
+        if node.op != "prim::raise":
+            raise NotPlanned(f"{node.op} is called with what is not known before the run")
+        return self.fail(node)
+
+    def fail(self, node):
+        """The program raises here: the interpreter does it."""
+        self.lowering.control(CODES["fail"], name=node.op)
+        return [UNDEFINED] * len(node.outputs)
+
+    # ---- numbers of the run
+
+    def slot(self, like):
+        """A register that is filled on several ways."""
+        made = self.lowering.slot(like)
+        self.roots[made.slot] = None
+        return made
+
+    def truth(self, value):
+        """Whether a condition holds: a bool, or a Number that is one."""
+        if isinstance(value, Tensor):
+            value = self.known(self.lowering.item(value))
+        if isinstance(value, Number) and type(value.value) is not bool:
+            value = self.follows(computed(self.lowering, "prim::bool", [value]), [value])
+        return value if isinstance(value, Number) else bool(value)
+
+    def inputs_of(self, numbers):
+        """The inputs that numbers follow from, or None."""
+        inputs = [self.roots[n.slot] for n in numbers]
+        return None if None in inputs else {i for some in inputs for i in some}
+
+    def follows(self, made, numbers):
+        """Note what a number follows from."""
+        if isinstance(made, Number):
+            self.roots[made.slot] = self.inputs_of(numbers)
+        return made
+
+    # ---- nodes
 
     def primitive(self, node, args):
         row = primitives.TABLE[node.op]
@@ -93,8 +165,13 @@ class Planner:
                 raise ByValue(*numbers)
             row.run(*args)
             return ()
+        if node.op == "prim::raise":
+            return self.fail(node)
         if row.effect or node.op in BOXED:
             raise NotPlanned(f"{node.op} is done by the interpreter")
+        if node.op in _OF_ELEMENTS and isinstance(args[0], Tensor) and len(args) == 1:
+            args = [self.known(self.lowering.item(args[0]))]
+            numbers = numbers_in(args)
         if node.op not in (*_OF_PARTS, "prim::item") and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
             raise NotPlanned(f"{node.op} looks at a tensor")
         if node.op == "prim::item":
@@ -102,14 +179,11 @@ class Planner:
         if not numbers or node.op in _OF_PARTS:
             result = row.run(*args)
             return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
-        if not all(type(a) in (Number, *_NUMBERS) for a in args):
+        if node.op in _TEXTS:
+            return (TEXT,)
+        if not all(type(a) in (Number, *_NUMBERS, bool) for a in args):
             raise ByValue(*numbers)
-        made = self.lowering.computed(row.run, tuple(args))
-        if type(made.value) not in _NUMBERS:
-            raise ByValue(*numbers)
-        inputs = [self.roots[n.slot] for n in numbers]
-        self.roots[made.slot] = None if None in inputs else {i for some in inputs for i in some}
-        return (made,)
+        return (self.follows(computed(self.lowering, node.op, args), numbers),)
 
     def known(self, made):
         """A result; a Number follows from no input, but from an element."""
@@ -150,6 +224,15 @@ def fits(old, new):
     """Whether a tensor can hold another as it is."""
     both = isinstance(old, Tensor) and isinstance(new, Tensor)
     return both and old.dtype is new.dtype and old.shape == new.shape
+
+
+def _unknown(args):
+    """Whether one of the arguments is not known before the run, and no number or tensor."""
+    return any(a is UNDEFINED or a is TEXT or (type(a) in (list, tuple) and _unknown(a)) for a in args)
+
+
+def _holds_text(o):
+    return o is TEXT or (isinstance(o, (list, tuple)) and any(map(_holds_text, o)))
 
 
 def _holds_tensor(args):

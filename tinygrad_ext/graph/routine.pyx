@@ -15,27 +15,29 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memcmp, memcpy
-from tinygrad_ext.core.call.kernel cimport TGX_SMALL, tgx_tensor
+from tinygrad_ext.core.call.kernel cimport TGX_SMALL
 from tinygrad_ext.core.call.kernel_call cimport services
 from tinygrad_ext.core.call.outputs cimport check_writable
 from tinygrad_ext.core.call.places cimport note_mutation
-from tinygrad_ext.core.data.boxed cimport as_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, read_scalar, view, write_scalar
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, view
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, tgx_scalar, uint8_t,
+    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, uint8_t,
 )
-from tinygrad_ext.graph.lowering cimport Buffer, Constant, Number, Room, Step, buffer_of
+from tinygrad_ext.graph.lowering cimport Buffer, Constant, Number, Room, Step, buffer_of, kind_of
 
 from tinygrad_ext.graph.plan_h cimport *
 
+from tinygrad_ext.graph.lowering import numbers_in
 from tinygrad_ext.graph.memory import place
-from tinygrad_ext.graph.schedule import Group, arrange, measure, needed, take_over
+from tinygrad_ext.graph.schedule cimport Group
+from tinygrad_ext.graph.schedule import arrange, measure, needed, take_over
 
 cdef extern from "Python.h":
     PyObject **PySequence_Fast_ITEMS(object o)
+    int64_t PyLong_AsLongLongAndOverflow(object o, int *overflow) except? -1
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
@@ -88,10 +90,10 @@ cdef list _stopped = []         # what a handler of a signal raised
 
 
 class Failed(Exception):
-    """An instruction failed. Attributes: node (its number), code (what loop or kernel returned)."""
+    """The run stopped. Attributes: code (what loop, kernel or program returned)."""
 
-    def __init__(self, node, code):
-        self.node, self.code = node, code
+    def __init__(self, code):
+        self.code = code
 
 
 cdef class Routine:
@@ -118,26 +120,24 @@ cdef class Routine:
     cdef Room room
     cdef Storage arena
     cdef list updated               # inputs that are written to
-    cdef list number_patches        # those that are known when a call begins
-    cdef list number_steps
-    cdef dict late                  # item that reads an element -> (Number, tgx_tensor, steps and patches that follow)
-    cdef list slots                 # numbers of this call
+    cdef list calls                 # functions of Python that the program calls
     cdef list fixups
+    cdef list at                    # items that are instructions
     cdef object kept
 
     def __init__(self, lowering, list inputs, list outputs):
         """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
         self.room, self.updated = lowering.room, lowering.updated
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
-        self.slots = [None] * lowering.nslots
+        self.calls = lowering.calls
         self.kept = [lowering.kept, inputs, outputs]
         self._set_guards(inputs)
         self._find_memory(lowering, inputs, outputs)
-        _set_late(self, lowering)
         self.fixups = lowering.fixups
         self._lay_out()
+        loops = _set_program(self, lowering)
         self._set_fixups()
-        self.large = not lowering.serial and any([_work(item) > TGX_SMALL for item in self.items])
+        self.large = not lowering.serial and (loops or any([_work(item) > TGX_SMALL for item in self.items]))
         self._set_results(inputs, outputs)
 
     # ---- what is passed in ---------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ cdef class Routine:
                 g.geometry = _geometry(self.room, t)
             elif isinstance(o, Number):
                 known = type(value)
-                g.kind, g.slot, g.known = NUMBER, (<Number>o).slot, <PyObject *>known
+                g.kind, g.slot, g.known, g.dtype = NUMBER, (<Number>o).slot, <PyObject *>known, kind_of(value)
             elif isinstance(o, Generator):
                 g.kind, g.known = GENERATOR, <PyObject *>o
             else:
@@ -201,7 +201,8 @@ cdef class Routine:
                 b.base = bases
                 bases += 1
                 returned.append(b)
-        self.items = arrange(needed(lowering.steps, returned))
+        numbers = [mark for n in numbers_in(outputs) for mark in (<Number>n).after]
+        self.items = arrange(needed(lowering.steps, returned + numbers))
         apart = measure(self.items, returned)
         take_over(self.items)
         self.arena_bytes = place([b for b in apart if b.into is None])
@@ -243,24 +244,20 @@ cdef class Routine:
         cdef Step step
         cdef int i
         self.plan.services, self.plan.interrupted = &services, _interrupted
-        self.plan.ninstructions = len(self.items)
-        self.plan.instructions = <tgx_instruction *>self.room.take(len(self.items) * sizeof(tgx_instruction) + 8)
-        for i, item in enumerate(self.items):
-            to = &self.plan.instructions[i]
+        self.at = [i for i, item in enumerate(self.items) if _is_instruction(item)]
+        self.plan.ninstructions = len(self.at)
+        self.plan.instructions = <tgx_instruction *>self.room.take(len(self.at) * sizeof(tgx_instruction) + 8)
+        for i in range(self.plan.ninstructions):
+            to, item = &self.plan.instructions[i], self.items[self.at[i]]
             to.work = _work(item)
             if isinstance(item, Group):
-                to.code, to.node = TGX_PLAN_TILE, item.steps[0].node
-                to.tile = self._tile(item)
+                to.code, to.tile = TGX_PLAN_TILE, self._tile(item)
                 continue
             step = <Step>item
-            to.node = step.node
             if step.code == "raw":
                 to.code, to.raw.kernel, to.raw.call = TGX_PLAN_RAW, step.kernel, step.call
             elif step.code == "move":
                 to.code, to.move.to, to.move.source, to.move.nbytes = TGX_PLAN_MOVE, step.target, step.origin, step.nbytes
-            elif step.code == "item":
-                to.code, to.call.function, to.call.context = TGX_PLAN_CALL, _read_item, <void *>self
-                self.late[i] = (step.number, <size_t>step.source, *self.late.get(i, ([], [])))
             else:
                 to.code = TGX_PLAN_ZERO if step.code == "zero" else TGX_PLAN_COPY
                 to.copy.to, to.copy.source = step.to, step.source
@@ -276,7 +273,7 @@ cdef class Routine:
         made.ops = <tgx_tile_op *>self.room.take(made.nops * sizeof(tgx_tile_op))
         for i in range(made.nops):
             step, op = <Step>group.steps[i], &made.ops[i]
-            op.loop, op.aux, op.node, op.n = step.loop, step.aux, step.node, len(step.operands)
+            op.loop, op.aux, op.n = step.loop, step.aux, len(step.operands)
             layout.set_operands(i, step, op)
         made.operands, made.noperands = layout.operands, layout.noperands
         made.tile = layout.finish()
@@ -318,7 +315,8 @@ cdef class Routine:
             if g.kind == TENSOR:
                 self.plan.bases[i] = (<Tensor>args[i]).data
             elif g.kind == NUMBER:
-                self.slots[g.slot] = <object>args[i]
+                if not _take_number(&self.plan.numbers[g.slot], g.dtype, <object>args[i]):
+                    raise Failed(TGX_BAD_VALUE)         # the interpreter has numbers of any size
             elif g.kind == GENERATOR:
                 (<Generator>g.known).mt = (<Generator>args[i]).mt
         if self.noutputs:
@@ -327,11 +325,6 @@ cdef class Routine:
                 memory = new_storage(self.output_bytes[i])
                 self.plan.bases[self.ninputs + i] = memory.data
                 memories.append(memory)
-        if self.number_steps or self.number_patches:
-            try:
-                _set_numbers(self, self.number_steps, self.number_patches)
-            except Exception:
-                raise Failed(0, TGX_BAD_VALUE) from None        # the interpreter says it better
         if self.updated:
             for i in self.updated:
                 check_writable(<Tensor>args[i], "the new value of a state")
@@ -339,7 +332,7 @@ cdef class Routine:
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
         if code:
-            raise Failed(self.plan.failed, code)
+            raise Failed(code)
         if self.updated:
             for i in self.updated:
                 bump(<Tensor>args[i])
@@ -368,11 +361,14 @@ cdef class Routine:
 
     def rows(self):
         """What runs, in order: (kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far)."""
+        cdef dict number = {at: i for i, at in enumerate(self.at)}
         for i, item in enumerate(self.items):
             steps = item.steps if isinstance(item, Group) else [item]
-            nbytes = sum([b.nbytes for s in steps for b in s.writes if not b.local])
-            yield (("TILE" if isinstance(item, Group) else item.code.upper()), [s.node for s in steps], [s.op for s in steps],
-                   _work(item), nbytes, self.plan.instructions[<int>i].nanoseconds)
+            steps = [s for s in steps if s.op != "put" and (s.op or s.code != "control")]
+            if steps:
+                nbytes = sum([b.nbytes for s in steps for b in s.writes if not b.local])
+                yield (_kind_of(item), [s.node for s in steps], [s.op for s in steps], _work(item), nbytes,
+                       self.plan.instructions[<int>number[i]].nanoseconds if i in number else 0)
 
     def profile(self, bint on):
         """Count the time of each instruction from now on, or stop."""

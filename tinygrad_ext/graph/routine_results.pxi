@@ -12,7 +12,7 @@ cdef int _set_result(Routine self, Result *r, object o, dict given) except -1:
         elif r.at < self.ninputs:
             r.kind = WINDOW
     elif isinstance(o, Number):
-        r.kind, r.at = NUMBER, (<Number>o).slot
+        r.kind, r.at, r.dtype = NUMBER, (<Number>o).slot, kind_of((<Number>o).value)
     elif isinstance(o, (list, tuple, dict)) and _nested(o):
         inner = <Result *>self.room.take(len(o) * sizeof(Result) + 8)
         r.kind, r.rank, r.geometry, r.known = NEST, len(o), <int64_t *>inner, <PyObject *>o
@@ -41,7 +41,7 @@ cdef object _result(Routine self, Result *r, PyObject **args, list memories):
         t.data, t.tid = t.data + r.offset, r.dtype
         return t
     if r.kind == NUMBER:
-        return self.slots[r.at]
+        return _number(&self.plan.numbers[r.at], r.dtype)
     if r.kind == GENERATOR:
         g = Generator()
         g.mt = (<Generator>r.known).mt
@@ -88,4 +88,4 @@ cdef bint _equal(object a, object b) noexcept:
 
 
 cdef int64_t _work(object item) except -1:
-    return max([s.work for s in item.steps]) if isinstance(item, Group) else item.work
+    return max([s.work for s in item.steps], default=0) if isinstance(item, Group) else item.work

@@ -15,21 +15,18 @@ cdef enum:
 
 
 cdef class Group:
-    """Steps over tiles that run together. Attributes: key (sizes and strides), steps, values (their ids)."""
-
-    cdef readonly object key
-    cdef readonly list steps
-    cdef readonly set values
+    """Steps over tiles that run together, or steps with numbers. Attributes: key (sizes and strides; None: numbers), steps,
+    values (their ids)."""
 
     def __init__(self, key):
         self.key, self.steps, self.values = key, [], set()
 
     cdef bint fits(self, Step step):
-        return len(self.values) + len(step.operands) <= GROUP
+        return self.key is None or len(self.values) + len(step.operands) <= GROUP
 
     cdef int add(self, Step step) except -1:
         self.steps.append(step)
-        for o in step.operands:
+        for o in step.operands or ():
             self.values.add(id(o))
         return 0
 
@@ -62,13 +59,15 @@ def arrange(list steps):
     cdef dict open_groups = {}
     cdef Step step
     cdef int at, after
+    _begin_numbers(items, open_groups)
     for step in steps:
-        if step.code != "tile":
+        if step.code != "tile" and step.code != "number":
             items.append(step)
+            at = <int>len(items) - 1
             if step.changes:
                 open_groups.clear()
-            at = <int>len(items) - 1
-        elif not step.work:
+                _begin_numbers(items, open_groups)
+        elif not step.work and step.code == "tile":
             continue
         else:
             after = -1
@@ -79,6 +78,13 @@ def arrange(list steps):
         for buffer in step.writes:
             (<Buffer>buffer).written = at + 1
     return items
+
+
+cdef int _begin_numbers(list items, dict open_groups) except -1:
+    """Steps with numbers run as early as they can, so that they do not part the groups that wait for them."""
+    open_groups[None] = [len(items)]
+    items.append(Group(None))
+    return 0
 
 
 cdef int _join(Step step, int after, list items, dict open_groups) except -1:
@@ -107,9 +113,28 @@ def measure(list items, outputs):
                 _use(<Buffer>buffer, at, found)
     for b in outputs:
         b.kept = True
+    _extend(items, found)
     for b in found:
         b.local = b.base < 0 and b.constant is None and not b.kept and b.first == b.last and type(items[b.first]) is Group
-    return [b for b in found if b.base < 0 and b.constant is None and not b.local]
+    return [b for b in found if b.base < 0 and b.constant is None and not b.local and not b.mark]
+
+
+cdef int _extend(list items, list found) except -1:
+    """What stood before a loop and is read in it lives until the loop ends."""
+    cdef Buffer b
+    cdef int at, begin
+    cdef dict begins = {}
+    for at in range(len(items)):
+        if type(items[at]) is Group or (<Step>items[at]).code != "control" or not (<Step>items[at]).which:
+            continue
+        if (<Step>items[at]).which > 0:
+            begins[(<Step>items[at]).which] = at
+            continue
+        begin = begins[-(<Step>items[at]).which]        # inner loops end before outer ones
+        for b in found:
+            if b.first < begin and begin <= b.last < at:
+                b.last = at
+    return 0
 
 
 cdef int _use(Buffer b, int at, list found) except -1:
@@ -126,7 +151,8 @@ def take_over(list items):
     for at in range(len(items)):
         item = items[at]
         if type(item) is Group:
-            _take_over_in_group(<Group>item, at)
+            if (<Group>item).key is not None:
+                _take_over_in_group(<Group>item, at)
         elif (<Step>item).over is not None:
             old, new = (<Step>item).over
             _merge(<Buffer>old, <Buffer>new, at)

@@ -50,7 +50,7 @@ static void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     }
 }
 
-typedef struct { const tgx_tile *tile; int32_t *failed; } job_t;
+typedef struct { const tgx_tile *tile; } job_t;
 
 /* Tiles that begin in [lo, hi), counted in elements. */
 static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
@@ -73,10 +73,7 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
             data[0] = at[op->operand[0]], data[1] = at[op->operand[1]], data[2] = at[op->operand[2]];
             for (int k = 3; k < op->n; k++) data[k] = at[op->operand[k]];
             int code = op->loop(data, op->strides, n, op->aux);
-            if (code) {
-                __atomic_store_n(job->failed, op->node, __ATOMIC_RELAXED);
-                return code;
-            }
+            if (code) return code;
         }
     }
     return 0;
@@ -87,8 +84,8 @@ static int run_some(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return run_tiles(job, lo * job->tile->tile, hi * job->tile->tile < job->tile->count ? hi * job->tile->tile : job->tile->count);
 }
 
-static int run_group(const tgx_plan *plan, const tgx_tile *g, int32_t *failed) {
-    job_t job = {g, failed};
+static int run_group(const tgx_plan *plan, const tgx_tile *g) {
+    job_t job = {g};
     if (g->count <= TGX_SMALL) return run_tiles(&job, 0, g->count);
     return plan->services->parallel_for(run_some, &job, (g->count + g->tile - 1) / g->tile, 1 + TGX_SMALL / g->tile);
 }
@@ -103,11 +100,10 @@ static int64_t now(void) {
 
 static inline int run_one(tgx_plan *plan, tgx_instruction *i) {
     switch (i->code) {
-        case TGX_PLAN_TILE: return run_group(plan, i->tile, &plan->failed);
+        case TGX_PLAN_TILE: return run_group(plan, i->tile);
         case TGX_PLAN_RAW: return i->raw.kernel->run(i->raw.call);
         case TGX_PLAN_COPY: return plan->services->copy(i->copy.to, i->copy.from);
         case TGX_PLAN_ZERO: memset(i->copy.to->data, 0, (size_t)(i->copy.to->count * tgx_itemsize[i->copy.to->dtype])); return 0;
-        case TGX_PLAN_CALL: return i->call.function(i->call.context, (int)(i - plan->instructions));
         default: memcpy(i->move.to, i->move.from, i->move.bytes); return 0;
     }
 }
@@ -119,25 +115,28 @@ static int run_profiled(tgx_plan *plan, tgx_instruction *i) {
     return code;
 }
 
+int tgx_instruction_run(tgx_plan *plan, int32_t which) {
+    tgx_instruction *i = &plan->instructions[which];
+    int code = plan->profiled ? run_profiled(plan, i) : run_one(plan, i);
+    plan->since += i->work;
+    if (__builtin_expect(!code && plan->since > LOOK && plan->interrupted, 0)) {
+        plan->since = 0;
+        if (plan->interrupted()) code = TGX_INTERRUPTED;
+    }
+    if (code) plan->at = which;
+    return code;
+}
+
 int tgx_plan_run(tgx_plan *plan) {
-    int64_t since = 0;
+    plan->since = 0, plan->at = -1;
     for (int32_t k = 0; k < plan->npatches; k++) {
         const tgx_patch *p = &plan->patches[k];
         *p->where = plan->bases[p->base] + p->offset;
     }
+    if (plan->program) return tgx_program_run(plan);
     for (int32_t k = 0; k < plan->ninstructions; k++) {
-        tgx_instruction *i = &plan->instructions[k];
-        plan->failed = i->node;
-        int code = plan->profiled ? run_profiled(plan, i) : run_one(plan, i);
-        since += i->work;
-        if (!code && since > LOOK && plan->interrupted) {
-            since = 0;
-            if (plan->interrupted()) code = TGX_INTERRUPTED;
-        }
-        if (code) {
-            plan->at = k;
-            return code;
-        }
+        int code = tgx_instruction_run(plan, k);
+        if (code) return code;
     }
     return 0;
 }

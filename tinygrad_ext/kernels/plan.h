@@ -15,6 +15,7 @@
  * and raw kernels (raw kernels cut their work themselves, by shape alone, which keeps their bits). */
 #ifndef TGX_PLAN_H
 #define TGX_PLAN_H
+#include "program.h"
 #include "tgx.h"
 
 enum {
@@ -28,7 +29,6 @@ enum tgx_plan_code {
     TGX_PLAN_COPY,                 /* with conversion and broadcasting */
     TGX_PLAN_ZERO,                 /* fill with zeros, row-major */
     TGX_PLAN_MOVE,                 /* bytes: the state of a generator that is drawn from next */
-    TGX_PLAN_CALL,                 /* a function of whoever made the plan: numbers that follow from an element */
 };
 
 /* Where the elements of a group's operand lie: in memory with one step between neighbours, in the scratch, or somewhere
@@ -46,7 +46,6 @@ typedef struct {
 typedef struct {
     tgx_loop loop;
     const tgx_scalar *aux;
-    int32_t node;                  /* of the graph, for errors */
     int16_t n;                     /* operands: the result, then what is read */
     int16_t operand[TGX_MAX_OPERANDS];
     ptrdiff_t strides[TGX_MAX_OPERANDS];
@@ -62,7 +61,6 @@ typedef struct {
 
 typedef struct {
     uint8_t code;
-    int32_t node;
     int64_t work;                  /* elements, for how often interrupts are looked for */
     int64_t nanoseconds;           /* when the plan is profiled: all runs together */
     union {
@@ -70,7 +68,6 @@ typedef struct {
         tgx_tile *tile;
         struct { const tgx_tensor *to, *from; } copy;
         struct { void *to; const void *from; size_t bytes; } move;
-        struct { int (*function)(void *context, int which); void *context; } call;
     };
 } tgx_instruction;
 
@@ -87,12 +84,23 @@ typedef struct {
     tgx_patch *patches;
     char **bases;                  /* to be set before each run */
     int (*interrupted)(void);      /* whether to stop; asked between instructions of long plans; or NULL */
+    const tgx_code *program;       /* the order in which instructions run; or NULL: one after the other */
+    tgx_number *numbers;           /* registers */
+    tgx_cell **places;
+    tgx_window **windows;
+    int (*call)(void *context, int which);  /* functions of whoever made the plan */
+    void *context;
+    int64_t since;                 /* elements since the last look for an interrupt */
+    int32_t fuel;                  /* jumps back until the next */
     int32_t ninstructions, npatches, nbases;
     int32_t profiled;
-    int32_t failed;                /* after an error: the node */
-    int32_t at;                    /* after an error: the instruction */
+    int32_t at;                    /* after an error: the instruction, or -1 */
 } tgx_plan;
 
-/* 0, or the code of the loop or kernel that failed: `at` and `failed` say where; TGX_INTERRUPTED. */
+/* 0, or the code of the loop or kernel that failed: `at` says where; TGX_INTERRUPTED. */
 int tgx_plan_run(tgx_plan *plan);
+
+/* Its parts: one instruction, the program. */
+int tgx_instruction_run(tgx_plan *plan, int32_t which);
+int tgx_program_run(tgx_plan *plan);
 #endif

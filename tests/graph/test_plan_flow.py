@@ -1,0 +1,424 @@
+"""Branches, loops and numbers inside plans: the interpreter's values to the bit, its errors, and what is refused."""
+
+import math
+import random
+import signal
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinygrad_ext as tg
+from tests.helpers.graphs import same_bits
+from tests.helpers.plans import agree, graph, line
+from tinygrad_ext.graph import interpret
+
+INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min", "bitand", "bitor", "bitxor", "rshift", "lshift", "pow")
+FLOATS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "max", "min")
+TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
+MATH = ("sqrt", "exp", "log", "sin", "tanh", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "erf")
+EDGES = [0, 1, -1, 2, 7, -3, 63, 2**31, 2**53 + 1, 2**62, -(2**63), 2**63 - 1]
+REALS = [0.0, -0.0, 0.5, 1.0, -1.5, 2.0, -3.0, 2.5, 1e300, -1e-300, 1e18, math.inf, -math.inf, math.nan]
+
+
+def indented(text):
+    """The text of a graph, its blocks indented."""
+    depth, lines = 0, []
+    for text_line in map(str.strip, text.splitlines()):
+        depth -= text_line.startswith("}")
+        lines.append("  " * depth + text_line)
+        depth += text_line.endswith("{")
+    return "\n".join(lines)
+
+
+def outcome(run):
+    """Results, or the kind of error and the first line of what it says."""
+    try:
+        return run()
+    except Exception as error:
+        return type(error), str(error).partition("\n")[0]
+
+
+def same(g, *inputs):
+    expected = outcome(lambda: interpret.run(g, list(inputs))[0])
+    for _ in range(2):
+        found = outcome(lambda: g.execute(list(inputs))[0])
+        if type(expected) is list:
+            assert same_bits(found, expected), f"{g}\n{inputs}: {found}, expected {expected}"
+            assert [type(a) for a in found] == [type(a) for a in expected]
+        else:
+            assert found == expected, f"{g}\n{inputs}"
+    return g
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", sorted({*INTS, *FLOATS, *TESTS}))
+def test_arithmetic_is_python_s(op):
+    for kinds in ("int int", "int float", "float int", "float float"):
+        if op in INTS and op not in FLOATS and kinds != "int int":
+            continue
+        a, b = kinds.split()
+        result = "bool" if op in TESTS else "float" if "float" in kinds or op == "truediv" else "int"
+        g = line([f"{result} = prim::{op}(%a, %b)"], f"%a: {a}, %b: {b}")
+        for x in EDGES if a == "int" else REALS:
+            for y in EDGES if b == "int" else REALS:
+                if (op == "pow" and b == "int" and y > 2**20) or (op == "lshift" and y > 2**20):
+                    continue  # more memory than there is
+                same(g, x, y)
+        assert not g.executor.boxed
+
+
+@pytest.mark.parametrize("op", ["neg", "abs", "int", "float", "bool", "not", "round", *(f"math.{m}" for m in MATH)])
+def test_functions_of_a_number_are_python_s(op):
+    for kind, values in (("int", EDGES), ("float", REALS)):
+        g = line([f"{_result(op, kind)} = prim::{op}(%a)"], f"%a: {kind}")
+        for value in values:
+            same(g, value)
+        assert not g.executor.boxed
+
+
+def _result(op, kind):
+    if op in ("not", "bool") or op.startswith("math.is"):
+        return "bool"
+    if op in ("int", "round", "math.floor", "math.ceil", "math.trunc"):
+        return "int"
+    return kind if op in ("neg", "abs") else "float"
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_the_length_of_a_range(step):
+    g = line([f"int = prim::range_length(%a, %b, {step})"], "%a: int, %b: int")
+    for a in (-5, 0, 3):
+        for b in (-7, 0, 4, 9):
+            same(g, a, b)
+
+
+def test_an_int_of_more_than_64_bits_is_an_int_all_the_same():
+    g = graph("""\
+graph f(%n: int) {
+  %1: int = prim::Loop(%n, True, 1) {
+    block(%i: int, %p: int) {
+      %2: int = prim::mul(%p, 10)
+      yield True, %2
+    }
+  }
+  return %1
+}""")
+    for n in (3, 18, 19, 40):
+        assert g.execute([n])[0] == [10**n]
+    assert len(g.executor.misses) == 1
+
+
+# ---- random programs -----------------------------------------------------------------------------------------------
+
+
+class Program:
+    """The text of a random graph: numbers, tensors of three elements, branches and loops within each other."""
+
+    def __init__(self, seed):
+        self.draw, self.count = random.Random(seed), 0
+        scope = {"int": ["%a", "%b"], "float": ["%f"], "bool": ["%t"], "Tensor": ["%x", "%y"]}
+        lines, scope = self.block(scope, 3, 6)
+        results = ", ".join(self.draw.choice(scope[kind]) for kind in scope)
+        inputs = "%a: int, %b: int, %f: float, %t: bool, %x: Tensor, %y: Tensor"
+        self.text = f"graph f({inputs}) {{\n" + "\n".join(lines) + f"\n  return {results}\n}}"
+
+    def name(self):
+        self.count += 1
+        return f"%v{self.count}"
+
+    def pick(self, scope, kind):
+        if kind in ("int", "float") and self.draw.random() < 0.3:
+            return str(self.draw.choice([0, 1, 2, 3, -2]) if kind == "int" else self.draw.choice([0.5, 1.5, -2.0, 0.1]))
+        return self.draw.choice(scope[kind])
+
+    def block(self, scope, depth, most):
+        scope, lines = {kind: list(names) for kind, names in scope.items()}, []
+        for _ in range(self.draw.randint(1, most)):
+            lines += self.statement(scope, depth)
+        return lines, scope
+
+    def statement(self, scope, depth):
+        draw, pick = self.draw, lambda kind: self.pick(scope, kind)
+        which = draw.randint(0, 9 if depth else 7)
+        if which > 7:
+            return self.branch(scope, depth) if which == 8 else self.loop(scope, depth)
+        kind, op = (
+            ("int", f"prim::{draw.choice(INTS[:7])}({pick('int')}, {pick('int')})"),
+            ("float", f"prim::{draw.choice(FLOATS[:4])}({pick('float')}, {pick(draw.choice(['int', 'float']))})"),
+            ("bool", f"prim::{draw.choice(TESTS)}({pick('int')}, {pick('float')})"),
+            ("bool", f"prim::not({pick('bool')})"),
+            ("Tensor", f"aten::mul.Tensor({pick('Tensor')}, {pick(draw.choice(['int', 'float', 'Tensor']))})"),
+            ("Tensor", f"aten::add.Tensor({pick('Tensor')}, {pick('Tensor')}, {pick('int')})"),
+            ("Tensor", f"aten::softmax.int({pick('Tensor')}, 0, None)"),
+            ("float", None),
+        )[which]
+        name = self.name()
+        if op is None:
+            part = self.name()
+            scope["float"].append(name)
+            return [
+                f"  {part}: Tensor = aten::select.int({pick('Tensor')}, 0, {pick('int')})",
+                f"  {name}: float = prim::item({part})",
+            ]
+        scope[kind].append(name)
+        return [f"  {name}: {kind} = {op}"]
+
+    def branch(self, scope, depth):
+        kinds = self.draw.sample(sorted(scope), self.draw.randint(1, 4))
+        outputs = ", ".join(f"{self.name()}: {kind}" for kind in kinds)
+        lines = [f"  {outputs} = prim::If({self.draw.choice(scope['bool'])}) {{"]
+        for _ in range(2):
+            inner, names = self.block(scope, depth - 1, 4)
+            lines += ["block() {", *inner, "yield " + ", ".join(self.pick(names, kind) for kind in kinds), "}"]
+        self.add(scope, outputs)
+        return [*lines, "}"]
+
+    def loop(self, scope, depth):
+        kinds = [self.draw.choice(sorted(scope)) for _ in range(self.draw.randint(1, 4))]
+        outputs = ", ".join(f"{self.name()}: {kind}" for kind in kinds)
+        inputs = ", ".join(f"{self.name()}: {kind}" for kind in kinds)
+        first = ", ".join(self.pick(scope, kind) for kind in kinds)
+        turn, inner_scope = self.name(), {kind: list(names) for kind, names in scope.items()}
+        self.add(inner_scope, f"{turn}: int, {inputs}")
+        inner, names = self.block(inner_scope, depth - 1, 4)
+        goes_on = self.draw.choice(["True", "True", self.draw.choice(names["bool"])])
+        new = ", ".join([goes_on, *(self.pick(names, kind) for kind in kinds)])
+        count = self.draw.choice(["3", "5", "%b"])
+        begin = self.draw.choice(["True", self.draw.choice(scope["bool"])])
+        self.add(scope, outputs)
+        head = f"  {outputs} = prim::Loop({count}, {begin}, {first}) {{"
+        return [head, f"block({turn}: int, {inputs}) {{", *inner, f"yield {new}", "}", "}"]
+
+    def add(self, scope, declared):
+        for part in declared.split(", "):
+            name, kind = part.split(": ")
+            scope[kind].append(name)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_random_programs_agree_to_the_bit(seed):
+    g, draw = graph(indented(Program(seed).text)), random.Random(seed)
+    for _ in range(3):
+        x, y = (tg.tensor([draw.uniform(-2, 2) for _ in range(3)]) for _ in "xy")
+        same(g, draw.randint(-4, 4), draw.randint(0, 4), draw.uniform(-2, 2), draw.random() < 0.5, x, y)
+    assert not g.executor.boxed or all(
+        any(word in why for word in ("way", "out of range", "side by side", "elements"))
+        for why in g.executor.boxed.values()
+    )
+
+
+# ---- what a loop carries -------------------------------------------------------------------------------------------
+
+
+def loop(body, carried, inputs="%n: int, %x: Tensor, %y: Tensor"):
+    """carried: (name: type, what it is first) for each; body ends in `yield`."""
+    made = ", ".join(f"%r{i}: {name.split(': ')[1]}" for i, (name, _) in enumerate(carried))
+    first = ", ".join(value for _, value in carried)
+    names = ", ".join(name for name, _ in carried)
+    lines = "\n".join(body)
+    results = ", ".join(f"%r{i}" for i in range(len(carried)))
+    text = f"""\
+graph f({inputs}) {{
+  {made} = prim::Loop(%n, True, {first}) {{
+    block(%i: int, {names}) {{
+{lines}
+    }}
+  }}
+  return {results}
+}}"""
+    return graph(indented(text))
+
+
+def planned(g):
+    return not g.executor.boxed and [part for part in g.executor.rows if not hasattr(part, "runner")] == []
+
+
+def test_carried_values_may_change_places():
+    g = loop(
+        ["yield True, %b, %a, %q, %p"], [("%a: Tensor", "%x"), ("%b: Tensor", "%y"), ("%p: int", "1"), ("%q: int", "2")]
+    )
+    for n in range(4):
+        agree(g, n, tg.randn(4), tg.randn(4))
+    assert planned(g)
+
+
+def test_a_view_of_what_is_carried_is_carried():
+    body = ["%t: Tensor = aten::t(%a)", "%s: Tensor = aten::add.Tensor(%b, %t, 1)", "yield True, %s, %a"]
+    g = loop(body, [("%a: Tensor", "%x"), ("%b: Tensor", "%y")])
+    for n in range(4):
+        agree(g, n, tg.randn(3, 3), tg.randn(3, 3))
+    assert planned(g)
+
+
+def test_a_trip_reads_its_part_of_a_sequence():
+    body = ["%s: Tensor = aten::select.int(%x, 1, %i)", "%h: Tensor = aten::mul.Tensor(%a, %s)", "yield True, %h"]
+    g = loop(body, [("%a: Tensor", "%y")])
+    for n in range(6):
+        agree(g, n, tg.randn(3, 5, 2), tg.randn(3, 2))
+        agree(g, n, tg.randn(2, 5, 3).transpose(0, 2), tg.randn(3, 2))
+    assert planned(g)
+    with pytest.raises(IndexError):
+        g.execute([6, tg.randn(3, 5, 2), tg.randn(3, 2)])
+
+
+def test_an_input_that_is_carried_is_not_written_to():
+    g = loop(["%b: Tensor = aten::add.Tensor(%a, 1, 1)", "yield True, %b"], [("%a: Tensor", "%x")])
+    x = tg.zeros(3)
+    assert g.execute([2, x, x])[0][0].tolist() == [2, 2, 2] and x.tolist() == [0, 0, 0]
+    (first,), _ = g.execute([2, x, x])
+    g.execute([3, x, x])
+    assert first.tolist() == [2, 2, 2]
+
+
+def test_what_stood_before_a_loop_is_there_in_each_trip():
+    text = """\
+graph f(%x: Tensor, %n: int) {
+  %1: Tensor = aten::softmax.int(%x, 0, None)
+  %r: Tensor = prim::Loop(%n, True, %x) {
+    block(%i: int, %a: Tensor) {
+      %2: Tensor = aten::softmax.int(%a, 0, None)
+      %3: Tensor = aten::cumsum(%2, 0, None)
+      %4: Tensor = aten::mul.Tensor(%3, %1)
+      yield True, %4
+    }
+  }
+  return %r
+}"""
+    g = graph(text)
+    for n in range(4):
+        agree(g, tg.randn(6, 5), n)
+    assert planned(g)
+
+
+def test_draws_in_a_loop_go_on_from_each_other():
+    text = """\
+graph f(%x: Tensor, %n: int) {
+  state %g: Generator = generator "g"
+  %r: Tensor, %h: Generator = prim::Loop(%n, True, %x, %g) {
+    block(%i: int, %a: Tensor, %k: Generator) {
+      %1: Tensor, %l: Generator = aten::bernoulli.p(%a, 0.5, %k)
+      %2: Tensor = aten::add.Tensor(%a, %1, 1)
+      yield True, %2, %l
+    }
+  }
+  return %r
+  write "g" = %h
+}"""
+    g = graph(text)
+    for n in range(4):
+        agree(g, tg.randn(6, 5), n, state=[tg.Generator().manual_seed(3)])
+    assert planned(g)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (["%b: Tensor = aten::cat([%a, %a], 0)", "yield True, %b"], "sizes"),
+        (["%b: Tensor = aten::t(%a)", "yield True, %b"], "strides"),
+        (["%b: Tensor = aten::narrow(%a, 0, 0, %i)", "yield True, %a"], "changes in a loop"),
+        (["%b: Tensor = aten::nonzero(%a)", "yield True, %a"], "depends on elements"),
+    ],
+)
+def test_what_has_no_one_geometry_is_the_interpreter_s(body, why):
+    g = loop(body, [("%a: Tensor", "%x")])
+    agree(g, 2, tg.ones(2, 3), tg.ones(1))
+    assert why in g.explain()
+
+
+def test_branches_that_disagree_are_the_interpreter_s():
+    g = graph("""\
+graph f(%x: Tensor, %n: int) {
+  %c: bool = prim::gt(%n, 2)
+  %1: Tensor = prim::If(%c) {
+    block() {
+      %2: Tensor = aten::sum.dim_IntList(%x, [0], False, None)
+      yield %2
+    }
+    block() {
+      yield %x
+    }
+  }
+  return %1
+}""")
+    agree(g, tg.randn(2, 3), 1)
+    agree(g, tg.randn(2, 3), 5)
+    assert "a tensor has sizes [3]" in g.explain()
+
+
+# ---- errors, interruption, threads ---------------------------------------------------------------------------------
+
+DIVIDES = """\
+graph f(%n: int, %x: Tensor) {
+  %1: int = prim::Loop(%n, True, 5) {
+    block(%i: int, %a: int) {
+      %2: int = prim::floordiv(10, %a)  # model.py:7 in forward
+      %3: int = prim::sub(%a, 1)
+      yield True, %3
+    }
+  }
+  return %1
+}"""
+
+
+def test_an_error_inside_a_loop_names_the_user_s_line():
+    g = graph(DIVIDES)
+    agree(g, 5, tg.zeros(1))
+    assert planned(g)
+    with pytest.raises(ZeroDivisionError, match=r"model.py:7 in forward"):
+        g.execute([6, tg.zeros(1)])
+
+
+ENDLESS = """\
+graph f(%x: Tensor) {
+  %1: int = prim::Loop(None, True, 0) {
+    block(%i: int, %a: int) {
+      %2: int = prim::bitxor(%a, %i)
+      yield True, %2
+    }
+  }
+  return %1
+}"""
+
+
+def test_an_endless_loop_is_interrupted_and_the_graph_runs_on():
+    class Stop(Exception):
+        pass
+
+    def stop(number, frame):
+        raise Stop
+
+    g = graph(ENDLESS)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Stop):
+            g.execute([tg.zeros(1)])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_loops_of_several_threads_do_not_meet():
+    g = loop(["%b: Tensor = aten::add.Tensor(%a, %i, 1)", "yield True, %b"], [("%a: Tensor", "%x")])
+    found = [None] * 4
+
+    def run(k):
+        found[k] = [g.execute([n, tg.zeros(3), tg.zeros(1)])[0][0][0].item() for n in range(k, k + 40)]
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [[n * (n - 1) / 2 for n in range(k, k + 40)] for k in range(4)]
+
+
+def test_the_table_names_branches_loops_and_numbers():
+    g = graph(DIVIDES)
+    assert [row.kind for row in g.plan(3, tg.zeros(1)).lines()].count("LOOP") == 1
+    assert "floordiv" in g.plan(3, tg.zeros(1)).table()

@@ -1,0 +1,220 @@
+"""Lowers `prim::If` and `prim::Loop`: jumps between the steps of their blocks.
+
+What a branch gives and what a loop carries has a place of its own, a slot: memory for a tensor of one geometry, a
+register for a number of one kind, the state of a generator. Where nobody can say before the run which geometry that is
+(it changes from trip to trip, the branches disagree), NotPlanned is raised.
+
+A value that is undefined on some way is None of the memory there: the graph says that nobody reads it.
+"""
+
+from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.tensor import Tensor
+
+from .arithmetic import kind
+from .lowering import CODES, NotPlanned, Number, assign, lies_in, numbers_in, same_layout, slot_like
+
+MOST = 1 << 62  # trips of a loop without a count
+_KINDS = (int, float, bool, complex)
+
+
+class _Undefined:
+    """What prim::undefined gives."""
+
+    def __repr__(self):
+        return "undefined"
+
+
+UNDEFINED = _Undefined()
+
+
+def lower_if(planner, node, args):
+    """Results of the branch that is known, or slots that either branch fills."""
+    condition = planner.truth(args[0])
+    if not isinstance(condition, Number):
+        return planner.block(node.blocks[0 if condition else 1])
+    low = planner.lowering
+    otherwise, end = low.label(), low.label()
+    low.control(CODES["unless"], a=condition, label=otherwise, name="prim::If")
+    first = planner.block(node.blocks[0])
+    mark = len(low.steps)
+    low.control(CODES["jump"], label=end)
+    low.place_label(otherwise)
+    second = planner.block(node.blocks[1])
+    slots = [_joined(planner, a, b, condition) for a, b in zip(first, second)]
+    rest = low.steps[mark:]
+    del low.steps[mark:]  # before its jump the first branch fills what both agree on
+    _fill(low, slots, first)
+    low.steps.extend(rest)
+    _fill(low, slots, second)
+    low.place_label(end)
+    return slots
+
+
+def lower_loop(planner, node, args):
+    """Slots that each trip fills anew."""
+    low = planner.lowering
+    count, goes_on, *carried = args
+    if isinstance(goes_on, Tensor):
+        goes_on = planner.truth(goes_on)
+    if goes_on is False or (type(count) is int and count <= 0):
+        return carried
+    mark, shapes = len(low.steps), carried
+    for _ in range(3):
+        slots, found = _loop(planner, node.blocks[0], count, goes_on, carried, shapes)
+        if found is shapes:
+            return slots
+        del low.steps[mark:]  # the body gives what is undefined before it
+        shapes = found
+    raise NotPlanned("what a loop carries has no one geometry")
+
+
+def _loop(planner, block, count, goes_on, carried, shapes):
+    """(slots, what they should be like: shapes, if they are)."""
+    low = planner.lowering
+    top, end, number, turn = low.label(), low.label(), low.next_loop(), planner.slot(0)
+    same = [new is old for new, old in zip(block.outputs[1:], block.inputs[1:])]
+    slots = [old if is_same else _slot(planner, like) for old, like, is_same in zip(carried, shapes, same)]
+    _fill(low, slots, carried, undefined=True)
+    low.move(turn, 0)
+    if isinstance(count, Number):
+        low.control(CODES["unless"], a=low.compute("lt", bool, 0, count), label=end)
+    if isinstance(goes_on, Number):
+        low.control(CODES["unless"], a=goes_on, label=end)
+    low.place_label(top, "prim::Loop", number)
+    goes_on, *new = planner.block(block, [turn, *slots])
+    found = [_known(like, n) for like, n in zip(shapes, new)]
+    if any(a is not b for a, b in zip(found, shapes)):
+        return slots, found
+    goes_on = planner.truth(goes_on)
+    for slot, n in zip(slots, new):
+        _check(slot, n)
+    if isinstance(goes_on, Number):
+        goes_on = low.compute("move", bool, goes_on)
+    new = [n if n is slot else _apart(low, n, slots) for n, slot in zip(new, slots)]
+    _fill(low, slots, new)
+    low.barrier()
+    if isinstance(goes_on, Number):
+        low.control(CODES["unless"], a=goes_on, label=end)
+    if goes_on is not False:
+        low.control(CODES["next"], a=MOST if count is None else count, to=turn, label=top)
+    low.place_label(end, loop=-number)
+    return slots, shapes
+
+
+# ---- slots: tensors, numbers, generators, or lists and tuples of those ----------------------------------------------
+
+
+def _parts(value):
+    return value if type(value) in (list, tuple) else None
+
+
+def _is_number(value):
+    return isinstance(value, Number) or type(value) in _KINDS
+
+
+def _slot(planner, like):
+    """A place for what is like this; what is no tensor and no number has to stay as it is."""
+    if _parts(like) is not None:
+        return type(like)([_slot(planner, x) for x in like])
+    if isinstance(like, Tensor):
+        made = slot_like(planner.lowering, like)
+        if made is None:
+            raise NotPlanned("the elements of what is carried do not lie side by side")
+        return made
+    if isinstance(like, Generator):
+        return planner.lowering.stream()
+    return planner.slot(like) if _is_number(like) else like
+
+
+def _joined(planner, a, b, condition):
+    """What a result of two branches is: one value, or a slot."""
+    if a is b or (b is UNDEFINED and not _needs_place(a)):
+        return a
+    if a is UNDEFINED and not _needs_place(b):
+        return b
+    known = a if b is UNDEFINED else b
+    if UNDEFINED not in (a, b):
+        if _parts(a) is not None and type(a) is type(b) and len(a) == len(b):
+            return type(a)([_joined(planner, x, y, condition) for x, y in zip(a, b)])
+        if not _needs_place(a) and type(a) is type(b) and a == b:
+            return a
+        if _is_number(a) and type(a) is type(b) and a == b and repr(a) == repr(b) and not isinstance(a, Number):
+            return a
+        _check(a, b)
+    slot = _slot(planner, known)
+    for s in numbers_in(slot):
+        planner.follows(s, [*numbers_in([a, b]), condition])
+    return slot
+
+
+def _needs_place(value):
+    return isinstance(value, (Tensor, Generator)) or _is_number(value) or bool(_parts(value))
+
+
+def _known(like, new):
+    """like, with what is new in the places where it is undefined."""
+    if like is UNDEFINED:
+        return new
+    if _parts(like) is None or type(new) is not type(like) or len(new) != len(like):
+        return like
+    found = [_known(x, y) for x, y in zip(like, new)]
+    return like if all(x is y for x, y in zip(found, like)) else type(like)(found)
+
+
+def _check(slot, new):
+    """Raise NotPlanned where a slot cannot hold what is new."""
+    if new is UNDEFINED or slot is new:
+        return
+    if _parts(slot) is not None and type(new) is type(slot) and len(new) == len(slot):
+        for s, n in zip(slot, new):
+            _check(s, n)
+        return
+    if isinstance(slot, Tensor) and isinstance(new, Tensor):
+        if not same_layout(slot, new):
+            raise NotPlanned(
+                f"a tensor has sizes {list(slot.shape)} and strides {list(slot.stride())} on one way, "
+                f"{list(new.shape)} and {list(new.stride())} on another, or another dtype"
+            )
+    elif _is_number(slot) and _is_number(new):
+        if kind(slot) is not kind(new):
+            raise NotPlanned(f"a number is a {kind(slot).__name__} on one way, a {kind(new).__name__} on another")
+    elif not (isinstance(slot, Generator) and isinstance(new, Generator)) and (
+        _needs_place(slot) or _needs_place(new) or type(slot) is not type(new) or slot != new
+    ):
+        raise NotPlanned("a value is of another kind on another way")
+
+
+def _apart(low, new, slots):
+    """A copy of what is new where it lies in a slot, which may be filled before it is read."""
+    if _parts(new) is not None:
+        return type(new)([_apart(low, n, slots) for n in new])
+    for slot in slots:
+        if _parts(slot) is not None:
+            copied = _apart(low, new, slot)
+            if copied is not new:
+                return copied
+        elif isinstance(new, Tensor) and isinstance(slot, Tensor) and lies_in(new, slot):
+            return low.clone(new)
+        elif new is slot and isinstance(new, Number):
+            return low.compute("move", kind(new), new)
+        elif new is slot and isinstance(new, Generator):
+            return low.drawn_from(new)
+    return new
+
+
+def _fill(low, slots, values, undefined=False):
+    """Let slots hold values. undefined: those that nobody reads are zero."""
+    low.barrier()
+    _fill_in(low, slots, values, undefined)
+
+
+def _fill_in(low, slots, values, undefined):
+    for slot, value in zip(slots, values):
+        if slot is value:
+            continue
+        if _parts(slot) is not None:
+            _fill_in(low, slot, [UNDEFINED] * len(slot) if value is UNDEFINED else value, undefined)
+        elif value is not UNDEFINED and isinstance(slot, (Tensor, Number, Generator)):
+            assign(low, slot, value)
+        elif undefined and isinstance(slot, (Tensor, Number)):
+            assign(low, slot, None)

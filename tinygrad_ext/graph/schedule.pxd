@@ -1,0 +1,10 @@
+"""Groups of steps, as the maker of plans lays them out."""
+from tinygrad_ext.graph.lowering cimport Step
+
+cdef class Group:
+    cdef readonly object key        # sizes and strides; None: steps with numbers
+    cdef readonly list steps
+    cdef readonly set values        # their ids
+
+    cdef bint fits(self, Step step)
+    cdef int add(self, Step step) except -1

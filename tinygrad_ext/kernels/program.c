@@ -1,0 +1,241 @@
+/* See program.h. */
+#include "plan.h"
+#include <math.h>
+
+/* ---- numbers in memory --------------------------------------------------------------------------------------------- */
+
+static void put(const tgx_cell *p, tgx_number n) {
+    double f = p->kind == TGX_KIND_INT || p->kind == TGX_KIND_BOOL ? (double)n.i : n.f;
+    int64_t i = p->kind == TGX_KIND_INT || p->kind == TGX_KIND_BOOL ? n.i : -9.2e18 < n.f && n.f < 9.2e18 ? (int64_t)n.f : 0;
+    double im = p->kind == TGX_KIND_COMPLEX ? n.im : 0;
+    switch (p->dtype) {
+        case -1: *(tgx_scalar *)p->data = (tgx_scalar){.f = f, .im = im, .i = i, .given = 1}; return;
+        case TGX_F32: *(float *)p->data = (float)f; return;
+        case TGX_F64: *(double *)p->data = f; return;
+        case TGX_I64: *(int64_t *)p->data = i; return;
+        case TGX_BOOL: *(uint8_t *)p->data = i != 0; return;
+        case TGX_I32: *(int32_t *)p->data = (int32_t)i; return;
+        case TGX_U8: *(uint8_t *)p->data = (uint8_t)i; return;
+        case TGX_I8: *(int8_t *)p->data = (int8_t)i; return;
+        case TGX_I16: *(int16_t *)p->data = (int16_t)i; return;
+        case TGX_F16: *(uint16_t *)p->data = tgx_f32_to_f16((float)f); return;
+        case TGX_BF16: *(uint16_t *)p->data = tgx_f32_to_bf16((float)f); return;
+        case TGX_C64: ((float *)p->data)[0] = (float)f, ((float *)p->data)[1] = (float)im; return;
+        default: ((double *)p->data)[0] = f, ((double *)p->data)[1] = im; return;
+    }
+}
+
+static tgx_number load(const tgx_cell *p) {
+    const char *d = p->data;
+    switch (p->dtype) {
+        case TGX_F32: return (tgx_number){.f = *(const float *)d};
+        case TGX_F64: return (tgx_number){.f = *(const double *)d};
+        case TGX_I64: return (tgx_number){.i = *(const int64_t *)d};
+        case TGX_BOOL: return (tgx_number){.i = *(const uint8_t *)d != 0};
+        case TGX_I32: return (tgx_number){.i = *(const int32_t *)d};
+        case TGX_U8: return (tgx_number){.i = *(const uint8_t *)d};
+        case TGX_I8: return (tgx_number){.i = *(const int8_t *)d};
+        case TGX_I16: return (tgx_number){.i = *(const int16_t *)d};
+        case TGX_F16: return (tgx_number){.f = tgx_f16_to_f32(*(const uint16_t *)d)};
+        case TGX_BF16: return (tgx_number){.f = tgx_bf16_to_f32(*(const uint16_t *)d)};
+        case TGX_C64: return (tgx_number){.f = ((const float *)d)[0], .im = ((const float *)d)[1]};
+        default: return (tgx_number){.f = ((const double *)d)[0], .im = ((const double *)d)[1]};
+    }
+}
+
+/* ---- arithmetic: 0 where Python would do something else than return a number of the same kind ---------------------- */
+
+static int int_power(int64_t a, int64_t b, int64_t *to) {
+    int64_t made = 1;
+    if (b < 0) return 0;
+    for (;;) {
+        if (b & 1 && __builtin_mul_overflow(made, a, &made)) return 0;
+        if (!(b >>= 1)) break;
+        if (__builtin_mul_overflow(a, a, &a)) return 0;
+    }
+    *to = made;
+    return 1;
+}
+
+static int float_power(double a, double b, double *to) {
+    if (!isfinite(a) || !isfinite(b) || (a == 0 && b < 0) || (a < 0 && b != floor(b))) return 0;
+    *to = pow(a, b);
+    return isfinite(*to);
+}
+
+/* The rest has the sign of b, and the quotient is the whole number that belongs to it. */
+static void float_parts(double a, double b, double *quotient, double *rest) {
+    double r = fmod(a, b), q = (a - r) / b;
+    if (r != 0) {
+        if ((b < 0) != (r < 0)) r += b, q -= 1;
+    } else {
+        r = copysign(0.0, b);
+    }
+    if (q != 0) {
+        double whole = floor(q);
+        *quotient = q - whole > 0.5 ? whole + 1 : whole;
+    } else {
+        *quotient = copysign(0.0, a / b);
+    }
+    *rest = r;
+}
+
+static double (*const functions[])(double) = {sqrt, exp, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, expm1, log, log2,
+                                              log10};
+
+static int function(int which, double a, double *to) {
+    if (which >= TGX_MATH_LOG && !(a > 0)) return 0;
+    *to = functions[which](a);
+    return isfinite(*to) || isnan(a) || (isinf(a) && !isnan(*to));
+}
+
+static int whole(double a, tgx_number *to) {
+    if (!(-9.2e18 < a && a < 9.2e18)) return 0;
+    to->i = (int64_t)a;
+    return 1;
+}
+
+static int exact(int64_t i) {
+    return -(INT64_C(1) << 53) <= i && i <= INT64_C(1) << 53;
+}
+
+/* ---- the run --------------------------------------------------------------------------------------------------------- */
+
+static int stopped(tgx_plan *plan) {
+    plan->fuel = TGX_FUEL;
+    return plan->interrupted && plan->interrupted();
+}
+
+int tgx_program_run(tgx_plan *plan) {
+    tgx_number *const r = plan->numbers;
+    const tgx_code *const program = plan->program, *c = program;
+    int code;
+    plan->fuel = TGX_FUEL;
+#define A r[c->a]
+#define B r[c->b]
+#define TO r[c->to]
+#define FAIL_IF(x) if (__builtin_expect(x, 0)) goto bad
+#define NEXT break
+    for (;; c++) {
+        switch (c->code) {
+            case TGX_CODE_END: return 0;
+            case TGX_CODE_STEP:
+                code = tgx_instruction_run(plan, c->a);
+                if (code) return code;
+                NEXT;
+            case TGX_CODE_CALL:
+                code = plan->call(plan->context, c->a);
+                if (code) return code;
+                NEXT;
+            case TGX_CODE_FAIL: goto bad;
+            case TGX_CODE_JUMP:
+                if (c->b <= c - program && !--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
+                c = program + c->b - 1;
+                NEXT;
+            case TGX_CODE_UNLESS:
+                if (!A.i) c = program + c->b - 1;
+                NEXT;
+            case TGX_CODE_NEXT:
+                if (++TO.i < A.i) {
+                    if (!--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
+                    c = program + c->b - 1;
+                }
+                NEXT;
+            case TGX_CODE_LOAD: TO = load(plan->places[c->a]); NEXT;
+            case TGX_CODE_PUT: put(plan->places[c->a], B); NEXT;
+            case TGX_CODE_WINDOW: {
+                const tgx_window *w = plan->windows[c->a];
+                int64_t at = B.i < 0 ? B.i + w->count : B.i;
+                FAIL_IF(at < 0 || at >= w->count);
+                *w->where = w->data + at * w->stride;
+                NEXT;
+            }
+            case TGX_CODE_MOVE: TO = A; NEXT;
+
+            case TGX_CODE_ADD: FAIL_IF(__builtin_add_overflow(A.i, B.i, &TO.i)); NEXT;
+            case TGX_CODE_SUB: FAIL_IF(__builtin_sub_overflow(A.i, B.i, &TO.i)); NEXT;
+            case TGX_CODE_MUL: FAIL_IF(__builtin_mul_overflow(A.i, B.i, &TO.i)); NEXT;
+            case TGX_CODE_FLOORDIV: {
+                int64_t a = A.i, b = B.i, q;
+                FAIL_IF(b == 0 || (b == -1 && a == INT64_MIN));
+                q = a / b;
+                TO.i = q - ((a % b != 0) & ((a < 0) != (b < 0)));
+                NEXT;
+            }
+            case TGX_CODE_MOD: {
+                int64_t a = A.i, b = B.i, m;
+                FAIL_IF(b == 0 || b == -1);
+                m = a % b;
+                TO.i = m + ((m != 0) & ((m < 0) != (b < 0)) ? b : 0);
+                NEXT;
+            }
+            case TGX_CODE_POW: FAIL_IF(!int_power(A.i, B.i, &TO.i)); NEXT;
+            case TGX_CODE_NEG: FAIL_IF(A.i == INT64_MIN); TO.i = -A.i; NEXT;
+            case TGX_CODE_ABS: FAIL_IF(A.i == INT64_MIN); TO.i = A.i < 0 ? -A.i : A.i; NEXT;
+            case TGX_CODE_MAX: TO.i = B.i > A.i ? B.i : A.i; NEXT;
+            case TGX_CODE_MIN: TO.i = B.i < A.i ? B.i : A.i; NEXT;
+            case TGX_CODE_AND: TO.i = A.i & B.i; NEXT;
+            case TGX_CODE_OR: TO.i = A.i | B.i; NEXT;
+            case TGX_CODE_XOR: TO.i = A.i ^ B.i; NEXT;
+            case TGX_CODE_LSHIFT: {
+                int64_t a = A.i, b = B.i;
+                FAIL_IF(b < 0 || b > 62 || a > INT64_MAX >> b || a < INT64_MIN >> b);
+                TO.i = a * (INT64_C(1) << b);
+                NEXT;
+            }
+            case TGX_CODE_RSHIFT: FAIL_IF(B.i < 0); TO.i = A.i >> (B.i > 63 ? 63 : B.i); NEXT;
+            case TGX_CODE_INVERT: TO.i = ~A.i; NEXT;
+            case TGX_CODE_LT: TO.i = A.i < B.i; NEXT;
+            case TGX_CODE_LE: TO.i = A.i <= B.i; NEXT;
+            case TGX_CODE_EQ: TO.i = A.i == B.i; NEXT;
+            case TGX_CODE_NE: TO.i = A.i != B.i; NEXT;
+            case TGX_CODE_TRUEDIV:          /* rounded once: both are exact */
+                FAIL_IF(B.i == 0 || !exact(A.i) || !exact(B.i));
+                TO.f = (double)A.i / (double)B.i;
+                NEXT;
+
+            case TGX_CODE_FADD: TO.f = A.f + B.f; NEXT;
+            case TGX_CODE_FSUB: TO.f = A.f - B.f; NEXT;
+            case TGX_CODE_FMUL: TO.f = A.f * B.f; NEXT;
+            case TGX_CODE_FDIV: FAIL_IF(B.f == 0); TO.f = A.f / B.f; NEXT;
+            case TGX_CODE_FFLOORDIV: {
+                double rest;
+                FAIL_IF(B.f == 0);
+                float_parts(A.f, B.f, &TO.f, &rest);
+                NEXT;
+            }
+            case TGX_CODE_FMOD: {
+                double quotient;
+                FAIL_IF(B.f == 0);
+                float_parts(A.f, B.f, &quotient, &TO.f);
+                NEXT;
+            }
+            case TGX_CODE_FPOW: FAIL_IF(!float_power(A.f, B.f, &TO.f)); NEXT;
+            case TGX_CODE_FNEG: TO.f = -A.f; NEXT;
+            case TGX_CODE_FABS: TO.f = fabs(A.f); NEXT;
+            case TGX_CODE_FMAX: TO.f = B.f > A.f ? B.f : A.f; NEXT;
+            case TGX_CODE_FMIN: TO.f = B.f < A.f ? B.f : A.f; NEXT;
+            case TGX_CODE_FLT: TO.i = A.f < B.f; NEXT;
+            case TGX_CODE_FLE: TO.i = A.f <= B.f; NEXT;
+            case TGX_CODE_FEQ: TO.i = A.f == B.f; NEXT;
+            case TGX_CODE_FNE: TO.i = A.f != B.f; NEXT;
+            case TGX_CODE_FLOOR: FAIL_IF(!whole(floor(A.f), &TO)); NEXT;
+            case TGX_CODE_CEIL: FAIL_IF(!whole(ceil(A.f), &TO)); NEXT;
+            case TGX_CODE_ROUND: FAIL_IF(!whole(rint(A.f), &TO)); NEXT;
+            case TGX_CODE_MATH: FAIL_IF(!function(c->which, A.f, &TO.f)); NEXT;
+            case TGX_CODE_ISNAN: TO.i = isnan(A.f) != 0; NEXT;
+            case TGX_CODE_ISINF: TO.i = isinf(A.f) != 0; NEXT;
+            case TGX_CODE_ISFINITE: TO.i = isfinite(A.f) != 0; NEXT;
+
+            case TGX_CODE_FLOAT: TO.f = (double)A.i; NEXT;
+            case TGX_CODE_EXACT: FAIL_IF(!exact(A.i)); TO.f = (double)A.i; NEXT;
+            case TGX_CODE_INT: FAIL_IF(!whole(A.f, &TO)); NEXT;
+            case TGX_CODE_TRUTH: TO.i = A.i != 0; NEXT;
+            case TGX_CODE_FTRUTH: TO.i = A.f != 0; NEXT;
+            case TGX_CODE_NOT: TO.i = !A.i; NEXT;
+            default: goto bad;
+        }
+    }
+bad:
+    return TGX_BAD_VALUE;
+}
