@@ -26,6 +26,8 @@ def arguments():
 def fit_environment(threads):
     """Start again, if need be, in an environment in which every library has the threads and kernels it should."""
     wanted = {name: str(threads) for name in THREADS}
+    if threads == 1:
+        wanted["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"  # JAX
     if any(name in os.environ for name in UNWANTED) or any(os.environ.get(k) != v for k, v in wanted.items()):
         env = {k: v for k, v in os.environ.items() if k not in UNWANTED} | wanted
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]], env)
@@ -35,12 +37,12 @@ def main():
     """Run, print, write."""
     options = arguments()
     fit_environment(options.threads)
-    from benchmarks import graph_cases, libraries, machine, per_op, process, report, runner  # noqa: F401  adds its rows
+    from benchmarks import graph_cases, libraries, machine, per_op, process, program_cases, report, runner  # noqa: F401
     from benchmarks.cases import CASES
 
-    found = libraries.load(options.threads)
-    info = machine.describe(found, options.threads)
     chosen = [c for c in (per_op.cases() if options.ops else CASES) if options.filter in f"{c.group} {c.name}"]
+    found = libraries.load(options.threads, {name for c in chosen for name in (*c.also, c.beside)})
+    info = machine.describe(found, options.threads)
     # a round is shorter than the scheduler's slice, so that most rounds of a busy machine are undisturbed
     rounds, seconds = (15, 0.02) if options.quick else (75, 0.15)
     rows = runner.run(chosen, found, time.time_ns() & 0xFFFFFFFF, rounds, seconds, _progress(len(chosen)))

@@ -1,8 +1,8 @@
 """The table of cases. A row is what the project promises, the budget being a ratio to PyTorch's time.
 
 A case's `build(lib, draw)` makes its operands and returns the zero-argument callable that is timed. Names of
-libraries in `also` say who besides PyTorch can run it. Small ops are timed for every dtype and layout in
-VARIANTS, and the budget holds for the median of the ratios.
+libraries in `also` say who besides PyTorch can run it; the ratio is to PyTorch, or to the library `beside`. Small ops
+are timed for every dtype and layout in VARIANTS, and the budget holds for the median of the ratios.
 """
 
 import itertools
@@ -27,16 +27,17 @@ class Case:
     build: object
     variants: list = field(default_factory=lambda: PLAIN)
     also: tuple = ()
+    beside: str = "torch"
 
 
 CASES = []
 
 
-def case(name, group, budget, variants=PLAIN, also=()):
+def case(name, group, budget, variants=PLAIN, also=(), beside="torch"):
     """Decorator: add the function as the builder of a case."""
 
     def add(build):
-        CASES.append(Case(name, group, budget, build, variants, also))
+        CASES.append(Case(name, group, budget, build, variants, also, beside))
         return build
 
     return add

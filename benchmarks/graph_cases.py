@@ -1,6 +1,11 @@
-"""Cases of graphs: ours runs a plan, the others run the ops one by one. Importing it adds them to the table."""
+"""Cases of graphs: ours runs a plan, PyTorch and NumPy the ops one by one, its compiler and JAX what they made of them.
+
+Importing it adds them to the table.
+"""
 
 from benchmarks.cases import case
+
+ALL = ("numpy", "torch.compile", "jax")
 
 CHAIN = """\
 graph chain(%p: Tensor, %q: Tensor) {
@@ -20,6 +25,12 @@ def _chain(m, p, q):
 
 def _planned(lib, text, function, *given):
     """The graph of a text where it can run, else the function."""
+    if lib.name == "jax":
+        run = lib.module.jit(lambda *xs: function(lib.module.numpy, *xs))
+        return lambda: run(*given).block_until_ready()
+    if lib.name == "torch.compile":
+        run = lib.module.compile(lambda *xs: function(lib.module, *xs), dynamic=False)
+        return lambda: run(*given)
     if lib.name != "tinygrad_ext":
         return lambda: function(lib.module, *given)
     from tinygrad_ext.graph import Graph
@@ -30,7 +41,7 @@ def _planned(lib, text, function, *given):
 
 for _name, _count, _budget in (("1k", 1000, 0.06), ("100k", 100_000, 0.16), ("4M", 4 << 20, 0.15)):
 
-    @case(f"planned chain {_name}", "graph", _budget, also=("numpy",))
+    @case(f"planned chain {_name}", "graph", _budget, also=ALL)
     def _(lib, draw, count=_count):
         return _planned(lib, CHAIN, _chain, draw(lib, count), draw(lib, count))
 
@@ -48,7 +59,7 @@ def _hundred_sums(m, x, y):
     return x
 
 
-@case("planned 100 adds of 8", "graph", 0.01, also=("numpy",))
+@case("planned 100 adds of 8", "graph", 0.01, also=ALL)
 def _adds(lib, draw):
     text = _repeated("aten::mul.Tensor(%x, %y)", "aten::add.Tensor(%{}, %y, 1)")
     return _planned(lib, text, _hundred_sums, draw(lib, 8), draw(lib, 8))

@@ -17,12 +17,33 @@ class Library:
         """A tensor with a copy of an array's values."""
         if self.name == "numpy":
             return values
+        if self.name == "jax":
+            return self.module.numpy.asarray(values)
         t = self.module.tensor(np.ascontiguousarray(values))
         return t.requires_grad_() if grad else t
 
 
-def load(threads):
-    """Ours first, then PyTorch and NumPy where installed, all with the given number of threads."""
+# libraries that run those cases alone that name them
+OTHERS = ("numpy", "torch.compile", "jax", "python")
+
+
+def load(threads, wanted=()):
+    """Ours first, then PyTorch and NumPy where installed, all with the given number of threads.
+
+    wanted: names of others; PyTorch's compiler and JAX are there where they are installed.
+    """
+    return [*_usual(threads), *(lib for name in OTHERS[1:] if name in wanted for lib in _other(name))]
+
+
+def _other(name):
+    module = {"torch.compile": "torch", "jax": "jax", "python": "math"}[name]
+    try:
+        return [Library(name, importlib.import_module(module))]
+    except ImportError:
+        return []
+
+
+def _usual(threads):
     found = []
     for name in ("tinygrad_ext", "torch", "numpy"):
         try:

@@ -69,5 +69,5 @@ def describe(libraries, threads):
         "threads": threads,
         "load": load_average(),
         "python": platform.python_version(),
-        "versions": {lib.name: lib.module.__version__ for lib in libraries},
+        "versions": {lib.name: lib.module.__version__ for lib in libraries if hasattr(lib.module, "__version__")},
     }

@@ -22,12 +22,15 @@ def cells(row):
     """The strings of one line of the table."""
     share = f" (others: {row.foreign:.0%} of a core)" if row.foreign > 0.1 else ""
     note = f"missing: {row.missing}" if row.missing else row.mark
+    others = [f"{name} {quantity(v, row.unit)}" for name, v in row.values.items() if name not in LIBRARIES]
+    others += [f"no {name}" for name in row.skipped if name not in LIBRARIES]
+    note = " ".join([note, *([f"to {row.beside};"] if row.beside != "torch" else []), ", ".join(others)]).strip()
     return (
         row.name,
         *(quantity(row.values.get(name), row.unit) for name in LIBRARIES),
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if row.budget is None else f"{row.budget:.2f}",
-        (note if len(note) < 60 else note[:57] + "...") + share,
+        (note if len(note) < 100 else note[:97] + "...") + share,
     )
 
 
@@ -127,6 +130,8 @@ def write_json(path, rows, info):
                 "budget": r.budget,
                 "mark": r.mark,
                 "missing": r.missing,
+                "beside": r.beside,
+                "skipped": r.skipped,
                 "foreign": round(r.foreign, 3),
                 "variants": [
                     {"dtype": v.dtype, "strided": v.strided, "values": values, "ratio": ratio}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from time import perf_counter as clock
 
-from benchmarks.libraries import Draw
+from benchmarks.libraries import OTHERS, Draw
 from benchmarks.machine import Watch
 
 
@@ -27,6 +27,8 @@ class Row:
     missing: str = ""  # why our side cannot run it
     foreign: float = 0.0  # share of a core that others used meanwhile
     unit: str = "s"
+    beside: str = "torch"  # what the ratio is to
+    skipped: dict = field(default_factory=dict)  # library -> why it did not run
 
     @property
     def mark(self):
@@ -53,23 +55,25 @@ def run(cases, libraries, seed, rounds, seconds, progress=lambda row: None):
 
 
 def _run_case(c, libraries, seed, rounds, seconds):
-    row = Row(c.name, c.group, c.budget)
+    row = Row(c.name, c.group, c.budget, beside=c.beside)
     for variant in c.variants:
         calls = {}
         for lib in libraries:
-            if lib.name == "numpy" and "numpy" not in c.also:
+            if lib.name in OTHERS and lib.name not in (*c.also, c.beside):
                 continue
             try:
                 calls[lib.name] = c.build(lib, Draw(seed, variant.dtype, variant.strided))
                 calls[lib.name]()
             except Exception as error:  # a part that does not exist yet must not end the run
                 calls.pop(lib.name, None)
+                said = f"{type(error).__name__}: {error}".split("\n")[0]
+                row.skipped[lib.name] = said
                 if lib.name == "tinygrad_ext":
-                    row.missing = f"{type(error).__name__}: {error}".split("\n")[0]
+                    row.missing = said
         if "tinygrad_ext" not in calls:
             return row
         values = medians(calls, rounds, seconds)
-        row.variants.append((variant, values, _ratio(values)))
+        row.variants.append((variant, values, _ratio(values, c.beside)))
     row.values = {
         name: statistics.median(v[name] for _, v, _ in row.variants if name in v) for name in row.variants[0][1]
     }
@@ -78,8 +82,8 @@ def _run_case(c, libraries, seed, rounds, seconds):
     return row
 
 
-def _ratio(values):
-    return values["tinygrad_ext"] / values["torch"] if "torch" in values else None
+def _ratio(values, beside="torch"):
+    return values["tinygrad_ext"] / values[beside] if beside in values else None
 
 
 def medians(calls, rounds, seconds):

@@ -55,6 +55,25 @@ def test_the_ratio_is_ours_over_pytorchs():
     assert row.mark == "ok"
 
 
+def test_a_ratio_beside_another_library_and_one_that_runs_named_cases_alone():
+    jax = Library("jax", SimpleNamespace())
+    times = {"tinygrad_ext": 100, "torch": 50, "jax": 2000}
+    build = lambda lib, draw: spin(times[lib.name])
+    assert run(Case("x", "g", 1.0, build, beside="jax"), OURS, TORCH, jax).ratio < 0.5
+    row = run(Case("x", "g", 1.0, build), OURS, TORCH, jax)
+    assert row.ratio > 1 and "jax" not in row.values
+
+
+def test_why_a_library_did_not_run_is_kept():
+    def build(lib, draw):
+        if lib is TORCH:
+            raise NotImplementedError("no loop over numbers")
+        return spin(10)
+
+    row = run(Case("x", "g", 1.0, build), OURS, TORCH)
+    assert row.skipped == {"torch": "NotImplementedError: no loop over numbers"} and row.ratio is None
+
+
 def test_the_budget_holds_for_the_median_over_the_variants():
     slow = {"a": 2000, "b": 2000, "c": 100}
     case = Case(
