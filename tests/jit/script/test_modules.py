@@ -485,6 +485,7 @@ class Twice(nn.Module):
         return self.inner(x)
 
     @jit.unused
+    @tg.no_grad()
     def anything(self, *items, **names) -> int:
         return len(items)
 
@@ -507,3 +508,17 @@ def test_a_child_may_be_replaced():
 def test_what_is_unused_may_take_anything():
     with pytest.raises(NotImplementedError, match="marked unused"):
         jit.script(Twice(nn.ReLU())).calls_anything()
+
+
+class Prepared(nn.Module):
+    def forward(self, *xs):
+        return xs[0]
+
+    def __prepare_scriptable__(self):
+        return nn.Tanh()
+
+
+def test_a_module_says_what_is_compiled_in_its_place():
+    scripted = jit.script(Twice(Prepared()))
+    x = tg.randn(2)
+    assert scripted(x).equal(x.tanh() * 2)

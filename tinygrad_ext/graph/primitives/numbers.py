@@ -108,3 +108,4 @@ COMPLEX_MATH = (
 for _name in COMPLEX_MATH:
     _result = "bool" if _name[:2] == "is" else "float" if _name == "phase" else "complex"
     primitive(f"cmath.{_name}", "Scalar", _result, getattr(cmath, _name))
+primitive("cmath.rect", "Scalar Scalar", "complex", cmath.rect)

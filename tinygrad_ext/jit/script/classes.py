@@ -7,7 +7,7 @@ import types as python_types
 import weakref
 
 from tinygrad_ext.graph.primitives.objects import class_of, word_of
-from tinygrad_ext.graph.types import STR, TENSOR, Type
+from tinygrad_ext.graph.types import BOOL, STR, TENSOR, Type
 
 from .compiler import Compiler, Frame, hook
 from .expressions import kind
@@ -15,7 +15,7 @@ from .functions import FunctionValue, lookup_of
 from .iteration import Iteration
 from .source import source_of
 from .types import annotations_of, fields_of, is_named_tuple, type_from
-from .values import Static, is_constant, type_of
+from .values import Static, TupleValue, is_constant, type_of
 
 _attributes = weakref.WeakKeyDictionary()  # class -> {attribute: type}
 
@@ -277,8 +277,20 @@ def call_magic(c, name, operand, args, kwargs=None, returns=True):
     found = inspect.getattr_static(cls, name, None)
     if not isinstance(found, python_types.FunctionType) or (name == "__eq__" and dataclasses.is_dataclass(cls)):
         return None
+    if name in _ORDER and dataclasses.is_dataclass(cls) and not _has_source(found):
+        row = [_in_order(c, cls, o) for o in (operand, *args)]
+        return c.emit(f"prim::{name.strip('_')}", row, BOOL)
     made = c.inline(found, args, kwargs or {}, (operand,))
     return made if returns else True
+
+
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+
+
+def _in_order(c, cls, operand):
+    """The fields by which a dataclass made with `order=True` is compared, as a tuple."""
+    names = [f.name for f in dataclasses.fields(cls) if f.compare]
+    return c.value(TupleValue([c.attribute(operand, name) for name in names]))
 
 
 @hook

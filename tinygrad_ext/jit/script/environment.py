@@ -136,8 +136,11 @@ def _merge_name(c, node, name, values, branches, leave=True):
         return Unbound(f"{name} is one of two objects that are no values of a graph; let each branch use its own")
     if len(present) == 1 and is_constant(present[0]):
         return present[0]
-    before = c.scope.find(name)
-    type = _merged_type(c.scope.declared_type(name) or type_of(before), [type_of(p) for p in present])
+    told = [branch.scope.declared.get(name) for branch in branches]
+    if told[0] is not None and told[0] is told[1]:
+        c.scope.declared.setdefault(name, told[0])
+    declared = c.scope.declared_type(name) or type_of(c.scope.find(name))
+    type = _merged_type(declared, [type_of(p) for p in present])
     if type is None:
         return Unbound(_mismatch(name, [type_of(p) for p in present], branches))
     return c.output(node, branches, values, type)

@@ -12,7 +12,7 @@ from tinygrad_ext.graph.types import TENSOR
 from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
-from .markers import Attribute
+from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
 from .source import source_of
 from .traced import traced
@@ -124,7 +124,8 @@ class ModuleValue(Static):
         if name in _OF_MODULES and found is inspect.getattr_static(nn.Module, name):
             return Method(name, lambda c, args, kwargs: _OF_MODULES[name](self, c))
         found = getattr(found, "_fn", found)  # of a script_method
-        if hasattr(found, "__wrapped__") and not isinstance(found, (staticmethod, classmethod)):
+        outside = getattr(found, MODIFIER, None) in ("ignore", "unused")  # of a wrapper: what it wraps is not looked at
+        if hasattr(found, "__wrapped__") and not outside and not isinstance(found, (staticmethod, classmethod)):
             found = inspect.unwrap(found)
         if isinstance(found, property):
             return c.inline(found.fget, [], {}, (self,))

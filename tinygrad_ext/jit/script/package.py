@@ -77,6 +77,13 @@ def _complex_math(name):
     return run
 
 
+@builtin(cmath.rect)
+def _rect(c, args, kwargs):
+    if len(args) != 2 or kwargs or not {type_of(a) for a in args} <= set(NUMBERS):
+        c.fault("cmath.rect() takes a length and an angle")
+    return c.emit("prim::cmath.rect", args, COMPLEX)
+
+
 for _name in COMPLEX_MATH:
     BUILTINS[getattr(cmath, _name)] = _complex_math(_name)
 

@@ -235,7 +235,8 @@ def wrap(module, made=None, anew=False):
     """The scripted form of a module, nothing compiled yet."""
     if isinstance(module, (ScriptModule, TracedModule)) and not (anew and isinstance(module, RecursiveScriptModule)):
         return module
-    return RecursiveScriptModule(module, made, anew)
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    return RecursiveScriptModule(module if prepare is None else prepare(), made, anew)
 
 
 def script_module(module):

@@ -248,3 +248,15 @@ def bases(n: int):
     a = Taxed(n, 2)
     a.add(5)
     return a.add(1), a.total, a.tax
+
+
+@dataclass(order=True)
+class Version:
+    major: int
+    minor: int = 0
+
+
+@case(1, 2, 3, differs="PyTorch compiles the methods of a dataclass with order only where it is scripted by name")
+def ordered_dataclasses(n: int):
+    a, b = Version(n, 1), Version(2)
+    return a < b, a <= b, a > b, a >= b, a == b

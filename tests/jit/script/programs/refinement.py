@@ -225,3 +225,16 @@ def or_of_values(x: int):
 def or_of_optional(x: Optional[int]):
     y = x or 5
     return y + 1
+
+
+@case(0, 1, 2)
+def declared_in_each_branch(n: int):
+    if n == 0:
+        x: Union[int, str, None] = "zero"
+    elif n == 1:
+        x: Union[int, str, None] = 1
+    else:
+        x: Union[int, str, None] = None
+    if isinstance(x, str):
+        return len(x)
+    return -1
