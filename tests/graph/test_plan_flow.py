@@ -373,6 +373,29 @@ def test_an_error_inside_a_loop_names_the_user_s_line():
         g.execute([6, tg.zeros(1)])
 
 
+def test_a_program_that_may_raise_is_planned_and_raises_what_it_says():
+    g = graph("""\
+graph f(%x: Tensor, %n: int) effects {
+  %1: bool = prim::gt(%n, 3)
+  prim::If(%1) {
+    block() {
+      %2: str = prim::format("{} is too much", %n)
+      prim::raise("ValueError", %2)  # model.py:3 in forward
+      yield
+    }
+    block() {
+      yield
+    }
+  }
+  %3: Tensor = aten::mul.Tensor(%x, %n)
+  return %3
+}""")
+    agree(g, tg.ones(2), 3)
+    assert planned(g) and not g.executor.effects
+    with pytest.raises(ValueError, match="4 is too much"):
+        g.execute([tg.ones(2), 4])
+
+
 ENDLESS = """\
 graph f(%x: Tensor) {
   %1: int = prim::Loop(None, True, 0) {

@@ -12,6 +12,7 @@ from collections import namedtuple
 from tinygrad_ext.autograd import no_grad
 
 from . import interpret, primitives
+from .check import has_effect
 from .ir import used_values, values_in
 from .lowering import ByValue
 from .planning import BOXED, Planner, Unplanned, fits
@@ -27,6 +28,7 @@ class Executor:
     Attributes:
         boxed: {node: why the interpreter does it}.
         function: the quickest way to call it as it is now: itself, or what runs its only row.
+        effects: whether the graph does more than to compute and to raise: then the interpreter runs all of it.
         misses: for each plan that was made what differed from the one before, the latest last.
     """
 
@@ -35,12 +37,13 @@ class Executor:
         self.graph = graph
         self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
         self.boxed, self.misses = {}, []
+        self.effects = graph.effects and any(has_effect(n) and n.op != "prim::raise" for n in graph.walk())
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
         self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
         self._cut()
 
     def _cut(self):
-        if self.graph.effects:  # what is written to may be anybody's
+        if self.effects:  # what is written to may be anybody's
             self.rows, self.whole, self.function = list(self.graph.nodes), None, self
             return
         self.rows = _rows(self, self.graph.block.nodes, self.inputs, self.outputs)
@@ -53,7 +56,7 @@ class Executor:
     def __call__(self, *values):
         if self.whole is not None:
             return self.whole.runner(*values)
-        if self.graph.effects:
+        if self.effects:
             count = len(self.graph.inputs)
             outputs, state = interpret.run(self.graph, values[:count], values[count:])
             return _updated((*outputs, *state), values, self.updates)
@@ -85,9 +88,9 @@ class Executor:
         lines = [f"{self.graph.name}: {len(self.misses)} plans made, for {rows} rows of nodes"]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
         for node in self.graph.nodes:
-            if node in self.boxed or node.op in BOXED or self.graph.effects:
+            if node in self.boxed or node.op in BOXED or self.effects:
                 place = f" ({node.line})" if node.line else ""
-                why = "the graph has effects" if self.graph.effects else self.boxed.get(node, "no op")
+                why = "the graph has effects" if self.effects else self.boxed.get(node, "no op")
                 lines.append(f"  by the interpreter: {node.op}{place}: {why}")
         return "\n".join(lines)
 

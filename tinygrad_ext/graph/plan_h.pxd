@@ -5,6 +5,7 @@ from tinygrad_ext.core.data.types cimport int16_t, int32_t, int64_t, tgx_loop, t
 cdef extern from "program.h" nogil:
     enum:
         TGX_CODE_END
+        TGX_CODE_NONE
         TGX_CODE_STEP
         TGX_CODE_CALL
         TGX_CODE_FAIL

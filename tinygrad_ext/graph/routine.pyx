@@ -113,6 +113,7 @@ cdef class Routine:
     cdef int default_dtype
     cdef int ninputs
     cdef int nresults
+    cdef int nregisters
     cdef int noutputs               # memories of the results
     cdef Guard *guards
     cdef Result *results
@@ -135,7 +136,8 @@ cdef class Routine:
         self._find_memory(lowering, inputs, outputs)
         self.fixups = lowering.fixups
         self._lay_out()
-        loops = _set_program(self, lowering)
+        self.nregisters = lowering.nslots
+        loops = _set_program(self, lowering, outputs)
         self._set_fixups()
         self.large = not lowering.serial and (loops or any([_work(item) > TGX_SMALL for item in self.items]))
         self._set_results(inputs, outputs)

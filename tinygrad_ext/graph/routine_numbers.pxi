@@ -1,6 +1,6 @@
 # The program of a plan: the order of its instructions, and what is done with numbers between them. Part of routine.pyx.
 
-cdef bint _set_program(Routine self, lowering) except -1:
+cdef bint _set_program(Routine self, lowering, outputs) except -1:
     """Write the program, if one is needed; returns whether it has loops."""
     cdef tgx_code *c
     cdef Step step
@@ -38,10 +38,56 @@ cdef bint _set_program(Routine self, lowering) except -1:
             c[at].code, c[at].which, c[at].to, c[at].a, c[at].b = step.opcode, step.which, step.out, step.a, step.b
             at += 1
     c[at].code = TGX_CODE_END
-    for label in range(at):
-        if c[label].code in (TGX_CODE_JUMP, TGX_CODE_UNLESS, TGX_CODE_NEXT):
-            c[label].b = labels[c[label].b]
+    _without_moves(self, c, at, labels, [n.slot for n in numbers_in([lowering.calls, outputs])])
     return loops
+
+
+cdef int _without_moves(Routine self, tgx_code *c, int count, dict labels, read) except -1:
+    """Let what is computed only to be moved be computed where it is moved to; then set the targets of jumps.
+
+    read: registers that others read than operations.
+    """
+    cdef int i, k
+    cdef tgx_code *found
+    cdef list uses = [0] * (self.nregisters + 1), writes = uses[:], places = []
+    targets = {labels[c[i].b] for i in range(count) if _jumps(&c[i])}
+    for slot in read:
+        uses[slot] += 1
+    for i in range(count):
+        writes[c[i].to] += 1
+        for slot in (c[i].a, c[i].b):
+            if slot <= self.nregisters:     # places and labels may look like registers: then a move stays
+                uses[slot] += 1
+    for i in range(count):
+        if c[i].code != TGX_CODE_MOVE or uses[c[i].a] != 1 or writes[c[i].a] != 1:
+            continue
+        k = i
+        while k > 0 and k not in targets:
+            k -= 1
+            found = &c[k]
+            if found.code == TGX_CODE_NONE:
+                continue
+            if _jumps(found) or found.code == TGX_CODE_CALL or found.code == TGX_CODE_FAIL:
+                break
+            if found.to == c[i].a and found.code >= TGX_CODE_MOVE or found.to == c[i].a and found.code == TGX_CODE_LOAD:
+                found.to, c[i].code = c[i].to, TGX_CODE_NONE
+                break
+            if c[i].to in (found.to, found.a, found.b):
+                break
+    k = 0
+    for i in range(count + 1):
+        places.append(k)
+        if c[i].code != TGX_CODE_NONE:
+            c[k] = c[i]
+            k += 1
+    for i in range(k):
+        if _jumps(&c[i]):
+            c[i].b = places[labels[c[i].b]]
+    return 0
+
+
+cdef inline bint _jumps(tgx_code *c) noexcept:
+    return c.code == TGX_CODE_JUMP or c.code == TGX_CODE_UNLESS or c.code == TGX_CODE_NEXT
 
 
 cdef void *_pointers(Routine self, list addresses) except NULL:

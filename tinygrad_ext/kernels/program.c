@@ -109,133 +109,152 @@ static int stopped(tgx_plan *plan) {
 int tgx_program_run(tgx_plan *plan) {
     tgx_number *const r = plan->numbers;
     const tgx_code *const program = plan->program, *c = program;
+    /* a jump of its own behind each operation is foreseen better than one for all */
+    static const void *const labels[] = {
+        [TGX_CODE_END] = &&L_END, [TGX_CODE_NONE] = &&L_NONE, [TGX_CODE_STEP] = &&L_STEP, [TGX_CODE_CALL] = &&L_CALL,
+        [TGX_CODE_FAIL] = &&L_FAIL,
+        [TGX_CODE_JUMP] = &&L_JUMP, [TGX_CODE_UNLESS] = &&L_UNLESS, [TGX_CODE_NEXT] = &&L_NEXT,
+        [TGX_CODE_LOAD] = &&L_LOAD, [TGX_CODE_PUT] = &&L_PUT, [TGX_CODE_WINDOW] = &&L_WINDOW,
+        [TGX_CODE_MOVE] = &&L_MOVE, [TGX_CODE_ADD] = &&L_ADD, [TGX_CODE_SUB] = &&L_SUB, [TGX_CODE_MUL] = &&L_MUL,
+        [TGX_CODE_FLOORDIV] = &&L_FLOORDIV, [TGX_CODE_MOD] = &&L_MOD, [TGX_CODE_POW] = &&L_POW,
+        [TGX_CODE_NEG] = &&L_NEG, [TGX_CODE_ABS] = &&L_ABS, [TGX_CODE_MAX] = &&L_MAX, [TGX_CODE_MIN] = &&L_MIN,
+        [TGX_CODE_AND] = &&L_AND, [TGX_CODE_OR] = &&L_OR, [TGX_CODE_XOR] = &&L_XOR, [TGX_CODE_LSHIFT] = &&L_LSHIFT,
+        [TGX_CODE_RSHIFT] = &&L_RSHIFT, [TGX_CODE_INVERT] = &&L_INVERT, [TGX_CODE_LT] = &&L_LT,
+        [TGX_CODE_LE] = &&L_LE, [TGX_CODE_EQ] = &&L_EQ, [TGX_CODE_NE] = &&L_NE, [TGX_CODE_TRUEDIV] = &&L_TRUEDIV,
+        [TGX_CODE_FADD] = &&L_FADD, [TGX_CODE_FSUB] = &&L_FSUB, [TGX_CODE_FMUL] = &&L_FMUL,
+        [TGX_CODE_FDIV] = &&L_FDIV, [TGX_CODE_FFLOORDIV] = &&L_FFLOORDIV, [TGX_CODE_FMOD] = &&L_FMOD,
+        [TGX_CODE_FPOW] = &&L_FPOW, [TGX_CODE_FNEG] = &&L_FNEG, [TGX_CODE_FABS] = &&L_FABS,
+        [TGX_CODE_FMAX] = &&L_FMAX, [TGX_CODE_FMIN] = &&L_FMIN, [TGX_CODE_FLT] = &&L_FLT, [TGX_CODE_FLE] = &&L_FLE,
+        [TGX_CODE_FEQ] = &&L_FEQ, [TGX_CODE_FNE] = &&L_FNE, [TGX_CODE_FLOOR] = &&L_FLOOR, [TGX_CODE_CEIL] = &&L_CEIL,
+        [TGX_CODE_ROUND] = &&L_ROUND, [TGX_CODE_MATH] = &&L_MATH, [TGX_CODE_ISNAN] = &&L_ISNAN,
+        [TGX_CODE_ISINF] = &&L_ISINF, [TGX_CODE_ISFINITE] = &&L_ISFINITE, [TGX_CODE_FLOAT] = &&L_FLOAT,
+        [TGX_CODE_EXACT] = &&L_EXACT, [TGX_CODE_INT] = &&L_INT, [TGX_CODE_TRUTH] = &&L_TRUTH,
+        [TGX_CODE_FTRUTH] = &&L_FTRUTH, [TGX_CODE_NOT] = &&L_NOT,
+    };
     int code;
     plan->fuel = TGX_FUEL;
 #define A r[c->a]
 #define B r[c->b]
 #define TO r[c->to]
 #define FAIL_IF(x) if (__builtin_expect(x, 0)) goto bad
-#define NEXT break
-    for (;; c++) {
-        switch (c->code) {
-            case TGX_CODE_END: return 0;
-            case TGX_CODE_STEP:
-                code = tgx_instruction_run(plan, c->a);
-                if (code) return code;
-                NEXT;
-            case TGX_CODE_CALL:
-                code = plan->call(plan->context, c->a);
-                if (code) return code;
-                NEXT;
-            case TGX_CODE_FAIL: goto bad;
-            case TGX_CODE_JUMP:
-                if (c->b <= c - program && !--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
-                c = program + c->b - 1;
-                NEXT;
-            case TGX_CODE_UNLESS:
-                if (!A.i) c = program + c->b - 1;
-                NEXT;
-            case TGX_CODE_NEXT:
-                if (++TO.i < A.i) {
-                    if (!--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
-                    c = program + c->b - 1;
-                }
-                NEXT;
-            case TGX_CODE_LOAD: TO = load(plan->places[c->a]); NEXT;
-            case TGX_CODE_PUT: put(plan->places[c->a], B); NEXT;
-            case TGX_CODE_WINDOW: {
-                const tgx_window *w = plan->windows[c->a];
-                int64_t at = B.i < 0 ? B.i + w->count : B.i;
-                FAIL_IF(at < 0 || at >= w->count);
-                *w->where = w->data + at * w->stride;
-                NEXT;
-            }
-            case TGX_CODE_MOVE: TO = A; NEXT;
-
-            case TGX_CODE_ADD: FAIL_IF(__builtin_add_overflow(A.i, B.i, &TO.i)); NEXT;
-            case TGX_CODE_SUB: FAIL_IF(__builtin_sub_overflow(A.i, B.i, &TO.i)); NEXT;
-            case TGX_CODE_MUL: FAIL_IF(__builtin_mul_overflow(A.i, B.i, &TO.i)); NEXT;
-            case TGX_CODE_FLOORDIV: {
-                int64_t a = A.i, b = B.i, q;
-                FAIL_IF(b == 0 || (b == -1 && a == INT64_MIN));
-                q = a / b;
-                TO.i = q - ((a % b != 0) & ((a < 0) != (b < 0)));
-                NEXT;
-            }
-            case TGX_CODE_MOD: {
-                int64_t a = A.i, b = B.i, m;
-                FAIL_IF(b == 0 || b == -1);
-                m = a % b;
-                TO.i = m + ((m != 0) & ((m < 0) != (b < 0)) ? b : 0);
-                NEXT;
-            }
-            case TGX_CODE_POW: FAIL_IF(!int_power(A.i, B.i, &TO.i)); NEXT;
-            case TGX_CODE_NEG: FAIL_IF(A.i == INT64_MIN); TO.i = -A.i; NEXT;
-            case TGX_CODE_ABS: FAIL_IF(A.i == INT64_MIN); TO.i = A.i < 0 ? -A.i : A.i; NEXT;
-            case TGX_CODE_MAX: TO.i = B.i > A.i ? B.i : A.i; NEXT;
-            case TGX_CODE_MIN: TO.i = B.i < A.i ? B.i : A.i; NEXT;
-            case TGX_CODE_AND: TO.i = A.i & B.i; NEXT;
-            case TGX_CODE_OR: TO.i = A.i | B.i; NEXT;
-            case TGX_CODE_XOR: TO.i = A.i ^ B.i; NEXT;
-            case TGX_CODE_LSHIFT: {
-                int64_t a = A.i, b = B.i;
-                FAIL_IF(b < 0 || b > 62 || a > INT64_MAX >> b || a < INT64_MIN >> b);
-                TO.i = a * (INT64_C(1) << b);
-                NEXT;
-            }
-            case TGX_CODE_RSHIFT: FAIL_IF(B.i < 0); TO.i = A.i >> (B.i > 63 ? 63 : B.i); NEXT;
-            case TGX_CODE_INVERT: TO.i = ~A.i; NEXT;
-            case TGX_CODE_LT: TO.i = A.i < B.i; NEXT;
-            case TGX_CODE_LE: TO.i = A.i <= B.i; NEXT;
-            case TGX_CODE_EQ: TO.i = A.i == B.i; NEXT;
-            case TGX_CODE_NE: TO.i = A.i != B.i; NEXT;
-            case TGX_CODE_TRUEDIV:          /* rounded once: both are exact */
-                FAIL_IF(B.i == 0 || !exact(A.i) || !exact(B.i));
-                TO.f = (double)A.i / (double)B.i;
-                NEXT;
-
-            case TGX_CODE_FADD: TO.f = A.f + B.f; NEXT;
-            case TGX_CODE_FSUB: TO.f = A.f - B.f; NEXT;
-            case TGX_CODE_FMUL: TO.f = A.f * B.f; NEXT;
-            case TGX_CODE_FDIV: FAIL_IF(B.f == 0); TO.f = A.f / B.f; NEXT;
-            case TGX_CODE_FFLOORDIV: {
-                double rest;
-                FAIL_IF(B.f == 0);
-                float_parts(A.f, B.f, &TO.f, &rest);
-                NEXT;
-            }
-            case TGX_CODE_FMOD: {
-                double quotient;
-                FAIL_IF(B.f == 0);
-                float_parts(A.f, B.f, &quotient, &TO.f);
-                NEXT;
-            }
-            case TGX_CODE_FPOW: FAIL_IF(!float_power(A.f, B.f, &TO.f)); NEXT;
-            case TGX_CODE_FNEG: TO.f = -A.f; NEXT;
-            case TGX_CODE_FABS: TO.f = fabs(A.f); NEXT;
-            case TGX_CODE_FMAX: TO.f = B.f > A.f ? B.f : A.f; NEXT;
-            case TGX_CODE_FMIN: TO.f = B.f < A.f ? B.f : A.f; NEXT;
-            case TGX_CODE_FLT: TO.i = A.f < B.f; NEXT;
-            case TGX_CODE_FLE: TO.i = A.f <= B.f; NEXT;
-            case TGX_CODE_FEQ: TO.i = A.f == B.f; NEXT;
-            case TGX_CODE_FNE: TO.i = A.f != B.f; NEXT;
-            case TGX_CODE_FLOOR: FAIL_IF(!whole(floor(A.f), &TO)); NEXT;
-            case TGX_CODE_CEIL: FAIL_IF(!whole(ceil(A.f), &TO)); NEXT;
-            case TGX_CODE_ROUND: FAIL_IF(!whole(rint(A.f), &TO)); NEXT;
-            case TGX_CODE_MATH: FAIL_IF(!function(c->which, A.f, &TO.f)); NEXT;
-            case TGX_CODE_ISNAN: TO.i = isnan(A.f) != 0; NEXT;
-            case TGX_CODE_ISINF: TO.i = isinf(A.f) != 0; NEXT;
-            case TGX_CODE_ISFINITE: TO.i = isfinite(A.f) != 0; NEXT;
-
-            case TGX_CODE_FLOAT: TO.f = (double)A.i; NEXT;
-            case TGX_CODE_EXACT: FAIL_IF(!exact(A.i)); TO.f = (double)A.i; NEXT;
-            case TGX_CODE_INT: FAIL_IF(!whole(A.f, &TO)); NEXT;
-            case TGX_CODE_TRUTH: TO.i = A.i != 0; NEXT;
-            case TGX_CODE_FTRUTH: TO.i = A.f != 0; NEXT;
-            case TGX_CODE_NOT: TO.i = !A.i; NEXT;
-            default: goto bad;
+#define NEXT do { c++; goto *labels[c->code]; } while (0)
+    goto *labels[c->code];
+    L_END: return 0;
+    L_NONE: NEXT;
+    L_STEP:
+        code = tgx_instruction_run(plan, c->a);
+        if (code) return code;
+        NEXT;
+    L_CALL:
+        code = plan->call(plan->context, c->a);
+        if (code) return code;
+        NEXT;
+    L_FAIL: goto bad;
+    L_JUMP:
+        if (c->b <= c - program && !--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
+        c = program + c->b - 1;
+        NEXT;
+    L_UNLESS:
+        if (!A.i) c = program + c->b - 1;
+        NEXT;
+    L_NEXT:
+        if (++TO.i < A.i) {
+            if (!--plan->fuel && stopped(plan)) return TGX_INTERRUPTED;
+            c = program + c->b - 1;
         }
+        NEXT;
+    L_LOAD: TO = load(plan->places[c->a]); NEXT;
+    L_PUT: put(plan->places[c->a], B); NEXT;
+    L_WINDOW: {
+        const tgx_window *w = plan->windows[c->a];
+        int64_t at = B.i < 0 ? B.i + w->count : B.i;
+        FAIL_IF(at < 0 || at >= w->count);
+        *w->where = w->data + at * w->stride;
+        NEXT;
     }
+    L_MOVE: TO = A; NEXT;
+
+    L_ADD: FAIL_IF(__builtin_add_overflow(A.i, B.i, &TO.i)); NEXT;
+    L_SUB: FAIL_IF(__builtin_sub_overflow(A.i, B.i, &TO.i)); NEXT;
+    L_MUL: FAIL_IF(__builtin_mul_overflow(A.i, B.i, &TO.i)); NEXT;
+    L_FLOORDIV: {
+        int64_t a = A.i, b = B.i, q;
+        FAIL_IF(b == 0 || (b == -1 && a == INT64_MIN));
+        q = a / b;
+        TO.i = q - ((a % b != 0) & ((a < 0) != (b < 0)));
+        NEXT;
+    }
+    L_MOD: {
+        int64_t a = A.i, b = B.i, m;
+        FAIL_IF(b == 0);
+        m = b == -1 ? 0 : a % b;
+        TO.i = m + ((m != 0) & ((m < 0) != (b < 0)) ? b : 0);
+        NEXT;
+    }
+    L_POW: FAIL_IF(!int_power(A.i, B.i, &TO.i)); NEXT;
+    L_NEG: FAIL_IF(A.i == INT64_MIN); TO.i = -A.i; NEXT;
+    L_ABS: FAIL_IF(A.i == INT64_MIN); TO.i = A.i < 0 ? -A.i : A.i; NEXT;
+    L_MAX: TO.i = B.i > A.i ? B.i : A.i; NEXT;
+    L_MIN: TO.i = B.i < A.i ? B.i : A.i; NEXT;
+    L_AND: TO.i = A.i & B.i; NEXT;
+    L_OR: TO.i = A.i | B.i; NEXT;
+    L_XOR: TO.i = A.i ^ B.i; NEXT;
+    L_LSHIFT: {
+        int64_t a = A.i, b = B.i;
+        FAIL_IF(b < 0 || b > 62 || a > INT64_MAX >> b || a < INT64_MIN >> b);
+        TO.i = a * (INT64_C(1) << b);
+        NEXT;
+    }
+    L_RSHIFT: FAIL_IF(B.i < 0); TO.i = A.i >> (B.i > 63 ? 63 : B.i); NEXT;
+    L_INVERT: TO.i = ~A.i; NEXT;
+    L_LT: TO.i = A.i < B.i; NEXT;
+    L_LE: TO.i = A.i <= B.i; NEXT;
+    L_EQ: TO.i = A.i == B.i; NEXT;
+    L_NE: TO.i = A.i != B.i; NEXT;
+    L_TRUEDIV:          /* rounded once: both are exact */
+        FAIL_IF(B.i == 0 || !exact(A.i) || !exact(B.i));
+        TO.f = (double)A.i / (double)B.i;
+        NEXT;
+
+    L_FADD: TO.f = A.f + B.f; NEXT;
+    L_FSUB: TO.f = A.f - B.f; NEXT;
+    L_FMUL: TO.f = A.f * B.f; NEXT;
+    L_FDIV: FAIL_IF(B.f == 0); TO.f = A.f / B.f; NEXT;
+    L_FFLOORDIV: {
+        double rest;
+        FAIL_IF(B.f == 0);
+        float_parts(A.f, B.f, &TO.f, &rest);
+        NEXT;
+    }
+    L_FMOD: {
+        double quotient;
+        FAIL_IF(B.f == 0);
+        float_parts(A.f, B.f, &quotient, &TO.f);
+        NEXT;
+    }
+    L_FPOW: FAIL_IF(!float_power(A.f, B.f, &TO.f)); NEXT;
+    L_FNEG: TO.f = -A.f; NEXT;
+    L_FABS: TO.f = fabs(A.f); NEXT;
+    L_FMAX: TO.f = B.f > A.f ? B.f : A.f; NEXT;
+    L_FMIN: TO.f = B.f < A.f ? B.f : A.f; NEXT;
+    L_FLT: TO.i = A.f < B.f; NEXT;
+    L_FLE: TO.i = A.f <= B.f; NEXT;
+    L_FEQ: TO.i = A.f == B.f; NEXT;
+    L_FNE: TO.i = A.f != B.f; NEXT;
+    L_FLOOR: FAIL_IF(!whole(floor(A.f), &TO)); NEXT;
+    L_CEIL: FAIL_IF(!whole(ceil(A.f), &TO)); NEXT;
+    L_ROUND: FAIL_IF(!whole(rint(A.f), &TO)); NEXT;
+    L_MATH: FAIL_IF(!function(c->which, A.f, &TO.f)); NEXT;
+    L_ISNAN: TO.i = isnan(A.f) != 0; NEXT;
+    L_ISINF: TO.i = isinf(A.f) != 0; NEXT;
+    L_ISFINITE: TO.i = isfinite(A.f) != 0; NEXT;
+
+    L_FLOAT: TO.f = (double)A.i; NEXT;
+    L_EXACT: FAIL_IF(!exact(A.i)); TO.f = (double)A.i; NEXT;
+    L_INT: FAIL_IF(!whole(A.f, &TO)); NEXT;
+    L_TRUTH: TO.i = A.i != 0; NEXT;
+    L_FTRUTH: TO.i = A.f != 0; NEXT;
+    L_NOT: TO.i = !A.i; NEXT;
 bad:
     return TGX_BAD_VALUE;
 }

@@ -16,6 +16,7 @@ enum { TGX_FUEL = 1 << 18 };       /* jumps back between two looks for an interr
 
 enum tgx_code_op {
     TGX_CODE_END,
+    TGX_CODE_NONE,                 /* of programs that are being written */
     TGX_CODE_STEP,                 /* instruction a of the plan */
     TGX_CODE_CALL,                 /* function a of whoever made the plan */
     TGX_CODE_FAIL,                 /* here the program raises */

@@ -63,11 +63,11 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        if not graph.effects:
-            wants = is_grad_enabled() and _wants_grad([*row, *state])
-            result, after = (_derive if wants else _execute)(graph, row, state)
-        else:
+        wants = is_grad_enabled() and _wants_grad([*row, *state])
+        if graph.effects and (wants or graph.executor.effects):
             result, after = _interpret(graph, row, state)
+        else:
+            result, after = (_derive if wants else _execute)(graph, row, state)
         for (each, owner, name), new in zip(self.accessors, after):
             if each.written:
                 setattr(owner, name, new)
