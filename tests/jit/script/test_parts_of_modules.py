@@ -1,4 +1,4 @@
-"""What stands around a module's methods: hooks, texts that define methods, walks over its parts, children that change."""
+"""What stands around a module's methods: hooks, texts that define them, walks over its parts, children that change."""
 
 import io
 
