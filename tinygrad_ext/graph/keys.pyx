@@ -4,16 +4,12 @@
 Of a tensor that is its dtype, rank, device, and whether it requires a gradient; sizes are values of the graph. In C, because
 it is worked out at each call: in Python it costs as much as a small op for each tensor.
 """
-from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
-
-
-cdef inline long _kind_of_tensor(Tensor t) noexcept:
-    return ((((<long>t.tid << 8) | t.rank) << 8) | t.device_id) << 1 | needs_grad(t)
+from tinygrad_ext.core.data.tensor cimport Tensor, exact
 
 
 cdef object kind_of(object o):
     if exact(o):
-        return _kind_of_tensor(<Tensor>o)
+        return kind_of_tensor(<Tensor>o)
     if type(o) is float or type(o) is int:
         return type(o)
     if isinstance(o, (tuple, list)):
@@ -28,7 +24,7 @@ cdef object kind_of(object o):
 cdef bint same_kind(object o, object kind) except -1:
     cdef Py_ssize_t i
     if exact(o):
-        return type(kind) is int and _kind_of_tensor(<Tensor>o) == <long>kind
+        return type(kind) is int and kind_of_tensor(<Tensor>o) == <long>kind
     if type(o) is float or type(o) is int:
         return kind is type(o)
     if type(kind) is not tuple:

@@ -13,7 +13,7 @@ from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.tensor cimport Tensor, exact, same_sizes, set_grad
 from tinygrad_ext.core.data.types cimport ITEMSIZE, int64_t
-from tinygrad_ext.graph.keys cimport same_kind
+from tinygrad_ext.graph.keys cimport kind_of_tensor, same_kind
 from tinygrad_ext.jit.watch cimport Watch
 
 from tinygrad_ext.graph.primitives import GuardFailed
@@ -48,6 +48,9 @@ _HOLDINGS = {"tensor": TENSOR, "object": OBJECT, "grad": GRAD, "rate": RATE, "no
              "argument.grad": ARGUMENT_GRAD}
 
 
+cdef str _RATE = "lr"
+
+
 cdef class Binding:
     """A captured graph with the objects that its states are now.
 
@@ -62,6 +65,7 @@ cdef class Binding:
     cdef dict executor              # attributes of what runs the graph
     cdef tuple owners
     cdef tuple owner_kinds
+    cdef long *numbers              # the same of tensors: their kinds, else -1
     cdef tuple holders
     cdef Py_ssize_t nwritten
     cdef tuple leaves               # tensors whose .grad is there, or not, as it was
@@ -93,13 +97,18 @@ cdef class Binding:
         self.holdings = <int *>PyMem_Malloc((self.count + self.nwritten + 1) * sizeof(int))
         if self.holdings == NULL:
             raise MemoryError()
+        self.numbers = <long *>PyMem_Malloc(self.count * sizeof(long) + 1)
+        if self.numbers == NULL:
+            raise MemoryError()
         for i in range(self.count):
             self.holdings[i] = _HOLDINGS[self.holders[i].holding]
+            self.numbers[i] = self.owner_kinds[i] if type(self.owner_kinds[i]) is int else -1
         for i in range(self.nwritten):
             self.holdings[self.count + i] = captured.written[i]
 
     def __dealloc__(self):
         PyMem_Free(self.holdings)
+        PyMem_Free(self.numbers)
 
     cdef bint fits(self, PyObject **args, Py_ssize_t n, PyObject *names) except -1:
         """Whether it is the graph for a call."""
@@ -168,7 +177,10 @@ cdef class Binding:
             if (t.grad_ is None) != <bint>(<object>PyTuple_GET_ITEM(self.absent, i) is True):
                 return False
         for i in range(self.count):
-            if self.holdings[i] == TENSOR:
+            if self.holdings[i] == TENSOR and self.numbers[i] >= 0:
+                if kind_of_tensor(<Tensor>PyTuple_GET_ITEM(self.owners, i)) != self.numbers[i]:
+                    return False
+            elif self.holdings[i] == TENSOR:
                 if not same_kind(<object>PyTuple_GET_ITEM(self.owners, i), <object>PyTuple_GET_ITEM(self.owner_kinds, i)):
                     return False
             elif self.holdings[i] == GRAD and <object>PyTuple_GET_ITEM(self.owner_kinds, i) is not None:
@@ -211,22 +223,22 @@ cdef class Binding:
 
     cdef PyObject *read(self, Py_ssize_t i, PyObject **args) except NULL:
         """The value of a state, a new reference."""
-        cdef object value = <object>PyTuple_GET_ITEM(self.owners, i)
+        cdef PyObject *value = PyTuple_GET_ITEM(self.owners, i)
         cdef int holding = self.holdings[i]
         if holding == GRAD:
-            value = (<Tensor>value).grad_
+            value = <PyObject *>(<Tensor>value).grad_
         elif holding == RATE:
-            value = (<dict>value)["lr"]
-            if type(value) is not float:
-                value = float(value)
+            value = PyDict_GetItem(<dict>value, _RATE)
+            if value == NULL or type(<object>value) is not float:
+                return _taken(float((<dict>PyTuple_GET_ITEM(self.owners, i))["lr"]))
         elif holding == NOTHING:
-            value = None
+            value = <PyObject *>None
         elif holding == ARGUMENT:
-            value = _at(args, <tuple>value)
+            return _taken(_at(args, <tuple>value))
         elif holding == ARGUMENT_GRAD:
-            value = (<Tensor>_at(args, <tuple>value)).grad_
-        Py_INCREF(<PyObject *>value)
-        return <PyObject *>value
+            return _taken((<Tensor>_at(args, <tuple>value)).grad_)
+        Py_INCREF(value)
+        return value
 
     cdef int write_back(self, tuple results, PyObject **before, PyObject **args) except -1:
         """Leave new states with their owners. The first result is that of the program."""
@@ -248,6 +260,12 @@ cdef class Binding:
                 continue
             self.captured.write(i, new, tuple([<object>args[k] for k in range(len(self.kinds))]))
         return 0
+
+
+cdef PyObject *_taken(object value) noexcept:
+    """A reference of one's own."""
+    Py_INCREF(<PyObject *>value)
+    return <PyObject *>value
 
 
 cdef object _at(PyObject **args, tuple path):

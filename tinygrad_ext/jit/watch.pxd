@@ -17,6 +17,6 @@ cdef struct Seen:
 
 cdef class Watch:
     cdef Seen *seen
-    cdef Py_ssize_t count
+    cdef Py_ssize_t count, ndicts       # dicts stand before the others
     cdef list held
     cdef bint holds(self)

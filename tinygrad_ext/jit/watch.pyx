@@ -10,6 +10,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
+from libc.string cimport memcmp
 
 cdef extern from *:
     """
@@ -29,6 +30,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     PyObject *PyCell_GET(PyObject *cell)
+    PyObject **PySequence_Fast_ITEMS(object row)
     PyObject *PyTuple_GET_ITEM(object row, Py_ssize_t i)
 
 ABSENT = object()
@@ -52,6 +54,10 @@ cdef bint _is(object value, object known):
     return type(known) in (float, int, str) and value == known
 
 
+def _is_no_dict(row):
+    return not isinstance(row[0], dict)
+
+
 cdef class Watch:
     """What containers held. `check()` says whether they still do."""
 
@@ -59,16 +65,18 @@ cdef class Watch:
         """rows: (dict, list or cell, keys or None for all of a list, values, whether it has no more than these)."""
         cdef Py_ssize_t i
         cdef Seen *s
+        rows = sorted(rows, key=_is_no_dict)
         self.held = [(container, tuple(keys), tuple(values)) for container, keys, values, _ in rows]
         self.seen = <Seen *>PyMem_Malloc(len(rows) * sizeof(Seen) + 1)
         if self.seen == NULL:
             raise MemoryError()
-        self.count = len(rows)
+        self.count, self.ndicts = len(rows), 0
         for i in range(self.count):
             s = &self.seen[i]
             container, keys, values = self.held[i]
             s.container, s.keys, s.values = <PyObject *>container, <PyObject *>keys, <PyObject *>values
             s.kind = DICT if isinstance(container, dict) else ROW if isinstance(container, list) else CELL
+            self.ndicts += s.kind == DICT
             s.size, s.changes = len(keys) if rows[i][3] else -1, 0
 
     def __dealloc__(self):
@@ -77,19 +85,18 @@ cdef class Watch:
     cdef bint holds(self):
         cdef Py_ssize_t i
         cdef uint64_t changes
-        cdef Seen *s
-        for i in range(self.count):
-            s = &self.seen[i]
-            if s.kind == DICT:
-                changes = tgx_dict_changes(s.container)
-                if changes != s.changes or not changes:
-                    if not _dict_holds(s):
-                        return False
-                    s.changes = changes
-            elif s.kind == CELL:
-                if PyCell_GET(s.container) != PyTuple_GET_ITEM(<object>s.values, 0):
+        cdef Seen *s = self.seen
+        for i in range(self.ndicts):
+            changes = tgx_dict_changes(s[i].container)
+            if changes != s[i].changes or not changes:
+                if not _dict_holds(&s[i]):
                     return False
-            elif not _row_holds(s):
+                s[i].changes = changes
+        for i in range(self.ndicts, self.count):
+            if s[i].kind == CELL:
+                if PyCell_GET(s[i].container) != PyTuple_GET_ITEM(<object>s[i].values, 0):
+                    return False
+            elif not _row_holds(&s[i]):
                 return False
         return True
 
@@ -116,8 +123,9 @@ cdef bint _row_holds(Seen *s):
     cdef list container = <list>s.container
     cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
     cdef Py_ssize_t i, at
-    if s.size >= 0 and len(container) != s.size:
-        return False
+    if s.size >= 0:
+        return len(container) == s.size and not memcmp(
+            PySequence_Fast_ITEMS(container), PySequence_Fast_ITEMS(values), s.size * sizeof(PyObject *))
     for i in range(len(keys)):
         at = keys[i]
         if at >= len(container) or container[at] is not values[i]:
