@@ -38,8 +38,6 @@ def _gradient(lib, draw):
 
 # ---- a training step -----------------------------------------------------------------------------------------------
 
-STEPS = 100
-
 
 def _mlp(lib, draw):
     """(step, x, y) of an MLP 8-16-1 with SGD."""
@@ -89,15 +87,6 @@ def _mlp_of_jax(jax, weights, x, y):
 def _step(lib, draw):
     step, x, y = _mlp(lib, draw)
     return lambda: step(x, y)
-
-
-@case(f"{STEPS} traced MLP steps by repeat, SGD", "program", 0.007)
-def _steps(lib, draw):
-    step, x, y = _mlp(lib, draw)
-    if lib.name == "tinygrad_ext":
-        data = [(x, y)] * STEPS
-        return lambda: step.repeat(data)
-    return lambda: [step(x, y) for _ in range(STEPS)][-1]
 
 
 # ---- loops ---------------------------------------------------------------------------------------------------------

@@ -225,12 +225,48 @@ class Graph:
         rows.insert(1, tuple("-" * width for width in widths))
         print("\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows))
 
+    def __reduce__(self):
+        places = {node: Place(i) for i, node in enumerate(self.nodes)}
+        plain = lambda a: _replaced(a, Node, places.__getitem__)
+        rows = [(n.op, n.name, n.target, plain(n.args), plain(n.kwargs), n.type) for n in self.nodes]
+        return graph_of_rows, (rows,)
+
     def __deepcopy__(self, memo=None):
         made, values = Graph(tracer_cls=self._tracer_cls), {}
         for node in self.nodes:
             values[node] = new = made.node_copy(node, values.__getitem__)
             new.meta = copy.copy(node.meta)
         return made
+
+
+class Place:
+    """A node of a pickled graph, by its number."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+def graph_of_rows(rows):
+    """The graph of a pickle."""
+    graph, nodes = Graph(), []
+    for op, name, target, args, kwargs, kind in rows:
+        args, kwargs = (_replaced(a, Place, lambda p: nodes[p.number]) for a in (args, kwargs))
+        nodes.append(graph.create_node(op, target, args, kwargs, name, kind))
+    return graph
+
+
+def _replaced(a, kind, function):
+    """Plain arguments with function(x) in the place of each x of a kind."""
+    if isinstance(a, kind):
+        return function(a)
+    if isinstance(a, (tuple, list)):
+        parts = [_replaced(x, kind, function) for x in a]
+        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts) if isinstance(a, tuple) else parts
+    if isinstance(a, dict):
+        return {key: _replaced(x, kind, function) for key, x in a.items()}
+    if isinstance(a, slice):
+        return slice(*(_replaced(x, kind, function) for x in (a.start, a.stop, a.step)))
+    return a
 
 
 def _name_of(target):

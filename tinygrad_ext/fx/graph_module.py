@@ -165,10 +165,19 @@ class GraphModule(Module):
         return made
 
     def __reduce__(self):
-        raise TypeError(
-            "a GraphModule cannot be pickled, since its forward is code made from the graph: save its state_dict(), or "
-            "to_graph(*inputs) with tinygrad_ext.graph.save"
-        )
+        return _made_of, (type(self).__name__, {k: v for k, v in vars(self).items() if k[1:] not in _MADE}, self._graph)
+
+
+_MADE = ("graph", "code")  # what is made anew
+
+
+def _made_of(name, parts, graph):
+    """The GraphModule of a pickle."""
+    made = GraphModule.__new__(GraphModule)
+    made.__dict__.update(parts)
+    type(made).__name__ = name
+    made.graph = graph
+    return made
 
 
 def _found(root, path):

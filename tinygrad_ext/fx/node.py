@@ -10,6 +10,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import is_tensor_method_or_property, path_of
 
 from .immutable_collections import immutable_dict, immutable_list
+from .normalize import normalized
 
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 _effects = set()  # functions that are done for what they do
@@ -199,6 +200,17 @@ class Node:
     @stack_trace.setter
     def stack_trace(self, trace):
         self.meta["stack_trace"] = trace
+
+    def normalized_arguments(self, root, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
+        """The arguments as the target declares them, defaults included: a named tuple (args, kwargs).
+
+        All of them are in kwargs where that is asked. None where nobody knows what the target takes. root: the Module
+        in which the paths of modules are.
+        """
+        if self.op not in ("call_function", "call_module"):
+            return None
+        target = self.target if self.op == "call_function" else root.get_submodule(self.target).forward
+        return normalized(target, self.args, dict(self.kwargs), normalize_to_only_use_kwargs)
 
     def is_impure(self, impure_random=True):
         """Whether it stays where nobody uses it."""

@@ -1,0 +1,51 @@
+"""Arguments of a node as its target declares them: by name, with what the declaration has where nothing is given."""
+
+import inspect
+from collections import namedtuple
+
+ArgsKwargsPair = namedtuple("ArgsKwargsPair", "args kwargs")
+
+
+def normalized(target, args, kwargs, by_keyword):
+    """The ArgsKwargsPair of a call, None where nobody knows what the target takes, or where it does not take these."""
+    for signature in _signatures(target):
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            continue
+        bound.apply_defaults()
+        if by_keyword:
+            kinds = [p.kind for p in signature.parameters.values()]
+            if inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.POSITIONAL_ONLY in kinds:
+                return None
+            return ArgsKwargsPair((), dict(bound.arguments))
+        return ArgsKwargsPair(bound.args, bound.kwargs)
+    return None
+
+
+def _signatures(target):
+    """Signatures of the overloads of an op, or that of a Python function."""
+    candidates = getattr(target, "candidates", None)
+    if candidates is not None:
+        return [_of_schema(op.schema) for op in candidates]
+    try:
+        return [inspect.signature(target)]
+    except (TypeError, ValueError):
+        return []
+
+
+def _of_schema(schema):
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    declared = sorted(schema.args, key=lambda a: a.kwarg_only)
+    # what has no default may stand behind what has one in a schema, not in a signature
+    last = max((i for i, a in enumerate(declared) if not a.has_default and not a.kwarg_only), default=-1)
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                {"self": "input"}.get(a.name, a.name),
+                kinds[a.kwarg_only],
+                default=a.default if a.has_default and (i > last or a.kwarg_only) else inspect.Parameter.empty,
+            )
+            for i, a in enumerate(declared)
+        ]
+    )
