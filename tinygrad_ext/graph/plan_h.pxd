@@ -65,6 +65,7 @@ cdef extern from "program.h" nogil:
         TGX_CODE_TRUTH
         TGX_CODE_FTRUTH
         TGX_CODE_NOT
+        TGX_CODE_UNLESS_LT
         TGX_KIND_INT
         TGX_KIND_FLOAT
         TGX_KIND_BOOL

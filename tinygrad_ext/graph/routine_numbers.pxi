@@ -42,38 +42,40 @@ cdef bint _set_program(Routine self, lowering, outputs) except -1:
     return loops
 
 
-cdef int _without_moves(Routine self, tgx_code *c, int count, dict labels, read) except -1:
-    """Let what is computed only to be moved be computed where it is moved to; then set the targets of jumps.
+cdef enum:
+    SHORT = 64                      # operations between a result and its move that are looked through
 
-    read: registers that others read than operations.
+
+cdef int _without_moves(Routine self, tgx_code *c, int count, dict labels, read) except -1:
+    """Let what is computed only to be moved be computed where it is moved to, and what is compared only for a jump be compared
+    by that; then set the targets of jumps. read: registers that others read than operations.
     """
-    cdef int i, k
-    cdef tgx_code *found
-    cdef list uses = [0] * (self.nregisters + 1), writes = uses[:], places = []
-    targets = {labels[c[i].b] for i in range(count) if _jumps(&c[i])}
+    cdef int i, k, slot
+    cdef list uses = [0] * (self.nregisters + 1), places = []
+    cdef list writes = [[] for _ in range(self.nregisters + 1)]
+    for i in range(count):
+        if _jumps(&c[i]):
+            c[i].b = labels[c[i].b]
+    targets = {c[i].b for i in range(count) if _jumps(&c[i])}
     for slot in read:
         uses[slot] += 1
     for i in range(count):
-        writes[c[i].to] += 1
-        for slot in (c[i].a, c[i].b):
-            if slot <= self.nregisters:     # places and labels may look like registers: then a move stays
+        writes[c[i].to].append(i)
+        for slot in (c[i].a, -1 if _jumps(&c[i]) else c[i].b):
+            if 0 <= slot <= self.nregisters:        # places may look like registers: then a move stays
                 uses[slot] += 1
     for i in range(count):
-        if c[i].code != TGX_CODE_MOVE or uses[c[i].a] != 1 or writes[c[i].a] != 1:
-            continue
-        k = i
-        while k > 0 and k not in targets:
-            k -= 1
-            found = &c[k]
-            if found.code == TGX_CODE_NONE:
-                continue
-            if _jumps(found) or found.code == TGX_CODE_CALL or found.code == TGX_CODE_FAIL:
-                break
-            if found.to == c[i].a and found.code >= TGX_CODE_MOVE or found.to == c[i].a and found.code == TGX_CODE_LOAD:
-                found.to, c[i].code = c[i].to, TGX_CODE_NONE
-                break
-            if c[i].to in (found.to, found.a, found.b):
-                break
+        if c[i].code == TGX_CODE_MOVE and uses[c[i].a] == 1 and c[i].a != c[i].to and writes[c[i].a]:
+            if all([i - SHORT < k < i and _only_moved(c, k, i, targets) for k in writes[c[i].a]]):
+                for k in writes[c[i].a]:
+                    c[k].to = c[i].to
+                writes[c[i].to] += writes[c[i].a]
+                c[i].code = TGX_CODE_NONE
+        elif c[i].code == TGX_CODE_UNLESS and i and i not in targets and uses[c[i].a] == 1 and c[i - 1].to == c[i].a:
+            k = _comparison(c[i - 1].code)
+            if k >= 0:
+                c[i].code, c[i].to, c[i].a, c[i].b = TGX_CODE_UNLESS_LT + k, c[i].b, c[i - 1].a, c[i - 1].b
+                c[i - 1].code = TGX_CODE_NONE
     k = 0
     for i in range(count + 1):
         places.append(k)
@@ -82,8 +84,36 @@ cdef int _without_moves(Routine self, tgx_code *c, int count, dict labels, read)
             k += 1
     for i in range(k):
         if _jumps(&c[i]):
-            c[i].b = places[labels[c[i].b]]
+            c[i].b = places[c[i].b]
+        elif c[i].code >= TGX_CODE_UNLESS_LT:
+            c[i].to = places[c[i].to]
     return 0
+
+
+cdef int _comparison(int code) noexcept:
+    """Which comparison an operation is, in the order of TGX_CODE_UNLESS_LT; -1: none."""
+    if TGX_CODE_LT <= code <= TGX_CODE_NE:
+        return code - TGX_CODE_LT
+    return code - TGX_CODE_FLT + 4 if TGX_CODE_FLT <= code <= TGX_CODE_FNE else -1
+
+
+cdef bint _only_moved(tgx_code *c, int k, int i, targets) except -1:
+    """Whether what operation k computes can stand from then on where operation i moves it: nobody looks there between."""
+    cdef int at, slot = c[i].to
+    if c[k].code < TGX_CODE_MOVE and c[k].code != TGX_CODE_LOAD or c[k].code >= TGX_CODE_UNLESS_LT:
+        return False
+    at = k + 1
+    while at < i:
+        if c[at].code == TGX_CODE_JUMP and at < c[at].b <= i:
+            at = c[at].b                # the other branch
+            continue
+        if _jumps(&c[at]) or c[at].code >= TGX_CODE_UNLESS_LT or c[at].code == TGX_CODE_CALL:
+            return False
+        if c[at].code != TGX_CODE_NONE and (c[at].to == slot or c[at].a == slot or c[at].b == slot):
+            if c[at].code != TGX_CODE_STEP:
+                return False
+        at += 1
+    return at == i
 
 
 cdef inline bint _jumps(tgx_code *c) noexcept:

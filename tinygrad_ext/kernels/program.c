@@ -130,6 +130,10 @@ int tgx_program_run(tgx_plan *plan) {
         [TGX_CODE_ISINF] = &&L_ISINF, [TGX_CODE_ISFINITE] = &&L_ISFINITE, [TGX_CODE_FLOAT] = &&L_FLOAT,
         [TGX_CODE_EXACT] = &&L_EXACT, [TGX_CODE_INT] = &&L_INT, [TGX_CODE_TRUTH] = &&L_TRUTH,
         [TGX_CODE_FTRUTH] = &&L_FTRUTH, [TGX_CODE_NOT] = &&L_NOT,
+        [TGX_CODE_UNLESS_LT] = &&L_UNLESS_LT, [TGX_CODE_UNLESS_LE] = &&L_UNLESS_LE,
+        [TGX_CODE_UNLESS_EQ] = &&L_UNLESS_EQ, [TGX_CODE_UNLESS_NE] = &&L_UNLESS_NE,
+        [TGX_CODE_UNLESS_FLT] = &&L_UNLESS_FLT, [TGX_CODE_UNLESS_FLE] = &&L_UNLESS_FLE,
+        [TGX_CODE_UNLESS_FEQ] = &&L_UNLESS_FEQ, [TGX_CODE_UNLESS_FNE] = &&L_UNLESS_FNE,
     };
     int code;
     plan->fuel = TGX_FUEL;
@@ -138,6 +142,7 @@ int tgx_program_run(tgx_plan *plan) {
 #define TO r[c->to]
 #define FAIL_IF(x) if (__builtin_expect(x, 0)) goto bad
 #define NEXT do { c++; goto *labels[c->code]; } while (0)
+#define UNLESS(x) do { c = (x) ? c + 1 : program + c->to; goto *labels[c->code]; } while (0)
     goto *labels[c->code];
     L_END: return 0;
     L_NONE: NEXT;
@@ -255,6 +260,15 @@ int tgx_program_run(tgx_plan *plan) {
     L_TRUTH: TO.i = A.i != 0; NEXT;
     L_FTRUTH: TO.i = A.f != 0; NEXT;
     L_NOT: TO.i = !A.i; NEXT;
+
+    L_UNLESS_LT: UNLESS(A.i < B.i);
+    L_UNLESS_LE: UNLESS(A.i <= B.i);
+    L_UNLESS_EQ: UNLESS(A.i == B.i);
+    L_UNLESS_NE: UNLESS(A.i != B.i);
+    L_UNLESS_FLT: UNLESS(A.f < B.f);
+    L_UNLESS_FLE: UNLESS(A.f <= B.f);
+    L_UNLESS_FEQ: UNLESS(A.f == B.f);
+    L_UNLESS_FNE: UNLESS(A.f != B.f);
 bad:
     return TGX_BAD_VALUE;
 }

@@ -41,6 +41,9 @@ enum tgx_code_op {
     TGX_CODE_EXACT,                /* of an int that is compared with a float: fails where it is rounded */
     TGX_CODE_INT,                  /* of a float */
     TGX_CODE_TRUTH, TGX_CODE_FTRUTH, TGX_CODE_NOT,
+    /* to `to` unless a and b compare so: what a comparison and the jump behind it become, in the order of those above */
+    TGX_CODE_UNLESS_LT, TGX_CODE_UNLESS_LE, TGX_CODE_UNLESS_EQ, TGX_CODE_UNLESS_NE,
+    TGX_CODE_UNLESS_FLT, TGX_CODE_UNLESS_FLE, TGX_CODE_UNLESS_FEQ, TGX_CODE_UNLESS_FNE,
 };
 
 /* Functions of TGX_CODE_MATH, in this order. */
