@@ -7,7 +7,7 @@ import pytest
 import tinygrad_ext as tg
 from tests.helpers.graphs import graph_of_sample, same_bits
 from tinygrad_ext.graph import interpret
-from tinygrad_ext.graph.plan import Row
+from tinygrad_ext.graph.cutting import Row
 from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import GENERATOR
 from tinygrad_ext.testing import sweep
@@ -68,7 +68,7 @@ def test_plan_gives_eager_s_bits(name):
                 for _ in range(2):  # planned, then called again
                     outputs, _ = graph.execute(inputs)
                     assert same_bits(outputs, expected), f"{graph}\n{graph.explain()}"
-        boxed.update(node.op for node in graph.nodes if not any(type(row) is Row for row in graph.executor.rows))
+        boxed.update(node.op for node in graph.nodes if not any(type(row) is Row for row in graph.executor.parts))
     assert bool(boxed) == (name in BOXED)
 
 

@@ -235,7 +235,7 @@ graph f({inputs}) {{
 
 
 def planned(g):
-    return not g.executor.boxed and [part for part in g.executor.rows if not hasattr(part, "runner")] == []
+    return not g.executor.boxed and [part for part in g.executor.parts if not hasattr(part, "runner")] == []
 
 
 def test_carried_values_may_change_places():

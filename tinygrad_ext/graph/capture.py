@@ -67,7 +67,8 @@ class Capture(Operands, Windows, Observer):
         self.overwritten = {}  # id of a Value -> line that wrote to its memory where autograd does not see it
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
-        self.joint = False  # whether it is a graph with its derivative, whose nodes keep the lines of that graph
+        self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same
+        self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
         self.arguments = {}  # id of a carried tensor that the program was given -> Argument
         self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none
         self.returned = []  # (path in the result, State) of what the program returns after it wrote to it

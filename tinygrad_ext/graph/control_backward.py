@@ -214,8 +214,9 @@ class LoopEntry(ControlEntry):
         node.outputs = tuple(capture.graph.value(t, node, _hint(e)) for t, e in zip(types, [*ends, *told]))
         said = dict(zip(flags, node.outputs[len(ends) :]))
         said.update((flag, None) for flag in settle(node, back, flags))
-        for value in used_inside(block, back):
-            self.push(capture, value, node, back)
+        values_kept = used_inside(block, back)
+        if values_kept:
+            self.push(capture, values_kept, node, back)
         capture.block.nodes.append(node)
         for v, out in zip(values, node.outputs[len(through) :]):
             passed.put(v, passed.tensor(out), said.get(inner.flags.get(id(v))))
@@ -257,26 +258,27 @@ class LoopEntry(ControlEntry):
         self.node.outputs = (*self.node.outputs, out)
         return out
 
-    def push(self, capture, value, node, back):
+    def push(self, capture, values, node, back):
         """Keep what a turn made for its turn backward."""
-        graph, block, type = capture.graph, self.node.blocks[0], Type(STACK, (value.type,))
+        graph, block, type = capture.graph, self.node.blocks[0], Type(STACK, [v.type for v in values])
+        hints = [v.hint for v in values]
         before, (empty,) = _made(graph, "prim::stack", (), (type,), [()])
         around = block_of(capture, self.node)
         around.nodes.insert(around.nodes.index(self.node), before)
         stack = graph.value(type, None, ())
         block.inputs.append(stack)
-        push, (grown,) = _made(graph, "prim::push", (stack, value), (type,), [((), value.hint)])
+        push, (grown,) = _made(graph, "prim::push", (stack, *values), (type,), [((), *hints)])
         block.nodes.append(push)
         block.outputs.append(grown)
-        full = self.carry_more(capture, empty, type, ((), value.hint))
+        full = self.carry_more(capture, empty, type, ((), *hints))
         left = graph.value(type, None, full.hint)
-        pop, (rest, top) = _made(graph, "prim::pop", (left,), (type, value.type), [(), value.hint])
+        pop, (rest, *tops) = _made(graph, "prim::pop", (left,), (type, *type.args), [(), *hints])
         back.inputs.append(left)
         back.nodes.insert(0, pop)
         back.outputs.append(rest)
         node.args = (*node.args, full)
         node.outputs = (*node.outputs, graph.value(type, node, ()))
-        substitute(back, {value: top}, but=pop)
+        substitute(back, dict(zip(values, tops)))
 
 
 def _first_only(passed):
@@ -315,6 +317,10 @@ def settle(node, back, flags):
         before = set(always)
         always = {flag for flag, end in zip(flags, back.outputs[-count:]) if flag in before and holds(end)}
     substitute(back, dict.fromkeys(always, True))
+    for node in [n for n in back.nodes if n.op == "prim::or"]:
+        if True in [a for a in node.args if not isinstance(a, Value)]:
+            back.nodes.remove(node)
+            substitute(back, {node.output: True})
     return always
 
 
@@ -324,13 +330,12 @@ def used_inside(block, back):
     return [v for v in outer_values(back) if id(v) in own]
 
 
-def substitute(block, mapping, but=None):
+def substitute(block, mapping):
     """Let a block use other values in the place of some."""
     for node in block.nodes:
-        if node is not but:
-            node.args = replaced(node.args, mapping)
-            for inner in node.blocks:
-                substitute(inner, mapping)
+        node.args = replaced(node.args, mapping)
+        for inner in node.blocks:
+            substitute(inner, mapping)
     block.outputs = list(replaced(tuple(block.outputs), mapping))
 
 

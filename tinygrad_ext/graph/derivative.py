@@ -12,7 +12,6 @@ one, as `interpret` does, and eager autograd keeps the tape; `Derivative.refused
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
-from . import interpret
 from .capture import Capture
 from .items import Items, NotDerived
 from .joint import Joint
@@ -52,7 +51,7 @@ class Derivative:
             kind = key_of(values)
             joints = self.joints.get(kind, ())
         except TypeError:  # an object that no graph holds
-            return interpret.run(self.graph, inputs, state)
+            return self.graph.execute_one_by_one(inputs, state)
         for joint in joints:
             try:
                 return self._parted(joint(values if joint.flat else _leaves(values)))
@@ -64,18 +63,18 @@ class Derivative:
         """A call for which there is no derivative yet."""
         graph, leaves = self.graph, _leaves(values)
         if kind in self.refused or leaves is None or graph.effects:
-            return interpret.run(graph, inputs, state)
+            return graph.execute_one_by_one(inputs, state)
         level = next((x.level for x in leaves if getattr(x, "level", None) is not None), None)
         if level is not None:
             found = _into(graph, level, values) if isinstance(level, Capture) else None
-            return interpret.run(graph, inputs, state) if found is None else self._parted(found)
+            return graph.execute_one_by_one(inputs, state) if found is None else self._parted(found)
         try:
             if len(self.joints.get(kind, ())) == MOST:
                 raise NotDerived(f"guards of {MOST} derivatives failed")
             joint = Joint(graph, values, derivative_of)
             result = joint(leaves)
         except Exception as error:
-            found = interpret.run(graph, inputs, state)  # which raises for what is wrong in the program itself
+            found = graph.execute_one_by_one(inputs, state)  # which raises for what is wrong in the program itself
             self.refused[kind] = str(error)
             return found
         self.joints.setdefault(kind, []).append(joint)

@@ -10,6 +10,7 @@ import functools
 from collections import namedtuple
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
+from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.registry import compiler, op_registrar
@@ -17,7 +18,7 @@ from tinygrad_ext.registry import compiler, op_registrar
 from . import formulas
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
-from .types import BOOL
+from .types import BOOL, INT, list_of
 
 
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
@@ -88,6 +89,19 @@ def note(capture, op, node, made, results, args=None):
         ):
             needs.add(id(value))
     capture.tape.append(Entry(node, op, made, rules))
+    if capture.joint == "forward" and op.record.scalar is not None and len(values_list(node.args)) > 1:
+        _expect_sizes(capture, node, made[0])
+
+
+def _expect_sizes(capture, node, made):
+    """Let the graph be good for operands that have the sizes of the result, where they have them now: their gradients
+    need no sum then."""
+    for v in values_list(node.args):
+        if id(v) in capture.needs and v is not made and tuple(v.hint.shape) == tuple(made.hint.shape):
+            sizes = [capture.graph.make(capture.block, "prim::shape", (x,), (list_of(INT),)).output for x in (v, made)]
+            same = capture.graph.make(capture.block, "prim::eq", sizes, (BOOL,), (True,)).output
+            capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
+            capture.sized.add((id(v), id(made)))
 
 
 def _mask(op, rules):
@@ -217,7 +231,8 @@ class Backward:
             operand = entry.node.args[target]
             if isinstance(operand, Value):
                 grad = got[target]
-                if broadcasts and grad is not None and id(operand) in self.capture.needs:
+                fits = (id(operand), id(entry.made[0])) in self.capture.sized
+                if broadcasts and not fits and grad is not None and id(operand) in self.capture.needs:
                     grad = self.summed(grad, operand)
                 self.give(operand, grad)
             elif type(operand) is tuple and got[target] is not None:

@@ -22,6 +22,7 @@ class Graph:
         self.name, self.block, self.state, self.effects = name, block or Block(), list(state), effects
         self._count = 0
         self._executor = None
+        self._one_by_one = None
         self.derivative = None  # see derivative.py; made when a gradient is first asked for
         self._names = set()
 
@@ -120,7 +121,7 @@ class Graph:
     @executor.setter
     def executor(self, value):
         self._executor = value
-        self.derivative = None
+        self.derivative = self._one_by_one = None
 
     def execute(self, inputs, state=()):
         """Outputs of the graph, and the new state, as `interpret.run` gives them: the same bits, by plans.
@@ -128,6 +129,15 @@ class Graph:
         Results have no history for autograd.
         """
         results = self.executor.function(*inputs, *state)
+        return list(results[: len(self.outputs)]), list(results[len(self.outputs) :])
+
+    def execute_one_by_one(self, inputs, state=()):
+        """As `execute`, op after op, with autograd where it is on."""
+        if self._one_by_one is None:
+            from .plan import Executor  # lazy: graphs are often only looked at
+
+            self._one_by_one = Executor(self, one_by_one=True)
+        results = self._one_by_one(*inputs, *state)
         return list(results[: len(self.outputs)]), list(results[len(self.outputs) :])
 
     def plan(self, *inputs, state=()):

@@ -34,12 +34,12 @@ def run_block(block, frame):
         try:
             _run_node(node, frame)
         except Exception as error:
-            _note_line(error, node)
+            note_line(error, node)
             raise
     return [read(a, frame) for a in block.outputs]
 
 
-def _note_line(error, node):
+def note_line(error, node):
     """Say on the error, once, which line of the user's program it belongs to."""
     if node.line and not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
         error.add_note(f"in the graph: {node.op} of {node.line}")
@@ -112,7 +112,7 @@ def _run_loop(node, frame):
     return carried
 
 
-def _run_function(node, frame):
+def run_node_function(node, frame):
     def run_with(block, inputs):
         inner = dict(frame)
         inner.update(zip(map(id, block.inputs), inputs))
@@ -121,4 +121,4 @@ def _run_function(node, frame):
     return run_function(node, [read(a, frame) for a in node.args[1:]], run_with)
 
 
-_CONTROL = {"prim::If": _run_if, "prim::Loop": _run_loop, "prim::Function": _run_function}
+_CONTROL = {"prim::If": _run_if, "prim::Loop": _run_loop, "prim::Function": run_node_function}

@@ -28,7 +28,7 @@ class Joint:
         """derivative_of: gives the derivative of a graph, for that of the gradients."""
         self.graph, self.derivative_of = graph, derivative_of
         level = Capture(graph.name)
-        level.joint = True
+        level.joint = "forward"
         self.inputs = []  # Values, one for each leaf
         with level:
             replay = Replay(level)
@@ -85,6 +85,7 @@ class Joint:
         self.roots = [v for v, flows in zip(self.made, self.flows) if flows]
 
     def _backward(self, level, replay, seeds):
+        level.joint = "backward"
         passed = Backward(level, True)  # so what it computes can be derived in its turn
         passed.run(self.roots, [replay.shown(seed) for seed in seeds])
         found = [passed.grads.get(id(v)) for v in self.wanted]

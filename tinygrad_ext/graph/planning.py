@@ -24,7 +24,7 @@ _NUMBERS = (int, float)
 
 
 class Unplanned(Exception):
-    """Attributes: node, reason."""
+    """Attributes: node, or the input that no plan takes; reason."""
 
     def __init__(self, node, reason):
         self.node, self.reason = node, reason
@@ -38,10 +38,7 @@ class Planner:
 
     def routine(self, values):
         self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
-        try:
-            given = [(self.stand_in(i, value), value) for i, value in enumerate(values)]
-        except NotPlanned as error:
-            raise Unplanned(None, str(error)) from None
+        given = [(self.taken(i, value), value) for i, value in enumerate(values)]
         self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
         for i, node in enumerate(self.row.nodes):
             self.lowering.node, self.node = i, node
@@ -63,6 +60,12 @@ class Planner:
                 outputs[o] = old
         for old, new in found:
             self.lowering.write_back(old, new)
+
+    def taken(self, i, value):
+        try:
+            return self.stand_in(i, value)
+        except NotPlanned as error:
+            raise Unplanned(self.row.inputs[i], str(error)) from None
 
     def stand_in(self, i, value):
         if type(value) is Generator:

@@ -12,9 +12,9 @@ _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|\[|\]|,)", re.A)
 ARITY = {
     **dict.fromkeys(("Tensor", "int", "float", "bool", "complex", "str", "NoneType", "Scalar"), 0),
     **dict.fromkeys(("Device", "ScalarType", "Layout", "MemoryFormat", "Generator", "Any"), 0),
-    **dict.fromkeys(("List", "Optional", "Stack"), 1),
+    **dict.fromkeys(("List", "Optional"), 1),
     "Dict": 2,
-    **dict.fromkeys(("Tuple", "Union"), None),
+    **dict.fromkeys(("Tuple", "Union", "Stack"), None),
 }
 _made = weakref.WeakValueDictionary()  # a stranger's archive may hold as many as it likes
 DEEPEST = 30  # types in the brackets of types

@@ -2,7 +2,7 @@
 
 from .table import primitive
 
-# the empty one is (), any other a pair: the stack before, the last value
+# the empty one is (), any other the stack before and the values of the last turn
 primitive("stack", "", None, tuple)
-primitive("push", "Any Any", None, lambda stack, value: (stack, value))
+primitive("push", "...", None, lambda *parts: parts)
 primitive("pop", "Any", None, lambda stack: stack)

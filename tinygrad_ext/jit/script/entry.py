@@ -2,12 +2,12 @@
 
 import inspect
 
+from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
-from tinygrad_ext.graph.interpret import run
 from tinygrad_ext.graph.primitives.objects import fits
 from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, accepts
 
@@ -43,9 +43,6 @@ HANDLERS = (
 )  # fmt: skip
 
 
-SPEAKS = ("prim::print", "prim::warn")
-
-
 class Entry:
     """A compiled function.
 
@@ -63,11 +60,11 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        wants = is_grad_enabled() and _wants_grad([*row, *state])
-        if graph.effects and (wants or graph.executor.effects):
-            result, after = _interpret(graph, row, state)
-        else:
+        if not graph.effects:
+            wants = levels_on() or (is_grad_enabled() and _wants_grad([*row, *state]))
             result, after = (_derive if wants else _execute)(graph, row, state)
+        else:
+            result, after = _interpret(graph, row, state)
         for (each, owner, name), new in zip(self.accessors, after):
             if each.written:
                 setattr(owner, name, new)
@@ -166,12 +163,7 @@ def _wants_grad(values):
 
 
 def _execute(graph, row, state):
-    try:
-        result, *after = graph.executor(*row, *state)
-    except Exception:
-        if any(node.op in SPEAKS for node in graph.walk()):
-            raise  # what was said is not said again
-        return _derive(graph, row, state)  # changes nothing either, and raises with the line
+    result, *after = graph.executor(*row, *state)
     return result, after
 
 
@@ -183,7 +175,7 @@ def _derive(graph, row, state):
 def _interpret(graph, row, state):
     modes = get_modes()
     try:
-        (result,), after = run(graph, row, state)
+        (result,), after = graph.execute_one_by_one(row, state)
     except BaseException:
         set_modes(*modes)
         raise
