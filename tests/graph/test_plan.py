@@ -231,7 +231,7 @@ def test_of_a_graph_with_every_construct_only_functions_are_in_no_plan():
     assert [line.split()[3].rstrip(":") for line in g.explain().splitlines() if "in no plan" in line] == [
         "prim::Function"
     ]
-    assert {"IF", "LOOP", "TILE", "BOXED"} <= {line.kind for line in g.plan(*inputs, state=state).lines()}
+    assert {"LOOP", "TILE", "BOXED"} <= {line.kind for line in g.plan(*inputs, state=state).lines()}
 
 
 def test_draws_from_the_default_generator_are_eager_s():

@@ -1,6 +1,5 @@
 """Branches, loops and numbers inside plans: the interpreter's values to the bit, its errors, and what is refused."""
 
-import math
 import random
 import signal
 import threading
@@ -10,106 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinygrad_ext as tg
-from tests.helpers.graphs import same_bits
-from tests.helpers.plans import agree, graph, line
-from tinygrad_ext.graph import interpret
+from tests.helpers.plans import agree, graph, indented, same
 
 INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min", "bitand", "bitor", "bitxor", "rshift", "lshift", "pow")
 FLOATS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "max", "min")
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
-MATH = ("sqrt", "exp", "log", "sin", "tanh", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "erf")
-EDGES = [0, 1, -1, 2, 7, -3, 63, 2**31, 2**53 + 1, 2**62, -(2**63), 2**63 - 1]
-REALS = [0.0, -0.0, 0.5, 1.0, -1.5, 2.0, -3.0, 2.5, 1e300, -1e-300, 1e18, math.inf, -math.inf, math.nan]
-
-
-def indented(text):
-    """The text of a graph, its blocks indented."""
-    depth, lines = 0, []
-    for text_line in map(str.strip, text.splitlines()):
-        depth -= text_line.startswith("}")
-        lines.append("  " * depth + text_line)
-        depth += text_line.endswith("{")
-    return "\n".join(lines)
-
-
-def outcome(run):
-    """Results, or the kind of error and the first line of what it says."""
-    try:
-        return run()
-    except Exception as error:
-        return type(error), str(error).partition("\n")[0]
-
-
-def same(g, *inputs):
-    expected = outcome(lambda: interpret.run(g, list(inputs))[0])
-    for _ in range(2):
-        found = outcome(lambda: g.execute(list(inputs))[0])
-        if type(expected) is list:
-            assert same_bits(found, expected), f"{g}\n{inputs}: {found}, expected {expected}"
-            assert [type(a) for a in found] == [type(a) for a in expected]
-        else:
-            assert found == expected, f"{g}\n{inputs}"
-    return g
-
-
-# ---- numbers -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("op", sorted({*INTS, *FLOATS, *TESTS}))
-def test_arithmetic_is_python_s(op):
-    for kinds in ("int int", "int float", "float int", "float float"):
-        if op in INTS and op not in FLOATS and kinds != "int int":
-            continue
-        a, b = kinds.split()
-        result = "bool" if op in TESTS else "float" if "float" in kinds or op == "truediv" else "int"
-        g = line([f"{result} = prim::{op}(%a, %b)"], f"%a: {a}, %b: {b}")
-        for x in EDGES if a == "int" else REALS:
-            for y in EDGES if b == "int" else REALS:
-                if (op == "pow" and b == "int" and y > 2**20) or (op == "lshift" and y > 2**20):
-                    continue  # more memory than there is
-                same(g, x, y)
-        assert not g.executor.boxed
-
-
-@pytest.mark.parametrize("op", ["neg", "abs", "int", "float", "bool", "not", "round", *(f"math.{m}" for m in MATH)])
-def test_functions_of_a_number_are_python_s(op):
-    for kind, values in (("int", EDGES), ("float", REALS)):
-        g = line([f"{_result(op, kind)} = prim::{op}(%a)"], f"%a: {kind}")
-        for value in values:
-            same(g, value)
-        assert not g.executor.boxed
-
-
-def _result(op, kind):
-    if op in ("not", "bool") or op.startswith("math.is"):
-        return "bool"
-    if op in ("int", "round", "math.floor", "math.ceil", "math.trunc"):
-        return "int"
-    return kind if op in ("neg", "abs") else "float"
-
-
-@pytest.mark.parametrize("step", [1, 2, -1, -3])
-def test_the_length_of_a_range(step):
-    g = line([f"int = prim::range_length(%a, %b, {step})"], "%a: int, %b: int")
-    for a in (-5, 0, 3):
-        for b in (-7, 0, 4, 9):
-            same(g, a, b)
-
-
-def test_an_int_of_more_than_64_bits_is_an_int_all_the_same():
-    g = graph("""\
-graph f(%n: int) {
-  %1: int = prim::Loop(%n, True, 1) {
-    block(%i: int, %p: int) {
-      %2: int = prim::mul(%p, 10)
-      yield True, %2
-    }
-  }
-  return %1
-}""")
-    for n in (3, 18, 19, 40):
-        assert g.execute([n])[0] == [10**n]
-    assert len(g.executor.misses) == 1
 
 
 # ---- random programs -----------------------------------------------------------------------------------------------
@@ -391,7 +295,7 @@ graph f(%x: Tensor, %n: int) effects {
   return %3
 }""")
     agree(g, tg.ones(2), 3)
-    assert planned(g) and not g.executor.effects
+    assert planned(g) and not g.executor.one_by_one
     with pytest.raises(ValueError, match="4 is too much"):
         g.execute([tg.ones(2), 4])
 

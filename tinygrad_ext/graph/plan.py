@@ -11,6 +11,7 @@ from collections import namedtuple
 
 from tinygrad_ext.autograd import no_grad
 
+from .check import has_effect
 from .cutting import Cut, Row, places_of, updated
 from .planning import BOXED
 from .routine import Routine
@@ -34,7 +35,8 @@ class Executor:
         one_by_one: call op after op, with autograd where it is on, as graphs with effects run anyway, because what is
         written to may be anybody's.
         """
-        self.graph, self.one_by_one = graph, one_by_one or graph.effects
+        self.graph = graph
+        self.one_by_one = one_by_one or (graph.effects and any(map(has_effect, graph.walk())))
         self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
         self.boxed, self.misses = {}, []
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]

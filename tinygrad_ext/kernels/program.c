@@ -1,4 +1,4 @@
-/* See program.h. */
+/* The engine of program.h: arithmetic on registers by Python's rules, jumps, and the steps that are instructions of a plan. */
 #include "plan.h"
 #include <math.h>
 

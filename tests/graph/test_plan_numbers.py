@@ -1,0 +1,71 @@
+"""Arithmetic with numbers inside plans: Python's values and errors."""
+
+import math
+
+import pytest
+
+from tests.helpers.plans import graph, line, same
+
+INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min", "bitand", "bitor", "bitxor", "rshift", "lshift", "pow")
+FLOATS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "max", "min")
+TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
+MATH = ("sqrt", "exp", "log", "sin", "tanh", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "erf")
+EDGES = [0, 1, -1, 2, 7, -3, 63, 2**31, 2**53 + 1, 2**62, -(2**63), 2**63 - 1]
+REALS = [0.0, -0.0, 0.5, 1.0, -1.5, 2.0, -3.0, 2.5, 1e300, -1e-300, 1e18, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("op", sorted({*INTS, *FLOATS, *TESTS}))
+def test_arithmetic_is_python_s(op):
+    for kinds in ("int int", "int float", "float int", "float float"):
+        if op in INTS and op not in FLOATS and kinds != "int int":
+            continue
+        a, b = kinds.split()
+        result = "bool" if op in TESTS else "float" if "float" in kinds or op == "truediv" else "int"
+        g = line([f"{result} = prim::{op}(%a, %b)"], f"%a: {a}, %b: {b}")
+        for x in EDGES if a == "int" else REALS:
+            for y in EDGES if b == "int" else REALS:
+                if (op == "pow" and b == "int" and y > 2**20) or (op == "lshift" and y > 2**20):
+                    continue  # more memory than there is
+                same(g, x, y)
+        assert not g.executor.boxed
+
+
+@pytest.mark.parametrize("op", ["neg", "abs", "int", "float", "bool", "not", "round", *(f"math.{m}" for m in MATH)])
+def test_functions_of_a_number_are_python_s(op):
+    for kind, values in (("int", EDGES), ("float", REALS)):
+        g = line([f"{_result(op, kind)} = prim::{op}(%a)"], f"%a: {kind}")
+        for value in values:
+            same(g, value)
+        assert not g.executor.boxed
+
+
+def _result(op, kind):
+    if op in ("not", "bool") or op.startswith("math.is"):
+        return "bool"
+    if op in ("int", "round", "math.floor", "math.ceil", "math.trunc"):
+        return "int"
+    return kind if op in ("neg", "abs") else "float"
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_the_length_of_a_range(step):
+    g = line([f"int = prim::range_length(%a, %b, {step})"], "%a: int, %b: int")
+    for a in (-5, 0, 3):
+        for b in (-7, 0, 4, 9):
+            same(g, a, b)
+
+
+def test_an_int_of_more_than_64_bits_is_an_int_all_the_same():
+    g = graph("""\
+graph f(%n: int) {
+  %1: int = prim::Loop(%n, True, 1) {
+    block(%i: int, %p: int) {
+      %2: int = prim::mul(%p, 10)
+      yield True, %2
+    }
+  }
+  return %1
+}""")
+    for n in (3, 18, 19, 40):
+        assert g.execute([n])[0] == [10**n]
+    assert len(g.executor.misses) == 1
