@@ -13,6 +13,7 @@ from tinygrad_ext import jit
 from tinygrad_ext.autograd import Function
 from tinygrad_ext.graph import Graph, GraphError
 from tinygrad_ext.graph.capture import CaptureError
+from tinygrad_ext.registry import scope
 
 LEAVES = {"what_leaves_the_library", "numbers_read_of_elements"}
 NO_SECOND = {"derivatives_of_the_first_order_only", *LEAVES}
@@ -122,18 +123,23 @@ def test_script_and_files_of_scripts_refuse_it_by_line():
         jit.save(scripted, io.BytesIO())
 
 
-@tg.library.custom_op("every_way::sine", mutates_args=())
-def custom_sine(x: tg.Tensor) -> tg.Tensor:
-    return tg.from_numpy(np.sin(x.detach().numpy()))
+@pytest.fixture
+def custom_sine():
+    mark = scope.application.mark()
+
+    @tg.library.custom_op("every_way::sine", mutates_args=())
+    def sine_of(x: tg.Tensor) -> tg.Tensor:
+        return tg.from_numpy(np.sin(x.detach().numpy()))
+
+    sine_of.register_autograd(
+        lambda ctx, grad: grad * ctx.saved_tensors[0].cos() * 3,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    yield sine_of
+    scope.application.undo(mark)
 
 
-custom_sine.register_autograd(
-    lambda ctx, grad: grad * ctx.saved_tensors[0].cos() * 3,
-    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
-)
-
-
-def test_a_custom_op_with_a_python_kernel_is_a_node_everywhere():
+def test_a_custom_op_with_a_python_kernel_is_a_node_everywhere(custom_sine):
     def f(x, y):
         return custom_sine(x) * y
 
