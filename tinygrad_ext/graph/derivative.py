@@ -9,7 +9,7 @@ guards hold; sizes are values. Where none can be made, or its guards fail too of
 one, as `interpret` does, and eager autograd keeps the tape; `Derivative.refused` says why.
 """
 
-from tinygrad_ext.core.data.random import Generator
+from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .capture import Capture
@@ -71,7 +71,11 @@ class Derivative:
         try:
             if len(self.joints.get(kind, ())) == MOST:
                 raise NotDerived(f"guards of {MOST} derivatives failed")
-            joint = Joint(graph, values, derivative_of)
+            drawn = default_generator.get_state()
+            try:
+                joint = Joint(graph, values, derivative_of)
+            finally:
+                default_generator.set_state(drawn)  # a loop that is tried on an example may have drawn from it
             result = joint(leaves)
         except Exception as error:
             found = graph.execute_one_by_one(inputs, state)  # which raises for what is wrong in the program itself

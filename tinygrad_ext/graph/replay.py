@@ -72,11 +72,18 @@ class Replay:
         if signature.generator is not None:
             return self.random(node, signature, args)
         shown = [self.shown(a) for a in args]
+        drawn = self.drawn() if self.depth else None
         results = operation(signature.op)(*shown)
+        if self.depth and self.drawn() != drawn:  # a composite, such as dropout: each turn has to draw anew
+            raise NotDerived(f"{node.op} draws from a generator within a branch or a loop")
         count = len(signature.returns)
         row = [results] if count == 1 else list(results or ())
         row += [shown[i] for i in signature.writes]
         return [self.operand(r, t.type) for r, t in zip(row, node.outputs)]
+
+    def drawn(self):
+        """Which values the generators are at."""
+        return [id(found[1]) for found in self.capture.generators.values()]
 
     def random(self, node, signature, args):
         """An op that draws: its generator is a value, or the default one, which is a state of the new graph."""
