@@ -32,12 +32,12 @@ CONSTANTS = ("dtype", "layout", "memory_format", "qscheme")
 
 
 def installed():
-    """The PyTorch that is compared with, or None."""
+    """The PyTorch that is compared with, its build for CPUs, or None: others have further names."""
     try:
         import torch
     except ImportError:
         return None
-    return torch if torch.__version__.startswith(VERSION) else None
+    return torch if torch.__version__.startswith(VERSION) and torch.version.cuda is None else None
 
 
 def read():

@@ -81,5 +81,5 @@ def test_random_programs():
 
 @pytest.mark.slow
 def test_many_random_programs():
-    derived = sum(check_random(seed) for seed in range(40, 1040))
-    assert derived >= 900
+    derived = sum(check_random(seed) for seed in range(40, 340))
+    assert derived >= 270
