@@ -25,7 +25,7 @@ def test_the_marks_and_the_page_are_fresh():
     assert tool.PAGE.read_text() == tool.page(json.loads(text)), "run make docs"
 
 
-@pytest.mark.skipif(tool.installed() is None, reason=f"PyTorch {tool.VERSION} is not installed, or not for CPUs: make compare")
+@pytest.mark.skipif(tool.installed() is None, reason=f"PyTorch {tool.VERSION} for CPUs is not installed: make compare")
 @pytest.mark.slow
 def test_the_names_are_those_of_the_installed_pytorch():
     listed = {place: sorted(f"{m['present']} {m['absent']}".split()) for place, m in LISTED.items()}
