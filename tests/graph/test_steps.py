@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit
-from tinygrad_ext.graph import interpret
+from tinygrad_ext.graph import Graph, interpret
 
 
 def sums(n: int, x: float):
@@ -212,3 +212,27 @@ def test_several_threads_run_one_loop():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda case: graph.execute(case)[0][0], cases))
     assert all(map(tg.equal, found, expected))
+
+
+def test_a_list_that_is_longer_than_the_graph_names_is_read_as_by_the_interpreter():
+    text = "graph f(%x: List[Tensor]) {\n  %1: Tensor, %2: Tensor = prim::unpack(%x)\n  return %1, %2\n}"
+    graph = Graph.parse(text).check()
+    for n in (2, 3, 500):
+        xs = [tg.full((1,), float(i)) for i in range(n)]
+        for _ in range(2):
+            assert (
+                [t.item() for t in graph.execute([xs])[0]]
+                == [t.item() for t in interpret.run(graph, [xs])[0]]
+                == [0, 1]
+            )
+
+
+def test_a_step_may_read_hundreds_of_values():
+    names = [f"%x{i}" for i in range(600)]
+    inputs = ", ".join(f"{n}: Tensor" for n in names)
+    body = "  %l: List[Tensor] = aten::unbind.int(%x0, 0)\n  %1: Tensor = aten::nonzero(%x0)\n"
+    body += f"  %2: Tensor = aten::cat([{', '.join(names)}], 0)\n"
+    graph = Graph.parse(f"graph f({inputs}) {{\n{body}  return %1, %2\n}}").check()
+    xs = [tg.ones(1) for _ in names]
+    for _ in range(3):
+        assert graph.execute(xs)[0][1].shape == (600,)

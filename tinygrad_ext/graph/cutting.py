@@ -138,19 +138,21 @@ class Cut:
 
     def _pieces(self):
         """Lists of nodes that make rows, and nodes that stand alone, in an order in which they can run."""
-        found, row, made = [], [], set()
+        found, row, made, reads = [], [], set(), set()
         for node in self.nodes:
             if not self._stands_alone(node):
+                own = set(map(id, used_values(node)))
+                if len(reads | own) > MOST:
+                    found.append(row)
+                    row, made, reads = [], set(), set()
                 row.append(node)
                 made.update(map(id, node.outputs))
-                if len(row) > 1 and len(_read_by(row)) > MOST:
-                    found.append(row[:-1])
-                    row, made = [node], set(map(id, node.outputs))
+                reads |= own
                 continue
             first = not has_effect(node) and not any(id(v) in made for v in used_values(node))
             if row and not first:
                 found.append(row)
-                row, made = [], set()
+                row, made, reads = [], set(), set()
             found.append(node)
         return [*found, row] if row else found
 
@@ -158,7 +160,7 @@ class Cut:
         if node.op in BOXED or node in self.executor.boxed or self.executor.one_by_one:
             return True
         row = primitives.TABLE.get(node.op)
-        return node.op in _OBJECTS or (row is not None and row.effect == "takes")
+        return len(used_values(node)) > MOST or node.op in _OBJECTS or (row is not None and row.effect == "takes")
 
     def _row(self, nodes, rest):
         made = {id(v) for node in nodes for v in node.outputs}

@@ -52,6 +52,8 @@ cdef class Step:
     cdef int put(self, list frame, results) except -1:
         cdef Py_ssize_t i = 0
         for result in results:
+            if i == len(self.to):
+                break               # more than the graph names
             frame[<int>self.to[i]] = result
             i += 1
         return 0
