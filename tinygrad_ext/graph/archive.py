@@ -27,6 +27,7 @@ from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from . import examples as recorded
+from . import held
 from .graph import Graph
 from .manifest import checked, extra_name, manifest_of, method_name, signature_told
 from .program import DEFAULT, Program
@@ -63,6 +64,7 @@ def save(program, f, extra_files=None, examples=None):
     told = recorded.record(program, examples or {})
     manifest = manifest_of(program, methods, ops, told, extra)
     state = {name: _held(value) for name, value in program.state.items() if value is not default_generator}
+    state = held.told(state)
 
     def write(file):
         with _buffered(file) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
@@ -213,6 +215,7 @@ class _Archive:
             state = files.read_safetensors(self.entries.source(WEIGHTS), "it", onto, self.budget)
             if type(state) is not dict or not all(type(name) is str for name in state):
                 raise ValueError("it holds no dict of names")
+            state = held.made(state)
             for name in self.manifest["generators"]:
                 state[name] = _generator(name, state.get(name))
             state.setdefault(DEFAULT, default_generator)
@@ -237,7 +240,7 @@ class _Archive:
     def state_told(self):
         """The state by name: a word for a tensor, else the value."""
         with self.reading(WEIGHTS):
-            return files.told(self.entries.source(WEIGHTS), self.budget)
+            return held.named(files.told(self.entries.source(WEIGHTS), self.budget))
 
 
 def _generator(name, given):

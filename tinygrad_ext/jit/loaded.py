@@ -212,6 +212,9 @@ def _methods_told(program):
     return [(name, program.notes.get(name) or {}) for name in program.methods]
 
 
+_OWN = ("_program", "_name", "_names")  # what a LoadedModule has besides
+
+
 # ---- the tree of modules -------------------------------------------------------------------------------------------
 
 
@@ -230,7 +233,8 @@ def _place(root, places, name, value, kind, persistent):
     """Put a value of the state into the tree where it has a place there, else beside it."""
     path, _, attribute = name.rpartition(".")
     owner = _module_at(root, path) if kind in ("parameter", "buffer", "attribute") else None
-    if owner is None or not attribute or attribute[0] == "_" or (attribute != "training" and hasattr(owner, attribute)):
+    taken = attribute in _OWN or (attribute != "training" and hasattr(owner, attribute))
+    if owner is None or not attribute or attribute.startswith(("__", "_tgx")) or taken:
         places.rest[name] = value
         return
     if kind == "parameter" and isinstance(value, Parameter):

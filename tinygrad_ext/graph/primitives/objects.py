@@ -33,7 +33,7 @@ class Object:
 
 def word_of(cls):
     """The word that stands for a class in types and nodes; two classes never share one."""
-    word = _words.get(cls)
+    word = _words.get(cls) or vars(cls).get(_STANDS_FOR)
     if word is None:
         word, number = cls.__name__, 1
         while word in _classes or word in _RESERVED:
@@ -42,6 +42,7 @@ def word_of(cls):
     return word
 
 
+_STANDS_FOR = "_tgx_stands_for"  # attribute of a class that is here for one that is not: the other's word
 _RESERVED = {"Tensor", "List", "Dict", "Tuple", "Optional", "Union", "Any", "Scalar", "Device", "Generator"}
 
 
@@ -65,9 +66,22 @@ def call_function(word, *args):
     return _functions[word](*args)
 
 
+@functools.lru_cache(1000)
+def _stand_in(word):
+    return type(word, (Object,), {_STANDS_FOR: word})
+
+
 def _new(word):
-    cls = class_of(word) or Object
+    cls = class_of(word) or _stand_in(word)
     return cls.__new__(cls)
+
+
+def plain_object(word):
+    """An object without attributes of the class that a word stands for, where making and dropping it runs nothing."""
+    cls = class_of(word)
+    if cls is None or hasattr(cls, "__del__"):
+        cls = _stand_in(word)
+    return object.__new__(cls)
 
 
 def _plain(name):
@@ -77,8 +91,15 @@ def _plain(name):
     return name
 
 
-def _named_tuple(word, fields, *values):
-    cls = class_of(word) or collections.namedtuple(word, fields)
+@functools.lru_cache(1000)
+def _fields_alone(word, fields):
+    made = collections.namedtuple(word, fields)
+    setattr(made, _STANDS_FOR, word)
+    return made
+
+
+def made_named(word, fields, *values):
+    cls = class_of(word) or _fields_alone(word, fields)
     return tuple.__new__(cls, values)
 
 
@@ -89,7 +110,7 @@ class Member(collections.namedtuple("Member", "enum name value")):
         return f"{self.enum}.{self.name}"
 
 
-def _member(word, name, *value):
+def made_member(word, name, *value):
     cls = class_of(word)
     if cls is not None:
         return cls[name]
@@ -143,7 +164,9 @@ def fits(value, type):
     if word == "Tuple":
         return isinstance(value, tuple) and len(value) == len(args) and all(map(fits, value, args))
     cls = class_of(word)
-    return cls is not None and isinstance(value, cls)
+    if cls is None:
+        return vars(type(value)).get(_STANDS_FOR) == word
+    return isinstance(value, cls)
 
 
 def _enter(name):
@@ -177,8 +200,8 @@ primitive("python", "str ...", None, call_function, effect=True)
 primitive("new", "str", None, _new)
 primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))
 primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)
-primitive("named_tuple", "str str ...", None, _named_tuple)
-primitive("enum", "str str ...", None, _member)
+primitive("named_tuple", "str str ...", None, made_named)
+primitive("enum", "str str ...", None, made_member)
 primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, Type.parse(text)))
 primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
