@@ -84,3 +84,35 @@ def test_a_program_that_repeats_is_traced_step_by_step():
     double = jit.trace(lambda x: x * 2, (tg.ones(2),))
     outer = jit.trace(lambda x, y: double.repeat([(x,), (y,)]), (tg.ones(2), tg.ones(2)))
     assert [r.tolist() for r in outer(tg.ones(1), tg.zeros(1))] == [[2], [0]]
+
+
+def test_modules_and_methods_repeat_too():
+    class Scale(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tg.nn.Parameter(tg.tensor([2.0]))
+
+        def forward(self, x):
+            return x * self.w
+
+        def halved(self, x):
+            return x * self.w / 2
+
+    module, data = Scale(), [(tg.ones(2),), tg.ones(3)]
+    traced = jit.trace(module, (tg.ones(2),))
+    for found in (traced, tg.compile(module)):
+        assert [r.tolist() for r in found.repeat(data)] == [[2, 2], [2, 2, 2]]
+    method = jit.trace(module.halved, (tg.ones(2),))
+    methods = jit.trace_module(module, {"halved": (tg.ones(2),)})
+    assert (
+        [r.tolist() for r in method.repeat(data)]
+        == [r.tolist() for r in methods.halved.repeat(data)]
+        == [[1, 1], [1, 1, 1]]
+    )
+    seen = []
+    traced.register_forward_hook(lambda module, args, result: seen.append(len(result)))
+    traced.repeat(data)
+    assert seen == [2, 3]
+    wide = jit.trace(tg.nn.Linear(2, 1), (tg.ones(1, 2),))
+    with pytest.raises(RuntimeError, match=r"in step 1 of repeat\(\)"):
+        wide.repeat([tg.ones(1, 2), tg.ones(1, 3)])

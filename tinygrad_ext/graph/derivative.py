@@ -9,6 +9,7 @@ guards hold; sizes are values. Where none can be made, or its guards fail too of
 one, as `interpret` does, and eager autograd keeps the tape; `Derivative.refused` says why.
 """
 
+from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -52,9 +53,9 @@ class Derivative:
             joints = self.joints.get(kind, ())
         except TypeError:  # an object that no graph holds
             return self.graph.execute_one_by_one(inputs, state)
-        for joint in joints:
+        for joint in () if levels_on() else joints:
             try:
-                return self._parted(joint(values if joint.flat else _leaves(values)))
+                return self._parted(joint.call(values if joint.flat else _leaves(values)))
             except GuardFailed:
                 continue
         return self._first(kind, values, inputs, state)
@@ -65,6 +66,8 @@ class Derivative:
         if kind in self.refused or leaves is None or graph.effects:
             return graph.execute_one_by_one(inputs, state)
         level = next((x.level for x in leaves if getattr(x, "level", None) is not None), None)
+        if level is None and levels_on():  # which see each op
+            return graph.execute_one_by_one(inputs, state)
         if level is not None:
             found = _into(graph, level, values) if isinstance(level, Capture) else None
             return graph.execute_one_by_one(inputs, state) if found is None else self._parted(found)
@@ -76,7 +79,7 @@ class Derivative:
                 joint = Joint(graph, values, derivative_of)
             finally:
                 default_generator.set_state(drawn)  # a loop that is tried on an example may have drawn from it
-            result = joint(leaves)
+            result = joint.call(leaves)
         except Exception as error:
             found = graph.execute_one_by_one(inputs, state)  # which raises for what is wrong in the program itself
             self.refused[kind] = str(error)

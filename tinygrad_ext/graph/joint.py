@@ -1,9 +1,7 @@
-"""Forward and backward graph of a graph, for arguments of one kind, and the node of eager autograd that runs them."""
+"""Forward and backward graph of a graph, for arguments of one kind; joint_call.pyx runs them."""
 
-from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.functional_args import gradients
 from tinygrad_ext.autograd.modes import set_grad_enabled
-from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -13,9 +11,9 @@ from .derive import Backward
 from .graph import Graph
 from .ir import Block, Value, outer_values
 from .items import Items, NotDerived, may_hold_tensors
+from .joint_call import JointCall, rebuilt
 from .passes.base import may_share
 from .plan import Executor
-from .primitives import GuardFailed
 from .replay import Replay
 from .trees import type_of_tree
 from .types import GENERATOR, TENSOR
@@ -134,21 +132,14 @@ class Joint:
         self.plain = all(v.type is TENSOR for v in self.saved)
         first = len(self.graph.inputs)
         self.written = {i for i, s in enumerate(self.graph.state, first) if s.written} if self.flat else set()
-        self.whole_results = len(self.made) + len(self.generators)
-        self.all_flow = all(flows for v, flows in zip(self.made, self.flows) if may_hold_tensors(v.type))
-        self.places = [1 + self.tensors.index(self.inputs.index(v)) for v in self.wanted]
-        self.simple = all(v.type is TENSOR and not may_share(v.node) for v in self.made if may_hold_tensors(v.type))
-
-    def __call__(self, leaves):
-        states = [g.clone_state() for g in self.generators]
-        call = Call(self, [*leaves, *states] if states else leaves)
-        made = _Derived.apply(call, *[leaves[i] for i in self.tensors])
-        for generator, new in zip(self.generators, call.news):
-            generator.set_state(new.get_state())
-        row = list(call.made)
-        for i, tensor in zip(call.own, made):
-            row[i] = tensor
-        return [_rebuilt(part, row, leaves) for part in self.template]
+        self.edges = [
+            self.tensors.index(self.inputs.index(v)) for v in self.wanted
+        ]  # gradients belong to these tensors
+        known = all(v.type is TENSOR and not may_share(v.node) for v in self.made if may_hold_tensors(v.type))
+        self.own = (
+            [i for i, v in enumerate(self.made) if v.type is TENSOR] if known else None
+        )  # that no argument can be
+        self.call = JointCall(self)
 
     def leaves(self, kept, also):
         """The arguments, of what was kept; None for those that nobody needs."""
@@ -156,8 +147,13 @@ class Joint:
         for i, at in self.kept.items():
             row[i] = kept[at]
         for i, value in zip(self.also, also):
-            row[i] = value.get(self.inputs[i].name)
+            row[i] = value
         return row
+
+    def certain(self, found):
+        """Gradients without those that the backward pass says are not there."""
+        absent = {id(v) for v, there in zip(self.maybe, found[len(self.wanted) :]) if not there}
+        return [None if id(v) in absent else g for v, g in zip(self.wanted, found)]
 
     def anew(self, leaves, seeds):
         """Gradients by the ops of eager mode, forward and backward, for what the graphs are not good for."""
@@ -166,7 +162,7 @@ class Joint:
             for v, x in zip(self.inputs, leaves)
         ]
         with set_grad_enabled(True):
-            values, count = [_rebuilt(part, (), leaves) for part in self.given], len(self.graph.inputs)
+            values, count = [rebuilt(part, (), leaves) for part in self.given], len(self.graph.inputs)
             outputs, new = interpret.run(self.graph, values[:count], values[count:])
             made = dict(pair for part, r in zip(self.template, [*outputs, *new]) for pair in _found(part, r))
             roots = [made[i] for i, flows in enumerate(self.flows) if flows]
@@ -180,114 +176,9 @@ def _told(a, number_of):
     return number_of(a) if isinstance(a, Value) else ("constant", a)
 
 
-def _rebuilt(part, made, inputs):
-    """The values that such data stands for."""
-    what, value = part[:2]
-    if what == "items":
-        parts = [_rebuilt(p, made, inputs) for p in part[3]]
-        return dict(zip(part[2], parts)) if part[2] is not None else tuple(parts) if value == "Tuple" else parts
-    return made[value] if what == "made" else inputs[value] if what == "input" else value
-
-
 def _found(part, result):
     """(number, value) of each made value of a result."""
     if part[0] == "items":
         parts = [result[key] for key in part[2]] if part[2] is not None else result
         return [pair for p, r in zip(part[3], parts) for pair in _found(p, r)]
     return [(part[1], result)] if part[0] == "made" else []
-
-
-class Call:
-    """One run.
-
-    Attributes:
-        joint, leaves: what runs, on what.
-        made, news: what the forward graph gave: results, new states of generators.
-        own: numbers of the results that are tensors of its own; a loop of no turns gives what it was given.
-    """
-
-    __slots__ = ("joint", "leaves", "made", "news", "own")
-
-    def __init__(self, joint, leaves):
-        self.joint, self.leaves = joint, leaves
-
-
-class Kept:
-    """An argument that only a backward pass of another kind needs: the derivative of the gradients."""
-
-    __slots__ = ("value", "version")
-
-    def __init__(self, value, changes):
-        """changes: whether the program writes to it, when it has run."""
-        if isinstance(value, Generator):
-            value = value.clone_state()  # it goes on
-        self.value = value.clone() if changes and isinstance(value, Tensor) else value
-        self.version = value._version if isinstance(value, Tensor) and not changes else None
-
-    def get(self, name):
-        if self.version is not None and self.value._version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: the "
-                f"argument {name} of a graph, of shape {list(self.value.shape)}, is at version {self.value._version}; "
-                f"expected version {self.version} instead. Do not change it before backward, or change a clone of it."
-            )
-        return self.value
-
-
-class _Derived(Function):
-    @staticmethod
-    def forward(ctx, call, *tensors):
-        ctx.joint = joint = call.joint
-        leaves = call.leaves
-        results = joint.run_forward.function(*leaves)
-        count = len(joint.made)
-        call.made, call.news = results[:count], results[count : joint.whole_results]
-        keep = results[joint.whole_results :]
-        ctx.also = [Kept(leaves[i], i in joint.written) for i in joint.also]
-        if joint.plain:
-            ctx.save_for_backward(*keep)
-            ctx.rest = None
-        else:
-            ctx.save_for_backward(*[a if isinstance(a, Tensor) else None for a in keep])
-            ctx.rest = [None if isinstance(a, Tensor) else a for a in keep]
-        ctx.given = {} if joint.simple else _given(call)
-        own = [i for i, a in enumerate(call.made) if isinstance(a, Tensor) and i not in ctx.given]
-        ctx.own = call.own = own
-        if not joint.all_flow:
-            ctx.mark_non_differentiable(*[call.made[i] for i in own if not joint.flows[i]])
-        return tuple([call.made[i] for i in own])
-
-    @staticmethod
-    def backward(ctx, *grads):
-        joint, kept = ctx.joint, ctx.saved_tensors
-        if ctx.rest is not None:
-            kept = [t if r is None else r for t, r in zip(kept, ctx.rest)]
-        if not (joint.all_flow and joint.simple):
-            grads = _seeds(ctx, grads)
-        if is_grad_enabled():
-            found, _ = joint.derivative_of(joint.whole)([*joint.leaves(kept, ctx.also), *grads])
-        else:
-            try:
-                found = joint.run_backward.function(*grads, *kept)
-            except GuardFailed:  # a decision of the backward pass, within a branch or a loop
-                found = joint.anew(joint.leaves(kept, ctx.also), grads)
-        if joint.maybe:
-            absent = {id(v) for v, there in zip(joint.maybe, found[len(joint.wanted) :]) if not there}
-            found = [None if id(v) in absent else g for v, g in zip(joint.wanted, found)]
-        row = [None] * (1 + len(joint.tensors))
-        for place, grad in zip(joint.places, found):
-            row[place] = grad
-        return tuple(row)
-
-
-def _given(call):
-    """{number of a result that is an argument: zeros like it, which are one element}."""
-    inputs = {id(t) for t in call.leaves if isinstance(t, Tensor)}
-    given = {i: a for i, a in enumerate(call.made) if isinstance(a, Tensor) and id(a) in inputs}
-    return {i: a.new_zeros(()).expand(a.shape) for i, a in given.items()}
-
-
-def _seeds(ctx, grads):
-    """Gradients of what gradients flow through, zeros where the result is an argument, which has its own."""
-    found = {**ctx.given, **dict(zip(ctx.own, grads))}
-    return [found[i] for i, flows in enumerate(ctx.joint.flows) if flows]

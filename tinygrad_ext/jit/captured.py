@@ -6,7 +6,7 @@ from functools import cached_property
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import derivative, passes
+from tinygrad_ext.graph import passes
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.keys import key_of
@@ -151,15 +151,6 @@ class Captured:
         plain = self.differentiates or not (grad and (wants_grad(args) or wants_grad(state)))
         binding = Binding(self, key_of(args), keywords, grad, surroundings.watch, plain)
         return binding if binding.takes(*args) else None
-
-    def __call__(self, args):
-        """Run with history: a gradient is asked of what it gives."""
-        state = [holder.read(args) for holder in self.holders]
-        (output,), new = derivative.run(self.graph, args, state)
-        for i in self.written:
-            if new[i] is not state[i]:
-                self.write(i, new[i], args)
-        return self.with_own(output, state)
 
     def write(self, i, value, args):
         """Leave the new value of a state with its owner."""

@@ -8,7 +8,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.nn import Module
 
-from .calls import Call
+from .calls import FirstCall, called_in_c, repeated
 from .state import Surroundings
 from .tracing import Runner, is_tracing
 
@@ -34,34 +34,43 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     return CompiledModule(model, fullgraph) if isinstance(model, Module) else CompiledFunction(model, fullgraph)
 
 
-class Attempt:
+@called_in_c
+class Attempt(FirstCall):
     """Calls of one program: from graphs, or of the program itself.
 
     Attributes: left: what a call was looked up by -> why it runs as it was written.
     """
 
     def __init__(self, function, fullgraph):
+        name = getattr(function, "__name__", type(function).__name__)
+        super().__init__(Runner(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
-        self.runner = Runner(function, getattr(function, "__name__", type(function).__name__), Surroundings(function))
-        self.run = Call(self.runner)
 
-    def __call__(self, args, kwargs):
+    def otherwise(self, args, kwargs):
+        """A call for which no graph is ready."""
         if levels_on() and is_tracing():
             return self.function(*args, **kwargs)
         if self.left and self.key(args, kwargs) in self.left:
             return self.function(*args, **kwargs)
         try:
-            result = self.run(*args, **kwargs)
+            result = self.from_graph(args, kwargs)
             if not self.fullgraph:
-                self.left.update((key, why) for key in self.runner.graphs for why in self.runner.refused(key))
+                self.leave((key, why) for key in self.runner.graphs for why in self.runner.refused(key))
             return result
         except Exception as error:  # a graph has changed nothing; if the program is wrong, it raises itself
             if self.fullgraph:
                 raise
             key = self.key(args, kwargs)
             result = self.function(*args, **kwargs)
-            self.left[key] = str(error)
+            self.leave([(key, str(error))])
             return result
+
+    def leave(self, found):
+        """Note what runs as it was written from now on."""
+        count = len(self.left)
+        self.left.update(found)
+        if len(self.left) > count:
+            self.forget()
 
     def key(self, args, kwargs):
         """What a call is looked up by; None where it has an argument that nothing can be looked up by."""
@@ -81,23 +90,17 @@ class Attempt:
         return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in self.left.values())])
 
 
-class CompiledFunction:
+@called_in_c
+class CompiledFunction(Attempt):
     """What `compile` gives for a function."""
 
     def __init__(self, function, fullgraph):
-        self._attempt = Attempt(function, fullgraph)
-        self.__wrapped__, self.__name__ = function, self._attempt.runner.name
+        super().__init__(function, fullgraph)
+        self.__wrapped__, self.__name__ = function, self.runner.name
         self.__doc__ = getattr(function, "__doc__", None)
-
-    def __call__(self, *args, **kwargs):
-        return self._attempt(args, kwargs)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
-
-    def explain(self):
-        """Why what runs as it was written does."""
-        return self._attempt.explain()
 
     def __repr__(self):
         return f"<compiled {self.__name__}>"
@@ -110,13 +113,15 @@ class CompiledModule(Module):
         super().__init__()
         self._orig_mod = module
         object.__setattr__(self, "_attempt", Attempt(module, fullgraph))
-
-    def forward(self, *args, **kwargs):
-        return self._attempt(args, kwargs)
+        object.__setattr__(self, "forward", self._attempt)
 
     def explain(self):
         """Why what runs as it was written does."""
         return self._attempt.explain()
+
+    def repeat(self, data):
+        """Call it with each of the arguments in `data`, see `TracedFunction.repeat`."""
+        return repeated(self, data)
 
     def __getattr__(self, name):
         try:

@@ -15,7 +15,7 @@ from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.nn import Module
 
-from .calls import Call, called_in_c
+from .calls import Call, called_in_c, repeated
 from .captured import capture_program
 from .keys import told
 from .state import Surroundings
@@ -248,6 +248,10 @@ class TracedModule(_Told, Module):
         super().train(mode)
         self.original.train(mode)
         return self
+
+    def repeat(self, data):
+        """Call it with each of the arguments in `data`, see `TracedFunction.repeat`; its hooks run at each step."""
+        return repeated(self, data)
 
     def _add_method(self, name):
         method = getattr(self.original, name)

@@ -126,7 +126,7 @@ cdef object _run(Plan plan, FunctionNode ctx, tuple flat, tuple positional, dict
     finally:
         st.no_grad = was_no_grad
         st.in_forward = was_in_forward
-    return _finish(ctx, flat, output, record)
+    return finish(ctx, flat, output, record)
 
 
 cdef int _refuse_hidden(FunctionNode ctx, tuple args) except -1:
@@ -170,7 +170,7 @@ cdef object _run_forward(Plan plan, FunctionNode ctx, tuple args, dict keywords)
     return PyObject_VectorcallDict(plan.forward, row, n + 1, named)
 
 
-cdef object _finish(FunctionNode ctx, tuple args, object output, bint record):
+cdef object finish(FunctionNode ctx, tuple args, object output, bint record):
     """Give the outputs their history and the node what it keeps."""
     cdef tuple outputs = <tuple>output if isinstance(output, tuple) else (output,)
     cdef int i, n = len(outputs)

@@ -1,0 +1,46 @@
+"""The call of a Joint."""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.grad.function cimport FunctionNode
+
+cdef class JointCall:
+    cdef readonly object joint
+    cdef readonly bint flat         # its leaves are the values of the graph, in their order
+    cdef dict forward               # attributes of the Executors, whose `function` may change
+    cdef dict backward
+    cdef list generators            # that the forward graph draws from besides its arguments
+    cdef tuple template             # what each result is, see joint.py
+    cdef list flows                 # of each made value, whether a gradient flows through it
+    cdef list own                   # numbers of the made values that are tensors; None where that is seen at each call
+    cdef list also                  # numbers of the arguments that only the derivative of the gradients reads
+    cdef set written                # arguments that the program writes to
+    cdef Py_ssize_t nleaves
+    cdef Py_ssize_t ntensors
+    cdef Py_ssize_t nwanted
+    cdef Py_ssize_t nmade
+    cdef Py_ssize_t nresults        # made values, then new states of generators; what is saved comes behind
+    cdef int *tensors               # numbers of the arguments that are tensors
+    cdef int *edges                 # of those that a gradient is given for
+    cdef bint all_flow
+    cdef bint plain                 # what is saved are tensors
+    cdef bint whole                 # each result is a tensor that was made, in their order
+    cdef bint maybe                 # behind the gradients stands whether some are there
+
+    cdef list run(self, PyObject **leaves)
+    cdef tuple _forward(self, PyObject **leaves)
+    cdef tuple _keep(self, DerivedBackward node, tuple results)
+    cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1
+    cdef int _sort_out(self, DerivedBackward node, tuple results, PyObject **leaves) except -1
+    cdef int _draw_on(self, tuple results) except -1
+    cdef list _told(self, DerivedBackward node, list row, tuple made, PyObject **leaves)
+
+cdef class DerivedBackward(FunctionNode):
+    cdef JointCall call
+    cdef list rest                  # of what is saved, what is no tensor; None where all are
+    cdef list arguments             # values of JointCall.also
+    cdef list versions              # theirs; None where it need not be looked at
+    cdef dict given                 # made value that is an argument -> zeros like it
+    cdef list own                   # numbers of the made values that come from this node
+
+    cdef list _seeds(self, PyObject **grads)
+    cdef object _run(self, list seeds)
+    cdef list _arguments(self)
