@@ -184,25 +184,6 @@ def test_one_node_of_autograd_runs_two_planned_graphs():
     assert all("in straight" in n.line for n in joint.backward.nodes if n.op.startswith("aten::"))
 
 
-@pytest.mark.parametrize(("program", "more"), PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
-def test_derived_again(program, more):
-    call = runner(jit.script(program).graph)
-
-    def twice(f, args):
-        out = f(*args)
-        total = out[0] if isinstance(out, tuple) else out
-        leaves = [a for a in args if isinstance(a, tg.Tensor)]
-        first = [g for g in tg.autograd.grad(total, leaves, create_graph=True, allow_unused=True) if g is not None]
-        second = sum((g * g).sum() for g in first)
-        if not second.requires_grad:
-            return told(first), [bytes(4 * t.numel()) for t in leaves]
-        return told(first), told(tg.autograd.grad(second, leaves, materialize_grads=True))
-
-    for rows, sign in ((3, 1.0), (2, -1.0)):
-        args = (*tensors(rows, sign), *more)
-        assert twice(call, args) == twice(program, args)
-
-
 def test_a_gradient_that_nothing_arrives_at_is_none():
     call = runner(jit.script(one_side).graph)
     x, w = tensors(sign=-5.0)

@@ -54,18 +54,24 @@ def source(seed):
     return "\n".join(lines) + "\n"
 
 
-def check_random(seed):
+def program_of(seed):
+    """(a random program, its source)."""
     text = source(seed)
     name = f"<random program {seed}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space = {"tg": tg}
     exec(compile(text, name, "exec"), space)
-    graph = jit.script(space["program"]).graph
+    return space["program"], text
+
+
+def check_random(seed):
+    program, text = program_of(seed)
+    graph = jit.script(program).graph
     for rows, sign, n in ((3, 1.0, 3), (2, -1.0, 2), (4, 1.0, 0)):
         x, w = tensors(rows, sign)
         x, w = (t.detach().double().requires_grad_() for t in (x, w))
         args = x, w, (x.detach() * 0.5).requires_grad_(), n
-        found, expected = (numbers_of(call, args) for call in (runner(graph), space["program"]))
+        found, expected = (numbers_of(call, args) for call in (runner(graph), program))
         if not all(a is None or np.isfinite(a).all() for a in (*found, *expected)):
             continue  # what stands for no gradient is a zero, and nan where an infinite number meets it
         for a, b in zip(found, expected):  # what a loop begins with has one gradient of the loop, in eager mode several

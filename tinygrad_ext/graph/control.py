@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from . import stacks
 from .control_backward import IfEntry, LoopEntry, on_tape
 from .interpret import run_block
 from .ir import Block, Node, Value
@@ -107,20 +108,26 @@ def replay_loop(replay, node, frame):
     needing = [isinstance(a, Value) and id(a) in capture.needs for a in starts]
     examples = [replay.example(a) for a in starts]
     final = _run_on_examples(replay, node, frame, [count, goes_on, *carried])
-    for _ in range(2 * len(starts) + 1):
-        block, tape, yields = _body(replay, node, frame, starts, carried, needing, examples)
+    hollow = [_is_hollow(capture, a) for a in starts]
+    for _ in range(3 * len(starts) + 1):
+        block, tape, yields = _body(replay, node, frame, starts, carried, needing, examples, hollow)
         seen = [isinstance(a, Value) and id(a) in capture.needs for a in yields[1:]]
         filled = [_first_known(a, y, e) for a, y, e in zip(starts, yields[1:], examples)]
-        if all(before or not after for before, after in zip(needing, seen)) and filled == [None] * len(filled):
+        gone = [before or _is_hollow(capture, y) for before, y in zip(hollow, yields[1:])]
+        known = gone == hollow and filled == [None] * len(filled)
+        if known and all(before or not after for before, after in zip(needing, seen)):
             break
+        hollow = gone
         needing = [before or after for before, after in zip(needing, seen)]
         examples = [e if f is None else f for e, f in zip(examples, filled)]
     block.outputs = yields
     made = Node("prim::Loop", (count, goes_on, *starts), (block,))
     ends = [e for tree, a in zip(carried, final) for e in _flat_example(tree, a)]
-    made.outputs = tuple(capture.graph.value(v.type, made, hint) for v, hint in zip(block.inputs[1:], ends))
+    types = [v.type for v in block.inputs[1:]]
+    ends = [stacks.filled(e, y.hint) if stacks.is_stack(t) else e for t, y, e in zip(types, yields[1:], ends)]
+    made.outputs = tuple(capture.graph.value(t, made, hint) for t, hint in zip(types, ends))
     capture.needs.update(id(v) for v, needed in zip(made.outputs, needing) if needed)
-    capture.hollow.update(id(v) for v, start in zip(made.outputs, starts) if _is_undefined(start))
+    capture.hollow.update(id(v) for v, may in zip(made.outputs, hollow) if may)
     LoopEntry(made, tape).note(capture)
     capture.block.nodes.append(made)
     results = iter(made.outputs)
@@ -143,7 +150,7 @@ def _run_on_examples(replay, node, frame, args):
 
 def _first_known(start, end, example):
     """What a turn gives for what was undefined before the first."""
-    undefined = example is None and _is_undefined(start)
+    undefined = (example is None and _is_undefined(start)) or (example == () and stacks.is_stack(end.type))
     return end.hint if undefined and isinstance(end, Value) else None
 
 
@@ -151,16 +158,20 @@ def _is_undefined(a):
     return isinstance(a, Value) and a.node is not None and a.node.op == "prim::undefined"
 
 
-def _body(replay, node, frame, starts, carried, needing, examples):
+def _is_hollow(capture, a):
+    return _is_undefined(a) or (isinstance(a, Value) and id(a) in capture.hollow)
+
+
+def _body(replay, node, frame, starts, carried, needing, examples, hollow):
     """(block, tape, what it yields) of one turn."""
     capture, (source,) = replay.capture, node.blocks
     with _within(replay) as (block, tape):
         turn = capture.graph.value(INT, None, 0)
         types = [t for v, a in zip(source.inputs[1:], carried) for t in _flat_types(v.type, a)]
         block.inputs = [turn]
-        for start, type, needed, example in zip(starts, types, needing, examples):
+        for type, needed, example, may in zip(types, needing, examples, hollow):
             value = capture.graph.value(type, None, example)
-            if _is_undefined(start):
+            if may:
                 capture.hollow.add(id(value))
             block.inputs.append(value)
             if needed:

@@ -11,18 +11,19 @@ order of eager mode, and sums have its bits. Where a block gives none at all, -0
 
 from contextlib import contextmanager
 
+from . import stacks
 from .derive import Backward
 from .ir import Block, Node, Value, outer_values, replaced, used_values
 from .items import NotDerived
+from .stacks import STACK, is_stack
 from .types import BOOL, INT, TENSOR, Type, optional
-
-STACK = "Stack"
 
 
 @contextmanager
 def on_tape(capture):
     block, outer = Block(), capture.tape
     capture.tape = tape = []
+    capture.kept.append((block, tape))  # Values are known by their ids, so none goes before the capture does
     try:
         with capture.inside(block):
             yield block, tape
@@ -69,6 +70,8 @@ class Turn(Within):
         self.flags = {}  # id of a value -> the block's input for whether there is one, where that is not certain
 
     def before(self, value):
+        if is_stack(value.type):
+            raise NotDerived("a stack of the outside that a loop reads")
         if id(value) not in self.sums:
             self.sums[id(value)] = self.capture.graph.value(TENSOR, None, value.hint)
             self.values[id(value)] = value
@@ -137,21 +140,33 @@ class IfEntry(ControlEntry):
         if not values:
             return
         node = Node("prim::If", self.node.args, [back for back, _ in halves])
-        for value in values.values():
-            for back, inner in halves:
-                with capture.inside(back):
-                    grad = inner.so_far(value)
-                    back.outputs.append(capture.lift(inner.nothing(value) if grad is None else grad))
-        flags = [self.told(capture, value, halves) for value in values.values()]
+        types = [self.yielded(capture, value, halves) for value in values.values()]
+        flags = [not is_stack(v.type) and self.told(capture, v, halves) for v in values.values()]
         taken = halves[0 if self.node.args[0].hint else 1][0]
-        types = [TENSOR] * len(values) + [BOOL] * sum(flags)
+        types += [BOOL] * sum(flags)
         node.outputs = tuple(capture.graph.value(t, node, _hint(v)) for t, v in zip(types, taken.outputs))
         for number, (back, _) in enumerate(halves):
             self.give_out(capture, number, back)
         capture.block.nodes.append(node)
         told = iter(node.outputs[len(values) :])
-        for value, out, flagged in zip(values.values(), node.outputs, flags):
-            passed.put(value, passed.tensor(out), next(told) if flagged else None)
+        ends = zip(*(back.outputs for back, _ in halves))
+        for value, out, flagged, pair in zip(values.values(), node.outputs, flags, ends):
+            if any(isinstance(a, Value) and id(a) in capture.hollow for a in pair):
+                capture.hollow.add(id(out))
+            passed.put(value, passed.gradient(out), next(told) if flagged else None)
+
+    def yielded(self, capture, value, halves):
+        """Let the branches give the gradient of a value; its type."""
+        grads, type = [inner.so_far(value) for _, inner in halves], TENSOR
+        if is_stack(value.type):
+            known = next(g for g in grads if g is not None)
+            type, hint = known.type, known.hint
+        for (back, inner), grad in zip(halves, grads):
+            with capture.inside(back):
+                if grad is None:
+                    grad = inner.nothing(value) if type is TENSOR else inner.undefined(type, hint)
+                back.outputs.append(capture.lift(grad))
+        return type
 
     def told(self, capture, value, halves):
         """Let the branches say whether something arrived at a value; False where both know that."""
@@ -172,7 +187,8 @@ class IfEntry(ControlEntry):
             out = capture.graph.value(optional(value.type), self.node, value.hint)
             self.node.outputs = (*self.node.outputs, out)
             for i, each in enumerate(self.node.blocks):
-                each.outputs.append(value if i == number else None)
+                gone = i != number and capture.graph.make(each, "prim::undefined", (), (value.type,)).output
+                each.outputs.append(gone or value)
             node = cast(capture, back, out, value.type, at=0)
             substitute(back, {value: node.output})
 
@@ -187,14 +203,13 @@ class LoopEntry(ControlEntry):
     def spread(self, passed, arrived):
         _first_only(passed)
         capture, (block,) = passed.capture, self.node.blocks
-        # what is carried with gradients
-        through = [i for i, v in enumerate(block.inputs[1:]) if id(v) in capture.needs and v.type is TENSOR]
+        through = self.through(capture, arrived)
         starts = [arrived[i] for i in through]
-        there = [s is not None and (passed.maybe_of(self.made[i]) or True) for i, s in zip(through, starts)]
-        starts = [passed.nothing(self.made[i]) if s is None else s for i, s in zip(through, starts)]
+        there = [self.is_there(passed, i, s) for i, s in zip(through, starts)]
+        starts = [self.nothing(passed, i) if s is None else s for i, s in zip(through, starts)]
         with on_tape(capture) as (back, _):
             inner = Turn(passed, block, self.tape)
-            turn, grads, flags, ends, told = self.turn(inner, block, through)
+            turn, grads, flags, ends, told = self.turn(inner, block, through, starts)
             values = inner.outside()
             for v in values:
                 inner.before(v)
@@ -210,7 +225,7 @@ class LoopEntry(ControlEntry):
         last = _computed(capture, capture.block, len(capture.block.nodes), "prim::sub", turns, 1)
         substitute(back, {block.inputs[0]: _computed(capture, back, 0, "prim::sub", last, turn)})
         node = Node("prim::Loop", (turns, True, *map(capture.lift, starts), *there), (back,))
-        types = [TENSOR] * len(ends) + [BOOL] * len(told)
+        types = [e.type for e in ends] + [BOOL] * len(told)
         node.outputs = tuple(capture.graph.value(t, node, _hint(e)) for t, e in zip(types, [*ends, *told]))
         said = dict(zip(flags, node.outputs[len(ends) :]))
         said.update((flag, None) for flag in settle(node, back, flags))
@@ -224,23 +239,58 @@ class LoopEntry(ControlEntry):
             start = self.node.args[i + 2]
             if isinstance(start, Value):
                 passed.flag = said[flag]
-                passed.give(start, passed.tensor(out))
+                passed.give(start, passed.gradient(out))
 
-    def turn(self, inner, block, through):
+    def through(self, capture, arrived):
+        """Numbers of what is carried with gradients: to which one may come from the end, or from a turn."""
+        (block,) = self.node.blocks
+        ways = {id(v) for v, grad in zip(block.outputs[1:], arrived) if grad is not None}
+        before = None
+        while before != ways:
+            before = set(ways)
+            for entry in reversed(self.tape):
+                if any(id(v) in ways for v in entry.made):
+                    ways.update(id(v) for v in used_values(entry.node) if id(v) in capture.needs)
+            ways.update(id(end) for v, end in zip(block.inputs, block.outputs) if id(v) in ways)
+        found = [i for i, v in enumerate(block.inputs[1:]) if arrived[i] is not None or id(v) in ways]
+        for i in found:
+            if self.made[i].type is not TENSOR and not is_stack(self.made[i].type):
+                raise NotDerived(f"a loop that carries a value of type {self.made[i].type} with a gradient")
+        return found
+
+    def is_there(self, passed, i, grad):
+        if is_stack(self.made[i].type):
+            return True
+        return grad is not None and (passed.maybe_of(self.made[i]) or True)
+
+    def nothing(self, passed, i):
+        """The gradient of what is carried, in the end, where nothing arrived."""
+        value = self.made[i]
+        return stacks.empty(passed.capture) if is_stack(value.type) else passed.nothing(value)
+
+    def turn(self, inner, block, through, starts):
         """Write a turn backward: (number of the turn, gradients that it is given, whether they are there, those that
         it gives, whether they are there)."""
         capture = inner.capture
         turn = capture.graph.value(INT, None, 0)
-        grads = [capture.graph.value(TENSOR, None, _hint(block.outputs[i + 1])) for i in through]
+        grads = [self.grad_of(capture, block.outputs[i + 1], start) for i, start in zip(through, starts)]
         flags = [capture.graph.value(BOOL, None, True) for _ in through]
         for i, grad, flag in zip(through, grads, flags):
             if isinstance(block.outputs[i + 1], Value):
                 inner.flag = flag
-                inner.give(block.outputs[i + 1], inner.tensor(grad))
+                inner.give(block.outputs[i + 1], inner.gradient(grad))
         inner.walk()
         carried = [block.inputs[i + 1] for i in through]
         ends = [inner.nothing(v) if inner.so_far(v) is None else inner.so_far(v) for v in carried]
+        for grad, start, end in zip(grads, starts, ends):
+            if isinstance(start, Value) and is_stack(end.type):
+                grad.type = start.type = end.type  # what lies on an empty stack is known by now
         return turn, grads, flags, [capture.lift(e) for e in ends], [inner.told(v) for v in carried]
+
+    def grad_of(self, capture, value, start):
+        if isinstance(start, Value):
+            return capture.graph.value(start.type, None, start.hint)
+        return capture.graph.value(TENSOR, None, _hint(value))
 
     def turns(self, capture):
         """How many turns there were: a value that the loop carries, made at the first call."""

@@ -15,10 +15,10 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.registry import compiler, op_registrar
 
-from . import formulas
+from . import formulas, stacks
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
-from .types import BOOL, INT, list_of
+from .types import BOOL, INT, TENSOR, list_of
 
 
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
@@ -170,6 +170,9 @@ class Backward:
             return
         if id(value) in self.capture.unknown:
             raise RuntimeError(self.capture.unknown[id(value)])
+        if stacks.is_stack(value.type):
+            stacks.give(self, value, grad)
+            return
         grad = self.fitted(grad, value)
         old = self.so_far(value)
         maybe = self.flag if old is None else self.either(self.maybe_of(value), self.flag)
@@ -293,16 +296,25 @@ class Backward:
         """A gradient that stands for none at all: the sum with any other is that one, to the bit."""
         hint = value.hint
         if id(value) in self.capture.hollow:
-            node = self.capture.graph.make(self.capture.block, "prim::undefined", (), (value.type,), (hint,))
-            return self.tensor(node.output)
+            return self.tensor(self.undefined(TENSOR, hint))
         shape = tuple(self.shape_of(value))
         return self.capture.call("aten::full", shape, -0.0, hint.dtype, None, hint.device, None, False)
+
+    def undefined(self, type, hint):
+        """What stands in the place of a value that nobody reads."""
+        node = self.capture.graph.make(self.capture.block, "prim::undefined", (), (type,), (hint,))
+        self.capture.hollow.add(id(node.output))
+        return node.output
 
     def shown(self, a, declared):
         """An argument of a node as the op got it."""
         if isinstance(a, Value):
             return self.tensor(a) if isinstance(a.hint, Tensor) else self.capture.symbol_of(a)
         return tuple([self.shown(x, declared) for x in a]) if type(a) is tuple else a
+
+    def gradient(self, value):
+        """A value that is a gradient, as the rules take it."""
+        return value if stacks.is_stack(value.type) else self.tensor(value)
 
     def tensor(self, value):
         self.capture.check_kept(value)

@@ -20,11 +20,13 @@ from .function_nodes import replay_function
 from .ir import Value, values_in
 from .items import STATIC, Items, NotDerived, may_hold_tensors
 from .signature import output_types, signature_of
+from .stacks import StackEntry, is_stack
 from .symbols import Symbol
 from .types import ANY, INT, TENSOR
 
+_STACKS = {"prim::push", "prim::pop"}
 # primitives that stay in the graph though nothing that they take is a value
-_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined"}
+_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack"}
 _CONTROL = {"prim::If": replay_if, "prim::Loop": replay_loop, "prim::Function": replay_function}
 
 
@@ -125,15 +127,17 @@ class Replay:
             results = self.on_examples(row.run, *map(self.example, args))
             return results if len(node.outputs) > 1 else (results,)
         if any(id(v) in self.capture.needs for a in args for v in self.values(a)):
-            if node.op == "prim::cast" and isinstance(args[0].hint, Tensor):
+            if node.op == "prim::cast" and (isinstance(args[0].hint, Tensor) or is_stack(args[0].type)):
                 return (self.cast(args[0], node.output.type),)
-            if any(may_hold_tensors(v.type) for v in node.outputs):
+            if any(may_hold_tensors(v.type) for v in node.outputs) and node.op not in _STACKS:
                 raise NotDerived(f"the derivative of {node.op} is not known")
         lifted = [self.lift(a) for a in args]
         results = self.on_examples(row.run, *map(self.example, args))
         made = self.graph.make(self.capture.block, node.op, lifted, [v.type for v in node.outputs], line=node.line)
         for value, result in zip(made.outputs, results if len(node.outputs) > 1 else (results,)):
             value.hint = result
+        if node.op in _STACKS:
+            StackEntry(made).note(self.capture)
         return made.outputs
 
     def cast(self, value, type):

@@ -41,7 +41,7 @@ def _both_shown(a, b, visible):
 
 
 def _key(node, mapping):
-    return (node.op, node.version, *(_name(a, mapping) for a in node.args))
+    return (node.op, node.version, *(v.type for v in node.outputs), *(_name(a, mapping) for a in node.args))
 
 
 def _name(a, mapping):
