@@ -14,6 +14,7 @@ from tinygrad_ext.nn import Module
 
 from .keys import loose, told
 from .script.entry import Entry
+from .script.interfaces import interface_of_archive
 from .script.script_module import ScriptModule
 
 
@@ -69,6 +70,8 @@ class LoadedModule(ScriptModule):
                 part.training = mode
         own = self.__dict__
         own["_program"] = Program(program.methods, places, program.notes)
+        asked = [note.get("interfaces", {}) for note in program.notes.values()]
+        own["_interfaces"] = [interface_of_archive(*row) for each in asked for row in each.items()]
         own["_name"] = str(parts.get("name", "LoadedModule"))
         own["_names"] = list(dict.fromkeys(note.get("of", name) for name, note in _methods_told(program)))
 
@@ -91,6 +94,11 @@ class LoadedModule(ScriptModule):
                 f"{self._name} has no method '{name}'; it was saved with {', '.join(self._names) or 'none'}"
             )
         return LoadedMethod(self, name)
+
+    def _entry_of(self, name):
+        """The Entry of a scripted method, None for others."""
+        scripted = name in self._names and (self._program.notes.get(name) or {}).get("kind") == "script"
+        return LoadedMethod(self, name).entry() if scripted else None
 
     def __getattr__(self, name):
         if name in self.__dict__.get("_names", ()):
@@ -212,7 +220,7 @@ def _methods_told(program):
     return [(name, program.notes.get(name) or {}) for name in program.methods]
 
 
-_OWN = ("_program", "_name", "_names")  # what a LoadedModule has besides
+_OWN = ("_program", "_name", "_names", "_interfaces")  # what a LoadedModule has besides
 
 
 # ---- the tree of modules -------------------------------------------------------------------------------------------

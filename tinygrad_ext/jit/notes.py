@@ -42,6 +42,9 @@ def _script(note, graph):
     for value in defaults.values():
         Decoder([], []).decode(value)
     Type.parse(note["returns"])
+    asked = note.get("interfaces", {})
+    if type(asked) is not dict or not all(word.isidentifier() and _are_texts(names) for word, names in asked.items()):
+        return False
     return type(note.get("positional")) is int and _are_texts(note.get("annotated")) and len(graph.outputs) == 1
 
 

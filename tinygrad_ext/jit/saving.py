@@ -16,6 +16,7 @@ from tinygrad_ext.nn import Module
 
 from .loaded import LoadedModule
 from .notes import check_notes
+from .script.interfaces import interfaces_in
 from .script.script_function import ScriptFunction
 from .script.script_module import ScriptModule, methods_of
 from .tracing import TracedFunction, TracedModule
@@ -139,6 +140,9 @@ class _Gathered:
             "annotated": [key for key, value in entry.annotations.items() if value is not None],
             "returns": str(entry.returns),
         }
+        asked = interfaces_in(entry.types.values())
+        if asked:
+            self.notes[name]["interfaces"] = asked
 
     def runner(self, name, runner):
         """A traced method: its graphs for the present training mode, hooks and structure."""

@@ -71,6 +71,21 @@ def _stand_in(word):
     return type(word, (Object,), {_STANDS_FOR: word})
 
 
+_callers = []
+
+
+def keep_caller(function):
+    """Decorator: function(object, name, args) is how a graph calls a method of an object that is no module."""
+    _callers.append(function)
+    return function
+
+
+def _call_method(name, owner, *args):
+    """A compiled method of what a graph was given: nothing that is not compiled is called."""
+    module = getattr(owner, "_tgx_call", None)
+    return module(name, args) if module is not None else _callers[0](owner, _plain(name), args)
+
+
 def _new(word):
     cls = class_of(word) or _stand_in(word)
     return cls.__new__(cls)
@@ -166,7 +181,8 @@ def fits(value, type):
     cls = class_of(word)
     if cls is None:
         return vars(type(value)).get(_STANDS_FOR) == word
-    return isinstance(value, cls)
+    asked = getattr(cls, "_tgx_fits", None)
+    return isinstance(value, cls) if asked is None else asked(value)
 
 
 def _enter(name):
@@ -197,6 +213,7 @@ primitive("hash", "Any", "int", hash)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
 primitive("is_tracing", "", "bool", _is_tracing)
 primitive("python", "str ...", None, call_function, effect=True)
+primitive("call_method", "str Any ...", None, _call_method, effect=True)
 primitive("new", "str", None, _new)
 primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(name)))
 primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)

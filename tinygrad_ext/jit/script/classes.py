@@ -12,6 +12,7 @@ from tinygrad_ext.graph.types import BOOL, STR, TENSOR, Type
 from .compiler import Compiler, Frame, hook
 from .expressions import kind
 from .functions import FunctionValue, lookup_of
+from .interfaces import interface_of
 from .iteration import Iteration
 from .source import source_of
 from .types import annotations_of, fields_of, is_named_tuple, type_from
@@ -190,6 +191,8 @@ def object_attribute(c, value, name):
         types = c.tuple_types(type)
         what = "a tuple" if types is not None else f"a value of type {type}"
         c.fault(f"{what} has no attribute '{name}'")
+    if interface_of(type) is not None:
+        return c.interface_attribute(value, cls, name)
     if issubclass(cls, enum.Enum):
         return _of_member(c, value, cls, name)
     if is_named_tuple(cls):
@@ -274,6 +277,8 @@ def call_magic(c, name, operand, args, kwargs=None, returns=True):
     cls = type and class_of(type.word)
     if cls is None or is_named_tuple(cls) or issubclass(cls, enum.Enum):
         return None
+    if name == "__call__" and interface_of(type) is not None:
+        return c.interface_attribute(operand, cls, name).call(c, args, kwargs or {})
     found = inspect.getattr_static(cls, name, None)
     if not isinstance(found, python_types.FunctionType) or (name == "__eq__" and dataclasses.is_dataclass(cls)):
         return None

@@ -183,6 +183,7 @@ class Compiler:
             operand = self._whole(operand, wanted, what)
         elif operand is Ellipsis or type(operand) is slice:
             self.fault("this is only an index")
+        operand = self.cast_to_interface(operand, wanted)
         given = type_of(operand)
         if wanted is not None and not accepts(wanted, given):
             self.fault(f"expected {what} of type {wanted} but found one of type {given}", self._way_out(wanted, given))
@@ -266,6 +267,8 @@ class Compiler:
         if a is b:
             return a
         types = [type_of(r) for r in results]
+        if types == [None, None] and self.are_modules(results):
+            return self.choice(results, self.output(node, branches, [0, 1], INT))
         if None in types:
             self.fault("a value that depends on a condition is a value of a graph in both ways")
         type = unify(*types)

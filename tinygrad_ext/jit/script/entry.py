@@ -1,6 +1,7 @@
 """Compiling one entry, a function or the method of a module, and running what came out."""
 
 import inspect
+import weakref
 
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
@@ -8,8 +9,8 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
-from tinygrad_ext.graph.primitives.objects import fits
-from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, accepts
+from tinygrad_ext.graph.primitives.objects import fits, keep_caller, word_of
+from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, Type, accepts
 
 from . import (  # each file adds its handlers to the compiler's tables
     builtins,
@@ -34,6 +35,7 @@ from . import (  # each file adds its handlers to the compiler's tables
 )
 from .compiler import Compiler, Frame
 from .functions import Parameters, lookup_of, result_of
+from .interfaces import why_not
 from .source import source_of
 from .types import type_of_python
 
@@ -110,7 +112,7 @@ class Entry:
         if wanted is TENSOR and isinstance(value, Tensor):
             return value
         given = type_of_python(value)
-        if given is not None and (accepts(wanted, given) or fits(value, wanted)):
+        if (given is not None and accepts(wanted, given)) or fits(value, wanted):
             return value
         converted = _converted(value, wanted)
         if converted is not None:
@@ -118,12 +120,14 @@ class Entry:
         if wanted is ANY:
             return value
         inferred = ""
+        why = why_not(value, wanted)
         if self.annotations.get(name) is None:
             inferred = f"\nInferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
         told = given if given is not None else type(value).__name__
         raise RuntimeError(
             f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
-            f"'{told}'.{inferred}\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.declaration}"
+            f"'{told}'.{inferred}{why and f' {why}.'}\nPosition: {position}\nValue: {value!r}\n"
+            f"Declaration: {self.declaration}"
         )
 
 
@@ -241,3 +245,21 @@ def _check_default(c, name, type, default, node):
         return
     inferred = f" '{name}' is Tensor because it has no annotation." if node is None else ""
     c.fault(f"Expected a default value of type {type} for parameter '{name}', not {default!r}.{inferred}")
+
+
+# ---- methods of objects that a graph calls --------------------------------------------------------------------------
+
+_of_objects = weakref.WeakKeyDictionary()  # class -> {method: Entry}
+
+
+@keep_caller
+def _call_of_object(value, name, args):
+    """A method of an object of a class, compiled: a graph may come from a file, and runs no other Python."""
+    cls = type(value)
+    entries = _of_objects.setdefault(cls, {})
+    if name not in entries:
+        function = inspect.getattr_static(cls, name, None)
+        if not inspect.isfunction(function):
+            raise AttributeError(f"{cls.__name__} has no method '{name}'")
+        entries[name] = compile_entry(function, examples=[Type(word_of(cls))])
+    return entries[name]((value, *args), {})

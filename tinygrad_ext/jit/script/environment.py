@@ -6,7 +6,7 @@ return is nothing but a name.
 """
 
 from tinygrad_ext.graph.ir import Value
-from tinygrad_ext.graph.types import BOOL, accepts
+from tinygrad_ext.graph.types import BOOL, INT, accepts
 
 from .types import unify
 from .values import Static, Unbound, is_constant, type_of
@@ -133,6 +133,8 @@ def _merge_name(c, node, name, values, branches, leave=True):
     if any(type_of(p) is None for p in present):
         if len(present) == 1:
             return present[0]
+        if len(present) == 2 and c.are_modules(present):
+            return c.as_interface(c.choice(present, c.output(node, branches, [0, 1], INT)), c.scope.declared_type(name))
         return Unbound(f"{name} is one of two objects that are no values of a graph; let each branch use its own")
     if len(present) == 1 and is_constant(present[0]):
         return present[0]

@@ -201,7 +201,7 @@ def _bind(c, scope, parameters, operands, ours):
             continue
         type = TENSOR if node is None else c.type_of_annotation(node)
         if isinstance(operand, Static) and type_of(operand) is None:
-            scope.bound[name] = operand
+            scope.bound[name] = c.as_interface(operand, type)
             continue
         operand = _converted(c, type, operand)
         _check(c, name, type, operand, node)
@@ -213,7 +213,7 @@ def _converted(c, type, operand):
     """The only element of a tensor where a number is wanted."""
     if type in (INT, FLOAT) and type_of(operand) is TENSOR:
         return c.emit(f"prim::{type}", (operand,), type)
-    return operand
+    return c.cast_to_interface(operand, type)
 
 
 def _check(c, name, type, operand, node):

@@ -30,7 +30,10 @@ def item(c, operand, index):
         return TupleValue(list(operand.items(c))[slice(*(_known(c, p) for p in _parts(index)))])
     if isinstance(operand, Static) and (isinstance(operand, TupleValue) or type_of(operand) is None):
         key = c.expression(index)
-        if isinstance(operand, TupleValue) and not is_constant(key) and len(set(map(type_of, operand.values))) == 1:
+        listed = isinstance(operand, TupleValue) and not is_constant(key)
+        if listed and c.are_modules(operand.values):
+            return c.chosen(None, operand.values, c.value(key, INT, "an index"))
+        if listed and len(set(map(type_of, operand.values))) == 1:
             operand = ListLiteral(operand.values)
         else:
             return operand.index(c, key)

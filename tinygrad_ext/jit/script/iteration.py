@@ -6,7 +6,7 @@ from tinygrad_ext.graph.types import INT, STR, TENSOR
 from tinygrad_ext.graph.types import list_of as list_type
 
 from .compiler import hook
-from .values import ListLiteral, Static, TupleValue, is_constant, type_of
+from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, type_of
 
 
 class Iteration(Static):
@@ -70,6 +70,12 @@ def iteration(c, operand):
 def list_of(c, items):
     """A list value of these operands."""
     return c.value(ListLiteral(items))
+
+
+@hook
+def dict_of(c, keys, values):
+    """A dict value of these operands."""
+    return c.value(DictLiteral(keys, values))
 
 
 @hook

@@ -76,9 +76,3 @@ def ignore(drop=False, **kwargs):
 def unused(fn):
     """Decorator: do not compile this function; compiled code that comes here raises."""
     return _marked(fn, "unused")
-
-
-def interface(obj):
-    """Decorator: a class that says which methods a module has, for annotations."""
-    obj._tgx_script_interface = True
-    return obj

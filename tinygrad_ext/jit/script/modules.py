@@ -7,11 +7,13 @@ import typing
 
 from tinygrad_ext import nn
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph.types import TENSOR
+from tinygrad_ext.graph.ir import Value
+from tinygrad_ext.graph.types import INT, STR, TENSOR
 
 from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
+from .interfaces import is_interface
 from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
 from .source import source_of
@@ -29,6 +31,7 @@ class Thawed(Exception):
 
 _LISTS = (nn.ModuleList, nn.Sequential, nn.ParameterList)
 _DICTS = (nn.ModuleDict, nn.ParameterDict)
+_OF_MODULES_ALONE = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 
 
 def class_of_module(module):
@@ -55,6 +58,14 @@ class ModuleValue(Static):
         path = f"{self.path}{name}."
         return None if found is None else traced(found, path) or ModuleValue(found, path)
 
+    def _child_as_told(self, c, name):
+        """A child by the interface that the class annotates it with, where it does."""
+        found = self.child(name)
+        told = [annotations_of(base)[name] for base in self.cls.__mro__ if name in annotations_of(base)]
+        if found is None or not told or not (isinstance(told[0], str) or is_interface(told[0])):
+            return found
+        return c.as_interface(found, self._declared(c, name)[0])
+
     def has(self, c, name):
         own = self.module
         return name in own._modules or name in own._parameters or name in own._buffers or hasattr(own, name)
@@ -62,7 +73,7 @@ class ModuleValue(Static):
     def attribute(self, c, name):
         module = self.module
         if name in module._modules:
-            return self.child(name)
+            return self._child_as_told(c, name)
         if name == "_modules":
             return ModuleTable(self)
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
@@ -195,9 +206,18 @@ class ModuleValue(Static):
                 c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self._table())}")
             return self.attribute(c, key)
         found = self.items(c)
+        if isinstance(key, Value) and issubclass(self.cls, _OF_MODULES_ALONE) and len(found):
+            return self._picked(c, key)
         if found is None or not is_constant(key) or isinstance(key, str):
             c.fault(f"{self.told()} is indexed by a number or name that is known while compiling; loop over it instead")
         return TupleValue(found).index(c, key)
+
+    def _picked(self, c, key):
+        """One of the children, by a key that is known when the program runs."""
+        keyed = issubclass(self.cls, _DICTS)
+        key = c.value(key, STR if keyed else INT, "a key of modules")
+        children = {name: self.child(name) for name in self._table()}
+        return c.chosen(list(children) if keyed else None, list(children.values()), key)
 
 
 class ModuleTable(Static):

@@ -14,10 +14,12 @@ from ..tracing import TracedModule
 from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
+from .interfaces import is_interface, lacking
 from .markers import MODIFIER, Attribute
 from .module_hooks import hooks_of
 from .modules import ModuleValue, class_of_module
 from .source import functions_of
+from .types import annotations_of
 
 _compiled = weakref.WeakKeyDictionary()  # module -> {method: Entry}; apart, so that copies compile anew
 _BLANK = set(nn.Module().__dict__)
@@ -104,7 +106,7 @@ class ScriptModule(nn.Module):
             self.__dict__.setdefault("_tgx_types", {})[name] = value.type
             value = value.value
         if isinstance(value, nn.Module) and name in self._modules and value is not self._modules[name]:
-            value = wrap(value)
+            value = _fitting(self, name, value)
             _forget_all()
         super().__setattr__(name, value)
 
@@ -156,6 +158,19 @@ class ScriptModule(nn.Module):
         if not isinstance(found, ScriptMethod):
             raise AttributeError(f"{self.original_name}.{name} is not compiled")
         return found
+
+    def _tgx_call(self, name, args):
+        """What a graph gets that calls a method of this module: compiled ones only."""
+        return self(*args) if name == "__call__" else self._method(name)(*args)
+
+
+def _fitting(module, name, value):
+    """The compiled module that takes the place of a child. RuntimeError where the child's interface forbids it."""
+    told = next((a[name] for a in map(annotations_of, class_of_module(module).__mro__) if name in a), None)
+    why = lacking(value, told) if is_interface(told) else ""
+    if why:
+        raise RuntimeError(f"{name} of {class_of_module(module).__name__} has the interface {told.__name__}: {why}")
+    return wrap(value)
 
 
 class RecursiveScriptModule(ScriptModule):

@@ -96,8 +96,9 @@ def settled(c, operand, type=None):
     """The operand as it is kept under a name: a list or dict is made, a tuple stays apart in its items."""
     if isinstance(operand, TupleValue) and type is None:
         return TupleValue([settled(c, v) for v in operand.values], operand.names)
-    if isinstance(operand, (ListLiteral, DictLiteral)) and type is type_of(operand) is None and _only_static(operand):
-        return operand
+    parted = isinstance(operand, (TupleValue, ListLiteral, DictLiteral))
+    if parted and type_of(operand) is None and _only_static(operand):
+        return TupleValue(operand.values) if isinstance(operand, ListLiteral) else operand
     if isinstance(operand, (ListLiteral, DictLiteral)) or (type is not None and not _plain_static(operand)):
         return c.value(operand, type)
     return operand
@@ -130,6 +131,7 @@ def assign(c, target, operand):
 def _bind(c, name, operand):
     declared = c.scope.declared_type(name)
     if declared is not None:
+        operand = c.as_interface(operand, declared)
         given = type_of(operand)
         if given is not None and not accepts(declared, given) and not isinstance(operand, Static):
             c.fault(
@@ -166,7 +168,7 @@ def _annotated(c, node):
         c.fault("an annotation belongs to a name or attribute")
     c.scope.declared[node.target.id] = type
     if node.value is not None:
-        operand = c.expression(node.value)
+        operand = c.as_interface(c.expression(node.value), type)
         given = type_of(operand)
         if isinstance(operand, Value) and operand.node is not None and operand.node.op == "prim::tensor.tolist":
             operand.type = given = type  # whoever calls tolist() says what it gives
