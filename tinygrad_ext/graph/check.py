@@ -119,6 +119,9 @@ def _define(value, names, where):
     names.add(value.name)
 
 
+_STACKS = {"prim::stack", "prim::push", "prim::pop"}
+
+
 def _at(node, what):
     made = ", ".join(f"%{v.name}" for v in node.outputs)
     return f"{node.op} {f'that makes {made} ' if made else ''}{what}{f' ({node.line})' if node.line else ''}"
@@ -195,6 +198,25 @@ def _check_primitive(node):
             raise GraphError(_at(node, f"has {given} for argument {i}, which is {text}"))
     if row.returns is not None and [str(v.type) for v in node.outputs] != row.returns:
         raise GraphError(_at(node, f"gives {' '.join(row.returns)}, not ({_told(v.type for v in node.outputs)})"))
+    if node.op in _STACKS:
+        _check_stack(node)
+
+
+def _check_stack(node):
+    """push: a stack and a value for each type that it names -> such a stack; pop: the other way round."""
+    given, made = list(map(type_of, node.args)), [v.type for v in node.outputs]
+    if node.op == "prim::pop":
+        given, made = made, given
+    stack = made[0] if made else None
+    if stack is None or stack.word != "Stack" or len(made) != 1:
+        raise GraphError(_at(node, f"has ({_told(made)}) where one stack stands"))
+    if node.op != "prim::stack" and (
+        len(given) != len(stack.args) + 1
+        or given[0] is not stack
+        or not all(map(accepts, stack.args, given[1:]))
+        or (node.op == "prim::pop" and not all(map(accepts, given[1:], stack.args)))
+    ):
+        raise GraphError(_at(node, f"has ({_told(given)}) beside {stack}, which holds ({_told(stack.args)})"))
 
 
 # ---- control flow --------------------------------------------------------------------------------------------------

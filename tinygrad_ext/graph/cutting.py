@@ -15,7 +15,7 @@ from .routine import Runner, difference
 from .signature import signature_of
 from .steps import CallStep, Flow, FunctionStep, IfStep, LoopStep, Place, RowStep
 
-_OBJECTS = {"prim::stack", "prim::push", "prim::pop"}
+_STACKS = {"prim::push", "prim::pop"}
 MOST = 250  # values that a row reads
 OFTEN = 4  # plans that differ in a number alone, before what depends on it is done apart
 
@@ -160,7 +160,8 @@ class Cut:
         if node.op in BOXED or node in self.executor.boxed or self.executor.one_by_one:
             return True
         row = primitives.TABLE.get(node.op)
-        return len(used_values(node)) > MOST or node.op in _OBJECTS or (row is not None and row.effect == "takes")
+        carried = node.op in _STACKS and node.args[0].node is None and self.nodes is not self.executor.graph.block.nodes
+        return len(used_values(node)) > MOST or carried or (row is not None and row.effect == "takes")
 
     def _row(self, nodes, rest):
         made = {id(v) for node in nodes for v in node.outputs}

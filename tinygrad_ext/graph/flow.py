@@ -1,8 +1,10 @@
-"""Lowers `prim::If` and `prim::Loop`: jumps between the steps of their blocks.
+"""Lowers `prim::If`, `prim::Loop` and stacks: jumps between the steps of their blocks.
 
 What a branch gives and what a loop carries has a place of its own, a slot: memory for a tensor of one geometry, a
 register for a number of one kind, the state of a generator. Where nobody can say before the run which geometry that is
 (it changes from trip to trip, the branches disagree), NotPlanned is raised.
+
+A stack is a register, the number of its last row, and the pile of memory that the rows lie in (stacks.pyx).
 
 A value that is undefined on some way is None of the memory there: the graph says that nobody reads it.
 """
@@ -11,10 +13,26 @@ from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .arithmetic import kind
-from .lowering import CODES, NotPlanned, Number, assign, lies_in, numbers_in, same_layout, slot_like
+from .lowering import (
+    CODES,
+    NotPlanned,
+    Number,
+    Stacked,
+    assign,
+    lies_in,
+    numbers_in,
+    pop,
+    push,
+    same_layout,
+    slot_like,
+)
 
 MOST = 1 << 62  # trips of a loop without a count
 _KINDS = (int, float, bool, complex)
+
+
+class _Moved(NotPlanned):
+    """A tensor lies otherwise on another way."""
 
 
 class _Undefined:
@@ -51,16 +69,38 @@ def lower_if(planner, node, args):
 
 
 def lower_loop(planner, node, args):
-    """Slots that each trip fills anew."""
-    low = planner.lowering
+    """Slots that each trip fills anew.
+
+    What the first trip finds may lie otherwise than what it gives: then it is planned apart from the others.
+    """
+    low, block = planner.lowering, node.blocks[0]
     count, goes_on, *carried = args
     if isinstance(goes_on, Tensor):
         goes_on = planner.truth(goes_on)
     if goes_on is False or (type(count) is int and count <= 0):
         return carried
+    mark = len(low.steps)
+    try:
+        return _trips(planner, block, 0, count, goes_on, carried)
+    except _Moved:
+        del low.steps[mark:]
+    without, end = low.label(), low.label()
+    _enter(planner, 0, count, goes_on, without)
+    goes_on, *carried = planner.block(block, [0, *carried])
+    slots = _trips(planner, block, 1, count, planner.truth(goes_on), carried)
+    low.control(CODES["jump"], label=end)
+    low.place_label(without)
+    planner.fail(node)  # without a trip the start is the result, which lies otherwise: the interpreter gives it
+    low.place_label(end)
+    return slots
+
+
+def _trips(planner, block, first, count, goes_on, carried):
+    """Slots that all trips fill but those before the first."""
+    low = planner.lowering
     mark, shapes = len(low.steps), carried
     for _ in range(3):
-        slots, found = _loop(planner, node.blocks[0], count, goes_on, carried, shapes)
+        slots, found = _loop(planner, block, first, count, goes_on, carried, shapes)
         if found is shapes:
             return slots
         del low.steps[mark:]  # the body gives what is undefined before it
@@ -68,18 +108,24 @@ def lower_loop(planner, node, args):
     raise NotPlanned("what a loop carries has no one geometry")
 
 
-def _loop(planner, block, count, goes_on, carried, shapes):
+def _enter(planner, first, count, goes_on, without):
+    """Go to a label where there is no trip."""
+    low = planner.lowering
+    if isinstance(count, Number) or (count is not None and count <= first):
+        low.control(CODES["unless"], a=low.compute("lt", bool, first, count), label=without)
+    if isinstance(goes_on, Number) or goes_on is False:
+        low.control(CODES["unless"], a=goes_on, label=without)
+
+
+def _loop(planner, block, first, count, goes_on, carried, shapes):
     """(slots, what they should be like: shapes, if they are)."""
     low = planner.lowering
     top, end, number, turn = low.label(), low.label(), low.next_loop(), planner.slot(0)
     same = [new is old for new, old in zip(block.outputs[1:], block.inputs[1:])]
     slots = [old if is_same else _slot(planner, like) for old, like, is_same in zip(carried, shapes, same)]
     _fill(low, slots, carried, undefined=True)
-    low.move(turn, 0)
-    if isinstance(count, Number):
-        low.control(CODES["unless"], a=low.compute("lt", bool, 0, count), label=end)
-    if isinstance(goes_on, Number):
-        low.control(CODES["unless"], a=goes_on, label=end)
+    low.move(turn, first)
+    _enter(planner, first, count, goes_on, end)
     low.place_label(top, "prim::Loop", number)
     goes_on, *new = planner.block(block, [turn, *slots])
     found = [_known(like, n) for like, n in zip(shapes, new)]
@@ -101,6 +147,29 @@ def _loop(planner, block, count, goes_on, carried, shapes):
     return slots, shapes
 
 
+def lower_stack(planner, node, args):
+    return (Stacked(-1, None),)
+
+
+def lower_push(planner, node, args):
+    stack, *values = args
+    values = [None if v is UNDEFINED else v for v in values]  # nobody reads it
+    return (planner.known(push(planner.lowering, _stack(node, stack), values)),)
+
+
+def lower_pop(planner, node, args):
+    stack = _stack(node, args[0])
+    if stack.heap is None:
+        return planner.fail(node)  # it is empty
+    return planner.known(pop(planner.lowering, stack))
+
+
+def _stack(node, value):
+    if type(value) is not Stacked:
+        raise NotPlanned(f"{node.op} of what is no stack of a plan")
+    return value
+
+
 # ---- slots: tensors, numbers, generators, or lists and tuples of those ----------------------------------------------
 
 
@@ -119,10 +188,12 @@ def _slot(planner, like):
     if isinstance(like, Tensor):
         made = slot_like(planner.lowering, like)
         if made is None:
-            raise NotPlanned("the elements of what is carried do not lie side by side")
+            raise _Moved("the elements of what is carried do not lie side by side")
         return made
     if isinstance(like, Generator):
         return planner.lowering.stream()
+    if isinstance(like, Stacked):
+        return Stacked(planner.slot(0), like.heap)
     return planner.slot(like) if _is_number(like) else like
 
 
@@ -132,7 +203,7 @@ def _joined(planner, a, b, condition):
         return a
     if a is UNDEFINED and not _needs_place(b):
         return b
-    known = a if b is UNDEFINED else b
+    known = a if b is UNDEFINED or (isinstance(b, Stacked) and b.heap is None) else b
     if UNDEFINED not in (a, b):
         if _parts(a) is not None and type(a) is type(b) and len(a) == len(b):
             return type(a)([_joined(planner, x, y, condition) for x, y in zip(a, b)])
@@ -148,13 +219,13 @@ def _joined(planner, a, b, condition):
 
 
 def _needs_place(value):
-    return isinstance(value, (Tensor, Generator)) or _is_number(value) or bool(_parts(value))
+    return isinstance(value, (Tensor, Generator, Stacked)) or _is_number(value) or bool(_parts(value))
 
 
 def _known(like, new):
     """like, with what is new in the places where it is undefined."""
-    if like is UNDEFINED:
-        return new
+    if like is UNDEFINED or (type(like) is type(new) is Stacked and like.heap is None):
+        return like if type(new) is Stacked and like is not UNDEFINED and new.heap is None else new
     if _parts(like) is None or type(new) is not type(like) or len(new) != len(like):
         return like
     found = [_known(x, y) for x, y in zip(like, new)]
@@ -171,13 +242,16 @@ def _check(slot, new):
         return
     if isinstance(slot, Tensor) and isinstance(new, Tensor):
         if not same_layout(slot, new):
-            raise NotPlanned(
+            raise _Moved(
                 f"a tensor has sizes {list(slot.shape)} and strides {list(slot.stride())} on one way, "
                 f"{list(new.shape)} and {list(new.stride())} on another, or another dtype"
             )
     elif _is_number(slot) and _is_number(new):
         if kind(slot) is not kind(new):
             raise NotPlanned(f"a number is a {kind(slot).__name__} on one way, a {kind(new).__name__} on another")
+    elif isinstance(slot, Stacked) and isinstance(new, Stacked):
+        if new.heap is not None and new.heap is not slot.heap:
+            raise NotPlanned("a stack has rows of another form on another way")
     elif not (isinstance(slot, Generator) and isinstance(new, Generator)) and (
         _needs_place(slot) or _needs_place(new) or type(slot) is not type(new) or slot != new
     ):
@@ -199,6 +273,8 @@ def _apart(low, new, slots):
             return low.compute("move", kind(new), new)
         elif new is slot and isinstance(new, Generator):
             return low.drawn_from(new)
+        elif isinstance(new, Stacked) and isinstance(slot, Stacked) and new.number is slot.number:
+            return Stacked(low.compute("move", int, new.number), new.heap)
     return new
 
 
@@ -214,6 +290,8 @@ def _fill_in(low, slots, values, undefined):
             continue
         if _parts(slot) is not None:
             _fill_in(low, slot, [UNDEFINED] * len(slot) if value is UNDEFINED else value, undefined)
+        elif isinstance(slot, Stacked):
+            assign(low, slot.number, -1 if value is UNDEFINED else value.number)
         elif value is not UNDEFINED and isinstance(slot, (Tensor, Number, Generator)):
             assign(low, slot, value)
         elif undefined and isinstance(slot, (Tensor, Number)):

@@ -4,6 +4,7 @@ from tinygrad_ext.core.call.kernel cimport tgx_call, tgx_kernel, tgx_tensor
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
+from tinygrad_ext.graph.stacks cimport Form
 
 cdef class Room:                    # memory in C that goes with its last owner; zeroed
     cdef void **chunks              # the last one; each begins with the address of the one before
@@ -25,18 +26,30 @@ cdef class Buffer:
     cdef public Buffer into         # whose memory it takes over, or None
     cdef public Tensor constant     # that it belongs to, or None
     cdef bint mark                  # no memory: it says that a number is known
+    cdef public int row             # of a popped value, the pop that says where it lies: one more than its number; 0: none
 
 cdef class Number:
     cdef public int slot
     cdef public object value        # seen while planning, or one of its type
     cdef public list after          # Buffers that stand for the elements it follows from, in the order of steps
 
+cdef class Heap:                    # stands for a Pile
+    cdef readonly int number
+    cdef readonly bint given        # it is passed in: no row is added
+    cdef readonly Form form
+    cdef readonly list inner        # Heaps
+    cdef public bint used
+
+cdef class Stacked:                 # stands for a stack
+    cdef readonly object number     # of its last row: a Number, or -1
+    cdef readonly Heap heap         # or None: nothing was pushed so far
+
 cdef class Constant:                # an element, repeated
     cdef char *data
     cdef int size
 
 cdef class Step:
-    cdef public str code            # "tile", "raw", "copy", "zero", "move", "number", "control"
+    cdef public str code            # "tile", "raw", "copy", "zero", "move", "number", "control", "push", "pop"
     cdef public int node
     cdef public list reads          # (Buffer, whether element i of the result needs element i of it alone)
     cdef public list writes         # Buffers
@@ -62,6 +75,8 @@ cdef class Step:
     cdef public int out             # registers; b of a control step is a label
     cdef public int a
     cdef public int b
+    cdef public Heap heap           # of a push or pop
+    cdef public list numbers        # that a push keeps
 
 cdef class Recording:
     cdef readonly Room room
@@ -71,6 +86,8 @@ cdef class Recording:
     cdef readonly list calls        # (function, arguments, Number)
     cdef readonly list places       # addresses of tgx_cells
     cdef readonly list windows      # addresses of tgx_windows
+    cdef readonly list rows         # addresses of tgx_rows
+    cdef readonly list heaps
     cdef public int node            # that is lowered now
     cdef readonly int nslots
     cdef readonly int nlabels

@@ -31,6 +31,7 @@ from tinygrad_ext.core.data.types cimport (
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
 from tinygrad_ext.graph.plan_h cimport *
+from tinygrad_ext.graph.stacks cimport Form, Pile, Stack
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
@@ -80,6 +81,8 @@ def numbers_in(o):
     """The Numbers in a value, or in lists in it."""
     if isinstance(o, Number):
         return [o]
+    if isinstance(o, Stacked):
+        o = (o.number,)
     if isinstance(o, slice):
         o = (o.start, o.stop, o.step)
     if isinstance(o, dict):
@@ -95,6 +98,7 @@ cdef class Lowering(Recording):
     def __init__(self):
         self.room, self.steps, self.fixups, self.kept = Room(), [], [], []
         self.calls, self.places, self.windows, self.updated = [], [], [], []
+        self.rows, self.heaps = [], []
         self.described, self.constants = {}, {}
         self.address = <char *>(<size_t>1 << 46)        # nothing is there, and nothing will read it
 
@@ -132,7 +136,7 @@ cdef class Lowering(Recording):
         if isinstance(o, (list, tuple)) and holds_tensor(o):
             made = [self.result_of(x) for x in o]
             return made if type(o) is list else tuple(made) if type(o) is tuple else tuple.__new__(type(o), made)
-        if isinstance(o, Tensor) and buffer_of(<Tensor>o).constant is not None:
+        if isinstance(o, Tensor) and (buffer_of(<Tensor>o).constant is not None or buffer_of(<Tensor>o).row):
             return self.clone(o)
         return o
 
@@ -377,3 +381,4 @@ cdef bint _dense(Tensor t):
 
 include "lowering_kernels.pxi"
 include "lowering_native.pxi"
+include "lowering_stacks.pxi"

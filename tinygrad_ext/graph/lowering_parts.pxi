@@ -40,6 +40,16 @@ cdef class Number:
         self.slot, self.value, self.after = slot, value, []
 
 
+cdef class Heap:
+    def __init__(self, int number, Form form, list inner, bint given):
+        self.number, self.form, self.inner, self.given = number, form, inner, given
+
+
+cdef class Stacked:
+    def __init__(self, number, Heap heap):
+        self.number, self.heap = number, heap
+
+
 cdef class Constant:
     pass
 

@@ -15,6 +15,8 @@ cdef extern from "program.h" nogil:
         TGX_CODE_LOAD
         TGX_CODE_PUT
         TGX_CODE_WINDOW
+        TGX_CODE_PUSH
+        TGX_CODE_POP
         TGX_CODE_MOVE
         TGX_CODE_ADD
         TGX_CODE_SUB
@@ -90,6 +92,31 @@ cdef extern from "program.h" nogil:
         int64_t count
         ptrdiff_t stride
 
+cdef extern from "stacks.h" nogil:
+    ctypedef struct tgx_pile:
+        char **chunks
+        int64_t count
+        int64_t room
+        size_t row_bytes
+        int32_t shift
+        void *owner
+    ctypedef struct tgx_row_number:
+        int64_t offset
+        int32_t slot
+        int32_t size
+    ctypedef struct tgx_row_part:
+        int64_t offset
+        size_t bytes
+        const char *data
+        char **where
+    ctypedef struct tgx_row:
+        int32_t pile
+        int32_t nnumbers
+        int32_t nparts
+        tgx_row_number *numbers
+        tgx_row_part *parts
+    char *tgx_row_of(const tgx_pile *pile, int64_t which)
+
 cdef extern from "plan.h" nogil:
     enum:
         TGX_PLAN_RAW
@@ -151,6 +178,9 @@ cdef extern from "plan.h" nogil:
         tgx_number *numbers
         tgx_cell **places
         tgx_window **windows
+        tgx_row **rows
+        tgx_pile **piles
+        int (*grow)(tgx_pile *pile) noexcept
         int (*call)(void *context, int which) noexcept nogil
         void *context
         int32_t ninstructions

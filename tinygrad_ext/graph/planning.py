@@ -5,19 +5,26 @@ from tinygrad_ext.core.data.tensor import Tensor
 
 from . import interpret, primitives
 from .arithmetic import computed
-from .flow import UNDEFINED, lower_if, lower_loop
+from .flow import UNDEFINED, lower_if, lower_loop, lower_pop, lower_push, lower_stack
 from .ir import Value
-from .lowering import CODES, ByValue, Lowering, NotPlanned, Number, numbers_in
+from .lowering import CODES, ByValue, Lowering, NotPlanned, Number, numbers_in, taken_stack
 from .opening import opened
 from .routine import Routine
 from .signature import signature_of
+from .stacks import Stack
 
 # primitives that look at no element, whatever they are given
 _OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
 _OF_PARTS = {f"prim::{name}" for name in ("list", "tuple", "dict", "unpack", "len", "cast", "is", "isnot")}
 _TEXTS = {"prim::format", "prim::percent", "prim::str"}
 BOXED = {"prim::Function"}
-_FLOW = {"prim::If": lower_if, "prim::Loop": lower_loop}
+_FLOW = {
+    "prim::If": lower_if,
+    "prim::Loop": lower_loop,
+    "prim::stack": lower_stack,
+    "prim::push": lower_push,
+    "prim::pop": lower_pop,
+}
 TEXT = object()  # a text that is known while the plan runs: what an error says
 _OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
@@ -70,6 +77,8 @@ class Planner:
     def stand_in(self, i, value):
         if type(value) is Generator:
             return self.lowering.stream()
+        if type(value) is Stack:
+            return self.known(taken_stack(self.lowering, value))
         if isinstance(value, Tensor):
             if type(value) not in _TENSORS or value.device.type != "cpu":
                 raise NotPlanned(f"an input is a {type(value).__name__} on {value.device}")
@@ -189,9 +198,9 @@ class Planner:
         return (self.follows(computed(self.lowering, node.op, args), numbers),)
 
     def known(self, made):
-        """A result; a Number follows from no input, but from an element."""
-        if type(made) is Number:
-            self.roots.setdefault(made.slot, None)
+        """A result; Numbers in it follow from no input, but from an element."""
+        for number in numbers_in(made):
+            self.roots.setdefault(number.slot, None)
         return made
 
     def op(self, node, args):

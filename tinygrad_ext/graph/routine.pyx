@@ -24,9 +24,10 @@ from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, view
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, int8_t, int64_t, uint8_t,
+    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
-from tinygrad_ext.graph.lowering cimport Buffer, Constant, Number, Room, Step, buffer_of, kind_of
+from tinygrad_ext.graph.lowering cimport Buffer, Constant, Heap, Number, Room, Stacked, Step, buffer_of, kind_of
+from tinygrad_ext.graph.stacks cimport Pile, Stack, grow, number_of, stack_of
 
 from tinygrad_ext.graph.plan_h cimport *
 
@@ -47,33 +48,7 @@ cdef enum:
     ARENAS = 1 << 28
     FAR = 1 << 20           # elements that no cache holds
 
-cdef enum Kind:             # of what is passed in, and of what comes out
-    TENSOR                  # in: with its geometry; out: memory of this call
-    NUMBER                  # in: by its type; out: computed by this call
-    VALUE                   # in: by its value; out: always the same
-    GENERATOR
-    ITSELF                  # out: what was passed in
-    WINDOW                  # out: a view of what was passed in
-    NEST                    # out: a list or tuple of others
-
-cdef struct Guard:
-    Kind kind
-    int slot                # of a NUMBER
-    int rank
-    int8_t dtype
-    int64_t *geometry       # sizes, then strides
-    PyObject *known         # type of a NUMBER, value of a VALUE, own Generator of a GENERATOR
-
-cdef struct Result:
-    Kind kind
-    int at                  # which base, input or slot
-    int rank
-    int8_t dtype
-    uint8_t bits
-    int64_t offset          # bytes in its memory
-    int64_t count
-    int64_t *geometry
-    PyObject *known
+include "routine_kinds.pxi"
 
 
 cdef int _interrupted() noexcept nogil:
@@ -124,23 +99,27 @@ cdef class Routine:
     cdef list calls                 # functions of Python that the program calls
     cdef list fixups
     cdef list at                    # items that are instructions
+    cdef list heaps                 # of the lowering
+    cdef list piles                 # of the run: one for each heap, None for those that are not used
     cdef object kept
 
     def __init__(self, lowering, list inputs, list outputs):
         """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
         self.room, self.updated = lowering.room, lowering.updated
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
-        self.calls = lowering.calls
+        self.calls, self.heaps = lowering.calls, lowering.heaps
         self.kept = [lowering.kept, inputs, outputs]
         self._set_guards(inputs)
         self._find_memory(lowering, inputs, outputs)
         self.fixups = lowering.fixups
         self._lay_out()
+        self.plan.rows = <tgx_row **>_pointers(self, lowering.rows)
         self.nregisters = lowering.nslots
         loops = _set_program(self, lowering, outputs)
         self._set_fixups()
         self.large = not lowering.serial and (loops or any([_work(item) > TGX_SMALL for item in self.items]))
         self._set_results(inputs, outputs)
+        _set_heaps(self, lowering, inputs)
 
     # ---- what is passed in ---------------------------------------------------------------------------------------
 
@@ -160,6 +139,8 @@ cdef class Routine:
                 g.kind, g.slot, g.known, g.dtype = NUMBER, (<Number>o).slot, <PyObject *>known, kind_of(value)
             elif isinstance(o, Generator):
                 g.kind, g.known = GENERATOR, <PyObject *>o
+            elif isinstance(o, Stacked):
+                g.kind, g.slot, g.known = STACK, (<Number>(<Stacked>o).number).slot, <PyObject *>(<Stacked>o).heap
             else:
                 g.kind, g.known = VALUE, <PyObject *>o
 
@@ -185,6 +166,9 @@ cdef class Routine:
                     return False
             elif g.kind == GENERATOR:
                 if type(<object>args[i]) is not Generator:
+                    return False
+            elif g.kind == STACK:
+                if type(<object>args[i]) is not Stack or not _same_form(<Stack>args[i], <Heap>g.known):
                     return False
             elif args[i] != g.known and not _equal(<object>args[i], <object>g.known):
                 return False
@@ -224,6 +208,7 @@ cdef class Routine:
         cdef char **where
         cdef int64_t offset
         cdef tgx_patch *p
+        cdef dict popped = {}           # number of a row -> (address of a pointer, offset in the row)
         self.plan.patches = <tgx_patch *>self.room.take(len(fixups) * sizeof(tgx_patch) + 8)
         for at, buffer, more in fixups:
             b, where, offset = <Buffer>buffer, <char **><size_t>at, more
@@ -233,6 +218,8 @@ cdef class Routine:
                 continue                # of a step that is not needed, or of a value that has no memory
             if b.constant is not None:
                 where[0] = b.constant.data + offset
+            elif b.row:
+                popped.setdefault(b.row - 1, []).append((at, b.offset + offset))
             elif b.base < 0:
                 where[0] = self.arena.data + b.offset + offset
             else:
@@ -240,6 +227,7 @@ cdef class Routine:
                 p.where, p.base, p.offset = where, b.base, offset
                 self.plan.npatches += 1
         self.fixups = None
+        _set_popped(self, popped)
 
     def _lay_out(self):
         cdef tgx_instruction *to
@@ -305,6 +293,7 @@ cdef class Routine:
         try:
             return self._run(args)
         finally:
+            self.piles = None
             self.busy = False
 
     cdef inline tuple _run(self, PyObject **args):
@@ -321,6 +310,10 @@ cdef class Routine:
                     raise Failed(TGX_BAD_VALUE)         # the interpreter has numbers of any size
             elif g.kind == GENERATOR:
                 (<Generator>g.known).mt = (<Generator>args[i]).mt
+            elif g.kind == STACK:
+                self.plan.numbers[g.slot].i = (<Stack>args[i]).top
+        if self.heaps:
+            _find_piles(self, args)
         if self.noutputs:
             memories = []
             for i in range(self.noutputs):
@@ -333,6 +326,9 @@ cdef class Routine:
         code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
+        if code == TGX_NO_MEMORY:
+            raise MemoryError("a loop keeps more of its turns for the backward pass than there is memory: run fewer turns, "
+                              "or use smaller tensors; where no gradient is needed, call it under no_grad()")
         if code:
             raise Failed(code)
         if self.updated:
@@ -383,4 +379,5 @@ cdef class Routine:
 include "routine_runner.pxi"
 include "routine_numbers.pxi"
 include "routine_results.pxi"
+include "routine_stacks.pxi"
 include "routine_groups.pxi"

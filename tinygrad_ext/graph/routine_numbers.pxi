@@ -14,7 +14,7 @@ cdef bint _set_program(Routine self, lowering, outputs) except -1:
     for item in self.items:
         if type(item) is Group and (<Group>item).key is not None:
             continue
-        if type(item) is Group and (<Group>item).steps or type(item) is Step and (<Step>item).code == "control":
+        if type(item) is Group and (<Group>item).steps or not _is_instruction(item) and type(item) is Step:
             break
     else:
         return False
@@ -38,7 +38,8 @@ cdef bint _set_program(Routine self, lowering, outputs) except -1:
             c[at].code, c[at].which, c[at].to, c[at].a, c[at].b = step.opcode, step.which, step.out, step.a, step.b
             at += 1
     c[at].code = TGX_CODE_END
-    _without_moves(self, c, at, labels, [n.slot for n in numbers_in([lowering.calls, outputs])])
+    read = [lowering.calls, outputs, *[s.numbers for s in self.items if type(s) is Step and (<Step>s).code == "push"]]
+    _without_moves(self, c, at, labels, [n.slot for n in numbers_in(read)])
     return loops
 
 
@@ -97,17 +98,21 @@ cdef int _comparison(int code) noexcept:
     return code - TGX_CODE_FLT + 4 if TGX_CODE_FLT <= code <= TGX_CODE_FNE else -1
 
 
+_MAKES = (TGX_CODE_LOAD, TGX_CODE_PUSH, TGX_CODE_POP)
+_READS_MORE = (TGX_CODE_CALL, TGX_CODE_PUSH, TGX_CODE_POP)      # registers, or sets them, than stand in the operation
+
+
 cdef bint _only_moved(tgx_code *c, int k, int i, targets) except -1:
     """Whether what operation k computes can stand from then on where operation i moves it: nobody looks there between."""
     cdef int at, slot = c[i].to
-    if c[k].code < TGX_CODE_MOVE and c[k].code != TGX_CODE_LOAD or c[k].code >= TGX_CODE_UNLESS_LT:
+    if c[k].code < TGX_CODE_MOVE and c[k].code not in _MAKES or c[k].code >= TGX_CODE_UNLESS_LT:
         return False
     at = k + 1
     while at < i:
         if c[at].code == TGX_CODE_JUMP and at < c[at].b <= i:
             at = c[at].b                # the other branch
             continue
-        if _jumps(&c[at]) or c[at].code >= TGX_CODE_UNLESS_LT or c[at].code == TGX_CODE_CALL:
+        if _jumps(&c[at]) or c[at].code >= TGX_CODE_UNLESS_LT or c[at].code in _READS_MORE:
             return False
         if c[at].code != TGX_CODE_NONE and (c[at].to == slot or c[at].a == slot or c[at].b == slot):
             if c[at].code != TGX_CODE_STEP:
@@ -140,14 +145,6 @@ cdef bint _take_number(tgx_number *to, int kind, object value) except -1:
     return overflow == 0
 
 
-cdef object _number(tgx_number *n, int kind):
-    if kind == TGX_KIND_INT:
-        return n.i
-    if kind == TGX_KIND_FLOAT:
-        return n.f
-    return n.i != 0 if kind == TGX_KIND_BOOL else complex(n.f, n.im)
-
-
 cdef int _called(Routine self, int which) except -1:
     cdef Number to
     function, given, to = self.calls[which]
@@ -158,7 +155,7 @@ cdef int _called(Routine self, int which) except -1:
 
 
 cdef object _given(Routine self, object a):
-    return _number(&self.plan.numbers[(<Number>a).slot], kind_of((<Number>a).value)) if isinstance(a, Number) else a
+    return number_of(&self.plan.numbers[(<Number>a).slot], kind_of((<Number>a).value)) if isinstance(a, Number) else a
 
 
 cdef int _call(void *context, int which) noexcept nogil:
@@ -173,7 +170,7 @@ cdef bint _is_instruction(object item) except -1:
     """Whether C runs it as an instruction of the plan; the rest is program."""
     if type(item) is Group:
         return (<Group>item).key is not None
-    return (<Step>item).code != "number" and (<Step>item).code != "control"
+    return (<Step>item).code not in ("number", "control", "push", "pop")
 
 
 cdef str _kind_of(object item):

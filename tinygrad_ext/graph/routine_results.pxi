@@ -13,6 +13,10 @@ cdef int _set_result(Routine self, Result *r, object o, dict given) except -1:
             r.kind = WINDOW
     elif isinstance(o, Number):
         r.kind, r.at, r.dtype = NUMBER, (<Number>o).slot, kind_of((<Number>o).value)
+    elif isinstance(o, Stacked):
+        r.kind, r.known, r.at = STACK, <PyObject *>(<Stacked>o).heap, -1
+        if isinstance((<Stacked>o).number, Number):
+            r.at = (<Number>(<Stacked>o).number).slot
     elif isinstance(o, (list, tuple, dict)) and _nested(o):
         inner = <Result *>self.room.take(len(o) * sizeof(Result) + 8)
         r.kind, r.rank, r.geometry, r.known = NEST, len(o), <int64_t *>inner, <PyObject *>o
@@ -41,7 +45,9 @@ cdef object _result(Routine self, Result *r, PyObject **args, list memories):
         t.data, t.tid = t.data + r.offset, r.dtype
         return t
     if r.kind == NUMBER:
-        return _number(&self.plan.numbers[r.at], r.dtype)
+        return number_of(&self.plan.numbers[r.at], r.dtype)
+    if r.kind == STACK:
+        return stack_of(_pile_of(self, <object>r.known), -1 if r.at < 0 else self.plan.numbers[r.at].i)
     if r.kind == GENERATOR:
         g = Generator()
         g.mt = (<Generator>r.known).mt
@@ -67,7 +73,7 @@ def _tensors(o):
 cdef bint _nested(object o):
     """Whether a list or dict is or holds what is made anew in each call."""
     for x in o:
-        if isinstance(x, (Tensor, Number, Generator, list, dict)) or (isinstance(x, tuple) and _nested(x)):
+        if isinstance(x, (Tensor, Number, Stacked, Generator, list, dict)) or (isinstance(x, tuple) and _nested(x)):
             return True
     return not isinstance(o, tuple)
 

@@ -16,6 +16,7 @@
 #ifndef TGX_PLAN_H
 #define TGX_PLAN_H
 #include "program.h"
+#include "stacks.h"
 #include "tgx.h"
 
 enum {
@@ -88,6 +89,9 @@ typedef struct {
     tgx_number *numbers;           /* registers */
     tgx_cell **places;
     tgx_window **windows;
+    tgx_row **rows;
+    tgx_pile **piles;              /* to be set before each run */
+    int (*grow)(tgx_pile *pile);   /* finds room for more rows: 0, or TGX_NO_MEMORY */
     int (*call)(void *context, int which);  /* functions of whoever made the plan */
     void *context;
     int64_t since;                 /* elements since the last look for an interrupt */

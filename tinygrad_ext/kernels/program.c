@@ -1,6 +1,7 @@
 /* The engine of program.h: arithmetic on registers by Python's rules, jumps, and the steps that are instructions of a plan. */
 #include "plan.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- numbers in memory --------------------------------------------------------------------------------------------- */
 
@@ -99,6 +100,52 @@ static int exact(int64_t i) {
     return -(INT64_C(1) << 53) <= i && i <= INT64_C(1) << 53;
 }
 
+/* ---- stacks -------------------------------------------------------------------------------------------------------- */
+
+/* Small sizes are known to the compiler. */
+static inline void keep(char *to, const char *from, size_t bytes) {
+    switch (bytes) {
+        case 4: memcpy(to, from, 4); return;
+        case 8: memcpy(to, from, 8); return;
+        case 16: memcpy(to, from, 16); return;
+        case 32: memcpy(to, from, 32); return;
+        case 64: memcpy(to, from, 64); return;
+        default: memcpy(to, from, bytes);
+    }
+}
+
+static int push(tgx_plan *plan, const tgx_row *row, int64_t before, int64_t *top) {
+    tgx_pile *pile = plan->piles[row->pile];
+    char *to;
+    if (__builtin_expect(pile->count == pile->room, 0)) {
+        int code = plan->grow(pile);
+        if (code) return code;
+    }
+    to = tgx_row_of(pile, pile->count);
+    memcpy(to, &before, sizeof before);
+    for (int32_t i = 0; i < row->nnumbers; i++) {
+        keep(to + row->numbers[i].offset, (const char *)&plan->numbers[row->numbers[i].slot], (size_t)row->numbers[i].size);
+    }
+    for (int32_t i = 0; i < row->nparts; i++) {
+        keep(to + row->parts[i].offset, row->parts[i].data, row->parts[i].bytes);
+    }
+    *top = pile->count++;
+    return 0;
+}
+
+static int pop(tgx_plan *plan, const tgx_row *row, int64_t top, int64_t *before) {
+    const tgx_pile *pile = plan->piles[row->pile];
+    char *from;
+    if (top < 0 || top >= pile->count) return TGX_BAD_VALUE;
+    from = tgx_row_of(pile, top);
+    for (int32_t i = 0; i < row->nnumbers; i++) {
+        keep((char *)&plan->numbers[row->numbers[i].slot], from + row->numbers[i].offset, (size_t)row->numbers[i].size);
+    }
+    for (int32_t i = 0; i < row->nparts; i++) *row->parts[i].where = from + row->parts[i].offset;
+    memcpy(before, from, sizeof *before);
+    return 0;
+}
+
 /* ---- the run --------------------------------------------------------------------------------------------------------- */
 
 static int stopped(tgx_plan *plan) {
@@ -115,6 +162,7 @@ int tgx_program_run(tgx_plan *plan) {
         [TGX_CODE_FAIL] = &&L_FAIL,
         [TGX_CODE_JUMP] = &&L_JUMP, [TGX_CODE_UNLESS] = &&L_UNLESS, [TGX_CODE_NEXT] = &&L_NEXT,
         [TGX_CODE_LOAD] = &&L_LOAD, [TGX_CODE_PUT] = &&L_PUT, [TGX_CODE_WINDOW] = &&L_WINDOW,
+        [TGX_CODE_PUSH] = &&L_PUSH, [TGX_CODE_POP] = &&L_POP,
         [TGX_CODE_MOVE] = &&L_MOVE, [TGX_CODE_ADD] = &&L_ADD, [TGX_CODE_SUB] = &&L_SUB, [TGX_CODE_MUL] = &&L_MUL,
         [TGX_CODE_FLOORDIV] = &&L_FLOORDIV, [TGX_CODE_MOD] = &&L_MOD, [TGX_CODE_POW] = &&L_POW,
         [TGX_CODE_NEG] = &&L_NEG, [TGX_CODE_ABS] = &&L_ABS, [TGX_CODE_MAX] = &&L_MAX, [TGX_CODE_MIN] = &&L_MIN,
@@ -177,6 +225,14 @@ int tgx_program_run(tgx_plan *plan) {
         *w->where = w->data + at * w->stride;
         NEXT;
     }
+    L_PUSH:
+        code = push(plan, plan->rows[c->b], A.i, &TO.i);
+        if (code) return code;
+        NEXT;
+    L_POP:
+        code = pop(plan, plan->rows[c->b], A.i, &TO.i);
+        if (code) return code;
+        NEXT;
     L_MOVE: TO = A; NEXT;
 
     L_ADD: FAIL_IF(__builtin_add_overflow(A.i, B.i, &TO.i)); NEXT;

@@ -26,6 +26,8 @@ enum tgx_code_op {
     TGX_CODE_LOAD,                 /* the element at place a */
     TGX_CODE_PUT,                  /* register b to place a */
     TGX_CODE_WINDOW,               /* let window a show what int b selects */
+    TGX_CODE_PUSH,                 /* `to` is stack a with row b on it, see stacks.h */
+    TGX_CODE_POP,                  /* `to` is stack a without its last row, which row b reads */
     TGX_CODE_MOVE,
     /* ints */
     TGX_CODE_ADD, TGX_CODE_SUB, TGX_CODE_MUL, TGX_CODE_FLOORDIV, TGX_CODE_MOD, TGX_CODE_POW, TGX_CODE_NEG, TGX_CODE_ABS,
