@@ -151,6 +151,15 @@ def test_carried_values_may_change_places():
     assert planned(g)
 
 
+def test_a_division_by_zero_is_an_error_where_the_run_comes_by_it():
+    body = ["%s: int = prim::mod(%p, 0)", "%t: int = prim::add(%s, 1)", "yield True, %t"]
+    g = loop(["%s: int = prim::mod(7, 0)", *body[1:]], [("%p: int", "1")])
+    assert g.execute([0, tg.zeros(1), tg.zeros(1)])[0] == [1] and planned(g)
+    for text in (g, loop(body, [("%p: int", "1")])):
+        with pytest.raises(ZeroDivisionError):
+            text.execute([1, tg.zeros(1), tg.zeros(1)])
+
+
 def test_a_view_of_what_is_carried_is_carried():
     body = ["%t: Tensor = aten::t(%a)", "%s: Tensor = aten::add.Tensor(%b, %t, 1)", "yield True, %s, %a"]
     g = loop(body, [("%a: Tensor", "%x"), ("%b: Tensor", "%y")])

@@ -77,7 +77,7 @@ def test_new_states_are_written_to_the_old_ones_when_all_else_is_done(boxed):
     g = graph(STEP)
     executor = Executor(g, updates=[0, 1, 2])
     if boxed:
-        executor.box(g.nodes[1], "for the test")
+        executor.box(executor.whole, [g.nodes[1]], "for the test")
     w, v, n, x = tg.randn(3, 3), tg.randn(3, 3), tg.tensor(0), tg.randn(3)
     w.requires_grad_()
     for _ in range(3):

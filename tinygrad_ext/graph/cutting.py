@@ -13,7 +13,7 @@ from .passes.base import has_effect
 from .planning import BOXED, Planner, Unplanned, fits
 from .routine import Runner, difference
 from .signature import signature_of
-from .steps import CallStep, Flow, FunctionStep, IfStep, LoopStep, Place, RowStep
+from .steps import CallStep, Flow, FunctionStep, IfStep, LoopStep, Parted, Place, RowStep
 
 _STACKS = {"prim::push", "prim::pop"}
 MOST = 250  # values that a row reads
@@ -39,17 +39,28 @@ class Row:
                     break
                 except ByValue as more:
                     self.by_value |= more.numbers[0]
+                    planner = Planner(self)
         except Unplanned as stop:
-            for node in self.nodes:
-                if node is stop.node or stop.node in used_values(node):
-                    self.executor.box(node, stop.reason)
-            return self.interpreted(values)
+            found = [node for node in self.nodes if node is stop.node or stop.node in used_values(node)]
+            return self.parted(found, stop.reason, values)
         except Exception as error:
             results = self.interpreted(values)  # raises what eager mode raises, and says where
-            self.executor.box(planner.node, f"planning it failed: {error}")
+            self.executor.box(self, [planner.node], f"planning it failed: {error}")
             return results
         self.note(values)
         return made
+
+    def parted(self, nodes, reason, values):
+        """Let nodes be done apart: raises Parted, or returns the results where no Flow waits for that."""
+        if not nodes:  # an input that no plan takes is returned as it is
+            return self.interpreted(values)
+        whole = self.executor.whole is self
+        steps = self.executor.box(self, nodes, reason)
+        if whole:
+            return self.executor(*values)
+        if steps:
+            raise Parted(steps) from None
+        return self.interpreted(values)
 
     def note(self, values):
         """Remember why a plan had to be made. What depends on a number that is another each time is done apart."""
@@ -58,11 +69,11 @@ class Row:
         self.executor.misses.append(difference(routines[0], values, names) if routines else "it is the first call")
         if len(routines) >= OFTEN and self.executor.flow is not None:
             for value in [v for i, v in enumerate(self.inputs) if i in self.by_value]:
-                for node in self.nodes:
-                    if value in node.values():
-                        self.executor.box(
-                            node, f"%{value.name} is another number each time, and its sizes depend on it"
-                        )
+                found = [node for node in self.nodes if value in node.values()]
+                if found:
+                    self.executor.box(
+                        self, found, f"%{value.name} is another number each time, and its sizes depend on it"
+                    )
 
     def failed(self, values, error):
         """An instruction failed: eager mode says so at the user's line, or knows what to do with another number."""
@@ -122,24 +133,40 @@ class Cut:
 
     def cut(self):
         """Cut the nodes as things are now."""
-        self.parts, steps = [], []
-        pieces = self._pieces()
-        for at, piece in enumerate(pieces):
+        self.parts, self.flow.steps = self._cut(self.nodes, values_in(self.outputs))
+        self.flow.yields = [self.told(a) for a in self.outputs]
+
+    def split(self, row):
+        """Cut the nodes of one row, some of which turned out to stand alone; the other rows keep their plans. Returns
+        the steps that are in its place; none if it had been cut before."""
+        if row not in self.parts:
+            return []
+        at = self.parts.index(row)
+        parts, steps = self._cut(row.nodes, row.outputs)
+        self.parts = [*self.parts[:at], *parts, *self.parts[at + 1 :]]
+        self.flow.steps = [*self.flow.steps[:at], *steps, *self.flow.steps[at + 1 :]]
+        return steps
+
+    def _cut(self, nodes, outputs):
+        """Parts and steps for nodes that follow each other, of which these values are read behind them."""
+        parts, steps, wanted = [], [], set(map(id, outputs))
+        for piece in reversed(self._pieces(nodes)):
             if type(piece) is list:
-                row = self._row(piece, pieces[at + 1 :])
-                self.parts.append(row)
+                row = self._row(piece, wanted)
+                parts.append(row)
                 places = [self.place(v).at for v in row.inputs]
                 steps.append(RowStep(piece[0], [self.place(v).at for v in row.outputs], row.runner, places))
+                wanted.update(map(id, row.inputs))
             else:
-                self.parts.append(piece)
+                parts.append(piece)
                 steps.append(self._step(piece))
-        self.flow.yields = [self.told(a) for a in self.outputs]
-        self.flow.steps = steps
+                wanted.update(map(id, used_values(piece)))
+        return parts[::-1], steps[::-1]
 
-    def _pieces(self):
+    def _pieces(self, nodes):
         """Lists of nodes that make rows, and nodes that stand alone, in an order in which they can run."""
         found, row, made, reads = [], [], set(), set()
-        for node in self.nodes:
+        for node in nodes:
             if not self._stands_alone(node):
                 own = set(map(id, used_values(node)))
                 if len(reads | own) > MOST:
@@ -163,10 +190,8 @@ class Cut:
         carried = node.op in _STACKS and node.args[0].node is None and self.nodes is not self.executor.graph.block.nodes
         return len(used_values(node)) > MOST or carried or (row is not None and row.effect == "takes")
 
-    def _row(self, nodes, rest):
+    def _row(self, nodes, wanted):
         made = {id(v) for node in nodes for v in node.outputs}
-        later = [n for part in rest for n in (part if type(part) is list else [part])]
-        wanted = {id(v) for node in later for v in used_values(node)} | {id(v) for v in values_in(self.outputs)}
         outputs = [v for node in nodes for v in node.outputs if id(v) in wanted]
         return Row(self.executor, nodes, [v for v in _read_by(nodes) if id(v) not in made], outputs)
 

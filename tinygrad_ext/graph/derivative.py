@@ -9,6 +9,9 @@ guards hold; sizes are values. Where none can be made, or its guards fail too of
 one, as `interpret` does, and eager autograd keeps the tape; `Derivative.refused` says why.
 """
 
+import gc
+from contextlib import contextmanager
+
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
@@ -76,7 +79,8 @@ class Derivative:
                 raise NotDerived(f"guards of {MOST} derivatives failed")
             drawn = default_generator.get_state()
             try:
-                joint = Joint(graph, values, derivative_of)
+                with _uncollected():
+                    joint = Joint(graph, values, derivative_of)
             finally:
                 default_generator.set_state(drawn)  # a loop that is tried on an example may have drawn from it
             result = joint.call(leaves)
@@ -90,6 +94,18 @@ class Derivative:
     def _parted(self, results):
         count = len(self.graph.outputs)
         return list(results[:count]), list(results[count:])
+
+
+@contextmanager
+def _uncollected():
+    """Let the collector of cycles wait: it would look again and again at thousands of new objects that stay."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def _leaves(values):

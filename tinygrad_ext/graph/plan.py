@@ -102,13 +102,13 @@ class Executor:
         """How a node that is in no row is done: IF, LOOP, or BOXED for a call of the op."""
         return {"prim::If": "IF", "prim::Loop": "LOOP"}.get(node.op, "BOXED")
 
-    def box(self, node, reason):
-        """Let a node be done by a call of its op from now on."""
-        self.boxed[node] = reason
-        if self.flow is None:
-            self._cut()
-        else:
-            self.cuts[node].cut()
+    def box(self, row, nodes, reason):
+        """Let nodes of a row be done by calls of their ops from now on; returns the steps that take its place."""
+        self.boxed.update(dict.fromkeys(nodes, reason))
+        if self.flow is not None:
+            return self.cuts[nodes[0]].split(row)
+        self._cut()
+        return self.flow.flow.steps
 
 
 Line = namedtuple("Line", "kind nodes ops elements bytes microseconds")

@@ -28,6 +28,7 @@ _FLOW = {
 TEXT = object()  # a text that is known while the plan runs: what an error says
 _OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
+_ZEROS = {"int": 0, "float": 0.0, "bool": False, "complex": 0j}
 
 
 class Unplanned(Exception):
@@ -38,10 +39,15 @@ class Unplanned(Exception):
 
 
 class Planner:
-    """Lowers the nodes of a row for the geometry of some values."""
+    """Lowers the nodes of a row for the geometry of some values.
+
+    Attributes:
+        node: that is lowered.
+        fixed: numbers of inputs that turned out to be needed by value. What follows is lowered only to find more.
+    """
 
     def __init__(self, row):
-        self.row, self.node = row, None  # node: that is lowered
+        self.row, self.node, self.fixed = row, None, set()
 
     def routine(self, values):
         self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
@@ -50,6 +56,8 @@ class Planner:
         for i, node in enumerate(self.row.nodes):
             self.lowering.node, self.node = i, node
             self.lower(node)
+        if self.fixed:
+            raise ByValue(self.fixed)
         outputs = [interpret.read(a, self.frame) for a in self.row.outputs]
         if any(map(_holds_text, outputs)):
             raise Unplanned(self.row.nodes[-1], "a text follows from numbers")
@@ -94,17 +102,36 @@ class Planner:
     def lower(self, node):
         try:
             self.lower_one(node)
-        except NotPlanned as error:
-            raise Unplanned(node, str(error)) from None
         except ByValue as error:
             inputs = self.inputs_of(error.numbers)
             if inputs is None:
                 raise Unplanned(node, "what it is called with follows from elements, or changes in a loop") from None
-            raise ByValue(inputs) from None
+            self.fix(inputs)
+            self.lower(node)
+        except Exception as error:
+            if self.fixed:  # it may come of a number that only looked like the one of the run
+                raise ByValue(self.fixed) from None
+            if isinstance(error, NotPlanned):
+                raise Unplanned(node, str(error)) from None
+            raise
+
+    def fix(self, inputs):
+        """Go on with these inputs by value, and with what follows from them and no other."""
+        if inputs <= self.fixed:
+            raise ByValue(self.fixed)
+        self.fixed |= inputs
+
+    def by_value(self, a):
+        """An argument of which what is fixed is no Number any more."""
+        if type(a) is Number:
+            return a.value if (self.roots[a.slot] or {None}) <= self.fixed else a
+        return type(a)(map(self.by_value, a)) if type(a) in (list, tuple) else a
 
     def lower_one(self, node):
         frame = self.frame
         args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
+        if self.fixed:
+            args = [self.by_value(a) for a in args]
         if node.op in _FLOW:
             made = _FLOW[node.op](self, node, args)
         elif node.op == "prim::undefined":
@@ -189,7 +216,11 @@ class Planner:
         if node.op == "prim::item":
             return (self.known(self.lowering.item(args[0])),)
         if not numbers or node.op in _OF_PARTS:
-            result = row.run(*args)
+            try:
+                result = row.run(*args)
+            except ArithmeticError:
+                self.fail(node)  # where the run comes by here
+                return [self.slot(_ZEROS[v.type.word]) for v in node.outputs]
             return (result,) if len(node.outputs) == 1 and node.op != "prim::unpack" else result
         if node.op in _TEXTS:
             return (TEXT,)

@@ -8,6 +8,8 @@ scratch and has no memory.
 Rejected: fusion as a pass over the graph, which knows no sizes, sees composites from outside, and would need nodes that
 no op's record describes. Compiled because a plan is made for each new size: as Python it took half of the time.
 """
+from bisect import bisect_left
+
 from tinygrad_ext.graph.lowering cimport Buffer, Step
 
 cdef enum:
@@ -90,8 +92,8 @@ cdef int _begin_numbers(list items, dict open_groups) except -1:
 cdef int _join(Step step, int after, list items, dict open_groups) except -1:
     """Put a step into a group at `after` or behind; where that stands among the items."""
     cdef list groups = <list>open_groups.setdefault(step.key, [])
-    for at in groups:
-        if at >= after and (<Group>items[at]).fits(step):
+    for at in groups[bisect_left(groups, after):]:
+        if (<Group>items[at]).fits(step):
             (<Group>items[at]).add(step)
             return at
     groups.append(len(items))

@@ -179,6 +179,13 @@ cdef class FunctionStep(Step):
         return self.put(frame, [read(a, frame) for a in self.body.yields[:len(self.to)]])
 
 
+class Parted(Exception):
+    """A step has not run: it has become several."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+
 cdef class Flow:
     """The steps of a block.
 
@@ -199,13 +206,18 @@ cdef class Flow:
         """Run the steps on a frame."""
         cdef list steps = self.steps
         cdef Step step
-        for o in steps:
-            step = <Step>o
+        cdef Py_ssize_t i = 0
+        while i < len(steps):
+            step = <Step>steps[i]
             try:
                 step.run(frame)
+            except Parted as parts:
+                steps = [*steps[:i], *parts.steps, *steps[i + 1:]]
+                continue
             except Exception as error:
                 self.failed(step.node, error)
                 raise
+            i += 1
         return 0
 
     def results(self, list frame):

@@ -1,0 +1,28 @@
+"""What planning a large graph costs: attempts, and rows that are cut again."""
+
+import tinygrad_ext as tg
+from tests.helpers.plans import agree, graph
+from tinygrad_ext.graph import cutting
+from tinygrad_ext.graph.planning import Planner
+
+
+def test_sizes_that_are_needed_by_value_are_found_in_few_attempts(monkeypatch):
+    """One attempt for each size would make the time of a plan quadratic."""
+    count, attempts = 40, []
+    lines = [f"  %y{i}: Tensor = aten::expand(%x, [%n{i}, 3], False)" for i in range(count)]
+    text = f"graph f(%x: Tensor, {', '.join(f'%n{i}: int' for i in range(count))}) {{\n" + "\n".join(lines)
+    g = graph(f"{text}\n  return {', '.join(f'%y{i}' for i in range(count))}\n}}")
+    monkeypatch.setattr(cutting, "Planner", lambda row: attempts.append(row) or Planner(row))
+    for sizes in (range(count), range(1, count + 1)):
+        found, _ = g.execute([tg.randn(3), *sizes])
+        assert [t.shape[0] for t in found] == list(sizes)
+    assert len(attempts) == 3  # the second plan knows what it needs
+
+
+def test_a_row_that_is_split_leaves_the_others_as_they_are():
+    """What no plan takes is found in one row after the other; those that were planned keep their plans."""
+    lines = [f"  %y{i}: Tensor = aten::tanh(%x{i})\n  %x{i + 1}: Tensor = aten::nonzero(%y{i})" for i in range(30)]
+    g = graph("graph f(%x0: Tensor) {\n" + "\n".join(lines) + "\n  return %x30\n}")
+    for _ in range(2):
+        agree(g, tg.ones(2))
+    assert len(g.executor.boxed) == 30 and len(g.executor.misses) == 30
