@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from . import stacks
+from . import stack_gradients
 from .control_backward import IfEntry, LoopEntry, on_tape
 from .interpret import run_block
 from .ir import Block, Node, Value
@@ -124,7 +124,10 @@ def replay_loop(replay, node, frame):
     made = Node("prim::Loop", (count, goes_on, *starts), (block,))
     ends = [e for tree, a in zip(carried, final) for e in _flat_example(tree, a)]
     types = [v.type for v in block.inputs[1:]]
-    ends = [stacks.filled(e, y.hint) if stacks.is_stack(t) else e for t, y, e in zip(types, yields[1:], ends)]
+    ends = [
+        stack_gradients.filled(e, y.hint) if stack_gradients.is_stack(t) else e
+        for t, y, e in zip(types, yields[1:], ends)
+    ]
     made.outputs = tuple(capture.graph.value(t, made, hint) for t, hint in zip(types, ends))
     capture.needs.update(id(v) for v, needed in zip(made.outputs, needing) if needed)
     capture.hollow.update(id(v) for v, may in zip(made.outputs, hollow) if may)
@@ -150,7 +153,7 @@ def _run_on_examples(replay, node, frame, args):
 
 def _first_known(start, end, example):
     """What a turn gives for what was undefined before the first."""
-    undefined = (example is None and _is_undefined(start)) or (example == () and stacks.is_stack(end.type))
+    undefined = (example is None and _is_undefined(start)) or (example == () and stack_gradients.is_stack(end.type))
     return end.hint if undefined and isinstance(end, Value) else None
 
 

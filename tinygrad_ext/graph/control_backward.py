@@ -11,11 +11,11 @@ order of eager mode, and sums have its bits. Where a block gives none at all, -0
 
 from contextlib import contextmanager
 
-from . import stacks
+from . import stack_gradients
 from .derive import Backward
 from .ir import Block, Node, Value, outer_values, replaced, used_values
 from .items import NotDerived
-from .stacks import STACK, is_stack
+from .stack_gradients import STACK, is_stack
 from .types import BOOL, INT, TENSOR, Type, optional
 
 
@@ -266,7 +266,7 @@ class LoopEntry(ControlEntry):
     def nothing(self, passed, i):
         """The gradient of what is carried, in the end, where nothing arrived."""
         value = self.made[i]
-        return stacks.empty(passed.capture) if is_stack(value.type) else passed.nothing(value)
+        return stack_gradients.empty(passed.capture) if is_stack(value.type) else passed.nothing(value)
 
     def turn(self, inner, block, through, starts):
         """Write a turn backward: (number of the turn, gradients that it is given, whether they are there, those that

@@ -15,7 +15,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.registry import compiler, op_registrar
 
-from . import formulas, stacks
+from . import formulas, stack_gradients
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
 from .types import BOOL, INT, TENSOR, list_of
@@ -170,8 +170,8 @@ class Backward:
             return
         if id(value) in self.capture.unknown:
             raise RuntimeError(self.capture.unknown[id(value)])
-        if stacks.is_stack(value.type):
-            stacks.give(self, value, grad)
+        if stack_gradients.is_stack(value.type):
+            stack_gradients.give(self, value, grad)
             return
         grad = self.fitted(grad, value)
         old = self.so_far(value)
@@ -314,7 +314,7 @@ class Backward:
 
     def gradient(self, value):
         """A value that is a gradient, as the rules take it."""
-        return value if stacks.is_stack(value.type) else self.tensor(value)
+        return value if stack_gradients.is_stack(value.type) else self.tensor(value)
 
     def tensor(self, value):
         self.capture.check_kept(value)

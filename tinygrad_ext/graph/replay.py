@@ -20,7 +20,7 @@ from .function_nodes import replay_function
 from .ir import Value, values_in
 from .items import STATIC, Items, NotDerived, may_hold_tensors
 from .signature import output_types, signature_of
-from .stacks import StackEntry, is_stack
+from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
 from .types import ANY, INT, TENSOR
 
