@@ -209,6 +209,25 @@ def _is_tracing():
     return tracing is not None and tracing.is_tracing()
 
 
+@functools.lru_cache(256)
+def _type(text):
+    return Type.parse(text)
+
+
+def _expect(value, text, where):
+    """The value, if it is one of a type: what comes from Python may be anything."""
+    type = _type(text)
+    if fits(value, type):
+        return value
+    if text == "float" and isinstance(value, int):
+        return float(value)
+    raise RuntimeError(
+        f"{where}: expected a value of type {text} but instead got value of type {value.__class__.__name__}\n"
+        f"Value: {value!r:.200}"
+    )
+
+
+primitive("expect", "Any str str", None, _expect)
 primitive("hash", "Any", "int", hash)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
 primitive("is_tracing", "", "bool", _is_tracing)
@@ -219,7 +238,7 @@ primitive("getattr", "Any str", None, lambda value, name: getattr(value, _plain(
 primitive("setattr", "Any str Any", "", lambda value, name, new: setattr(value, _plain(name), new), effect=True)
 primitive("named_tuple", "str str ...", None, made_named)
 primitive("enum", "str str ...", None, made_member)
-primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, Type.parse(text)))
+primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, _type(text)))
 primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
 primitive("grad_enabled", "", "bool", is_grad_enabled)

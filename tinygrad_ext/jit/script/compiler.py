@@ -41,11 +41,16 @@ def hook(function):
 
 class Frame:
     """A function being compiled. Attributes: source, lookup (name -> Python object, or LookupError), returns (the
-    declared type or None), returned (the type of what it returned so far), owner: what compiles it."""
+    declared type or None), returned (the type of what it returned so far), owner: what compiles it, ours: whether it
+    is one of the package, whose functions take what their callers have and need no annotations."""
 
     def __init__(self, source, lookup, returns=None, owner=None):
         self.source, self.lookup, self.returns, self.owner = source, lookup, returns, owner
         self.returned, self.root = None, None
+        try:
+            self.ours = str(lookup("__name__")).startswith("tinygrad_ext.")
+        except LookupError:
+            self.ours = False
 
 
 class Compiler:
@@ -209,12 +214,12 @@ class Compiler:
             items = [self.value(v, inner[i] if inner else None, what) for i, v in enumerate(operand.values)]
             return self.emit("prim::tuple", items, Type("Tuple", inner or map(type_of, items)))
         if isinstance(operand, ListLiteral):
-            inner = next((t.args[0] for t in wanted_parts if t.word == "List"), None)
+            (inner,) = self._wanted("List", wanted_parts, (operand.values,)) or (None,)
             inner = inner or self._common(operand.values, "items of a list")
             items = [self.value(v, inner, "an item") for v in operand.values]
             return self.emit("prim::list", items, Type("List", (inner,)))
         if isinstance(operand, DictLiteral):
-            inner = next((t.args for t in wanted_parts if t.word == "Dict"), None)
+            inner = self._wanted("Dict", wanted_parts, (operand.keys, operand.values))
             if inner is None:
                 key = self._common(operand.keys, "keys of a dict") if operand.keys else STR
                 inner = key, self._common(operand.values, "values of a dict")
@@ -223,6 +228,26 @@ class Compiler:
                 items += [self.value(k, inner[0], "a key"), self.value(v, inner[1], "an item")]
             return self.emit("prim::dict", items, Type("Dict", inner))
         return self.fault(f"{operand.told()} is no value that a graph can hold")
+
+    def _wanted(self, word, parts, rows):
+        """The types in the brackets of the one List or Dict among several types that takes these items, or None."""
+        found = [t.args for t in parts if t.word == word]
+        if len(found) < 2:
+            return found[0] if found else None
+        told = ", ".join(f"{word}[{', '.join(map(str, args))}]" for args in found)
+        if not any(rows):
+            self.fault(
+                f"there are multiple possible {word} type candidates in the Union annotation: {told}",
+                f"Say which one it is: annotate({word}[{', '.join(map(str, found[0]))}], ...).",
+            )
+        given = tuple([common_type(row) for row in rows])
+        for args in found if given not in found else [given]:
+            if None not in given and all(map(accepts, args, given)):
+                return args
+        return self.fault(
+            f"of {told} in the Union annotation, none of those types match the types of the items: "
+            f"{', '.join(map(str, given))}"
+        )
 
     def _common(self, operands, what):
         for operand in operands:

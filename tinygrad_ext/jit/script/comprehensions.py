@@ -42,14 +42,17 @@ class _own_names:
     """The target of a comprehension is a name of its own."""
 
     def __init__(self, c, target):
-        self.c, self.names = c, assigned([target])
+        self.c, self.names = c, set(assigned([target]))
 
     def __enter__(self):
+        self.hidden = self.names - self.c.scope.own
+        self.c.scope.own |= self.hidden
         self.was = {n: self.c.scope.bound.pop(n) for n in self.names if n in self.c.scope.bound}
 
     def __exit__(self, *error):
         for name in self.names:
             self.c.scope.bound.pop(name, None)
+        self.c.scope.own -= self.hidden
         self.c.scope.bound.update(self.was)
 
 

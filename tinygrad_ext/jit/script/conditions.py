@@ -53,6 +53,8 @@ def truth(c, operand):
     """The operand as a bool."""
     if operand is None:
         return False
+    if isinstance(operand, TupleValue) and operand.values and not c.frame.ours:
+        _no_truth(c, type_of(operand) or operand.told())
     if isinstance(operand, (TupleValue, ListLiteral)):
         return bool(operand.values)
     if isinstance(operand, DictLiteral):
@@ -83,8 +85,15 @@ def truth(c, operand):
         made = c.call_magic("__bool__", operand, [])
         if made is not None:
             return made
-        c.fault(f"a value of type {type} is neither true nor false")
+        _no_truth(c, type)
     return c.emit("prim::bool", (operand,), BOOL)
+
+
+def _no_truth(c, type):
+    c.fault(
+        f"Could not cast value of type {type} to bool: it is always true or never asked",
+        "Compare it, or ask for one of its items.",
+    )
 
 
 def _not(c, operand):
@@ -165,6 +174,8 @@ def _one(c, left_node, left, op, right_node, plain):
     right = c.expression(right_node)
     if isinstance(op, (ast.Is, ast.IsNot)) or (isinstance(op, (ast.Eq, ast.NotEq)) and (left is None or right is None)):
         return _identity(c, left_node, left, right_node, right, isinstance(op, (ast.IsNot, ast.NotEq))), right
+    if isinstance(left_node, ast.Constant) and isinstance(right_node, ast.Constant) and not c.frame.ours:
+        left = c.emit("prim::cast", (left,), type_of(left))  # both ways of `if 1 == 2` are checked, as of any condition
     operand = c.compare(op, left, right)
     return Condition(operand if plain else truth(c, operand)), right
 

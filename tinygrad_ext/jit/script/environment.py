@@ -20,11 +20,13 @@ class Scope:
     """Names of a block.
 
     Attributes: bound (name -> operand), declared (name -> type of its annotation), exited: None, or why control never
-    reaches the end: "raise", "return" or "jump".
+    reaches the end: "raise", "return" or "jump"; own: names that hide those outside, as the target of a comprehension;
+    resumed: what is compiled into it stands in the block around, behind an early return.
     """
 
     def __init__(self, parent=None):
         self.parent, self.bound, self.declared, self.exited = parent, {}, {}, None
+        self.own, self.resumed = set(), False
 
     def find(self, name):
         """The operand of a name, or ABSENT."""
@@ -39,10 +41,20 @@ class Scope:
         """The type that an annotation gave to a name, or None."""
         scope = self
         while scope is not None:
-            if name in scope.declared:
-                return scope.declared[name]
+            if name in scope.declared or name in scope.own:
+                return scope.declared.get(name)
             scope = scope.parent
         return None
+
+    def outside(self, name):
+        """The operand that a name has in the blocks around the statement, or ABSENT."""
+        scope = self
+        while scope.resumed:
+            scope = scope.parent
+        if scope.parent is None or name in self.own:
+            return ABSENT
+        found = scope.parent.find(name)
+        return ABSENT if isinstance(found, Unbound) else found
 
     def flag(self, name):
         found = self.find(name)

@@ -2,7 +2,15 @@
 
 from tinygrad_ext.graph.primitives.objects import Error
 
-__all__ = ["CompileError", "Error", "FrontendError", "NotSupportedError", "UnsupportedNodeError", "message"]
+__all__ = [
+    "AnnotationError",
+    "CompileError",
+    "Error",
+    "FrontendError",
+    "NotSupportedError",
+    "UnsupportedNodeError",
+    "message",
+]
 
 
 class CompileError(Error):
@@ -11,6 +19,10 @@ class CompileError(Error):
 
 class FrontendError(CompileError):
     """The source cannot be read."""
+
+
+class AnnotationError(CompileError, ValueError):
+    """An annotation that is no type, or stands at the wrong place."""
 
 
 class NotSupportedError(FrontendError):

@@ -11,10 +11,11 @@ from tinygrad_ext.registry.op_namespace import Namespace
 
 from .compiler import expression, hook
 from .environment import ABSENT
-from .errors import NotSupportedError
+from .errors import AnnotationError, NotSupportedError
 from .types import TYPING, NoType, type_from
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
 
+LARGEST = (1 << 63) - 1
 _CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
 
 
@@ -22,6 +23,8 @@ _CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
 def _constant(c, node):
     if isinstance(node.value, bytes):
         c.fault("bytes aren't supported in script; use a str or a tensor", kind=NotSupportedError)
+    if type(node.value) is int and node.value > LARGEST:
+        c.fault(f"the number {node.value} is out of range: an int has 64 bits", "Write a float: 1e20.")
     return node.value
 
 
@@ -178,7 +181,7 @@ def type_of_annotation(c, node):
         try:
             return type_from(evaluate(c, ast.unparse(node)), lambda text: evaluate(c, text))
         except NoType as error:
-            return c.fault(str(error))
+            return c.fault(str(error), kind=AnnotationError)
 
 
 # names that annotations may use without an import, as comments do
@@ -199,7 +202,7 @@ def evaluate(c, text):
     try:
         return eval(text, {"__builtins__": {}}, Names())
     except Exception as error:
-        return c.fault(f"the annotation {text} cannot be read: {type(error).__name__}: {error}")
+        return c.fault(f"the annotation {text} cannot be read: {type(error).__name__}: {error}", kind=AnnotationError)
 
 
 @hook

@@ -87,7 +87,7 @@ class Parameters:
                 kind=NotSupportedError,
             )
         positional = [*spec.posonlyargs, *spec.args]
-        self.skip = skip
+        self.skip, self.function = skip, source.name
         self.names = [a.arg for a in (*positional, *spec.kwonlyargs)]
         self.positional = len(positional)
         function = inspect.unwrap(function)
@@ -165,7 +165,6 @@ def _same_self(a, b):
 
 
 def _run(c, frame, parameters, operands, caller):
-    ours = (frame.lookup("__name__") if _has_name(frame) else "").startswith("tinygrad_ext.")
     scope, loops = Scope(), c.loops
     if caller is not None:
         c.calls.append(caller)
@@ -173,7 +172,7 @@ def _run(c, frame, parameters, operands, caller):
     c.loops, frame.root = 0, scope
     try:
         with c.inside(c.block, scope, c.fields), c.at(frame.source.tree):
-            _bind(c, scope, parameters, operands, ours)
+            _bind(c, scope, parameters, operands)
             frame.returns = None if parameters.returns is None else c.type_of_annotation(parameters.returns)
             c.statements(frame.source.body)
             return result_of(c, frame)
@@ -184,19 +183,12 @@ def _run(c, frame, parameters, operands, caller):
             c.calls.pop()
 
 
-def _has_name(frame):
-    try:
-        return isinstance(frame.lookup("__name__"), str)
-    except LookupError:
-        return False
-
-
-def _bind(c, scope, parameters, operands, ours):
+def _bind(c, scope, parameters, operands):
     if parameters.rest is not None:
         scope.bound[parameters.rest] = operands[parameters.rest]
     for i, name in enumerate(parameters.names):
         operand, node = operands[name], parameters.annotations.get(name)
-        if i < parameters.skip or (node is None and ours):
+        if i < parameters.skip or (node is None and c.frame.ours):
             scope.bound[name] = operand
             continue
         type = TENSOR if node is None else c.type_of_annotation(node)
@@ -204,7 +196,7 @@ def _bind(c, scope, parameters, operands, ours):
             scope.bound[name] = c.as_interface(operand, type)
             continue
         operand = _converted(c, type, operand)
-        _check(c, name, type, operand, node)
+        _check(c, parameters, name, type, operand, in_caller=True)
         scope.declared[name] = type
         scope.bound[name] = c.value(operand, type) if isinstance(operand, Static) else operand
 
@@ -216,15 +208,16 @@ def _converted(c, type, operand):
     return c.cast_to_interface(operand, type)
 
 
-def _check(c, name, type, operand, node):
+def _check(c, parameters, name, type, operand, in_caller=False):
     given = type_of(operand)
     if isinstance(operand, Static) or accepts(type, given):
         return
-    inferred = "" if node is not None else f" '{name}' is Tensor because it has no annotation."
+    untold = parameters.annotations.get(name) is None
+    inferred = f" '{name}' is Tensor because it has no annotation." if untold else ""
     c.fault(
-        f"{c.frame.source.name}() Expected a value of type '{type}' for argument '{name}' but instead found type "
+        f"{parameters.function}() Expected a value of type '{type}' for argument '{name}' but instead found type "
         f"'{given}'.{inferred}",
-        in_caller=True,
+        in_caller=in_caller,
     )
 
 
@@ -238,7 +231,7 @@ def result_of(c, frame):
             return None if type is None or type is NONE else c.emit("prim::undefined", (), type)
         return result
     wanted = frame.returns
-    if wanted is not None and not wanted.is_optional:
+    if wanted is not None and wanted is not NONE and not frame.ours:
         c.fault(f"the function is annotated to return {wanted}, but does not return along all paths")
     if returned is False or result is None or result is ABSENT:
         return None
@@ -260,8 +253,9 @@ def _outside(c, function, modifier, args, kwargs):
             returns = _result_type(c, source)
             if modifier == "ignore":
                 parameters = Parameters(c, python, source, skip)
-                found = parameters.bind(c, args, kwargs)
-                operands = [found[name] for name in parameters.names[skip:]]
+                types = _types(c, parameters)
+        if modifier == "ignore":
+            operands = _checked(c, parameters, types, parameters.bind(c, args, kwargs))
     if modifier == "unused":
         text = f"{function.name} is marked unused: a compiled program must not come here"
         c.effect("prim::raise", "NotImplementedError", text)
@@ -272,7 +266,23 @@ def _outside(c, function, modifier, args, kwargs):
     if returns is NONE:
         c.node("prim::python", row, (ANY,))
         return None
-    return c.emit("prim::python", row, returns)
+    where = f"the Python function {function.name}, by its annotation"
+    return c.emit("prim::expect", (c.emit("prim::python", row, ANY), str(returns), where), returns)
+
+
+def _types(c, parameters):
+    nodes = {name: parameters.annotations.get(name) for name in parameters.names[parameters.skip :]}
+    return {name: TENSOR if node is None else c.type_of_annotation(node) for name, node in nodes.items()}
+
+
+def _checked(c, parameters, types, found):
+    """The arguments of a call of a Python function, as its annotations want them."""
+    operands = []
+    for name, type in types.items():
+        operand = _converted(c, type, found[name])
+        _check(c, parameters, name, type, operand)
+        operands.append(c.value(operand, type, f"the argument '{name}'"))
+    return operands
 
 
 @contextlib.contextmanager

@@ -48,7 +48,24 @@ def isinstance(obj, target_type):
     (True, False)
     """
     targets = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
+    for target in targets:
+        check_contained(target)
     return any(fits(obj, type_from(t, lambda text: eval(text, vars(typing)))) for t in targets)
+
+
+_CONTAINED = {list: ("List", "a contained type", "List[int]"), tuple: ("Tuple", "a contained type", "Tuple[int]"),
+              dict: ("Dict", "contained types", "Dict[int, int]")}  # fmt: skip
+
+
+def check_contained(target):
+    """Raise where a type to ask for is a List, Dict or Tuple of whatever."""
+    found = _CONTAINED.get(typing.get_origin(target) or target)
+    if found is not None and not typing.get_args(target) and not str(target).endswith("[()]"):
+        word, what, example = found
+        raise RuntimeError(
+            f"Attempted to use {word} without {what}. Please add {what}, e.g. {example}; isinstance(x, "
+            f"{word.lower()}) of Python asks for any."
+        )
 
 
 def _marked(function, word):

@@ -1,10 +1,14 @@
 """Calls of ops: which overload takes the arguments, by the schemas; and the methods and attributes of tensors."""
 
+import ast
+
 from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.types import (
+    ANY,
     BOOL,
+    COMPLEX,
     DEVICE,
     DTYPE,
     FLOAT,
@@ -294,7 +298,29 @@ def _item(c, tensor, args, kwargs):
 
 
 def _tolist(c, tensor, args, kwargs):
-    return c.emit("prim::tensor.tolist", (tensor,), Type("Any"))
+    return c.fault(
+        "Expected type hint for result of tolist(): how deep the list is, and of what, is not known while compiling",
+        "Write it: items: List[float] = x.tolist(), or annotate(List[float], x.tolist()).",
+    )
+
+
+@hook
+def hinted(c, node, type):
+    """The operand of an expression that the program gives a type: whoever calls tolist() says what it gives."""
+    called = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else None
+    if not isinstance(called, ast.Attribute) or called.attr != "tolist":
+        return c.expression(node)
+    tensor = c.expression(called.value)
+    if type_of(tensor) is not TENSOR:
+        return c.attribute(tensor, "tolist").call(c, [], {})
+    inner = type
+    while inner.word == "List":
+        inner = inner.args[0]
+    if inner not in (INT, FLOAT, BOOL, COMPLEX):
+        c.fault(f"{inner} is not one of the supported element types for tolist: int, float, bool, complex", node=node)
+    with c.at(node):
+        made = c.emit("prim::tensor.tolist", (tensor,), ANY)
+        return c.emit("prim::expect", (made, str(type), "tolist()"), type)
 
 
 def _backward(c, tensor, args, kwargs):

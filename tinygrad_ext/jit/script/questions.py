@@ -6,7 +6,6 @@ import types as python_types
 import typing
 
 import tinygrad_ext as tg
-from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, TENSOR, Type
 
@@ -16,7 +15,7 @@ from .conditions import Condition
 from .environment import ABSENT
 from .expressions import KINDS, evaluate
 from .functions import FunctionValue
-from .markers import annotate, is_scripting
+from .markers import annotate, check_contained, is_scripting
 from .markers import isinstance as jit_isinstance
 from .types import NoType, type_from
 from .values import DictLiteral, ListLiteral, Method, Static, type_of
@@ -65,6 +64,16 @@ def _is_instance(c, node):
     return c.is_of_type(node.args[0], operand, _types_at(c, node.args[1]))
 
 
+def _is_instance_of_contained(c, node):
+    for target in node.args[1].elts if isinstance(node.args[-1], ast.Tuple) else node.args[1:2]:
+        named = evaluate(c, ast.unparse(target))
+        try:
+            check_contained(named)
+        except RuntimeError as error:
+            c.fault(str(error), node=target)
+    return _is_instance(c, node)
+
+
 def _has_attribute(c, node):
     operand = c.expression(node.args[0])
     name = c.expression(node.args[1])
@@ -83,7 +92,7 @@ def _scripting(c, node):
 
 _CONDITIONS = {
     isinstance: _is_instance,
-    jit_isinstance: _is_instance,
+    jit_isinstance: _is_instance_of_contained,
     hasattr: _has_attribute,
     is_scripting: _scripting,
 }
@@ -127,9 +136,8 @@ def _asked(c, node):
 def _annotate(c, node):
     if len(node.args) != 2:
         c.fault("annotate() takes a type and a value")
-    operand, type = c.expression(node.args[1]), _type_at(c, node.args[0])
-    if isinstance(operand, Value) and operand.node is not None and operand.node.op == "prim::tensor.tolist":
-        operand.type = type  # whoever calls tolist() says what it gives
+    type = _type_at(c, node.args[0])
+    operand = c.hinted(node.args[1], type)
     if type_of(operand) is TENSOR and type in (INT, FLOAT, BOOL):
         return c.emit(f"prim::{type}", (operand,), type)
     return c.value(operand, type)

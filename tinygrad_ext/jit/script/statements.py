@@ -7,10 +7,10 @@ from tinygrad_ext.graph.primitives.objects import word_of
 from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
-from .environment import FLAGS, LEFT, RESULT, RETURNED, SKIPPED
+from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED
 from .errors import NotSupportedError
 from .types import unify
-from .values import DictLiteral, ListLiteral, Static, TupleValue, type_of
+from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
 
 
 @hook
@@ -21,7 +21,7 @@ def statements(c, nodes):
             return
         rest = nodes[i + 1 :]
         if rest and isinstance(node, ast.If):
-            joined = _with_rest(node, rest)
+            joined = _with_rest(node, rest, c.scope)
             if joined is not None:
                 c.statement(joined)
                 return
@@ -51,19 +51,33 @@ def guarded(c, flag, rest):
 
     def go_on():
         c.scope.clear_flags()
+        c.scope.resumed = True
         rest()
 
     c.choose(flag, leave, go_on)
 
 
-def _with_rest(node, rest):
+def _with_rest(node, rest, scope):
     """The If with what follows in the branch that goes on, where the other always leaves; else None."""
     body, other = exits(node.body), exits(node.orelse)
     if body == other or "raise" in (body, other):
         return None
     if body:
-        return ast.copy_location(ast.If(node.test, node.body, [*node.orelse, *rest]), node)
-    return ast.copy_location(ast.If(node.test, [*node.body, *rest], node.orelse), node)
+        return ast.copy_location(ast.If(node.test, node.body, [*node.orelse, _Resume(scope), *rest]), node)
+    return ast.copy_location(ast.If(node.test, [*node.body, _Resume(scope), *rest], node.orelse), node)
+
+
+class _Resume(ast.stmt):
+    """What follows stands in the block around, whose names are in this scope."""
+
+    def __init__(self, scope):
+        super().__init__()
+        self.scope = scope
+
+
+@statement(_Resume)
+def _resume(c, node):
+    c.scope.resumed = c.scope is not node.scope
 
 
 def exits(nodes):
@@ -132,12 +146,34 @@ def _bind(c, name, operand):
     declared = c.scope.declared_type(name)
     if declared is not None:
         operand = c.as_interface(operand, declared)
-        given = type_of(operand)
-        if given is not None and not accepts(declared, given) and not isinstance(operand, Static):
-            c.fault(
-                f"Variable '{name}' is annotated with type {declared} but is being assigned a value of type {given}"
-            )
+    given, outside = type_of(operand), c.scope.outside(name)
+    if outside is not ABSENT and not c.frame.ours:
+        operand = _of_its_type(c, name, outside, declared or type_of(outside), operand)
+    elif declared is not None and not isinstance(operand, Static) and not accepts(declared, given):
+        declared = c.scope.declared[name] = None  # in its own block a name may begin anew
     c.scope.bound[name] = settled(c, operand, declared)
+
+
+def _of_its_type(c, name, outside, before, operand):
+    """The operand for a name of the blocks around, which gets no other type here: behind, it is one or the other."""
+    given = type_of(operand)
+    if operand is outside:
+        return operand
+    if before is None or given is None:
+        new = operand.told() if given is None else f"a value of type {given}"
+        c.fault(
+            f"Cannot re-assign '{name}' to {new}: around this block it is "
+            f"{outside.told() if before is None else f'a value of type {before}'}",
+            "Only values of a graph change from one way or turn to another; take a name of its own.",
+        )
+    if isinstance(operand, (ListLiteral, DictLiteral)) and not operand.values and before.word == given.word:
+        return c.value(operand, before)
+    if unify(before, given) is None:
+        c.fault(
+            f"Variable '{name}' previously had type {before} but is now being assigned to a value of type {given}",
+            "Give it one type everywhere, an annotation where it is first set, or take another name.",
+        )
+    return operand
 
 
 def _unpack(c, target, operand):
@@ -166,12 +202,16 @@ def _annotated(c, node):
         return
     if not isinstance(node.target, ast.Name):
         c.fault("an annotation belongs to a name or attribute")
+    if c.scope.outside(node.target.id) is not ABSENT and not c.frame.ours:
+        c.fault(
+            f"Attempting to declare and annotate the type of variable '{node.target.id}' that is already defined in an "
+            "outer block",
+            "Annotate it where it is first set.",
+        )
     c.scope.declared[node.target.id] = type
     if node.value is not None:
-        operand = c.as_interface(c.expression(node.value), type)
+        operand = c.as_interface(c.hinted(node.value, type), type)
         given = type_of(operand)
-        if isinstance(operand, Value) and operand.node is not None and operand.node.op == "prim::tensor.tolist":
-            operand.type = given = type  # whoever calls tolist() says what it gives
         if not isinstance(operand, Static) and not accepts(type, given):
             c.fault(
                 f"Variable '{node.target.id}' is annotated with type {type} but is being assigned a value of type "
@@ -198,7 +238,8 @@ def _augmented(c, node):
 def _delete(c, node):
     for target in node.targets:
         if isinstance(target, ast.Name):
-            c.scope.bound.pop(target.id, None)
+            c.expression(target)
+            c.scope.bound[target.id] = Unbound(f"undefined value {target.id}: it was deleted")
         elif isinstance(target, ast.Subscript):
             c.delete_item(target)
         else:

@@ -33,6 +33,7 @@ from tinygrad_ext.graph.types import (
     list_of,
     optional,
 )
+from tinygrad_ext.nn.module import Module
 
 _PLAIN = {
     None: NONE, type(None): NONE, int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STR,
@@ -68,9 +69,26 @@ def type_from(annotation, evaluate):
         return _generic(annotation, origin, args, lambda a: type_from(a, evaluate))
     if inspect.isclass(annotation) and (issubclass(annotation, Tensor) or _is_tensor_type(annotation)):
         return TENSOR
-    if inspect.isclass(annotation) and annotation.__module__ != "builtins":
+    if _is_class_of_script(annotation):
         return Type(word_of(annotation))
-    raise NoType(f"{_told(annotation)} is no type that script knows")
+    raise NoType(_unknown(annotation))
+
+
+_OF_PYTHON = 1 << 9  # the flag of a class that Python code has made
+
+
+def _is_class_of_script(cls):
+    """Whether objects of a class may be values: one that Python code defines, and no module."""
+    if not inspect.isclass(cls) or cls.__module__ == "builtins" or not cls.__flags__ & _OF_PYTHON:
+        return False
+    return not issubclass(cls, Module) or hasattr(cls, "_tgx_script_interface")
+
+
+def _unknown(annotation):
+    told = f"Unknown type annotation: '{_told(annotation)}' is no type that script knows"
+    if inspect.isclass(annotation) and issubclass(annotation, Module):
+        return f"{told}; modules are attributes of modules, and no arguments, items or results"
+    return told
 
 
 def _is_tensor_type(cls):
@@ -98,7 +116,7 @@ def _generic(annotation, origin, args, inner):
         return union(list(map(inner, args)))
     if origin is typing.Final or origin is typing.ClassVar or origin is typing.Annotated:
         return inner(args[0])
-    raise NoType(f"{annotation} is no type that script knows")
+    raise NoType(_unknown(annotation))
 
 
 def union(parts):
