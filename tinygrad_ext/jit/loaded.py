@@ -22,7 +22,13 @@ class Places(MutableMapping):
     """The state of a program by name: attributes of modules, and what has no place in a module."""
 
     def __init__(self):
-        self.owners, self.rest = {}, {}
+        self.owners, self.rest, self._named = {}, {}, {}
+
+    def place(self, name):
+        """(object, attribute) under which a value stands."""
+        if name in self.owners:
+            return self.owners[name]
+        return self._named.setdefault(name, _Named(self.rest, name)), "value"
 
     def __getitem__(self, name):
         if name in self.owners:
@@ -44,6 +50,21 @@ class Places(MutableMapping):
 
     def __len__(self):
         return len(self.owners) + len(self.rest)
+
+
+class _Named:
+    """An entry of a dict as an attribute, `value`."""
+
+    def __init__(self, table, name):
+        self._table, self._name = table, name
+
+    @property
+    def value(self):
+        return self._table[self._name]
+
+    @value.setter
+    def value(self, new):
+        self._table[self._name] = new
 
 
 @boundary
@@ -95,7 +116,7 @@ class LoadedModule(ScriptModule):
             )
         return LoadedMethod(self, name)
 
-    def _entry_of(self, name):
+    def _stored(self, name):
         """The Entry of a scripted method, None for others."""
         scripted = name in self._names and (self._program.notes.get(name) or {}).get("kind") == "script"
         return LoadedMethod(self, name).entry() if scripted else None

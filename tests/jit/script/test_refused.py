@@ -69,7 +69,7 @@ REFUSED = [
     ("no method", "def f(x):\n    return x.rehsape(2)", "no attribute or method 'rehsape'", 2),
     ("item", "def f(x, n):\n    return x.sum(n)", "Write x.item()", 2),
     ("unknown keyword", "def f(x):\n    return x.sum(dimension=1)", "takes no argument 'dimension'", 2),
-    ("out", "def f(x):\n    return torch.add(x, x, out=x)", "out= is not taken", 2),
+    ("out", "def f(x):\n    return torch.randn_like(x, out=x)", "takes no out=", 2),
     ("mixed list", "def f(n: int):\n    return [n, 'a'][0] + 1", "operator + takes no Union[int, str]", 2),
     (
         "append",

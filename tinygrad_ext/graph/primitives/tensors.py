@@ -1,5 +1,6 @@
 """What a graph asks of a tensor that is no op, and does to it."""
 
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data import dtype as dtypes
 
 from .table import primitive
@@ -35,6 +36,7 @@ primitive(
     "autograd.grad", "Any Any Any Any bool bool", "List[Optional[Tensor]]", lambda *row: _gradients(*row), effect=True
 )
 primitive("autograd.backward", "Any Any Any bool", "", lambda *row: _backward(*row), effect=True)
+primitive("tensor.write_out", "Tensor Tensor str", "", lambda *row: _write_out(*row), effect=True)
 primitive("tensor.set_grad", "Tensor Any", "", lambda t, grad: setattr(t, "grad", grad), effect=True)
 for _name in ("is_floating_point", "is_complex", "is_signed"):
     primitive(f"dtype.{_name}", "ScalarType", "bool", lambda d, name=_name: getattr(d, name))
@@ -42,6 +44,19 @@ primitive("dtype.itemsize", "ScalarType", "int", lambda d: d.itemsize)
 primitive("device.type", "Device", "str", lambda d: d.type)
 primitive("device.index", "Device", "Optional[int]", lambda d: d.index)
 primitive("device_of", "str", "Device", dtypes.device)
+
+
+def _write_out(out, value, name):
+    if is_grad_enabled() and (out.requires_grad or value.requires_grad):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad. Leave out= away, or work in no_grad()."
+        )
+    if not dtypes.can_cast(value.dtype, out.dtype):
+        raise RuntimeError(f"{name}(): its result is {value.dtype}, which cannot be cast to out's dtype {out.dtype}")
+    if out.shape != value.shape:
+        out.resize_(value.shape)
+    out.copy_(value)
 
 
 def _gradients(outputs, inputs, grads, retain, create, unused):

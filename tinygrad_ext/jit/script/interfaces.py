@@ -106,7 +106,7 @@ def why_not(value, type):
 
 def _lacking_methods(given, cls, value):
     for name, wanted in methods_of_interface(cls).items():
-        loaded = getattr(value, "_entry_of", None)  # its class is not here
+        loaded = getattr(value, "_stored", None)  # its class is not here
         if loaded is not None:
             entry = loaded(name)
             if entry is None:

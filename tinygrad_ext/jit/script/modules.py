@@ -17,7 +17,7 @@ from .interfaces import is_interface
 from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
 from .source import source_of
-from .traced import traced
+from .traced import StoredMethod, traced
 from .types import NoType, annotations_of, type_from, type_of_python
 from .values import Method, Static, TupleValue, is_constant
 
@@ -129,6 +129,9 @@ class ModuleValue(Static):
     def _of_class(self, c, name):
         if name in self.module.__dict__.get("_tgx_defined", ()):
             return FunctionValue(self.module._tgx_defined[name], name, (self,))
+        stored = getattr(self.module, "_stored", None)
+        if stored is not None:
+            return self._of_file(c, name, stored)
         if name in _OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
             return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self, c))
         found = inspect.getattr_static(self.cls, name, None)
@@ -152,6 +155,15 @@ class ModuleValue(Static):
                 f"Set self.{name} in __init__, before the module is scripted.",
             )
         return c.python(getattr(self.cls, name), f"self.{name}")
+
+    def _of_file(self, c, name, stored):
+        """A method of a module that was loaded."""
+        if name == "forward" and stored("__call__") is not None:  # with the hooks that it had
+            name = "__call__"
+        entry = stored(name)
+        if entry is None:
+            c.fault(f"{self.module.original_name} was saved without a scripted method '{name}'")
+        return StoredMethod(self.module._program, name, entry, self.path)
 
     def set(self, c, name, operand):
         module = self.module

@@ -22,6 +22,7 @@ from tinygrad_ext.graph.types import (
     list_of,
     of_schema,
 )
+from tinygrad_ext.registry.table import variants
 
 from .compiler import hook
 from .expressions import kind
@@ -60,8 +61,9 @@ def _op(c, value, name):
 def call_op(c, name, candidates, args, kwargs):
     """The result of the first overload that takes the arguments."""
     inplace = name.endswith("_") and not name.endswith("__")
-    if "out" in kwargs:
-        c.fault(f"{name}: out= is not taken in script; assign the result")
+    out = kwargs.pop("out", None)
+    if out is not None:
+        return _into(c, name, candidates, args, kwargs, out)
     reasons = []
     for convert in (False, True):
         for op in candidates:
@@ -74,6 +76,20 @@ def call_op(c, name, candidates, args, kwargs):
                 continue
             return c.op(_form(op, inplace), row)
     return _refuse(c, name, reasons, args, kwargs)
+
+
+def _into(c, name, candidates, args, kwargs, out):
+    """op(..., out=out): what the op gives is written into out, which is the result."""
+    candidates = [op for op in candidates if "out" in variants(op.record)]
+    if not candidates:
+        c.fault(f"{name} takes no out=; assign the result")
+    made = c.call_op(name, candidates, args, kwargs)
+    given, places = (c.unpacked(o) if c.is_tuple(o) else [o] for o in (made, out))
+    if len(given) != len(places) or any(type_of(p) is not TENSOR for p in places):
+        c.fault(f"{name}: out= is {'a tensor' if len(given) == 1 else f'a tuple of {len(given)} tensors'}")
+    for value, place in zip(given, places):
+        c.effect("prim::tensor.write_out", place, value, name.rpartition(".")[2])
+    return out
 
 
 def _form(op, inplace):

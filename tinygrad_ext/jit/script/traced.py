@@ -41,6 +41,46 @@ class TracedValue(Static):
         return _operand(replaced(graph.outputs[0], mapping))
 
 
+class StoredMethod(Static):
+    """A scripted method of a module that was loaded. path: prefix of the names of its states."""
+
+    kind = "a method from a file"
+
+    def __init__(self, program, name, entry, path):
+        self.program, self.name, self.entry, self.path = program, name, entry, path
+
+    def call(self, c, args, kwargs):
+        graph = self.program.methods[self.name]
+        mapping = {v: c.value(self._bound(c, args, kwargs, i), v.type) for i, v in enumerate(graph.inputs)}
+        _none_left(c, self.name, self.entry.names, args, kwargs)
+        places = [self.program.state.place(state.name) for state in graph.state]
+        for state, (owner, attribute) in zip(graph.state, places):
+            mapping[state.value] = c.field(owner, attribute, self.path + state.name, state.kind, state.value.type)
+        _copy(c, graph.block, mapping)
+        c.graph.effects = c.graph.effects or graph.effects
+        for state, (owner, attribute) in zip(graph.state, places):
+            if state.written:
+                c.set_field((id(owner), attribute), replaced(state.new, mapping))
+        return _operand(replaced(graph.outputs[0], mapping))
+
+    def _bound(self, c, args, kwargs, i):
+        """The argument of a parameter."""
+        name = self.entry.names[i]
+        if i < min(len(args), self.entry.positional):
+            return args[i]
+        if name in kwargs:
+            return kwargs[name]
+        if name not in self.entry.defaults:
+            c.fault(f"{self.name}() is missing value for argument '{name}'")
+        return c.default(self.entry.defaults[name], name)
+
+
+def _none_left(c, name, names, args, kwargs):
+    odd = [k for k in kwargs if k not in names[len(args) :]]
+    if len(args) > len(names) or odd:
+        c.fault(f"{name}() takes {', '.join(names) or 'nothing'}; '{odd[0] if odd else len(args)}' is too much")
+
+
 def _operand(given):
     return TupleValue(map(_operand, given)) if type(given) is tuple else given
 

@@ -255,3 +255,25 @@ def einsum(x, y):
 @case((torch.tensor([1.0, -1.0]), torch.zeros(2)))
 def where(x, y):
     return torch.where(x > 0, x, y), x.masked_fill(x < 0, 0.0), x.clamp(min=0), torch.maximum(x, y)
+
+
+@case(
+    (torch.tensor([[1.0, 2.0], [3.0, 0.5]]), torch.zeros(2), torch.zeros(2, dtype=torch.int64)),
+    differs="its script takes no out= of several tensors",
+)
+def results_go_into_out(x, values, places):
+    buffer = torch.empty(0)
+    torch.mul(x, 3, out=buffer)
+    both = torch.max(x, 0, out=(values, places))
+    total = torch.add(buffer, 1.0, out=buffer)
+    total += 1
+    return buffer, both[0], both[1]
+
+
+@case(
+    (torch.tensor([1.0]), torch.zeros(1, dtype=torch.int64)),
+    (torch.ones(1, requires_grad=True), torch.zeros(1)),
+    differs="it takes out= where a gradient is asked for",
+)
+def out_that_cannot_be_written(x, out):
+    return torch.add(x, 1.0, out=out)
