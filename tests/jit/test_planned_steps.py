@@ -44,3 +44,26 @@ def test_a_training_step_is_one_plan(name):
     executor = traced._runner.latest.runner
     assert executor.whole is not None and not executor.boxed, executor.explain()
     assert len(executor.misses) == 1
+
+
+def test_asking_for_the_plan_of_a_step_changes_nothing():
+    x, y = tg.randn(5, 8), tg.tensor([0, 1, 2, 1, 0])
+    model, step = training(OPTIMIZERS["Adam"])
+    step(x, y)
+    traced = jit.trace(step, (x, y), check_trace=False)
+    before = [(p.detach().clone(), p.grad.clone()) for p in model.parameters()]
+    kinds = {line.kind for line in traced.plan(x, y=y).lines(profile=True)}
+    assert {"TILE", "RAW"} <= kinds <= {"TILE", "RAW", "COPY", "ZERO", "NUMBER"}
+    assert same_bits(before, [(p.detach(), p.grad) for p in model.parameters()])
+    traced(x, y=y)
+    assert not tg.equal(before[0][0], next(model.parameters())) and "1 plan made" in traced.explain()
+
+
+def test_a_module_tells_of_its_plans():
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    traced = jit.trace(model, tg.randn(2, 4))
+    for rows in (2, 5):
+        traced(tg.randn(rows, 4)).sum().backward()
+    told = traced.explain()
+    assert "with a gradient" in told and "%arg0 has sizes [5, 4], it had [2, 4]" in told
+    assert [line.kind for line in traced.plan(tg.randn(2, 4)).lines()] == ["RAW", "TILE"]

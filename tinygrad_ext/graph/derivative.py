@@ -63,6 +63,13 @@ class Derivative:
                 continue
         return self._first(kind, values, inputs, state)
 
+    def explain(self):
+        """Why the graphs that give gradients were planned, and what has none: lines."""
+        joints = [joint for found in self.joints.values() for joint in found]
+        graphs = [executor for joint in joints for executor in (joint.run_forward, joint.run_backward)]
+        lines = [f"with a gradient: {line}" for executor in graphs for line in executor.explain().split("\n")]
+        return lines + [f"with a gradient: op by op, for {why}" for why in dict.fromkeys(self.refused.values())]
+
     def _first(self, kind, values, inputs, state):
         """A call for which there is no derivative yet."""
         graph, leaves = self.graph, _leaves(values)

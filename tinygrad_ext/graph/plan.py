@@ -89,7 +89,8 @@ class Executor:
     def explain(self):
         """What was planned and why, and what the interpreter does: text."""
         rows = sum(type(p) is Row for p in self.parts)
-        lines = [f"{self.graph.name}: {len(self.misses)} plans made, for {rows} rows of nodes"]
+        made = len(self.misses)
+        lines = [f"{self.graph.name}: {made} plan{'s' * (made != 1)} made, for {rows} row{'s' * (rows != 1)} of nodes"]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
         for node in self.parts:
             if type(node) is not Row:

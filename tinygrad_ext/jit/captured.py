@@ -137,6 +137,19 @@ class Captured:
         in_place = [i for i, holder in enumerate(self.holders) if holder.in_place]
         return Executor(passes.optimize(self.graph.copy()), updates=in_place)
 
+    def plan(self, args):
+        """The graph.plan.Plan that a call with such arguments runs; what it writes to is copied first."""
+        row = list(args)
+        for holder in self.holders:
+            value = holder.read(args)
+            row.append(value.detach().clone() if holder.in_place and isinstance(value, Tensor) else value)
+        return self.runner.plan(*row)
+
+    def explain(self):
+        """Why it was planned, and what no plan has: lines."""
+        lines = self.runner.explain().split("\n") if "runner" in self.__dict__ else []
+        return lines + (self.graph.derivative.explain() if self.graph.derivative is not None else [])
+
     def bound(self, args, keywords, surroundings):
         """A calls.Binding to what the surroundings are now; None where a state is of another kind than it was, or an
         argument lies in memory that is written to."""

@@ -205,14 +205,24 @@ class _Told:
 
         jit.save(self, f, _extra_files, **more)
 
+    def plan(self, *args, **kwargs):
+        """The `Plan` that a call with these arguments runs; its `table(profile=True)` shows where the time goes.
+
+        The plan is that of the graph itself: where a gradient is asked, a call runs a graph with more results.
+        Nothing of the program's is changed by asking.
+        """
+        given = (*args, *kwargs.values())
+        return self._runner.find(given, tuple(kwargs)).captured.plan(given)
+
     def explain(self):
-        """What was captured, and why again."""
+        """What was captured, and why again; what was planned, and why again."""
         runner = self._runner
         count = sum(map(len, runner.graphs.values()))
         lines = [f"{runner.name}: {count} graph{'s' * (count != 1)} captured"]
         lines += [f"  again because {reason}" for reason in runner.reasons]
         lines += [f"  constant: {s.name}" for s in self.graph.state if s.kind == "constant"]
         lines += [f"  constant: {path} = {n!r} ({line})" for path, n, line in runner.surroundings.constants.told]
+        lines += [f"  {line}" for found in runner.graphs.values() for captured in found for line in captured.explain()]
         return "\n".join(lines)
 
 
