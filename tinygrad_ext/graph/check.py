@@ -203,7 +203,10 @@ def _check_primitive(node):
 
 
 def _check_stack(node):
-    """push: a stack and a value for each type that it names -> such a stack; pop: the other way round."""
+    """push: a stack and a value for each type that it names -> such a stack; pop: the other way round.
+
+    Whoever pops knows whether what may be None is not.
+    """
     given, made = list(map(type_of, node.args)), [v.type for v in node.outputs]
     if node.op == "prim::pop":
         given, made = made, given
@@ -211,10 +214,7 @@ def _check_stack(node):
     if stack is None or stack.word != "Stack" or len(made) != 1:
         raise GraphError(_at(node, f"has ({_told(made)}) where one stack stands"))
     if node.op != "prim::stack" and (
-        len(given) != len(stack.args) + 1
-        or given[0] is not stack
-        or not all(map(accepts, stack.args, given[1:]))
-        or (node.op == "prim::pop" and not all(map(accepts, given[1:], stack.args)))
+        len(given) != len(stack.args) + 1 or given[0] is not stack or not all(map(accepts, stack.args, given[1:]))
     ):
         raise GraphError(_at(node, f"has ({_told(given)}) beside {stack}, which holds ({_told(stack.args)})"))
 

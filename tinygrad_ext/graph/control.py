@@ -7,6 +7,7 @@ from .control_backward import IfEntry, LoopEntry, on_tape
 from .interpret import run_block
 from .ir import Block, Node, Value
 from .items import Items, NotDerived
+from .primitives.stacks import Emptied
 from .types import INT
 
 
@@ -146,7 +147,10 @@ def _run_on_examples(replay, node, frame, args):
     while goes_on and (count is None or turn < count):
         inner[id(block.inputs[0])] = turn
         inner.update(zip(map(id, block.inputs[1:]), carried))
-        goes_on, *carried = replay.on_examples(run_block, block, inner)
+        try:
+            goes_on, *carried = replay.on_examples(run_block, block, inner)
+        except Emptied:
+            break  # the way is not taken this time, and its stack is an example of fewer turns
         turn += 1
     return carried
 

@@ -131,8 +131,9 @@ class Replay:
                 return (self.cast(args[0], node.output.type),)
             if any(may_hold_tensors(v.type) for v in node.outputs) and node.op not in _STACKS:
                 raise NotDerived(f"the derivative of {node.op} is not known")
-        lifted = [self.lift(a) for a in args]
-        results = self.on_examples(row.run, *map(self.example, args))
+        lifted, examples = [self.lift(a) for a in args], list(map(self.example, args))
+        empty = node.op == "prim::pop" and not examples[0]  # on a way that is not taken this time
+        results = () if empty else self.on_examples(row.run, *examples)
         made = self.graph.make(self.capture.block, node.op, lifted, [v.type for v in node.outputs], line=node.line)
         for value, result in zip(made.outputs, results if len(node.outputs) > 1 else (results,)):
             value.hint = result

@@ -89,14 +89,15 @@ cdef int grow(tgx_pile *pile) noexcept nogil:
 
 
 cdef class Stack:
-    """A stack of what the turns of a loop have made. `pop()` gives the stack without the last turn, and what that made."""
+    """A stack of what the turns of a loop have made."""
 
     def pop(self):
+        """(the stack without the last turn, what that made); () if it is empty."""
         cdef Pile pile = self.pile
         cdef const char *row
         cdef int64_t before = 0
         if pile is None or not 0 <= self.top < pile.c.count:
-            raise IndexError("prim::pop: the stack is empty")
+            return ()
         row = tgx_row_of(&pile.c, self.top)
         memcpy(&before, row, sizeof(before))
         return (stack_of(pile, before), *_read(pile, pile.form.parts, row))

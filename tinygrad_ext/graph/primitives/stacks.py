@@ -4,12 +4,15 @@ from ..stacks import Stack
 from .table import primitive
 
 
+class Emptied(IndexError):
+    """A stack is popped that nothing lies on."""
+
+
 def _pop(stack):
-    if type(stack) is Stack:
-        return stack.pop()
-    if not stack:
-        raise IndexError("prim::pop: the stack is empty")
-    return stack
+    found = stack.pop() if type(stack) is Stack else stack
+    if not found:
+        raise Emptied("prim::pop: the stack is empty")
+    return found
 
 
 # the empty one is (), any other the stack before and the values of the last turn; plans make a Stack of them
