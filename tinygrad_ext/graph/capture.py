@@ -68,6 +68,7 @@ class Capture(Operands, Windows, Observer):
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
         self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same
+        self.lengths = {}  # id of a list -> how long it was where it was made
         self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
         self.arguments = {}  # id of a carried tensor that the program was given -> Argument
         self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none

@@ -2,11 +2,12 @@
 
 from contextlib import contextmanager
 
-from . import stack_gradients
-from .control_backward import IfEntry, LoopEntry, on_tape
+from . import lists, stack_gradients
+from .control_backward import IfEntry, on_tape
 from .interpret import run_block
 from .ir import Block, Node, Value
 from .items import Items, NotDerived
+from .loop_backward import LoopEntry
 from .primitives.stacks import Emptied
 from .types import INT
 
@@ -70,7 +71,7 @@ def _joined(replay, entry, of_node, first, second, taken):
     lifted = []
     for block, a in zip(entry.node.blocks, pair):
         with replay.capture.inside(block):
-            lifted.append(replay.lift(a))
+            lifted.append(replay.own(a) if type(a) is Items and lists.is_list(a.type) else replay.lift(a))
     for block, a in zip(entry.node.blocks, lifted):
         block.outputs.append(a)
     example = replay.example(pair[taken])
@@ -99,11 +100,42 @@ def _within(replay):
         replay.depth -= 1
 
 
+class _Grows(NotDerived):
+    """A list has other parts after a turn than before."""
+
+    def __init__(self, place):
+        super().__init__("what a loop carries changes its form")
+        self.place = place
+
+
 def replay_loop(replay, node, frame):
-    capture = replay.capture
     count, goes_on, *carried = [replay.read(a, frame) for a in node.args]
     if goes_on is False or count == 0:
         return carried
+    frame = {**frame, **_picked_of(replay, node, frame)}
+    while True:
+        try:
+            return _loop(replay, node, frame, count, goes_on, carried)
+        except _Grows as grown:
+            if type(carried[grown.place]) is not Items:
+                raise
+            carried[grown.place] = replay.own(carried[grown.place])  # a list as one value may grow
+
+
+def _picked_of(replay, node, frame):
+    """Lists from outside of which a turn picks by a number that it computes: one value each, made before the loop."""
+    found = {}
+    for inner in node.blocks[0].walk():
+        if inner.op == "prim::getitem" and isinstance(inner.args[0], Value):
+            items, key = frame.get(id(inner.args[0])), inner.args[1]
+            known = not isinstance(key, Value) or not isinstance(frame.get(id(key), key), Value)
+            if type(items) is Items and not known and lists.is_list(items.type) and id(inner.args[0]) not in found:
+                found[id(inner.args[0])] = replay.lift(items)
+    return found
+
+
+def _loop(replay, node, frame, count, goes_on, carried):
+    capture = replay.capture
     trees = [_flat(a) for a in carried]
     starts = [a for tree in trees for a in tree]
     needing = [isinstance(a, Value) and id(a) in capture.needs for a in starts]
@@ -125,10 +157,7 @@ def replay_loop(replay, node, frame):
     made = Node("prim::Loop", (count, goes_on, *starts), (block,))
     ends = [e for tree, a in zip(carried, final) for e in _flat_example(tree, a)]
     types = [v.type for v in block.inputs[1:]]
-    ends = [
-        stack_gradients.filled(e, y.hint) if stack_gradients.is_stack(t) else e
-        for t, y, e in zip(types, yields[1:], ends)
-    ]
+    ends = [_typical(t, e, y) for t, e, y in zip(types, ends, yields[1:])]
     made.outputs = tuple(capture.graph.value(t, made, hint) for t, hint in zip(types, ends))
     capture.needs.update(id(v) for v, needed in zip(made.outputs, needing) if needed)
     capture.hollow.update(id(v) for v, may in zip(made.outputs, hollow) if may)
@@ -141,7 +170,7 @@ def replay_loop(replay, node, frame):
 def _run_on_examples(replay, node, frame, args):
     """What the loop carries in the end, this time."""
     inner = {key: replay.example(a) for key, a in frame.items()}
-    count, goes_on, *carried = map(replay.example, args)
+    count, goes_on, *carried = [lists.example(replay.example(a)) for a in args]
     (block,) = node.blocks
     turn = 0
     while goes_on and (count is None or turn < count):
@@ -155,10 +184,20 @@ def _run_on_examples(replay, node, frame, args):
     return carried
 
 
+def _typical(type, end, yielded):
+    """An example of what a loop gives; of a stack or a list that is empty this time, too."""
+    if stack_gradients.is_stack(type):
+        return stack_gradients.filled(end, yielded.hint)
+    return end or yielded.hint if lists.is_list(type) and isinstance(yielded, Value) else end
+
+
 def _first_known(start, end, example):
-    """What a turn gives for what was undefined before the first."""
-    undefined = (example is None and _is_undefined(start)) or (example == () and stack_gradients.is_stack(end.type))
-    return end.hint if undefined and isinstance(end, Value) else None
+    """What a turn gives for what was undefined, or empty, before the first."""
+    if not isinstance(end, Value):
+        return None
+    if stack_gradients.is_stack(end.type) or lists.is_list(end.type):
+        return end.hint or None if not example else None
+    return end.hint if example is None and _is_undefined(start) else None
 
 
 def _is_undefined(a):
@@ -176,8 +215,8 @@ def _body(replay, node, frame, starts, carried, needing, examples, hollow):
         turn = capture.graph.value(INT, None, 0)
         types = [t for v, a in zip(source.inputs[1:], carried) for t in _flat_types(v.type, a)]
         block.inputs = [turn]
-        for type, needed, example, may in zip(types, needing, examples, hollow):
-            value = capture.graph.value(type, None, example)
+        for kind, needed, example, may in zip(types, needing, examples, hollow):
+            value = capture.graph.value(kind, None, example)
             if may:
                 capture.hollow.add(id(value))
             block.inputs.append(value)
@@ -188,9 +227,11 @@ def _body(replay, node, frame, starts, carried, needing, examples, hollow):
         inner.update((id(v), _refilled(a, given)) for v, a in zip(source.inputs[1:], carried))
         goes_on, *yields = replay.block(source, inner)
         flat = [goes_on]
-        for start, end in zip(carried, yields):
+        for place, (start, end) in enumerate(zip(carried, yields)):
             if not _alike(start, end):
-                raise NotDerived("a list that grows in a loop")
+                if type(start) is Items or type(end) is not Items:
+                    raise _Grows(place)
+                end = replay.own(end)
             flat += _flat(end)
     return block, tape, flat
 

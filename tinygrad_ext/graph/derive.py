@@ -15,7 +15,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.registry import compiler, op_registrar
 
-from . import formulas, stack_gradients
+from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
 from .types import BOOL, INT, TENSOR, list_of
@@ -170,8 +170,8 @@ class Backward:
             return
         if id(value) in self.capture.unknown:
             raise RuntimeError(self.capture.unknown[id(value)])
-        if stack_gradients.is_stack(value.type):
-            stack_gradients.give(self, value, grad)
+        if has_parts(value.type):
+            (stack_gradients if stack_gradients.is_stack(value.type) else lists).give(self, value, grad)
             return
         grad = self.fitted(grad, value)
         old = self.so_far(value)
@@ -198,6 +198,8 @@ class Backward:
 
     def fitted(self, grad, value):
         like = value.hint
+        if like is None:  # there is no example of it this time
+            return grad
         if tuple(self.capture.example(grad).shape) != tuple(like.shape):
             grad = self.summed(grad, value)
         if grad.dtype != like.dtype:
@@ -295,6 +297,8 @@ class Backward:
     def nothing(self, value):
         """A gradient that stands for none at all: the sum with any other is that one, to the bit."""
         hint = value.hint
+        if lists.is_list(value.type):
+            return lists.nothing(self, value)
         if id(value) in self.capture.hollow:
             return self.tensor(self.undefined(TENSOR, hint))
         shape = tuple(self.shape_of(value))
@@ -314,7 +318,7 @@ class Backward:
 
     def gradient(self, value):
         """A value that is a gradient, as the rules take it."""
-        return value if stack_gradients.is_stack(value.type) else self.tensor(value)
+        return value if has_parts(value.type) else self.tensor(value)
 
     def tensor(self, value):
         self.capture.check_kept(value)
@@ -340,6 +344,11 @@ class Backward:
                 strides.insert(0, step)
                 step = size * step
         return sizes, tuple(strides), value.hint.storage_offset()
+
+
+def has_parts(type):
+    """Whether gradients of values of a type are no tensors, but stacks, lists or dicts of them."""
+    return stack_gradients.is_stack(type) or lists.is_list(type)
 
 
 def values_list(args):

@@ -78,6 +78,56 @@ def _concat(node, a, b):
     return (Items(node.output.type, [*a.parts, *b.parts]),)
 
 
+# what looks at no element, so that it is known of lists whose parts are
+_OF_PARTS = {
+    f"prim::{word}"
+    for word in (
+        "own", "reversed", "slice", "repeat", "to_list", "list.copy", "list.appended", "list.extended", "list.inserted",
+        "list.popped", "list.cleared", "list.turned", "item_set", "slice_set", "item_deleted", "slice_deleted",
+        "contains", "dict.keys", "dict.values", "dict.items", "dict.copy", "dict.get", "dict.popped", "dict.popped_or",
+        "dict.default_set", "dict.updated", "dict.cleared",
+    )
+}  # fmt: skip
+_WHOLE = {"prim::list.extended", "prim::dict.updated", "prim::slice_set"}  # take the parts of their last argument
+
+
+def of_parts(node, row, args):
+    """What a primitive gives on a list or dict whose parts are known, or None."""
+    if node.op not in _OF_PARTS or not args or type(args[0]) is not Items:
+        return None
+    held, *rest = args
+    more = rest.pop() if node.op in _WHOLE else None
+    keys = rest if node.op.endswith(("slice", "slice_set", "slice_deleted")) else rest[:1]
+    if node.op != "prim::list.appended" and any(isinstance(key, (Value, Items)) for key in keys):
+        return None
+    if held.type.word == "Tuple" or (node.op == "prim::contains" and held.keys is None):
+        return None
+    if more is not None:
+        if type(more) is not Items:
+            return None
+        rest.append(_container(more))
+    try:
+        found = row.run(_container(held), *rest)
+    except Exception:  # the program raises it at this place
+        return None
+    found = found if len(node.outputs) > 1 else (found,)
+    return [_as_items(a, value.type) for a, value in zip(found, node.outputs)]
+
+
+def _container(items):
+    return dict(zip(items.keys, items.parts)) if items.keys is not None else list(items.parts)
+
+
+def _as_items(a, type):
+    """A container of operands as Items."""
+    if isinstance(a, dict):
+        return Items(type, a.values(), list(a))
+    if isinstance(a, list):
+        inner = type.args[0]
+        return Items(type, [_as_items(x, inner) for x in a])
+    return Items(type, a) if isinstance(a, tuple) else a
+
+
 def _is(node, a, b):
     found = _same(a, b)
     return None if found is None else (found,)

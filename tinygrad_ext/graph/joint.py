@@ -99,7 +99,7 @@ class Joint:
         known = {id(v) for v in self.inputs} | {id(s.value) for s in draws} | {id(v) for n in before for v in n.outputs}
         late = []
         for node in behind:  # what is computed from sizes, and guards, may be done at once
-            if node.op.startswith("prim::") and not node.blocks and all(id(v) in known for v in node.values()):
+            if _of_numbers(node) and all(id(v) in known for v in node.values()):
                 before.append(node)
                 known.update(map(id, node.outputs))
             else:
@@ -167,6 +167,12 @@ class Joint:
             made = dict(pair for part, r in zip(self.template, [*outputs, *new]) for pair in _found(part, r))
             roots = [made[i] for i, flows in enumerate(self.flows) if flows]
             return gradients(roots, [x for v, x in zip(self.inputs, leaves) if v in self.wanted], seeds)
+
+
+def _of_numbers(node):
+    """Whether a node is no part of a gradient, which what follows may take over."""
+    primitive = node.op.startswith("prim::") and not node.blocks
+    return primitive and not any(may_hold_tensors(v.type) for v in node.outputs)
 
 
 def _told(a, number_of):

@@ -12,13 +12,13 @@ from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 
-from . import derive, primitives
+from . import derive, lists, primitives
 from .aliases import Root, Traced
 from .control import replay_if, replay_loop
 from .control_backward import CastEntry, cast
 from .function_nodes import replay_function
 from .ir import Value, values_in
-from .items import STATIC, Items, NotDerived, may_hold_tensors
+from .items import STATIC, Items, NotDerived, may_hold_tensors, of_parts
 from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
@@ -26,7 +26,7 @@ from .types import ANY, INT, TENSOR
 
 _STACKS = {"prim::push", "prim::pop"}
 # primitives that stay in the graph though nothing that they take is a value
-_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack"}
+_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack", "prim::grads.none"}
 _CONTROL = {"prim::If": replay_if, "prim::Loop": replay_loop, "prim::Function": replay_function}
 
 
@@ -36,9 +36,12 @@ class Replay:
     def __init__(self, capture):
         self.capture, self.graph = capture, capture.graph
         self.depth = 0  # blocks that it is within
+        self.readers = None  # {id of a Value of the graph that is written down: nodes that read it}
 
     def block(self, block, frame):
         """What a block yields, with `frame` (id of a Value -> operand) for what it reads."""
+        if self.readers is None:
+            self.readers = lists.readers(block)
         for node in block.nodes:
             start = len(self.capture.block.nodes)
             self.node(node, frame)
@@ -73,6 +76,11 @@ class Replay:
             raise NotDerived(f"{node.op} writes to a tensor that others may see")
         if signature.generator is not None:
             return self.random(node, signature, args)
+        if node.op in lists.RULES and self.is_list(args[0]):
+            return lists.replayed(self, node.op, [self.lift(a) for a in args], [v.type for v in node.outputs])
+        if node.op == "aten::unbind.int" and lists.are_picked(self.readers.get(id(node.output), ())):
+            lifted = [self.lift(a) for a in args]
+            return lists.replayed(self, "prim::grads.unbind", lifted, [v.type for v in node.outputs])
         shown = [self.shown(a) for a in args]
         drawn = self.drawn() if self.depth else None
         results = operation(signature.op)(*shown)
@@ -121,16 +129,23 @@ class Replay:
             found = known(node, *args)
             if found is not None:
                 return found
-        if row.effect and node.op != "prim::guard":
+        if row.effect and row.effect != "takes" and node.op != "prim::guard":
             raise NotDerived(f"{node.op} has an effect")
+        found = of_parts(node, row, args)
+        if found is not None:
+            return found
         if not any(self.values(a) for a in args) and node.op not in _LASTING:
             results = self.on_examples(row.run, *map(self.example, args))
             return results if len(node.outputs) > 1 else (results,)
         if any(id(v) in self.capture.needs for a in args for v in self.values(a)):
             if node.op == "prim::cast" and (isinstance(args[0].hint, Tensor) or is_stack(args[0].type)):
                 return (self.cast(args[0], node.output.type),)
+            if node.op in lists.RULES:
+                return self.of_lists(node, row, args)
             if any(may_hold_tensors(v.type) for v in node.outputs) and node.op not in _STACKS:
                 raise NotDerived(f"the derivative of {node.op} is not known")
+        if row.effect == "takes":
+            return self.of_lists(node, row, args)
         lifted, examples = [self.lift(a) for a in args], list(map(self.example, args))
         empty = node.op == "prim::pop" and not examples[0]  # on a way that is not taken this time
         results = () if empty else self.on_examples(row.run, *examples)
@@ -140,6 +155,23 @@ class Replay:
         if node.op in _STACKS:
             StackEntry(made).note(self.capture)
         return made.outputs
+
+    def of_lists(self, node, row, args):
+        """A primitive on lists that are values."""
+        taken = row.effect == "takes" and type(args[0]) is Items
+        args = [self.own(args[0]) if taken else self.lift(args[0]), *map(self.lift, args[1:])]
+        return lists.replayed(self, node.op, args, [v.type for v in node.outputs], node.line)
+
+    def own(self, a):
+        """Items as one value that may be taken over."""
+        value = self.lift(a)
+        return lists.replayed(self, "prim::own", [value], [value.type])[0] if type(a) is Items else value
+
+    def is_list(self, a):
+        return isinstance(a, Value) and lists.is_list(a.type)
+
+    def operation_of(self, name):
+        return operation(signature_of(name).op)
 
     def cast(self, value, type):
         """A value under another type."""
@@ -188,13 +220,10 @@ class Replay:
 
     def spread(self, a):
         """The parts of a sequence that is one value, which has to have as many when the graph runs."""
-        if id(a) in self.capture.needs:
-            raise NotDerived("the derivative of a list that is made while the graph runs is not known")
         length = self.graph.make(self.capture.block, "prim::len", (a,), (INT,), (len(a.hint),)).output
         self.capture.guard(Symbol(self.capture, length, len(a.hint)))
         inner = a.type.args[0] if a.type.word == "List" else ANY
-        node = self.graph.make(self.capture.block, "prim::unpack", (a,), [inner] * len(a.hint), list(a.hint))
-        return [self.shown(v) for v in node.outputs]
+        return [self.shown(v) for v in lists.replayed(self, "prim::unpack", [a], [inner] * len(a.hint))]
 
     def lift(self, a):
         """An operand as a node has it."""
@@ -206,13 +235,12 @@ class Replay:
 
     def whole(self, a):
         """Items as one value."""
-        if any(id(v) in self.capture.needs for v in self.values(a)):
-            raise NotDerived("the derivative of a list that is one value is not known")
+        if any(id(v) in self.capture.needs for v in self.values(a)) and not lists.is_list(a.type):
+            raise NotDerived(f"the derivative of a {a.type} that is one value is not known")
         parts, op = [self.lift(part) for part in a.parts], a.type.word.lower()
         if a.keys is not None:
             parts = [p for pair in zip(a.keys, parts) for p in pair]
-        node = self.graph.make(self.capture.block, f"prim::{op}", parts, (a.type,), (self.example(a),))
-        return node.output
+        return lists.replayed(self, f"prim::{op}", parts, [a.type])[0]
 
     def example(self, a):
         """An operand as it is this time."""
