@@ -1,6 +1,10 @@
 """The call of a Joint."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.grad.function cimport FunctionNode
+from tinygrad_ext.core.data.types cimport uint32_t
+
+cdef enum:
+    FEW_VERSIONS = 8
 
 cdef class JointCall:
     cdef readonly object joint
@@ -11,36 +15,39 @@ cdef class JointCall:
     cdef tuple template             # what each result is, see joint.py
     cdef list flows                 # of each made value, whether a gradient flows through it
     cdef list own                   # numbers of the made values that are tensors; None where that is seen at each call
-    cdef list also                  # numbers of the arguments that only the derivative of the gradients reads
     cdef set written                # arguments that the program writes to
     cdef Py_ssize_t nleaves
     cdef Py_ssize_t ntensors
     cdef Py_ssize_t nwanted
+    cdef Py_ssize_t nalso
     cdef Py_ssize_t nmade
     cdef Py_ssize_t nresults        # made values, then new states of generators; what is saved comes behind
     cdef int *tensors               # numbers of the arguments that are tensors
     cdef int *edges                 # of those that a gradient is given for
+    cdef int *also                  # of the arguments that only the derivative of the gradients reads
+    cdef int *parts                 # of each result: which made value, or argument behind those, it is; else -1
     cdef bint all_flow
     cdef bint plain                 # what is saved are tensors
-    cdef bint whole                 # each result is a tensor that was made, in their order
     cdef bint maybe                 # behind the gradients stands whether some are there
 
-    cdef list run(self, PyObject **leaves)
+    cdef tuple run(self, PyObject **leaves)
     cdef tuple _forward(self, PyObject **leaves)
     cdef tuple _keep(self, DerivedBackward node, tuple results)
     cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1
     cdef int _sort_out(self, DerivedBackward node, tuple results, PyObject **leaves) except -1
     cdef int _draw_on(self, tuple results) except -1
-    cdef list _told(self, DerivedBackward node, list row, tuple made, PyObject **leaves)
+    cdef tuple _told(self, DerivedBackward node, list rest, tuple made, PyObject **leaves)
 
 cdef class DerivedBackward(FunctionNode):
     cdef JointCall call
     cdef list rest                  # of what is saved, what is no tensor; None where all are
-    cdef list arguments             # values of JointCall.also
-    cdef list versions              # theirs; None where it need not be looked at
+    cdef tuple arguments            # values of JointCall.also
+    cdef uint32_t *versions         # of the tensors among them
     cdef dict given                 # made value that is an argument -> zeros like it
     cdef list own                   # numbers of the made values that come from this node
+    cdef uint32_t[FEW_VERSIONS] few_versions
 
-    cdef list _seeds(self, PyObject **grads)
-    cdef object _run(self, list seeds)
-    cdef list _arguments(self)
+    cdef int _fill(self, PyObject **grads, PyObject **row, Py_ssize_t *n) except -1
+    cdef dict _arrived(self, PyObject **grads)
+    cdef object _run(self, PyObject **row, Py_ssize_t n)
+    cdef tuple _arguments(self)

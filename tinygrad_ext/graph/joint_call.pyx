@@ -10,7 +10,8 @@ What only the derivative of the gradients reads is held beside the saved tensors
 from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.call.places cimport WATCHED
 from tinygrad_ext.core.data.random cimport Generator
@@ -56,26 +57,30 @@ cdef class JointCall:
         self.joint, self.flat = joint, joint.flat
         self.forward, self.backward = joint.run_forward.__dict__, joint.run_backward.__dict__
         self.generators, self.template, self.flows = joint.generators, tuple(joint.template), joint.flows
-        self.own, self.also, self.written = joint.own, joint.also, joint.written
-        self.tensors, self.edges = _numbers(joint.tensors), _numbers(joint.edges)
+        self.own, self.written = joint.own, joint.written
+        self.tensors, self.edges, self.also = _numbers(joint.tensors), _numbers(joint.edges), _numbers(joint.also)
+        self.nalso = len(joint.also)
         self.nleaves, self.ntensors, self.nwanted = len(joint.inputs), len(joint.tensors), len(joint.edges)
         self.nmade = len(joint.made)
         self.nresults = self.nmade + len(self.generators)
         self.all_flow = self.own is not None and all([self.flows[i] for i in self.own])
         self.plain, self.maybe = joint.plain, bool(joint.maybe)
-        self.whole = self.own is not None and joint.template == [("made", i) for i in self.own]
+        places = {"made": 0, "input": self.nmade}
+        self.parts = _numbers([places[part[0]] + part[1] if part[0] in places else -1 for part in self.template])
 
     def __dealloc__(self):
         PyMem_Free(self.tensors)
         PyMem_Free(self.edges)
+        PyMem_Free(self.parts)
+        PyMem_Free(self.also)
 
     def __call__(self, leaves):
-        """What the graph gives for its tensors, numbers and generators, in a list."""
+        """What the graph gives for its tensors, numbers and generators, as a tuple."""
         if len(leaves) != self.nleaves:
             raise TypeError(f"{len(leaves)} values for the {self.nleaves} leaves of {self.joint.graph.name}")
         return self.run(PySequence_Fast_ITEMS(leaves))
 
-    cdef list run(self, PyObject **leaves):
+    cdef tuple run(self, PyObject **leaves):
         cdef tgx_state *st = state()
         cdef unsigned char was_no_grad = st.no_grad
         cdef DerivedBackward node = DerivedBackward.__new__(DerivedBackward)
@@ -107,10 +112,9 @@ cdef class JointCall:
             self._draw_on(results)
         inputs = () if self.own is not None else tuple([<object>leaves[self.tensors[i]] for i in range(self.ntensors)])
         made = self._keep(node, results)
-        rest = None if self.whole else [None if i in node.own else results[i] for i in range(self.nmade)]
+        rest = [None if i in node.own else results[i] for i in range(self.nmade)] if len(node.own) < self.nmade else None
         results = None                  # who counts references to what was made need not know of it
-        made = finish(node, inputs, made, record)
-        return list(made) if rest is None else self._told(node, rest, made, leaves)
+        return self._told(node, rest, <tuple>finish(node, inputs, made, record), leaves)
 
     cdef tuple _forward(self, PyObject **leaves):
         cdef Py_ssize_t i
@@ -157,43 +161,83 @@ cdef class JointCall:
         return tuple([results[i] for i in node.own])
 
     cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1:
+        cdef Py_ssize_t i
         cdef Tensor t
-        node.arguments, node.versions = [], []
-        for i in self.also:
-            value, version = <object>leaves[<int>i], None
-            if isinstance(value, Generator):
-                value = value.clone_state()         # it goes on
-            elif isinstance(value, Tensor):
-                if i in self.written:
+        node.arguments = PyTuple_New(self.nalso)
+        if self.nalso > FEW_VERSIONS:
+            node.versions = <uint32_t *>PyMem_Malloc(self.nalso * sizeof(uint32_t))
+            if node.versions == NULL:
+                raise MemoryError()
+        for i in range(self.nalso):
+            value = <object>leaves[self.also[i]]
+            if isinstance(value, Tensor):
+                if self.also[i] in self.written:
                     value = value.clone()
-                else:
-                    t = <Tensor>value
-                    version = version_of(t)
-                    if t.storage is not None:
-                        t.storage.watched |= WATCHED
-            node.arguments.append(value)
-            node.versions.append(version)
+                t = <Tensor>value
+                node.versions[i] = version_of(t)
+                if t.storage is not None:
+                    t.storage.watched |= WATCHED
+            elif isinstance(value, Generator):
+                value = value.clone_state()         # it goes on
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(node.arguments, i, value)
         return 0
 
-    cdef list _told(self, DerivedBackward node, list row, tuple made, PyObject **leaves):
-        """The results as the graph names them."""
+    cdef tuple _told(self, DerivedBackward node, list rest, tuple made, PyObject **leaves):
+        """The results as the graph names them. rest: those that do not come from the node; None where all do."""
         cdef Py_ssize_t i
-        for i in range(len(made)):
-            row[<Py_ssize_t>node.own[i]] = made[i]
-        given = [<object>leaves[i] for i in range(self.nleaves)]
-        return [rebuilt(part, row, given) for part in self.template]
+        cdef int at
+        cdef tuple told
+        if rest is not None:
+            for i in range(len(made)):
+                rest[<Py_ssize_t>node.own[i]] = made[i]
+        told = PyTuple_New(len(self.template))
+        for i in range(len(self.template)):
+            at = self.parts[i]
+            if at >= self.nmade:
+                value = <object>leaves[at - self.nmade]
+            elif at >= 0:
+                value = made[at] if rest is None else rest[at]
+            elif self.template[i][0] == "constant":
+                value = self.template[i][1]
+            else:
+                given = [<object>leaves[k] for k in range(self.nleaves)]
+                value = rebuilt(self.template[i], made if rest is None else rest, given)
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(told, i, value)
+        return told
 
 
 cdef class DerivedBackward(FunctionNode):
     """The node of a graph in eager autograd: its backward is a plan, or with `create_graph` the graph of the gradients."""
 
+    def __cinit__(self):
+        self.versions = self.few_versions
+
+    def __dealloc__(self):
+        if self.versions != self.few_versions:
+            PyMem_Free(self.versions)
+
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef JointCall call = self.call
-        cdef Py_ssize_t i
+        cdef PyObject *few[FEW]
+        cdef PyObject **row = few           # gradients, then what was saved: references of ours
+        cdef Py_ssize_t i, n = 0
         cdef int e
         if self.released:
             self._check_alive()
-        found = self._run(self._seeds(grads))
+        if self.noutputs + self.nsaved + call.nmade > FEW:
+            row = <PyObject **>PyMem_Malloc((self.noutputs + self.nsaved + call.nmade) * sizeof(PyObject *))
+            if row == NULL:
+                raise MemoryError()
+        try:
+            self._fill(grads, row, &n)
+            found = self._run(row, n)
+        finally:
+            for i in range(n):
+                Py_XDECREF(row[i])
+            if row != few:
+                PyMem_Free(row)
         for i in range(call.nwanted):
             e = call.edges[i]
             got = found[i]
@@ -202,48 +246,62 @@ cdef class DerivedBackward(FunctionNode):
                 results[e] = <PyObject *>got
         return 0
 
-    cdef list _seeds(self, PyObject **grads):
-        """The gradients of what gradients flow through, in order; an argument that is a result has its own."""
+    cdef int _fill(self, PyObject **grads, PyObject **row, Py_ssize_t *n) except -1:
+        """The gradients of what gradients flow through, in order; an argument that is a result has its own. Then what is
+        saved."""
         cdef JointCall call = self.call
         cdef Py_ssize_t i
-        cdef dict arrived
-        if call.all_flow:
-            return [_gradient(self, i, grads) for i in range(self.noutputs)]
-        arrived = {} if self.given is None else dict(self.given)
-        for i in range(self.noutputs):
-            at = self.own[i]
-            if call.flows[at]:
-                arrived[at] = _gradient(self, i, grads)
-        return [arrived[i] for i in range(call.nmade) if call.flows[i]]
+        cdef object value
+        cdef dict arrived = None if call.all_flow else self._arrived(grads)
+        for i in range(self.noutputs if call.all_flow else call.nmade):
+            if arrived is None:
+                _put(row, n, <object>grads[i] if grads[i] != NULL else zeros_for(self, <int>i))
+            elif call.flows[i]:
+                _put(row, n, arrived[i])
+        for i in range(self.nsaved):
+            value = unpack(self, <int>i, -1, False)
+            _put(row, n, value if value is not None or self.rest is None else self.rest[i])
+        return 0
 
-    cdef object _run(self, list seeds):
+    cdef dict _arrived(self, PyObject **grads):
+        """{number of a made value: its gradient}."""
+        cdef Py_ssize_t i
+        cdef dict arrived = {} if self.given is None else dict(self.given)
+        for i in range(self.noutputs):
+            if self.call.flows[self.own[i]]:
+                arrived[self.own[i]] = <object>grads[i] if grads[i] != NULL else zeros_for(self, <int>i)
+        return arrived
+
+    cdef object _run(self, PyObject **row, Py_ssize_t n):
         """The gradients; behind them, where the graph cannot say so before, whether they are there."""
         cdef JointCall call = self.call
-        cdef Py_ssize_t i
-        cdef list row, kept = []
-        for i in range(self.nsaved):
-            kept.append(unpack(self, i, -1, False) if self.rest is None or self.rest[i] is None else self.rest[i])
-        if not state().no_grad:
-            found, _ = call.joint.derivative_of(call.joint.whole)([*call.joint.leaves(kept, self._arguments()), *seeds])
-        else:
-            row = seeds + kept
+        found = None
+        if state().no_grad:
             try:
-                found = _called(call.backward, PySequence_Fast_ITEMS(row), len(row))
+                found = _called(call.backward, row, n)
             except GuardFailed:         # a decision of the backward pass, within a branch or a loop
-                found = call.joint.anew(call.joint.leaves(kept, self._arguments()), seeds)
+                pass
+        if found is None:
+            given = [<object>row[i] for i in range(n)]
+            seeds, kept = given[:n - self.nsaved], given[n - self.nsaved:]
+            leaves = call.joint.leaves(kept, self._arguments())
+            if state().no_grad:
+                found = call.joint.anew(leaves, seeds)
+            else:
+                found, _ = call.joint.derivative_of(call.joint.whole)([*leaves, *seeds])
         return call.joint.certain(found) if call.maybe else found
 
-    cdef list _arguments(self):
+    cdef tuple _arguments(self):
         """What is held of the arguments. Raises RuntimeError where the program has written to one."""
         cdef Py_ssize_t i
         for i in range(len(self.arguments)):
-            value, version = self.arguments[i], self.versions[i]
-            if version is not None and version_of(<Tensor>value) != <uint32_t>version:
+            value = self.arguments[i]
+            if isinstance(value, Tensor) and version_of(<Tensor>value) != self.versions[i]:
                 name = self.call.joint.inputs[self.call.also[i]].name
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: the "
                     f"argument {name} of a graph, of shape {list(value.shape)}, is at version {version_of(<Tensor>value)}; "
-                    f"expected version {version} instead. Do not change it before backward, or change a clone of it.")
+                    f"expected version {self.versions[i]} instead. Do not change it before backward, or change a clone of it.")
         return self.arguments
 
     def _edge_names(self):
@@ -260,5 +318,7 @@ def rebuilt(tuple part, made, inputs):
     return made[value] if what == "made" else inputs[value] if what == "input" else value
 
 
-cdef object _gradient(DerivedBackward node, Py_ssize_t i, PyObject **grads):
-    return <object>grads[i] if grads[i] != NULL else zeros_for(node, <int>i)
+cdef void _put(PyObject **row, Py_ssize_t *n, object value) noexcept:
+    Py_INCREF(value)
+    row[n[0]] = <PyObject *>value
+    n[0] += 1

@@ -197,7 +197,7 @@ cdef class Binding:
                 joint = <JointCall>self.joints[i].call
                 if joint.flat:
                     try:
-                        return tuple(joint.run(row))
+                        return joint.run(row)
                     except GuardFailed:
                         continue
         values = tuple([<object>row[i] for i in range(total)])
