@@ -67,3 +67,48 @@ def test_a_module_tells_of_its_plans():
     told = traced.explain()
     assert "with a gradient" in told and "%arg0 has sizes [5, 4], it had [2, 4]" in told
     assert [line.kind for line in traced.plan(tg.randn(2, 4)).lines()] == ["RAW", "TILE"]
+
+
+def test_new_parameters_are_computed_where_they_stand():
+    x, y = tg.randn(5, 8), tg.tensor([0, 1, 2, 1, 0])
+    traced = jit.trace(training(OPTIMIZERS["SGD"])[1], (x, y), check_trace=False)
+    traced(x, y), traced(x, y)
+    captured = traced._runner.latest
+    plan = captured.runner.plan(x, y, *[holder.read() for holder in captured.holders])
+    assert "COPY" not in [line.kind for line in plan.lines()]
+
+
+def test_what_fails_behind_an_update_has_not_written():
+    w, table = tg.zeros(3), tg.ones(4, 2)
+
+    def step(x, index):
+        w.add_(x)
+        return table[index].sum() + w.sum()
+
+    traced = jit.trace(step, (tg.ones(3), tg.tensor([1, 2])))
+    traced(tg.ones(3), tg.tensor([3]))
+    assert w.tolist() == [1, 1, 1]
+    with pytest.raises(IndexError):
+        traced(tg.ones(3), tg.tensor([7]))
+    assert w.tolist() == [1, 1, 1]
+
+
+def test_an_old_value_that_is_read_later_is_not_written_over():
+    w = tg.arange(6.0).reshape(2, 3)
+
+    def step(x):
+        old = w.t().contiguous() * 2
+        w.mul_(x)
+        return old, w + 1
+
+    def swapped(x):
+        w.copy_((w.flip(0) * x).clone())
+        return w * 2
+
+    for program in (step, swapped):
+        before = w.clone()
+        traced = jit.trace(program, (tg.ones(3),))
+        w.copy_(before)
+        got = [traced(tg.full((3,), 2.0)) for _ in range(2)] + [w.clone()]
+        w.copy_(before)
+        assert same_bits(got, [program(tg.full((3,), 2.0)) for _ in range(2)] + [w])

@@ -350,6 +350,8 @@ cdef class Lowering(Recording):
         cdef Step step = Step("copy", self.node, "copy")
         step.to, step.source, step.work = self.describe(to), self.describe(source), to.count
         step.changes = step.effect = True
+        if source.bits & to.bits & CONTIGUOUS and source.tid == to.tid and source.count * ITEMSIZE[to.tid] == buffer_of(source).nbytes:
+            step.over = buffer_of(to), buffer_of(source)    # of a copy: it is nothing but bytes, from there to here
         step.reads.append((buffer_of(source), False))
         step.writes.append(buffer_of(to))
         self.steps.append(step)

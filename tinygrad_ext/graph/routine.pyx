@@ -34,7 +34,7 @@ from tinygrad_ext.graph.plan_h cimport *
 from tinygrad_ext.graph.lowering import numbers_in
 from tinygrad_ext.graph.memory import place
 from tinygrad_ext.graph.schedule cimport Group
-from tinygrad_ext.graph.schedule import arrange, measure, needed, take_over
+from tinygrad_ext.graph.schedule import arrange, measure, needed, take_over, write_at_once
 
 cdef extern from "Python.h":
     PyObject **PySequence_Fast_ITEMS(object o)
@@ -190,6 +190,7 @@ cdef class Routine:
         numbers = [mark for n in numbers_in(outputs) for mark in (<Number>n).after]
         self.items = arrange(needed(lowering.steps, returned + numbers))
         apart = measure(self.items, returned)
+        self.items = write_at_once(self.items)
         take_over(self.items)
         self.arena_bytes = place([b for b in apart if b.into is None])
         self.sum_bytes = sum([b.nbytes for b in apart])

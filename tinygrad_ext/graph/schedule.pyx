@@ -8,9 +8,11 @@ scratch and has no memory.
 Rejected: fusion as a pass over the graph, which knows no sizes, sees composites from outside, and would need nodes that
 no op's record describes. Compiled because a plan is made for each new size: as Python it took half of the time.
 """
-from bisect import bisect_left
-
+from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.types cimport is_inexact
 from tinygrad_ext.graph.lowering cimport Buffer, Step
+
+from bisect import bisect_left
 
 cdef enum:
     GROUP = 120             # values that a group may have: below TGX_GROUP_OPERANDS of kernels/plan.h
@@ -155,7 +157,7 @@ def take_over(list items):
         if type(item) is Group:
             if (<Group>item).key is not None:
                 _take_over_in_group(<Group>item, at)
-        elif (<Step>item).over is not None:
+        elif (<Step>item).over is not None and (<Step>item).code != "copy":
             old, new = (<Step>item).over
             _merge(<Buffer>old, <Buffer>new, at)
 
@@ -190,4 +192,71 @@ cdef bint _merge(Buffer old, Buffer new, int at):
     if new.base >= 0 or new.local or new.into is not None or new.kept or new.first != at or old.nbytes != new.nbytes:
         return False
     new.into, old.last = old, new.last
+    return True
+
+
+def write_at_once(list items):
+    """Let new values of what is passed in be written there when they are computed, and not be copied there at the end, where
+    nothing that follows may fail or reads the old ones; returns the items without those copies."""
+    cdef int begin = _first_of_end(items), at
+    cdef dict last = _last_reads(items, begin)
+    cdef list kept = []
+    cdef Buffer old, new
+    for item in items:
+        if _copies_back(item):
+            old, new = (<Step>item).over
+            at = new.first
+            if (begin <= at and new.base < 0 and new.constant is None and new.into is None and not new.kept and not new.mark
+                    and type(items[at]) is Group and <int>last.get(old, -1) <= at and _is_free(<Group>items[at], old, new)):
+                new.into = old
+                continue
+        kept.append(item)
+    return kept
+
+
+cdef bint _copies_back(object item):
+    return type(item) is Step and (<Step>item).code == "copy" and (<Step>item).over is not None
+
+
+cdef dict _last_reads(list items, int begin):
+    """{what is read from item `begin` on: the last item that does}; what is only copied back is not read."""
+    cdef dict last = {}
+    cdef int at
+    for at in range(begin, <int>len(items)):
+        for s in (<Group>items[at]).steps if type(items[at]) is Group else (items[at],):
+            for buffer, _ in () if _copies_back(s) else (<Step>s).reads:
+                last[buffer] = at
+    return last
+
+
+cdef int _first_of_end(list items) except -1:
+    """The first of the last items that cannot fail: what was written before a failure would be written twice."""
+    cdef int at = <int>len(items)
+    while at > 0:
+        item = items[at - 1]
+        if type(item) is Step:
+            if (<Step>item).code not in ("copy", "zero", "move"):
+                break
+        elif (<Group>item).key is None:
+            if (<Group>item).steps:
+                break
+        elif not all([is_inexact((<Tensor>(<Step>s).operands[0]).tid) for s in (<Group>item).steps]):
+            break                       # loops over whole numbers may divide by zero
+        at -= 1
+    return at
+
+
+cdef bint _is_free(Group group, Buffer old, Buffer new) except -1:
+    """Whether a group that writes `new` reads `old` only at the same elements, and before."""
+    cdef bint written = False
+    cdef Step step
+    for s in group.steps:
+        step = <Step>s
+        for buffer, aligned in step.reads:
+            if buffer is old and (written or not aligned):
+                return False
+        for buffer in step.writes:
+            if buffer is new and (written or step.apart):
+                return False
+            written |= buffer is new
     return True
