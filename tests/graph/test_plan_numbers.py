@@ -4,7 +4,9 @@ import math
 
 import pytest
 
+import tinygrad_ext as tg
 from tests.helpers.plans import graph, line, same
+from tinygrad_ext import jit
 
 INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min", "bitand", "bitor", "bitxor", "rshift", "lshift", "pow")
 FLOATS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "max", "min")
@@ -69,3 +71,46 @@ graph f(%n: int) {
     for n in (3, 18, 19, 40):
         assert g.execute([n])[0] == [10**n]
     assert len(g.executor.misses) == 1
+
+
+def test_a_plan_that_overflows_leaves_more_and_more_calls_to_the_interpreter():
+    def power(n: int):
+        made = 1
+        for _ in range(n):
+            made = made * 3
+        return made % 1000003
+
+    scripted = jit.script(power)
+    run = scripted.graph.executor
+    for count in range(1, 8):
+        assert scripted(100) == power(100) and run.overflows == count
+    (routine,) = run.whole.runner.routines
+    assert routine.rests == 7  # tried at the first, third and seventh call
+    assert [scripted(n) for n in range(8)] == [power(n) for n in range(8)]
+    assert routine.rests == 0 and "calls by the interpreter: a number has more than 64 bits" in run.explain()
+
+
+def test_a_program_that_raises_is_not_held_against_its_plan():
+    def quotient(a: int, b: int):
+        return a // b
+
+    scripted = jit.script(quotient)
+    scripted(4, 2)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            scripted(1, 0)
+    assert scripted.graph.executor.whole.runner.routines[0].rests == 0
+
+
+def test_numbers_and_jumps_are_profiled_together():
+    def count(x, n: int):
+        total = 0
+        for i in range(n):
+            total += i * i
+        return x + total
+
+    plan = jit.script(count).graph.plan(tg.ones(2), 5)
+    (total,) = [text for text in plan.table(profile=True).split("\n") if "numbers, jumps and pointers" in text]
+    assert float(total.split()[0]) >= 0
+    assert all(line.microseconds == 0 for line in plan.lines(profile=True) if line.kind in ("NUMBER", "LOOP"))
+    assert "all together" not in plan.table()

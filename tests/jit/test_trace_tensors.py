@@ -244,3 +244,30 @@ def test_levels_may_see_attributes_of_all_tensors():
         assert float(x) == 5.0
     assert ("requires_grad_", (False,)) in seen.reads and ("requires_grad", True) in seen.writes
     assert x.tolist() == [1, 1] and not x.requires_grad
+
+
+def test_parameters_made_in_a_program_are_leaves_of_it():
+    def program(x):
+        p = tg.nn.Parameter(x * 2)
+        q = tg.nn.Parameter(data=tg.ones(3), requires_grad=False)
+        (p * x + q).sum().backward()
+        return p.grad, p.requires_grad, q.requires_grad
+
+    traced = jit.trace(program, (tg.ones(3),))
+    x = tg.randn(3)
+    assert traced(x)[0].equal(x) and traced(x)[1:] == program(x)[1:] == (True, False)
+
+
+def test_modules_made_in_a_program_have_parameters():
+    def program(x):
+        module = tg.nn.Linear(3, 2)
+        module(x).sum().backward()
+        return module(x), [p.grad for p in module.parameters()], len(module.state_dict())
+
+    traced, x = jit.trace(program, (tg.ones(4, 3),)), tg.randn(4, 3)
+    tg.manual_seed(1)
+    made = traced(x)
+    tg.manual_seed(1)
+    assert same_bits(made, program(x))
+    with pytest.raises(TypeError, match="cannot assign"):
+        jit.trace(lambda x: setattr(tg.nn.Linear(1, 1), "weight", x), (tg.ones(1, 1),))

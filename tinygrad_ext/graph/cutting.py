@@ -76,8 +76,13 @@ class Row:
                     )
 
     def failed(self, values, error):
-        """An instruction failed: eager mode says so at the user's line, or knows what to do with another number."""
-        return self.interpreted(values)
+        """An instruction failed: eager mode says so at the user's line, or knows what to do with another number.
+
+        error: None where the plan was not tried, because it failed for such numbers before.
+        """
+        results = self.interpreted(values)
+        self.executor.overflows += 1
+        return results
 
     def interpreted(self, values):
         frame = dict(zip(map(id, self.inputs), values))

@@ -27,6 +27,7 @@ class Executor:
         boxed: {node: why no plan has it}.
         function: the quickest way to call it as it is now: itself, or what runs its only row.
         misses: for each plan that was made what differed from the one before, the latest last.
+        overflows: calls that the interpreter did because a number was none that plans compute with.
     """
 
     def __init__(self, graph, updates=(), one_by_one=False):
@@ -38,7 +39,7 @@ class Executor:
         self.graph = graph
         self.one_by_one = one_by_one or (graph.effects and any(map(has_effect, graph.walk())))
         self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
-        self.boxed, self.misses = {}, []
+        self.boxed, self.misses, self.overflows = {}, [], 0
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
         self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
         self._cut()
@@ -92,6 +93,9 @@ class Executor:
         made = len(self.misses)
         lines = [f"{self.graph.name}: {made} plan{'s' * (made != 1)} made, for {rows} row{'s' * (rows != 1)} of nodes"]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
+        if self.overflows:
+            why = "a number has more than 64 bits or another type"
+            lines.append(f"  {self.overflows} calls by the interpreter: {why}")
         for node in self.parts:
             if type(node) is not Row:
                 place = f" ({node.line})" if node.line else ""
@@ -118,12 +122,19 @@ Line.__doc__ = (
 )
 
 
+_BETWEEN = {"NUMBER", "IF", "LOOP", "RAISE"}  # that are no instructions of a plan
+
+
 class Plan:
     """How a graph runs for inputs of one geometry.
 
     Attributes:
         parts: Routines, and nodes that no plan has, in order.
+        between: microseconds a run that were spent between instructions when it was profiled last: on numbers, jumps
+            and pointers. A look at the clock takes longer than one of them, so they are measured together.
     """
+
+    between = 0.0
 
     def __init__(self, executor, values, parts):
         self._executor, self._values, self.parts = executor, values, parts
@@ -141,9 +152,12 @@ class Plan:
         for _ in range(runs if profile else 0):
             self._executor(*self._values)
         found = []
+        self.between = 0.0
         for part in self.parts:
             if type(part) is Routine:
-                found += [Line(*row[:5], row[5] / 1000 / runs) for row in part.rows()]
+                rows = list(part.rows())
+                self.between += max(part.nanoseconds - sum(row[5] for row in rows), 0) / 1000 / runs
+                found += [Line(*row[:5], row[5] / 1000 / runs) for row in rows]
             else:
                 ops = [part.op] if type(part) is not Row else [node.op for node in part.nodes]
                 kind = "BOXED" if type(part) is Row else self._executor.kind_of(part)
@@ -158,9 +172,11 @@ class Plan:
         head = f"plan of {self._executor.graph.name}: {len(lines)} instructions, {self.arena_bytes} bytes between them"
         rows = [f"{'kind':6}{'elements':>10}{'bytes':>12}{'us':>10}  ops"]
         for line in lines:
-            time = f"{line.microseconds:.2f}" if profile else ""
+            time = f"{line.microseconds:.2f}" if profile and line.kind not in _BETWEEN else ""
             ops = ", ".join(name.removeprefix("aten::") for name in line.ops)
             rows.append(f"{line.kind:6}{line.elements:>10}{line.bytes:>12}{time:>10}  {ops}")
+        if profile:
+            rows.append(f"{'':22}{self.between:>10.2f}  numbers, jumps and pointers, all together")
         return "\n".join([head, *rows])
 
     def __repr__(self):

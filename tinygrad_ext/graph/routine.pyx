@@ -47,6 +47,7 @@ cdef enum:
     PLANS = 64              # kept for one row of nodes, and the bytes of their arenas, the last one's left aside
     ARENAS = 1 << 28
     FAR = 1 << 20           # elements that no cache holds
+    MOST_RESTS = 1023       # calls between two attempts of a plan that overflows each time
 
 include "routine_kinds.pxi"
 
@@ -83,6 +84,9 @@ cdef class Routine:
     cdef readonly int64_t arena_bytes
     cdef readonly int64_t sum_bytes
     cdef readonly bint large        # the interpreter's lock is let go
+    cdef readonly int64_t nanoseconds       # of all runs, while it is profiled
+    cdef int resting                # calls that are left to the interpreter, after some that the plan could not finish,
+    cdef readonly int rests         # and how many that will be the next time
     cdef tgx_plan plan
     cdef bint busy
     cdef int default_dtype
@@ -299,6 +303,7 @@ cdef class Routine:
 
     cdef inline tuple _run(self, PyObject **args):
         cdef int i, code
+        cdef int64_t begin
         cdef Guard *g
         cdef list memories = None
         cdef Storage memory
@@ -324,7 +329,9 @@ cdef class Routine:
         if self.updated:
             for i in self.updated:
                 check_writable(<Tensor>args[i], "the new value of a state")
+        begin = tgx_now() if self.plan.profiled else 0
         code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
+        self.nanoseconds += tgx_now() - begin if begin else 0
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
         if code == TGX_NO_MEMORY:
@@ -337,6 +344,12 @@ cdef class Routine:
                 bump(<Tensor>args[i])
                 note_mutation(<Tensor>args[i])
         return self._made(args, memories)
+
+    cdef int rest(self) except -1:
+        """The plan could not finish: leave some calls to the interpreter, more each time that it happens again at once."""
+        self.rests = min(2 * self.rests + 1, MOST_RESTS)
+        self.resting = self.rests
+        return 0
 
     cdef int _run_large(self, PyObject **args) except? -1:
         """Without the interpreter's lock; another thread may give the tensors other memory meanwhile."""
@@ -373,6 +386,7 @@ cdef class Routine:
         """Count the time of each instruction from now on, or stop."""
         cdef int i
         self.plan.profiled = on
+        self.nanoseconds = 0 if on else self.nanoseconds
         for i in range(self.plan.ninstructions if on else 0):
             self.plan.instructions[i].nanoseconds = 0
 

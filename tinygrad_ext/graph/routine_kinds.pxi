@@ -1,5 +1,16 @@
 # What is passed in and what comes out, as a routine notes it. Part of routine.pyx.
 
+cdef extern from *:
+    """
+    #include <time.h>
+    static inline int64_t tgx_now(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    }
+    """
+    int64_t tgx_now() nogil
+
 cdef enum Kind:             # of what is passed in, and of what comes out
     TENSOR                  # in: with its geometry; out: memory of this call
     NUMBER                  # in: by its type; out: computed by this call

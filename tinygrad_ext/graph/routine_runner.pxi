@@ -47,14 +47,22 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     cdef Runner self = <Runner>callable
     cdef Py_ssize_t i, n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
     cdef Routine p
+    cdef object results
     if n != self.ninputs or kwnames != NULL:
         raise TypeError(f"the graph takes {self.ninputs} values by position, inputs and then states; {n} are given")
     p = self._find(args)
+    if p is not None and p.resting:
+        p.resting -= 1
+        return self.failed(tuple([<object>args[i] for i in range(n)]), None)
     if p is not None:
         try:
-            return p.run(args)
+            results = p.run(args)
         except Failed as error:
-            return self.failed(tuple([<object>args[i] for i in range(n)]), error)
+            results = self.failed(tuple([<object>args[i] for i in range(n)]), error)
+            p.rest()                # nothing is wrong with the program: the plan is not for such numbers
+            return results
+        p.rests = 0
+        return results
     given = tuple([<object>args[i] for i in range(n)])
     made = self.missed(given)
     if not isinstance(made, Routine):
@@ -63,7 +71,9 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     try:
         return (<Routine>made).run(args)
     except Failed as error:
-        return self.failed(given, error)
+        results = self.failed(given, error)
+        (<Routine>made).rest()
+        return results
 
 
 def _install():

@@ -78,7 +78,7 @@ class Windows:
         root, wholes = traced.root, [Traced(traced.root)]
         apart = any(step.op == "aten::detach" for step in traced.path)
         unseen = apart or not is_grad_enabled()
-        before = root.value
+        before, shown = root.value, traced.value
         if root.lent is not None:
             raise CaptureError(
                 f"{root.lent}: what the Function returned lies in the memory of its input, and one of the two is "
@@ -110,6 +110,17 @@ class Windows:
             root.value = self.following(before, root.value)
         if not traced.path:
             traced.value, traced.example, traced.version = root.value, root.example, root.version
+        elif unseen and id(shown) in self.leaves:  # a leaf that is a window of what it was detached from
+            self.stay_leaf(traced, shown)
+
+    def stay_leaf(self, traced, before):
+        """Let a window whose memory was written to behind autograd's back be the leaf that it was."""
+        now = self.traced(self.show(traced)).value
+        value = self.fresh(now)
+        self.followers.append((value, now, before))
+        self.needs.add(id(value))
+        self.leaves[id(value)] = self.leaves[id(before)]
+        traced.value, traced.version = value, traced.root.version
 
     def following(self, before, now):
         """A value whose gradient goes where that of the value before goes."""

@@ -9,10 +9,10 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 
 from tinygrad_ext.core.call.boundary import boundary
 
-from ..core.data.tensor import Tensor
+from ..core.data.tensor import Carried, Tensor
 from .convert import Converting
 from .hooks import CALL_TABLES, MARK_TABLES, Hooking, _global_live
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, is_parameter
 from .registration import call_registration_hooks
 from .registry import HookTable, Registry
 from .state import STATE_TABLES, Saving
@@ -171,7 +171,7 @@ class Module(Walking, Converting, Saving, Hooking):
             ValueError: ``param`` is the result of an op instead of a leaf.
         """
         self._check_free("parameter", name, "_parameters")
-        if param is not None and not isinstance(param, Parameter):
+        if param is not None and not is_parameter(param):
             raise TypeError(
                 f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required); wrap a tensor as nn.Parameter(tensor)"
@@ -218,7 +218,7 @@ class Module(Walking, Converting, Saving, Hooking):
 
     def __setattr__(self, name, value):
         attributes = self.__dict__
-        if isinstance(value, Parameter):
+        if isinstance(value, Parameter) or (type(value) is Carried and is_parameter(value)):
             self._make_room(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):

@@ -2,9 +2,15 @@
 
 import tinygrad_ext as tg
 
-from ..core.data.tensor import Parameter, Tensor
+from ..core.data.tensor import Carried, Parameter, Tensor
+from ..tensor.copying import is_carried_parameter
 
 __all__ = ["Buffer", "Parameter"]
+
+
+def is_parameter(value):
+    """Whether a value is a Parameter, or what stands for one while a program is written down as a graph."""
+    return isinstance(value, Parameter) or (type(value) is Carried and is_carried_parameter(value))
 
 
 class _BufferType(type):

@@ -5,6 +5,7 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 """
 
 import copy
+import weakref
 
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
@@ -73,6 +74,7 @@ def deepcopy_tensor(t, memo):
 # ---- subclasses and parameters -------------------------------------------------------------------------------------
 
 _parameter_classes = {}
+_carried = {}  # id -> weak reference to a Parameter of what a level carries, which can hold no mark
 
 
 def parameter_class(cls):
@@ -90,6 +92,20 @@ def parameter_class(cls):
         }
         made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)
     return made
+
+
+def carried_parameter(data, requires_grad=True):
+    """Parameter(data) for what a level carries: a leaf of its own, which modules take for a Parameter."""
+    made = data.detach().requires_grad_(requires_grad)
+    key = id(made)
+    _carried[key] = weakref.ref(made, lambda _: _carried.pop(key, None))
+    return made
+
+
+def is_carried_parameter(value):
+    """Whether a value is what `Parameter` made of one that a level carries."""
+    found = _carried.get(id(value))
+    return found is not None and found() is value
 
 
 @atomic("nn::Parameter")
@@ -188,4 +204,4 @@ def fill_slots():
     set_slot("reduce", reduce_tensor)
     set_slot("deepcopy", deepcopy_tensor)
     set_slot("parameter", init_parameter)
-    _core.set_parameter_class(parameter_class)
+    _core.set_parameter_class(parameter_class, carried_parameter)

@@ -19,7 +19,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, re
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.data.tensor cimport (
-    READONLY, Parameter, Tensor, alias, blank, bump, exact, finish, needs_grad, set_geometry,
+    READONLY, Carried, Parameter, Tensor, alias, blank, bump, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
@@ -346,19 +346,23 @@ def row_strides(shape):
 # ---- Parameter of a subclass ---------------------------------------------------------------------------------------
 
 cdef newfunc _plain_new = (<CType *>Parameter).tp_new
-cdef object _class_for = None
+cdef object _class_for = None, _carried_parameter = None
 
 
-def set_parameter_class(fn):
-    """The function that gives the class of Parameter(data) for the class of data, a subclass of Tensor."""
-    global _class_for
-    _class_for = fn
+def set_parameter_class(fn, carried):
+    """The functions that give the class of Parameter(data) for the class of data, and the Parameter of what a level carries."""
+    global _class_for, _carried_parameter
+    _class_for, _carried_parameter = fn, carried
 
 
 cdef PyObject *_new_parameter(PyTypeObject *cls, PyObject *args, PyObject *kwargs) except NULL:
     """Parameter(data) keeps the class of data: the result is an instance of both."""
     if <object>cls is Parameter:
         data = (<tuple>args)[0] if len(<tuple>args) else (<dict>kwargs).get("data") if kwargs != NULL else None
+        if isinstance(data, Carried):
+            made = _carried_parameter(*<tuple>args, **(<dict>kwargs if kwargs != NULL else {}))
+            Py_INCREF(made)
+            return <PyObject *>made
         if isinstance(data, Tensor) and not exact(data):
             made = _class_for(type(data))
             return _plain_new(<PyTypeObject *>made, args, kwargs)
