@@ -6,8 +6,10 @@ import sys
 import types as python_types
 
 from tinygrad_ext import nn
+from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.core.call.boundary import boundary
 
+from .checking import check_class
 from .errors import NotSupportedError
 from .script_function import ScriptFunction
 from .script_module import ScriptMethod, ScriptModule, script_module
@@ -20,7 +22,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile Python source to a graph.
 
     Args:
-        obj: a function, a module, a class, or an autograd.Function (which is compiled where it is called).
+        obj: a function, a module, a class, whose methods are checked, or an autograd.Function (which is compiled where
+            it is called).
         example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
             annotation are taken. Without it they are tensors.
 
@@ -48,6 +51,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
                 f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an "
                 "instance instead"
             )
+        if not issubclass(obj, Function):
+            check_class(obj)
         return obj
     if isinstance(obj, python_types.MethodType) and isinstance(obj.__self__, nn.Module):
         return getattr(script_module(obj.__self__), obj.__name__)

@@ -43,7 +43,7 @@ def _known(c, value, name):
         return None
 
 
-KINDS.append((object, _known))
+KINDS.insert(0, (object, _known))
 
 
 def _only(c, name, args, kwargs, count):
@@ -305,6 +305,9 @@ def _sorted(c, args, kwargs):
     value = c.value(ListLiteral(operand.values) if isinstance(operand, TupleValue) else operand)
     if type_of(value).word == "Dict":
         value = _list(c, [value], {})
+    if type_of(value).word != "List":
+        c.fault(f"sorted() takes a list, tuple or dict, not {type_of(value)}")
+    c.check_ordered(type_of(value).args[0], "sorted()")
     reverse = kwargs.get("reverse", False)
     return c.emit("prim::sorted", (value, c.value(reverse, BOOL)), type_of(value))
 

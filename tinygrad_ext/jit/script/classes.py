@@ -6,17 +6,19 @@ import inspect
 import types as python_types
 import weakref
 
-from tinygrad_ext.graph.primitives.objects import class_of, word_of
-from tinygrad_ext.graph.types import BOOL, STR, TENSOR, Type
+from tinygrad_ext.graph.primitives.objects import class_of, fits, word_of
+from tinygrad_ext.graph.types import BOOL, FLOAT, STR, TENSOR, Type, accepts
 
 from .compiler import Compiler, Frame, hook
+from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue, lookup_of
 from .interfaces import interface_of
 from .iteration import Iteration
+from .markers import MODIFIER
 from .source import source_of
-from .types import annotations_of, fields_of, is_named_tuple, type_from
-from .values import Static, TupleValue, is_constant, type_of
+from .types import NoType, annotations_of, fields_of, is_named_tuple, type_from, unify, union
+from .values import Static, TupleValue, Unbound, is_constant, type_of
 
 _attributes = weakref.WeakKeyDictionary()  # class -> {attribute: type}
 
@@ -57,6 +59,11 @@ class ClassValue(Static):
 
     def call(self, c, args, kwargs):
         cls = self.python
+        if vars(cls).get(MODIFIER) in ("ignore", "unused"):
+            c.fault(
+                f"Cannot instantiate class '{cls.__name__}' in a script function: it is marked {vars(cls)[MODIFIER]}",
+                kind=FrontendError,
+            )
         if issubclass(cls, enum.Enum):
             return _member_of(c, cls, args)
         if is_named_tuple(cls):
@@ -111,7 +118,7 @@ def _object(c, cls, args, kwargs):
     made = c.emit("prim::new", (word_of(cls),), Type(word_of(cls)))
     attributes_of(c, cls)
     init = inspect.getattr_static(cls, "__init__", None)
-    if dataclasses.is_dataclass(cls) and not hasattr(init, "__wrapped__") and not _has_source(init):
+    if dataclasses.is_dataclass(cls) and not hasattr(init, "__wrapped__") and not has_source(init):
         for (name, _, _), value in zip(fields_of(cls), _fields(c, cls, args, kwargs)):
             c.effect("prim::setattr", made, name, value)
         if hasattr(cls, "__post_init__"):
@@ -124,7 +131,7 @@ def _object(c, cls, args, kwargs):
     return made
 
 
-def _has_source(function):
+def has_source(function):
     return isinstance(function, python_types.FunctionType) and not function.__code__.co_filename.startswith("<string>")
 
 
@@ -141,13 +148,45 @@ def attributes_of(c, cls):
     return found
 
 
+def learn_attributes(c, type):
+    """Let the attributes of the class that a type is be known, if it is one with attributes."""
+    cls = class_of(type.word)
+    if cls is not None and interface_of(type) is None and not is_named_tuple(cls) and not issubclass(cls, enum.Enum):
+        attributes_of(c, cls)
+
+
+def misfit(value, type):
+    """What is wrong with an object that is given for a class, in one of its fields or attributes; else ""."""
+    cls = class_of(type.word)
+    if cls is None:
+        return ""
+    if is_named_tuple(cls):
+        told = f" (aka NamedTuple({', '.join(cls._fields)}))"
+        try:
+            known = {name: wanted for name, wanted, _ in fields_of(cls)}
+        except NoType:
+            return ""
+    else:
+        told, known = "", _attributes.get(cls, {})
+    for name, wanted in known.items():
+        if not hasattr(value, name):
+            return f"{cls.__name__} has no attribute '{name}' though its class says so"
+        given = getattr(value, name)
+        if not fits(given, wanted) and not (wanted is FLOAT and isinstance(given, int)):
+            return (
+                f"Could not cast attribute '{name}' to type {wanted}: {cls.__name__}{told} says so, but it is "
+                f"{given!r:.100} of type {given.__class__.__name__}"
+            )
+    return ""
+
+
 def _learn(cls, found):
     init = inspect.getattr_static(cls, "__init__", None)
     if dataclasses.is_dataclass(cls):
         found.update((name, type) for name, type, _ in fields_of(cls))
-        if _has_source(init) or not hasattr(cls, "__post_init__"):
+        if has_source(init) or not hasattr(cls, "__post_init__"):
             return
-    if not _has_source(init):
+    if not has_source(init):
         return
     lookup = lookup_of(init)
     for base in reversed(cls.__mro__):
@@ -209,7 +248,7 @@ def object_attribute(c, value, name):
         return FunctionValue(found, name, (value,))
     if found is None:
         c.fault(
-            f"{cls.__name__} has no attribute '{name}'",
+            f"'{cls.__name__}' object has no attribute or method '{name}'",
             f"Set self.{name} in __init__: its type is learnt there." if not is_named_tuple(cls) else "",
         )
     return ClassValue(cls, cls.__name__).attribute(c, name)
@@ -255,10 +294,34 @@ def set_object_attribute(c, value, name, operand):
             if isinstance(found, property) and found.fset is not None:
                 c.inline(found.fset, [operand], {}, (value,))
                 return
-            c.fault(f"{cls.__name__} has no attribute '{name}'", f"Set self.{name} in __init__ first.")
+            c.fault(
+                f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
+                f"{cls.__name__} has no attribute '{name}'; set self.{name} in __init__ first.",
+            )
         operand = c.value(operand)
         known[name] = type_of(operand)
-    c.effect("prim::setattr", value, name, c.value(operand, known[name], f"'{name}'"))
+    given, wanted = type_of(operand), known[name]
+    if given is not None and not isinstance(operand, Static) and not accepts(wanted, given):
+        c.fault(
+            f"Wrong type for attribute assignment. Expected {wanted} for '{name}' of {cls.__name__} but got {given}",
+            f"Annotate it in __init__: self.{name}: {unify(wanted, given) or union([wanted, given])} = ...",
+        )
+    if c.frame.source.name == "__init__":
+        c.scope.bound[f"self.{name}"] = True
+        c.frame.set_at.setdefault(name, c.nodes[-1])
+    c.effect("prim::setattr", value, name, c.value(operand, wanted, f"'{name}'"))
+
+
+@hook
+def check_set(c):
+    """At the end of an __init__: an attribute is there whatever way it took."""
+    for name, node in c.frame.set_at.items():
+        if isinstance(c.scope.find(f"self.{name}"), Unbound):
+            c.fault(
+                f"self.{name} is not set on all ways through __init__",
+                "The first assignment cannot be in a control-flow block, or has to be in both branches.",
+                node=node,
+            )
 
 
 @hook
@@ -282,7 +345,7 @@ def call_magic(c, name, operand, args, kwargs=None, returns=True):
     found = inspect.getattr_static(cls, name, None)
     if not isinstance(found, python_types.FunctionType) or (name == "__eq__" and dataclasses.is_dataclass(cls)):
         return None
-    if name in _ORDER and dataclasses.is_dataclass(cls) and not _has_source(found):
+    if name in _ORDER and dataclasses.is_dataclass(cls) and not has_source(found):
         row = [_in_order(c, cls, o) for o in (operand, *args)]
         return c.emit(f"prim::{name.strip('_')}", row, BOOL)
     made = c.inline(found, args, kwargs or {}, (operand,))

@@ -46,7 +46,7 @@ class Frame:
 
     def __init__(self, source, lookup, returns=None, owner=None):
         self.source, self.lookup, self.returns, self.owner = source, lookup, returns, owner
-        self.returned, self.root = None, None
+        self.returned, self.root, self.set_at = None, None, {}  # set_at: attribute -> where __init__ first sets it
         try:
             self.ours = str(lookup("__name__")).startswith("tinygrad_ext.")
         except LookupError:

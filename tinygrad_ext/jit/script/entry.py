@@ -113,6 +113,9 @@ class Entry:
             return value
         given = type_of_python(value)
         if (given is not None and accepts(wanted, given)) or fits(value, wanted):
+            why = given and classes.misfit(value, given)
+            if why:
+                raise RuntimeError(f"{self.graph.name}() argument '{name}': {why}. Declaration: {self.declaration}")
             return value
         converted = _converted(value, wanted)
         if converted is not None:

@@ -5,6 +5,7 @@ from tinygrad_ext.graph.primitives.objects import Error
 __all__ = [
     "AnnotationError",
     "CompileError",
+    "ConstantError",
     "Error",
     "FrontendError",
     "NotSupportedError",
@@ -23,6 +24,10 @@ class FrontendError(CompileError):
 
 class AnnotationError(CompileError, ValueError):
     """An annotation that is no type, or stands at the wrong place."""
+
+
+class ConstantError(CompileError, TypeError):
+    """An attribute is told to be a constant, and is nothing that a graph can hold."""
 
 
 class NotSupportedError(FrontendError):

@@ -52,6 +52,9 @@ def _wrapped(c, value, name):
 KINDS.append((object, _wrapped))
 
 
+DEFINING = []  # classes whose names are not bound yet
+
+
 def lookup_of(function):
     """name -> what it stands for where the function was defined."""
     function = inspect.unwrap(function)
@@ -59,13 +62,23 @@ def lookup_of(function):
     space = function.__globals__
 
     def lookup(name):
+        for cls in DEFINING:
+            if cls.__name__ == name:
+                return cls
         if name in cells:
-            return cells[name].cell_contents
+            return _content(cells[name], name)
         if name in space:
             return space[name]
         return getattr(builtins, name) if hasattr(builtins, name) else _missing(name)
 
     return lookup
+
+
+def _content(cell, name):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _missing(name)  # a name of the function around that is set later
 
 
 def _missing(name):
@@ -88,6 +101,8 @@ class Parameters:
             )
         positional = [*spec.posonlyargs, *spec.args]
         self.skip, self.function = skip, source.name
+        if skip > len(positional):
+            c.fault("methods must have a self argument", f"Write def {source.name}(self, ...).")
         self.names = [a.arg for a in (*positional, *spec.kwonlyargs)]
         self.positional = len(positional)
         function = inspect.unwrap(function)
@@ -175,6 +190,8 @@ def _run(c, frame, parameters, operands, caller):
             _bind(c, scope, parameters, operands)
             frame.returns = None if parameters.returns is None else c.type_of_annotation(parameters.returns)
             c.statements(frame.source.body)
+            if frame.set_at:
+                c.check_set()
             return result_of(c, frame)
     finally:
         c.loops = loops

@@ -10,12 +10,15 @@ from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, t
 
 
 class Iteration(Static):
-    """Something with a length and items: range, enumerate(...), zip(...), or a value."""
+    """Something with a length and items: range, enumerate(...), zip(...), or a value.
+
+    endless: it gives an item for any index, also behind its length.
+    """
 
     kind = "something to loop over"
 
-    def __init__(self, length, item):
-        self.length, self.item = length, item
+    def __init__(self, length, item, endless=False):
+        self.length, self.item, self.endless = length, item, endless
 
 
 def assigned(nodes):
@@ -85,7 +88,7 @@ def range_(c, args):
         c.fault(f"range() takes 1 to 3 arguments, got {len(args)}")
     args = [_whole(c, a) for a in args]
     if len(args) == 1:
-        return Iteration(lambda c: args[0], lambda c, i: i)
+        return Iteration(lambda c: args[0], lambda c, i: i, endless=True)
     start, stop, step = (*args, 1)[:3]
     if step == 0 and is_constant(step):
         c.fault("range() arg 3 must not be zero")
@@ -94,7 +97,7 @@ def range_(c, args):
         scaled = i if step == 1 and is_constant(step) else c.emit("prim::mul", (i, step), INT)
         return scaled if start == 0 and is_constant(start) else c.emit("prim::add", (scaled, start), INT)
 
-    return Iteration(lambda c: c.emit("prim::range_length", (start, stop, step), INT), item)
+    return Iteration(lambda c: c.emit("prim::range_length", (start, stop, step), INT), item, endless=True)
 
 
 def _whole(c, operand):
@@ -115,7 +118,7 @@ def enumerate_(c, operand, start):
         number = i if is_constant(start) and start == 0 else c.emit("prim::add", (i, start), INT)
         return TupleValue([number, inner.item(c, i)])
 
-    return Iteration(inner.length, item)
+    return Iteration(inner.length, item, inner.endless)
 
 
 @hook
@@ -141,6 +144,11 @@ def _zip_known(c, operands, known):
     """Unrolled over what is known; the others have to be as long at least, which is checked when it runs."""
     count = min(len(k) for k in known if k is not None)
     inner = [None if k is not None else iteration(c, o) for o, k in zip(operands, known)]
+    if any(each is not None and each.endless for each in inner):
+        c.fault(
+            "zip() of what is unrolled with a range, that does not have a statically determinable length",
+            "Write enumerate(...) around the modules or the tuple.",
+        )
     return TupleValue(
         [
             TupleValue([r[i] if r is not None else each.item(c, i) for r, each in zip(known, inner)])
@@ -161,4 +169,4 @@ def reversed_(c, operand):
         last = c.emit("prim::sub", (inner.length(c), 1), INT)
         return inner.item(c, c.emit("prim::sub", (last, i), INT))
 
-    return Iteration(inner.length, item)
+    return Iteration(inner.length, item, inner.endless)

@@ -10,6 +10,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import INT, STR, TENSOR
 
+from .classes import learn_attributes, misfit
 from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
@@ -98,6 +99,10 @@ class ModuleValue(Static):
             type = type_of_python(value)
         if type is None or (isinstance(value, tuple) and name not in self._set_names()):
             return c.python(value, f"self.{name}")
+        learn_attributes(c, type)
+        why = misfit(value, type)
+        if why:
+            c.fault(f"self.{name}: {why}")
         return c.field(self.module, name, self.path + name, "attribute", type)
 
     def _is_frozen(self, name):

@@ -5,6 +5,7 @@ import operator
 
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.graph.ir import Value
+from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
 
 from .compiler import expression, hook
@@ -222,6 +223,25 @@ def compare(c, op, a, b):
     if not ({x, y} <= set(NUMBERS) or x is y is STR or (x.word == y.word and x.word in ("List", "Tuple"))):
         c.fault(f"values of types {x} and {y} have no order")
     return c.emit(f"prim::{name}", (a, b), BOOL)
+
+
+_ORDERED = (INT, FLOAT, BOOL, STR, SCALAR, TENSOR)
+
+
+@hook
+def check_ordered(c, type, what):
+    """Raise where items of a type cannot be put in order."""
+    cls = class_of(type.word)
+    if type in _ORDERED or (cls is not None and cls.__lt__ is not object.__lt__):
+        return
+    if type.word in ("List", "Tuple"):
+        for inner in type.args:
+            c.check_ordered(inner, what)
+        return
+    c.fault(
+        f"{what}: values of type {type} are not sortable",
+        "Numbers, texts, lists and tuples of them are, and objects with __lt__.",
+    )
 
 
 def _compare_known(c, name, a, b):

@@ -11,6 +11,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.module import REGISTRIES
 
 from ..tracing import TracedModule
+from .checking import check_constants, check_made
 from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
@@ -97,14 +98,30 @@ def called(module):
     return ScriptMethod(module, "__call__", entries["__call__"])
 
 
+class _Making(type):
+    """Modules with methods marked `script_method` are compiled when their __init__ is done: errors come there."""
+
+    def __call__(cls, *args, **kwargs):
+        made = super().__call__(*args, **kwargs)
+        check_made(made)
+        if not issubclass(cls, RecursiveScriptModule):
+            check_constants(made)
+            made.compile_all()
+            made.__dict__["_tgx_compiled"] = True
+        return made
+
+
 @boundary
-class ScriptModule(nn.Module):
-    """Base of compiled modules; `jit.script(module)` makes one. Own subclasses mark methods `script_method`."""
+class ScriptModule(nn.Module, metaclass=_Making):
+    """Base of compiled modules; `jit.script(module)` makes one. Own subclasses mark methods `script_method`, which are
+    compiled when the __init__ is done."""
 
     def __setattr__(self, name, value):
         if isinstance(value, Attribute):
             self.__dict__.setdefault("_tgx_types", {})[name] = value.type
             value = value.value
+        if "_tgx_compiled" in self.__dict__ and name in getattr(class_of_module(self), "__constants__", ()):
+            raise RuntimeError(f"Can't set constant '{name}', which is compiled in with {getattr(self, name, None)!r}")
         if isinstance(value, nn.Module) and name in self._modules and value is not self._modules[name]:
             value = _fitting(self, name, value)
             _forget_all()
@@ -196,6 +213,8 @@ class RecursiveScriptModule(ScriptModule):
                     value = value.value
                 own[name] = value
         own["training"] = module.training
+        own["_tgx_compiled"] = True
+        check_constants(self)
         for name, child in module._modules.items():
             self.add_module(name, child if child is None else made.get(id(child)) or wrap(child, made, anew))
 
@@ -250,6 +269,7 @@ def wrap(module, made=None, anew=False):
     """The scripted form of a module, nothing compiled yet."""
     if isinstance(module, (ScriptModule, TracedModule)) and not (anew and isinstance(module, RecursiveScriptModule)):
         return module
+    check_made(module)
     prepare = getattr(module, "__prepare_scriptable__", None)
     return RecursiveScriptModule(module if prepare is None else prepare(), made, anew)
 

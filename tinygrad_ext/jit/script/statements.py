@@ -8,7 +8,7 @@ from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
 from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED
-from .errors import NotSupportedError
+from .errors import AnnotationError, NotSupportedError
 from .types import unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
 
@@ -194,6 +194,11 @@ def _unpack(c, target, operand):
 @statement(ast.AnnAssign)
 def _annotated(c, node):
     type = c.type_of_annotation(node.annotation)
+    if isinstance(node.target, ast.Attribute) and c.frame.source.name != "__init__":
+        c.fault(
+            f"Type annotations on instance attributes must be declared in __init__, not '{c.frame.source.name}'",
+            kind=AnnotationError,
+        )
     if isinstance(node.target, ast.Attribute) and node.value is not None:
         operand = c.value(c.expression(node.value), type)
         owner = c.expression(node.target.value)
