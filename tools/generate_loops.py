@@ -3,7 +3,8 @@
 The records are read as text (ast), not imported: at build time nothing compiled exists. So `scalar`, `types`,
 `returns`, `inputs`, `promote` and `choices` of a record must be literals. The loops of each family file go to C
 files of their own, kernels/loops_<family>_<isa>_gen.c, so that a changed record compiles one family again; the
-file kernels/loops_tables_gen.c lists the families' tables.
+file kernels/loops_tables_gen.c lists the families' tables, loops_formulas_gen.c what generate_formulas.py makes of
+those expressions that are plain arithmetic.
 
 A loop is one C function. An expression without calls of elementary functions gets a body for contiguous operands,
 one for a repeated last operand, and a plain one for any strides. One with such calls, or with three operands, is
@@ -17,6 +18,7 @@ X_base_gen.c, X_avx2_gen.c, X_avx512_gen.c; its public names are written ISA(nam
 import ast
 import re
 
+import generate_formulas as formulas
 from generate_table import PACKAGE, table
 
 from tinygrad_ext.ops.schema import Schema  # by its stand-in
@@ -200,8 +202,8 @@ def loop(name, out, ins, tag, declared, expression):
 
 
 def family(path):
-    """C text of the loops of one family file, and of the table that finds them."""
-    loops, listed = [], []
+    """C text of the loops of one family file, of the table that finds them, and the formulas among them."""
+    loops, listed, plain = [], [], []
     for text, fields in records(path):
         schema = Schema.parse(text)
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
@@ -216,7 +218,11 @@ def family(path):
                 slots[tag] = "op_" + ident + tag
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
-    return loops, listed
+        scalars = [(a.name, a.type) for a in schema.args if a.type != "Tensor"]
+        codes = formulas.formula(expressions(fields).get("float", "exp(x)"), scalars)
+        if codes is not None and fields.get("returns") != "real":
+            plain.append((full, codes))
+    return loops, listed, plain
 
 
 def write_if_changed(path, text):
@@ -227,9 +233,10 @@ def write_if_changed(path, text):
 
 def generate(package):
     """Write all generated C files below `package`."""
-    kernels, names, fresh = package / "kernels", [], set()
+    kernels, names, fresh, plain = package / "kernels", [], set(), []
     for path in sorted((package / "ops").rglob("*.py")):
-        loops, listed = family(path)
+        loops, listed, found = family(path)
+        plain += found
         if not listed:
             continue
         names.append(path.stem)
@@ -240,11 +247,13 @@ def generate(package):
             + "\n    {0, {0}},\n};\n"
         )
         fresh.update(compiled_thrice(kernels, f"loops_{path.stem}", headers(kernels, text) + text))
-    for old in set(kernels.glob("loops_*_gen.c")) - fresh - {kernels / "loops_tables_gen.c"}:
+    fresh.update(kernels / f"loops_{name}_gen.c" for name in ("tables", "formulas"))
+    for old in set(kernels.glob("loops_*_gen.c")) - fresh:
         old.unlink()
     for body in sorted(kernels.glob("*_isa.h")):
         compiled_thrice(kernels, body.stem[:-4], f'#include "{body.name}"\n')
     write_if_changed(kernels / "loops_tables_gen.c", tables(names))
+    write_if_changed(kernels / "loops_formulas_gen.c", formulas.text(plain))
 
 
 def headers(kernels, text):

@@ -18,7 +18,8 @@ from setup import CFLAGS, JOBS, PACKAGE, generate, included, library  # noqa: E4
 FOLDER = ROOT / "build" / "library"
 COMPILER = os.environ.get("CC", "cc").split()
 # besides what kernels need: the threads, the caller, plans, the products, the pointwise loops and the random stream
-MORE = ("alone", "blas_library", "gemm", "parallel", "plan", "program", "random", "random_sample")
+EMITTER = ("emit", "emit_formula", "emit_memory", "emit_vector", "emit_x86")
+MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "plan", "program", "random", "random_sample")
 
 
 def sources():

@@ -3,7 +3,7 @@ from tinygrad_ext.core.call.dispatch cimport Op
 from tinygrad_ext.core.call.kernel cimport tgx_call, tgx_kernel, tgx_tensor
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
+from tinygrad_ext.core.data.types cimport int8_t, int64_t, tgx_loop, tgx_scalar, uint32_t
 from tinygrad_ext.graph.stacks cimport Form
 
 cdef class Room:                    # memory in C that goes with its last owner; zeroed
@@ -64,6 +64,10 @@ cdef class Step:
     cdef public tuple over
     cdef tgx_loop loop
     cdef tgx_scalar *aux
+    cdef uint32_t varying           # bits of those that are set anew in each run
+    cdef int8_t dtype               # that its loop computes in
+    cdef bint casts                 # it is a copy, with conversion
+    cdef void *formula              # of its elements, see kernels/emit.h; set by who looks for it
     cdef bint apart                 # its loop may not write over what it reads
     cdef const tgx_kernel *kernel
     cdef tgx_call *call

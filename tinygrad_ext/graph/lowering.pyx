@@ -263,13 +263,14 @@ cdef class Lowering(Recording):
         result = empty_like(_on_meta(model), d.out_dtype) if model is not None else empty(d.shape, d.ndim, d.out_dtype, META)
         result = self.made(result)
         step = self._tile(op.name, result)
-        step.loop = op.loops[d.dtype]
+        step.loop, step.dtype = op.loops[d.dtype], d.dtype
         if op.nscalars:
             step.aux = <tgx_scalar *>self.room.take(op.nscalars * sizeof(tgx_scalar))
             memcpy(step.aux, d.aux, op.nscalars * sizeof(tgx_scalar))
             for i in range(op.nscalars):
                 if isinstance(args[op.scalars[i]], Number):
                     self.put(step, args[op.scalars[i]], &step.aux[i], -1)
+                    step.varying |= <uint32_t>1 << i
         for i in range(op.ntensors):
             o = args[op.tensors[i]]
             want = TGX_BOOL if op.fixed_inputs & (1 << i) else d.dtype
@@ -320,6 +321,7 @@ cdef class Lowering(Recording):
         if alike and _dense(to):
             step = self._tile("copy", to)
             step.loop, step.apart = cast_loop(source.tid, to.tid), ITEMSIZE[source.tid] != ITEMSIZE[to.tid]
+            step.casts, step.dtype = True, to.tid if source.tid == TGX_BOOL else source.tid
             self._reads(step, source)
         else:
             step = Step("copy", self.node, "copy")

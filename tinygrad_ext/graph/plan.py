@@ -91,7 +91,8 @@ class Executor:
         """What was planned and why, and what the interpreter does: text."""
         rows = sum(type(p) is Row for p in self.parts)
         made = len(self.misses)
-        lines = [f"{self.graph.name}: {made} plan{'s' * (made != 1)} made, for {rows} row{'s' * (rows != 1)} of nodes"]
+        head = f"{self.graph.name}: {made} plan{'s' * (made != 1)} made, for {rows} row{'s' * (rows != 1)} of nodes"
+        lines = [head + self._emitted()]
         lines += [f"  plan {i}: {why}" for i, why in enumerate(self.misses, 1)]
         if self.overflows:
             why = "a number has more than 64 bits or another type"
@@ -102,6 +103,12 @@ class Executor:
                 why = "the graph has effects" if self.graph.effects else self.boxed.get(node, "no op")
                 lines.append(f"  in no plan: {node.op}{place}: {why}")
         return "\n".join(lines)
+
+    def _emitted(self):
+        """How many groups of the last plans are machine code, at least in part."""
+        plans = [p.runner.routines[0] for p in self.parts if type(p) is Row and p.runner.routines]
+        runs = [row.runs for p in plans for row in p.rows() if row.kind == "TILE"]
+        return f"; machine code in {sum(map(bool, runs))} of {len(runs)} groups of pointwise ops" if any(runs) else ""
 
     def kind_of(self, node):
         """How a node that is in no row is done: IF, LOOP, or BOXED for a call of the op."""
@@ -116,10 +123,11 @@ class Executor:
         return self.flow.flow.steps
 
 
-Line = namedtuple("Line", "kind nodes ops elements bytes microseconds")
-Line.__doc__ = (
-    """One instruction: TILE, RAW, COPY, ZERO, MOVE, NUMBER, IF, LOOP, RAISE of a plan; BOXED, a call of an op."""
-)
+Line = namedtuple("Line", "kind nodes ops elements bytes microseconds runs", defaults=((),))
+Line.__doc__ = """One instruction: TILE, RAW, COPY, ZERO, MOVE, NUMBER, IF, LOOP, RAISE of a plan; BOXED, an op called.
+
+runs: (begin, end) of ops that are one piece of machine code.
+"""
 
 
 _BETWEEN = {"NUMBER", "IF", "LOOP", "RAISE"}  # that are no instructions of a plan
@@ -156,8 +164,8 @@ class Plan:
         for part in self.parts:
             if type(part) is Routine:
                 rows = list(part.rows())
-                self.between += max(part.nanoseconds - sum(row[5] for row in rows), 0) / 1000 / runs
-                found += [Line(*row[:5], row[5] / 1000 / runs) for row in rows]
+                self.between += max(part.nanoseconds - sum(row.nanoseconds for row in rows), 0) / 1000 / runs
+                found += [Line(*row[:5], row.nanoseconds / 1000 / runs, row.runs) for row in rows]
             else:
                 ops = [part.op] if type(part) is not Row else [node.op for node in part.nodes]
                 kind = "BOXED" if type(part) is Row else self._executor.kind_of(part)
@@ -167,13 +175,16 @@ class Plan:
         return found
 
     def table(self, profile=False):
-        """The instructions as text: kind, elements, bytes written, microseconds a run with `profile`, ops."""
+        """The instructions as text: kind, elements, bytes written, microseconds a run with `profile`, ops.
+
+        Ops in brackets are one piece of machine code.
+        """
         lines = self.lines(profile)
         head = f"plan of {self._executor.graph.name}: {len(lines)} instructions, {self.arena_bytes} bytes between them"
         rows = [f"{'kind':6}{'elements':>10}{'bytes':>12}{'us':>10}  ops"]
         for line in lines:
             time = f"{line.microseconds:.2f}" if profile and line.kind not in _BETWEEN else ""
-            ops = ", ".join(name.removeprefix("aten::") for name in line.ops)
+            ops = ", ".join(_bracketed([name.removeprefix("aten::") for name in line.ops], line.runs))
             rows.append(f"{line.kind:6}{line.elements:>10}{line.bytes:>12}{time:>10}  {ops}")
         if profile:
             rows.append(f"{'':22}{self.between:>10.2f}  numbers, jumps and pointers, all together")
@@ -181,3 +192,9 @@ class Plan:
 
     def __repr__(self):
         return f"<Plan of {self._executor.graph.name}: {len(self.lines())} instructions>"
+
+
+def _bracketed(names, runs):
+    for begin, end in runs:
+        names[begin], names[end - 1] = f"[{names[begin]}", f"{names[end - 1]}]"
+    return names

@@ -133,9 +133,11 @@ cdef extern from "plan.h" nogil:
         int32_t rank
         int64_t *sizes
         ptrdiff_t *strides
+    ctypedef void (*tgx_emitted)(char **at, int64_t n) noexcept nogil
     ctypedef struct tgx_tile_op:
         tgx_loop loop
         const tgx_scalar *aux
+        tgx_emitted code
         int16_t n
         int16_t *operand
         ptrdiff_t *strides

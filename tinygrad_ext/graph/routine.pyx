@@ -10,6 +10,8 @@ only takes part in arithmetic, and the value of one that sizes depend on. Reject
 others found to cost more than the work they guard; and plans for ranges of sizes, whose loops and memory would be
 worked out anew in each call.
 """
+from collections import namedtuple
+
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -24,13 +26,15 @@ from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, view
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BAD_VALUE, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
+    ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
+from tinygrad_ext.graph.emission cimport Code, level
 from tinygrad_ext.graph.lowering cimport Buffer, Constant, Heap, Number, Room, Stacked, Step, buffer_of, kind_of
 from tinygrad_ext.graph.stacks cimport Pile, Stack, grow, number_of, stack_of
 
 from tinygrad_ext.graph.plan_h cimport *
 
+from tinygrad_ext.graph.emission import in_runs
 from tinygrad_ext.graph.lowering import numbers_in
 from tinygrad_ext.graph.memory import place
 from tinygrad_ext.graph.schedule cimport Group
@@ -63,6 +67,11 @@ cdef int _interrupted() noexcept nogil:
 
 
 cdef list _stopped = []         # what a handler of a signal raised
+
+
+Row = namedtuple("Row", "kind nodes ops elements bytes nanoseconds runs")
+Row.__doc__ = """What runs: its kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far, and runs of ops
+that are machine code (begin, end)."""
 
 
 class Failed(Exception):
@@ -105,6 +114,8 @@ cdef class Routine:
     cdef list at                    # items that are instructions
     cdef list heaps                 # of the lowering
     cdef list piles                 # of the run: one for each heap, None for those that are not used
+    cdef Code code                  # machine code, or None
+    cdef bint unwritten             # some of it could not be written
     cdef object kept
 
     def __init__(self, lowering, list inputs, list outputs):
@@ -116,7 +127,7 @@ cdef class Routine:
         self._set_guards(inputs)
         self._find_memory(lowering, inputs, outputs)
         self.fixups = lowering.fixups
-        self._lay_out()
+        _lay_out(self)
         self.plan.rows = <tgx_row **>_pointers(self, lowering.rows)
         self.nregisters = lowering.nslots
         loops = _set_program(self, lowering, outputs)
@@ -193,6 +204,8 @@ cdef class Routine:
                 returned.append(b)
         numbers = [mark for n in numbers_in(outputs) for mark in (<Number>n).after]
         self.items = arrange(needed(lowering.steps, returned + numbers))
+        if level():
+            in_runs(self.items)
         apart = measure(self.items, returned)
         self.items = write_at_once(self.items)
         take_over(self.items)
@@ -234,7 +247,8 @@ cdef class Routine:
         self.fixups = None
         _set_popped(self, popped)
 
-    def _lay_out(self):
+    cdef bint _laid(self) except -1:
+        """Instructions for the items; whether all machine code could be written."""
         cdef tgx_instruction *to
         cdef Step step
         cdef int i
@@ -246,7 +260,7 @@ cdef class Routine:
             to, item = &self.plan.instructions[i], self.items[self.at[i]]
             to.work = _work(item)
             if isinstance(item, Group):
-                to.code, to.tile = TGX_PLAN_TILE, self._tile(item)
+                to.code, to.tile = TGX_PLAN_TILE, _tile(self, <Group>item)
                 continue
             step = <Step>item
             if step.code == "raw":
@@ -256,30 +270,7 @@ cdef class Routine:
             else:
                 to.code = TGX_PLAN_ZERO if step.code == "zero" else TGX_PLAN_COPY
                 to.copy.to, to.copy.source = step.to, step.source
-
-    cdef tgx_tile *_tile(self, object group) except NULL:
-        cdef tgx_tile *made = <tgx_tile *>self.room.take(sizeof(tgx_tile))
-        cdef tgx_tile_op *op
-        cdef Step step
-        cdef Layout layout = Layout(self.room, self.fixups, group.key, len(group.values))
-        cdef int i, k
-        layout.begin(group.steps)
-        made.nops, made.count = len(group.steps), layout.count
-        made.ops = <tgx_tile_op *>self.room.take(made.nops * sizeof(tgx_tile_op))
-        for i in range(made.nops):
-            step, op = <Step>group.steps[i], &made.ops[i]
-            op.loop, op.aux, op.n = step.loop, step.aux, len(step.operands)
-            layout.set_operands(i, step, op)
-        made.operands, made.noperands = layout.operands, layout.noperands
-        made.tile = layout.finish()
-        for i in range(made.nops):
-            op = &made.ops[i]
-            for k in range(op.n):
-                op.strides[k] = made.operands[op.operand[k]].step
-        for i in range(made.noperands):         # what stands in the scratch does not move from tile to tile
-            if made.operands[i].scratch >= 0:
-                made.operands[i].step = 0
-        return made
+        return not self.unwritten
 
     # ---- what comes out --------------------------------------------------------------------------------------------
 
@@ -372,15 +363,16 @@ cdef class Routine:
     # ---- looking ---------------------------------------------------------------------------------------------------
 
     def rows(self):
-        """What runs, in order: (kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far)."""
+        """What runs, in order: Rows."""
         cdef dict number = {at: i for i, at in enumerate(self.at)}
         for i, item in enumerate(self.items):
             steps = item.steps if isinstance(item, Group) else [item]
             steps = [s for s in steps if s.op != "put" and (s.op or s.code != "control")]
             if steps:
                 nbytes = sum([b.nbytes for s in steps for b in s.writes if not b.local])
-                yield (_kind_of(item), [s.node for s in steps], [s.op for s in steps], _work(item), nbytes,
-                       self.plan.instructions[<int>number[i]].nanoseconds if i in number else 0)
+                yield Row(_kind_of(item), [s.node for s in steps], [s.op for s in steps], _work(item), nbytes,
+                       self.plan.instructions[<int>number[i]].nanoseconds if i in number else 0,
+                       tuple((<Group>item).runs) if isinstance(item, Group) else ())
 
     def profile(self, bint on):
         """Count the time of each instruction from now on, or stop."""
@@ -396,3 +388,4 @@ include "routine_numbers.pxi"
 include "routine_results.pxi"
 include "routine_stacks.pxi"
 include "routine_groups.pxi"
+include "routine_runs.pxi"

@@ -4,8 +4,9 @@ cdef class Layout:
     """Where the operands of a group lie. Registers are parts of the scratch, of one tile each."""
 
     cdef Room room
-    cdef list fixups, dims, free
+    cdef list fixups, dims
     cdef dict index, registers, last
+    cdef dict free                  # size of an element -> registers: one of another size would be written too far
     cdef tgx_operand *operands
     cdef int noperands, nregisters, width, rank
     cdef int64_t count
@@ -15,23 +16,24 @@ cdef class Layout:
         self.room, self.fixups, self.rank = room, fixups, len(sizes)
         self.dims = sorted([d for d in range(len(sizes)) if sizes[d] != 1], key=lambda d: -strides[d])
         self.dims = [(d, sizes[d]) for d in self.dims]
-        self.index, self.registers, self.last, self.free = {}, {}, {}, []
+        self.index, self.registers, self.last, self.free = {}, {}, {}, {}
         self.operands = <tgx_operand *>room.take(nvalues * sizeof(tgx_operand))
         self.width, self.count = 1, 1
         for _, n in self.dims:
             self.count *= n
 
-    cdef int begin(self, list steps) except -1:
+    cdef int begin(self, Group group) except -1:
         """Look for the last step that reads each value; bring in what lies in memory otherwise than the results do."""
         cdef Step step
-        for i, s in enumerate(steps):
+        cdef set dense = {id(o) for i, k in group.runs for s in group.steps[i:k] for o in (<Step>s).operands}
+        for i, s in enumerate(group.steps):
             step = <Step>s
             self.last[id(step.writes[0])] = i
             for b, _ in step.reads:
                 self.last[id(b)] = i
             for o in step.operands:
                 if isinstance(o, Tensor) and not buffer_of(<Tensor>o).local and id(o) not in self.index:
-                    self._memory(<Tensor>o)
+                    self._memory(<Tensor>o, id(o) in dense)
         return 0
 
     cdef int _new(self, int itemsize, ptrdiff_t step, int scratch) except -1:
@@ -40,8 +42,9 @@ cdef class Layout:
         self.noperands += 1
         return self.noperands - 1
 
-    cdef int _memory(self, Tensor t) except -1:
-        """An operand in memory, read where it lies if one step leads from each element to the next."""
+    cdef int _memory(self, Tensor t, bint dense) except -1:
+        """An operand in memory, read where it lies if one step leads from each element to the next; dense: if they lie side by
+        side, or there is but one that is no truth."""
         cdef list merged = []
         cdef int64_t stride
         cdef int k, at, size = ITEMSIZE[t.tid]
@@ -54,7 +57,7 @@ cdef class Layout:
             else:
                 merged.append((outer[0] * n, stride))
         at = self._new(size, merged[0][1] if merged else size, -1)
-        if len(merged) > 1:
+        if len(merged) > 1 or dense and merged and merged[0][1] != size and (merged[0][1] or t.tid == TGX_BOOL):
             self._brought(at, merged)
         self.index[id(t)] = at
         self.fixups.append((<size_t>&self.operands[at].data, t.storage.owner, <int64_t>(t.data - t.storage.data)))
@@ -82,12 +85,27 @@ cdef class Layout:
             if (<Buffer>b).local and self.last[id(b)] == number and id(b) in self.registers:
                 at, itemsize = self.registers.pop(id(b))
                 if itemsize == ITEMSIZE[result.tid] and not step.apart:
-                    self.free.append(at)
+                    self.free.setdefault(itemsize, []).append(at)
                 else:
-                    later.append(at)
+                    later.append((at, itemsize))
         op.operand[0] = self._written(result)
-        self.free += later
+        for at, itemsize in later:
+            self.free.setdefault(itemsize, []).append(at)
         return 0
+
+    cdef bint set_run(self, int begin, int end, list steps, Code code, tgx_tile_op *op) except -1:
+        """Let steps [begin, end) be one piece of machine code; whether it could be written."""
+        cdef Run run = Run(self, begin, end, steps)
+        for s in steps:                 # what it reads is free when all of it has run
+            for b, _ in (<Step>s).reads:
+                if self.last[id(b)] < end and id(b) in self.registers:
+                    at, size = self.registers.pop(id(b))
+                    self.free.setdefault(size, []).append(at)
+        return code.run(steps, run.values, run.rows, &op.code)
+
+    cdef bint repeats(self, int operand) noexcept:
+        """Whether an operand is one element for all."""
+        return self.operands[operand].step == 0 and self.operands[operand].scratch < 0
 
     cdef int _read(self, object o) except -1:
         cdef int at
@@ -103,8 +121,8 @@ cdef class Layout:
         cdef int at, size = ITEMSIZE[t.tid]
         if not buffer_of(t).local:
             return self.index[id(t)]
-        if self.free:
-            at = self.free.pop()
+        if self.free.get(size):
+            at = self.free[size].pop()
         else:
             at = self.nregisters
             self.nregisters += 1
@@ -127,3 +145,37 @@ cdef class Layout:
             if self.operands[i].scratch >= 0:
                 self.operands[i].scratch *= tile * self.width
         return tile
+
+
+cdef tgx_tile *_tile(Routine self, Group group) except NULL:
+    cdef tgx_tile *made = <tgx_tile *>self.room.take(sizeof(tgx_tile))
+    cdef tgx_tile_op *op
+    cdef Step step
+    cdef Layout layout = Layout(self.room, self.fixups, group.key, len(group.values))
+    cdef dict runs = dict(group.runs)
+    cdef int i = 0, k
+    layout.begin(group)
+    made.count = layout.count
+    made.ops = <tgx_tile_op *>self.room.take(len(group.steps) * sizeof(tgx_tile_op))
+    while i < len(group.steps):
+        op = &made.ops[made.nops]
+        made.nops += 1
+        if i in runs:
+            k = runs[i]
+            self.unwritten |= not layout.set_run(i, k, group.steps[i:k], self.code, op)
+            i = k
+            continue
+        step = <Step>group.steps[i]
+        op.loop, op.aux, op.n = step.loop, step.aux, len(step.operands)
+        layout.set_operands(i, step, op)
+        i += 1
+    made.operands, made.noperands = layout.operands, layout.noperands
+    made.tile = layout.finish()
+    for i in range(made.nops):
+        op = &made.ops[i]
+        for k in range(op.n):
+            op.strides[k] = made.operands[op.operand[k]].step
+    for i in range(made.noperands):         # what stands in the scratch does not move from tile to tile
+        if made.operands[i].scratch >= 0:
+            made.operands[i].step = 0
+    return made

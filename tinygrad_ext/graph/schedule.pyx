@@ -20,10 +20,10 @@ cdef enum:
 
 cdef class Group:
     """Steps over tiles that run together, or steps with numbers. Attributes: key (sizes and strides; None: numbers), steps,
-    values (their ids)."""
+    values (their ids), runs (of steps that become machine code: begin and end)."""
 
     def __init__(self, key):
-        self.key, self.steps, self.values = key, [], set()
+        self.key, self.steps, self.values, self.runs = key, [], set(), []
 
     cdef bint fits(self, Step step):
         return self.key is None or len(self.values) + len(step.operands) <= GROUP

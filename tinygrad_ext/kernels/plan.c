@@ -70,6 +70,10 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
         }
         for (const tgx_tile_op *op = g->ops, *end = op + g->nops; op < end; op++) {
             char *data[TGX_MAX_OPERANDS];
+            if (op->code) {
+                op->code(at, n);
+                continue;
+            }
             data[0] = at[op->operand[0]], data[1] = at[op->operand[1]], data[2] = at[op->operand[2]];
             for (int k = 3; k < op->n; k++) data[k] = at[op->operand[k]];
             int code = op->loop(data, op->strides, n, op->aux);

@@ -44,10 +44,14 @@ typedef struct {
     ptrdiff_t *strides;            /* bytes */
 } tgx_operand;
 
+/* Machine code in place of several loops (emit.h): elements 0 .. n of the operands that begin at these addresses. */
+typedef void (*tgx_emitted)(char *const *at, int64_t n);
+
 typedef struct {
     tgx_loop loop;
     const tgx_scalar *aux;
-    int16_t n;                     /* operands: the result, then what is read */
+    tgx_emitted code;              /* or NULL; it knows its operands */
+    int16_t n;                     /* operands of a loop: the result, then what is read */
     int16_t operand[TGX_MAX_OPERANDS];
     ptrdiff_t strides[TGX_MAX_OPERANDS];
 } tgx_tile_op;
