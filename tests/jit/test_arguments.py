@@ -66,7 +66,7 @@ def test_a_write_to_an_argument_is_there_afterwards(program, rows):
         assert x.equal(y) and base.equal(y.view(-1))
         assert x._version > version
         assert str(got) == str(wanted)
-    assert traced.explain() == f"{program.__name__}: 1 graph captured"
+    assert traced.explain().startswith(f"{program.__name__}: 1 graph captured\n")
 
 
 def test_arguments_in_lists_and_dicts():

@@ -22,7 +22,7 @@ def test_a_function_runs_for_other_sizes_from_one_graph():
         x = tg.randn(batch, 3)
         (y, n), (wanted, m) = traced(x, w), f(x, w)
         assert y.equal(wanted) and n == m
-    assert traced.explain() == "f: 1 graph captured"
+    assert traced.explain().startswith("f: 1 graph captured\n")
     assert Graph.parse(str(traced.graph)) == traced.graph
 
 

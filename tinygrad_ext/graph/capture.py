@@ -65,6 +65,7 @@ class Capture(Operands, Windows, Observer):
         self.followers = []  # (another name of what was written, what was written, the Value before)
         self.retained = {}  # id of a Value -> tensor whose .grad is filled though it is no leaf
         self.overwritten = {}  # id of a Value -> line that wrote to its memory where autograd does not see it
+        self.based = 0, {}  # entries of the tape that were looked at, {id of a base: Values that show its memory}
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
         self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same

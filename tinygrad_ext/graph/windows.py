@@ -1,6 +1,8 @@
 """The half of a Capture that knows memory: windows are brought up to date when they are read, and writing to one is a
 new value of its root (see aliases.py)."""
 
+import math
+
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
@@ -149,21 +151,26 @@ class Windows:
     def overwrite(self, value):
         """Remember that memory is written to behind autograd's back: derivatives that read it then read what is there
         by now in eager mode, and in a graph what was there."""
-        base = _base_of(value)
-        for entry in self.tape:
+        if self.based[0] > len(self.tape):  # a part of it was taken back
+            self.based = 0, {}
+        seen, values = self.based
+        for entry in self.tape[seen:]:
             for v in (*values_in(entry.node.args), *entry.made):
-                if _base_of(v) is base:
-                    self.overwritten.setdefault(id(v), user_line() or "the program")
+                values.setdefault(id(_base_of(v)), []).append(v)
+        self.based = len(self.tape), values
+        for v in values.get(id(_base_of(value)), ()):
+            self.overwritten.setdefault(id(v), user_line() or "the program")
 
     def check_memory(self):
         """Refuse what a graph would lose: writes that other tensors from outside see, history that would stay on one,
         and derivatives outside of the graph that read what was overwritten."""
         held = [(traced.root, traced.root.tensor, "a tensor from outside") for traced in self.roots.values()]
         held += [(a.shown.value.root, a.tensor, f"the argument {a.name}") for a in self.arguments.values()]
+        shared = _overlapping([tensor for _, tensor, _ in held])
         for i, (root, tensor, what) in enumerate(held):
             if not root.version:
                 continue
-            if any(_overlap(other, tensor) for k, (_, other, _) in enumerate(held) if k != i):
+            if i in shared:
                 raise CaptureError(
                     f"{what}, of shape {list(tensor.shape)}, is written to, and another one that the program uses lies "
                     "in the same memory; that is not captured. Make the view inside the program, or pass a clone()"
@@ -246,12 +253,19 @@ def _base_of(value):
     return value
 
 
-def _overlap(a, b):
-    """Whether two tensors have elements in the same memory."""
-    if a.numel() == 0 or b.numel() == 0 or a.device != b.device or a.device.type == "meta":
-        return False
-    (first, last), (begin, end) = _reach(a), _reach(b)
-    return first < end and begin < last
+def _overlapping(tensors):
+    """Numbers of those tensors that have elements in the memory of another one."""
+    spans, found = {}, set()  # of each device
+    for i, t in enumerate(tensors):
+        if t.numel() and t.device.type != "meta":
+            spans.setdefault(t.device, []).append((*_reach(t), i))
+    for row in map(sorted, spans.values()):
+        furthest = 0
+        for (begin, end, i), (after, *_) in zip(row, [*row[1:], (math.inf,)]):
+            if begin < furthest or after < end:
+                found.add(i)
+            furthest = max(furthest, end)
+    return found
 
 
 def _reach(t):
