@@ -7,6 +7,8 @@ on that root are stale then, and made again from it when they are next read.
 
 from collections import namedtuple
 
+from tinygrad_ext.core.call.interop import storage_of
+
 # op: name of a view op; args: its arguments behind the tensor, as in a node; index: which of several results, or None
 Step = namedtuple("Step", "op args index")
 Argument = namedtuple("Argument", "shown tensor name")  # the carried tensor, and what it stands for
@@ -101,6 +103,5 @@ def share(a, b):
     """Whether two tensors lie in the same memory."""
     if a is b:
         return True
-    return (
-        a.numel() > 0 and a.device.type != "meta" and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    )
+    memory = storage_of(a)
+    return memory is not None and memory is storage_of(b) and a.numel() > 0

@@ -160,18 +160,17 @@ class Capture(Operands, Windows, Observer):
 
     def compute_op(self, op, args):
         """Write a functional op down; its results as the user sees them."""
-        if any(a.type == "Generator" for a in op.schema.args):
+        signature = signature_of(op.name)
+        if signature.generator is not None:
             args = self.with_generator(op, args)
-        for i, a in enumerate(args[-3:], max(len(args) - 3, 0)):
-            if a is True and op.schema.args[i].name == "requires_grad":
-                return self.reader.read_requires_grad_(self.compute_op(op, (*args[:i], False, *args[i + 1 :])))
+        i = signature.asks_grad
+        if i is not None and i < len(args) and args[i] is True:
+            return self.reader.read_requires_grad_(self.compute_op(op, (*args[:i], False, *args[i + 1 :])))
         if op.name in SQUEEZES:
             self.guard_rank(args[0], SQUEEZES[op.name](*args[1:]))
-        lifted = [self.lift(a) for a in args]
+        lifted, examples = self.both(args)
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
-        signature = signature_of(op.name)
-        examples = [self.example(a) for a in args]
         with no_grad():
             for i in signature.writes:
                 examples[i] = None if examples[i] is None else examples[i].clone()  # of version 0
@@ -218,15 +217,15 @@ class Capture(Operands, Windows, Observer):
         if not isinstance(example, Tensor):
             return Symbol(self, value, example, True)
         source = args[0] if args else None
-        if op.record.view and isinstance(source, Tensor) and share(example, self.traced(source).example):
-            whole = self.traced(source)
+        if not isinstance(source, Tensor) or not share(example, self.traced(source).example):
+            return self.show(Traced(Root(value, example)))
+        whole = self.traced(source)
+        if op.record.view:
             step = Step(op.name, tuple(args[1:]), index)
             return self.show(Traced(whole.root, (*whole.path, step), value, example))
-        if isinstance(source, Tensor) and not op.record.view and share(example, self.traced(source).example):
-            whole = self.traced(source)  # the tensor itself, as contiguous() gives it, or without its history
-            path = (*whole.path, Step(op.name, (), None)) if op.name == "aten::detach" else whole.path
-            return self.show(Traced(whole.root, path, value, example))
-        return self.show(Traced(Root(value, example)))
+        # the tensor itself, as contiguous() gives it, or without its history
+        path = (*whole.path, Step(op.name, (), None)) if op.name == "aten::detach" else whole.path
+        return self.show(Traced(whole.root, path, value, example))
 
     @contextmanager
     def inside(self, block):
@@ -264,7 +263,7 @@ class Capture(Operands, Windows, Observer):
 
     # ---- the end ---------------------------------------------------------------------------------------------------
 
-    def finish(self, result):
+    def finish(self, result, check=True):
         """The graph, checked, returning a result of the program: tensors and numbers in tuples, lists and dicts."""
         self.check_memory()
         self.finish_followers()
@@ -274,7 +273,7 @@ class Capture(Operands, Windows, Observer):
             root.state.new = root.value
         self.finish_arguments(result)
         self.reader.finish()
-        return self.graph.check()
+        return self.graph.check() if check else self.graph
 
     def backward(self, outputs, seeds, create_graph, inputs):
         self.reader.backward(outputs, seeds or (None,) * len(outputs), create_graph, inputs)

@@ -145,7 +145,8 @@ def _check_node(node):
             _at(node, f"has {len(node.args)} arguments; the schema {signature.op.schema} has {len(signature.args)}")
         )
     for arg, wanted, declared in zip(node.args, signature.args, signature.op.schema.args):
-        if not _fits(wanted, arg, declared, signature.op.record):
+        known = arg.type if type(arg) is Value else _CONSTANTS.get(type(arg))
+        if known is not wanted and not _fits(wanted, arg, declared, signature.op.record):
             raise GraphError(_at(node, f"has {type_of(arg)} for argument '{declared.name}', which is {wanted}"))
     types = output_types(signature, node.args)
     if tuple(v.type for v in node.outputs) != types:

@@ -9,12 +9,13 @@ import operator
 
 from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.data.random import Generator, default_generator
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 
 from .ir import State, Value
 from .symbols import TYPES, Symbol, hint_of, named
 from .types import GENERATOR, INT
 
+_PLAIN = {int, float, bool, str, type(None)}
 _SIGNS = {"prim::eq": "==", "prim::ne": "!=", "prim::lt": "<", "prim::le": "<=", "prim::gt": ">", "prim::ge": ">="}
 
 # views that drop dimensions of size 1: which of the dimensions they look at, None for all
@@ -32,8 +33,23 @@ def as_name(path):
 class Operands:
     """Needs of the class it is part of: graph, block, generators, sizes, guarded, needs, detached, kept, traced()."""
 
+    def both(self, args):
+        """Arguments as a node has them, and as they are this time."""
+        lifted, examples = [], []
+        for a in args:
+            if type(a) is Carried and a.level is self:
+                traced = self.traced(a)
+                lifted.append(traced.value)
+                examples.append(traced.example)
+            else:
+                lifted.append(self.lift(a))
+                examples.append(self.example(a))
+        return lifted, examples
+
     def lift(self, a):
         """An argument as a node has it."""
+        if type(a) in _PLAIN:
+            return a
         if isinstance(a, Tensor):
             return self.traced(a).value
         if type(a) is Symbol:
@@ -48,6 +64,8 @@ class Operands:
 
     def example(self, a):
         """An argument as it is this time."""
+        if type(a) in _PLAIN:
+            return a
         if isinstance(a, Tensor):
             return self.traced(a).example
         if type(a) is Symbol:

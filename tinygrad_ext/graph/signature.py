@@ -14,8 +14,9 @@ from .ir import Value
 from .types import GENERATOR, of_schema
 
 # args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
-# inplace: it is the form that writes to its first argument and returns it, in graphs with effects
-Signature = namedtuple("Signature", "op args returns writes generator inplace")
+# inplace: it is the form that writes to its first argument and returns it, in graphs with effects; asks_grad: of
+# requires_grad, or None
+Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad")
 _found = {}  # name -> (Signature, name of the overload that the op is found by)
 
 
@@ -58,13 +59,16 @@ def signature_of(name):
     generator = next((i for i, a in enumerate(schema.args) if a.type == "Generator"), None)
     writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
     returns = tuple(of_schema(r) for r in schema.returns)
-    found = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator, written is not None)
+    asks = next((i for i, a in enumerate(schema.args) if a.name == "requires_grad"), None)
+    found = Signature(op, tuple(map(of_schema, schema.args)), returns, writes, generator, written is not None, asks)
     _found[name] = found, op.name
     return found
 
 
 def output_types(signature, args):
     """Types of the outputs of a node with these arguments."""
+    if not signature.writes and signature.generator is None:
+        return signature.returns
     types = [*signature.returns, *(signature.args[i] for i in signature.writes)]
     if signature.generator is not None and isinstance(args[signature.generator], Value):
         types.append(GENERATOR)

@@ -19,20 +19,21 @@ from tinygrad_ext.graph.trees import at, leaves_of, put
 from .calls import Binding
 
 
-def capture_program(name, function, given, keywords, surroundings):
+def capture_program(name, function, given, keywords, surroundings, check=True):
     """Run a function on arguments and write it down; nothing that it uses is changed.
 
-    given: (name, value) of each argument; keywords: names of the last ones, which are given by keyword.
+    given: (name, value) of each argument; keywords: names of the last ones, which are given by keyword. check: whether
+    the graph keeps the rules is looked at.
     """
     while True:
         try:
-            return _written_down(name, function, given, keywords, surroundings)
+            return _written_down(name, function, given, keywords, surroundings, check)
         except Unreached as error:  # once more, with the state and the rate of that optimizer looked after
             if not surroundings.meet(error):
                 raise
 
 
-def _written_down(name, function, given, keywords, surroundings):
+def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
     rates, entries = [], []
     for optimizer in surroundings.optimizers.values():
@@ -44,7 +45,7 @@ def _written_down(name, function, given, keywords, surroundings):
             count = len(values) - len(keywords)
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
-            graph = level.finish(result)
+            graph = level.finish(result, check)
     finally:
         for _, group, rate, *_ in rates:
             group["lr"] = rate
