@@ -1,5 +1,7 @@
 """Lowers the nodes of a row as `interpret` would run them: values become stand-ins, nodes become steps."""
 
+import enum
+
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -28,6 +30,7 @@ _FLOW = {
 TEXT = object()  # a text that is known while the plan runs: what an error says
 _OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
+_OF_PYTHON = 1 << 9  # the flag of a class that Python code has made
 _ZEROS = {"int": 0, "float": 0.0, "bool": False, "complex": 0j}
 
 
@@ -36,6 +39,11 @@ class Unplanned(Exception):
 
     def __init__(self, node, reason):
         self.node, self.reason = node, reason
+
+
+def _is_object(value):
+    """Whether it is an object of a user's class: what it holds when a plan is made is not what it holds in a run."""
+    return bool(type(value).__flags__ & _OF_PYTHON) and value is not UNDEFINED and not isinstance(value, enum.Enum)
 
 
 class Planner:
@@ -95,7 +103,7 @@ class Planner:
             made = self.lowering.number(value)
             self.roots[made.slot] = {i}
             return made
-        if isinstance(value, (list, tuple, dict)):
+        if isinstance(value, (list, tuple, dict)) or _is_object(value):
             raise NotPlanned(f"an input is a {type(value).__name__}")
         return value
 
@@ -206,7 +214,7 @@ class Planner:
             return ()
         if node.op == "prim::raise":
             return self.fail(node)
-        if row.effect or node.op in BOXED:
+        if row.effect or node.op in BOXED or node.op == "prim::new":  # each run has objects of its own
             raise NotPlanned(f"{node.op} is done by the interpreter")
         if node.op in _OF_ELEMENTS and isinstance(args[0], Tensor) and len(args) == 1:
             args = [self.known(self.lowering.item(args[0]))]

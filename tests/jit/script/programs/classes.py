@@ -260,3 +260,19 @@ class Version:
 def ordered_dataclasses(n: int):
     a, b = Version(n, 1), Version(2)
     return a < b, a <= b, a > b, a >= b, a == b
+
+
+class Turned:
+    def __init__(self, x):
+        self.x = x
+
+    def turn(self):
+        self.x = -self.x
+        return self
+
+
+@case(torch.tensor([1.0, -2.0]))
+def tensors_that_an_object_holds_in_turn(x):
+    first = Turned(x)
+    second = Turned(x * 2)
+    return -first.turn().x, first.turn().turn().x, second.x, second.turn().x
