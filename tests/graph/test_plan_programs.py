@@ -157,3 +157,24 @@ graph f(%x: Tensor, %y: Tensor) {
         x, y = tg.randn(n, n, dtype=dtype), tg.randn(n, n, dtype=dtype).t()
         assert same_bits(graph.execute([x, y])[0], interpret.run(graph, [x, y])[0])
     assert not graph.executor.boxed
+
+
+class Held:
+    def __init__(self, number, tensor):
+        self.number, self.tensor = number, tensor
+
+
+def test_what_an_object_holds_is_read_in_each_run():
+    text = """\
+graph f(%held: Any) {
+  %n: float = prim::getattr(%held, "number")
+  %t: Tensor = prim::getattr(%held, "tensor")
+  %1: Tensor = aten::tensor(%n, None, None, False, False)
+  %2: Tensor = aten::mul.Tensor(%t, %1)
+  return %2
+}"""
+    graph = Graph.parse(text).check()
+    held = Held(2.0, tg.ones(2))
+    for n in (2.0, 3.0, 0.5):
+        held.number, held.tensor = n, tg.full((2,), n + 1)
+        assert graph.executor(held)[0].tolist() == [n * (n + 1)] * 2
