@@ -288,8 +288,3 @@ def _holds_text(o):
 
 def _holds_tensor(args):
     return any(isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and _holds_tensor(a)) for a in args)
-
-
-def _is_object(value):
-    """Whether it has attributes, which may be others in each run."""
-    return hasattr(value, "__dict__") and not isinstance(value, enum.Enum) and value is not UNDEFINED

@@ -3,7 +3,6 @@
 from collections.abc import MutableMapping
 from types import SimpleNamespace
 
-from tinygrad_ext.archive.object_tree import Decoder
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
@@ -13,6 +12,7 @@ from tinygrad_ext.graph.primitives import GuardFailed
 from tinygrad_ext.nn import Module
 
 from .keys import loose, told
+from .notes import default_of
 from .script.entry import Entry
 from .script.interfaces import interface_of_archive
 from .script.script_module import ScriptModule
@@ -209,10 +209,9 @@ class LoadedMethod:
     def entry(self):
         note, graph = self.notes(self.name), self.graph
         names = note["names"]
-        decode = Decoder([], []).decode
         parameters = SimpleNamespace(
             names=names,
-            defaults={key: decode(value) for key, value in note["defaults"].items()},
+            defaults={key: default_of(value, self.owner._program.state) for key, value in note["defaults"].items()},
             positional=note["positional"],
             annotations=dict.fromkeys(note["annotated"], True),
         )

@@ -25,7 +25,7 @@ def check_notes(program):
     for name, graph in program.methods.items():
         note = program.notes.get(name, {})
         check = {"script": _script, "trace": _trace}.get(note.get("kind"))
-        if check is not None and not check(note, graph):
+        if check is not None and not check(note, graph, program.state):
             raise ValueError(f"the note of the method '{name}' does not fit its graph")
 
 
@@ -33,14 +33,23 @@ def _are_texts(value):
     return type(value) is list and all(type(text) is str for text in value)
 
 
-def _script(note, graph):
+def default_of(value, state):
+    """A default of a method's argument. ValueError for what `saving` does not write."""
+    if type(value) is dict and "state" in value:
+        if value["state"] not in state:
+            raise ValueError("a default is no state")
+        return state[value["state"]]
+    return Decoder([], []).decode(value)
+
+
+def _script(note, graph, state):
     names, defaults = note.get("names"), note.get("defaults")
     if not _are_texts(names) or len(set(names)) != len(names) or len(names) != len(graph.inputs):
         return False
     if type(defaults) is not dict or not set(defaults) <= set(names) or type(note.get("returns")) is not str:
         return False
     for value in defaults.values():
-        Decoder([], []).decode(value)
+        default_of(value, state)
     Type.parse(note["returns"])
     asked = note.get("interfaces", {})
     if type(asked) is not dict or not all(word.isidentifier() and _are_texts(names) for word, names in asked.items()):
@@ -48,7 +57,7 @@ def _script(note, graph):
     return type(note.get("positional")) is int and _are_texts(note.get("annotated")) and len(graph.outputs) == 1
 
 
-def _trace(note, graph):
+def _trace(note, graph, state):
     flags = type(note.get("grad")) is bool and type(note.get("differentiates")) is bool
     key = type(note.get("key")) is dict and len(note["key"].get("tuple", ())) == len(graph.inputs)
     return flags and key and type(note.get("of")) is str

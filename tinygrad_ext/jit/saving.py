@@ -4,6 +4,7 @@ Saving gathers a `graph.Program`: the graphs of all methods, and what their stat
 `LoadedModule` of it: parameters, buffers and attributes stand in a tree of modules under the paths they had.
 """
 
+import copy
 import os
 
 from tinygrad_ext import graph as graphs
@@ -11,6 +12,7 @@ from tinygrad_ext.archive import files
 from tinygrad_ext.archive.budget import MOST_OBJECTS
 from tinygrad_ext.archive.object_tree import Encoder
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.nn import Module
 
@@ -18,7 +20,7 @@ from .loaded import LoadedModule
 from .notes import check_notes
 from .script.interfaces import interfaces_in
 from .script.script_function import ScriptFunction
-from .script.script_module import ScriptModule, methods_of
+from .script.script_module import STATE_METHODS, ScriptModule, compile_methods, methods_of, state_methods
 from .tracing import TracedFunction, TracedModule
 
 
@@ -90,10 +92,12 @@ def program_of(m):
     if isinstance(m, ScriptFunction):
         gathered.entry("forward", m._entry)
     elif isinstance(m, ScriptModule):
+        m = _restated(m)
         m.compile_all()
         gathered.attributes(m)
         for name, entry in methods_of(m).items():
-            gathered.entry(name, entry)
+            if name not in STATE_METHODS:
+                gathered.entry(name, entry)
     elif isinstance(m, (TracedFunction, TracedModule)):
         gathered.runner("forward", m._runner)
         for name, method in getattr(m, "_methods", {}).items():
@@ -104,6 +108,23 @@ def program_of(m):
             "jit.trace(...) gives"
         )
     return Program(gathered.methods, gathered.state, gathered.notes)
+
+
+def _restated(m):
+    """The module as its own `__setstate__` makes it of what `__getstate__` gives, where it or a part has both.
+
+    That is done here: reading a file runs nothing.
+    """
+    if not any(isinstance(part, ScriptModule) and state_methods(part) for part in m.modules()):
+        return m
+    names = methods_of(m)
+    m = copy.deepcopy(m)
+    for part in m.modules():
+        if isinstance(part, ScriptModule) and state_methods(part):
+            give, take = state_methods(part)
+            take(give())
+    compile_methods(m, names)
+    return m
 
 
 class _Gathered:
@@ -131,7 +152,7 @@ class _Gathered:
         """A compiled method."""
         held = {state.name: getattr(owner, attribute) for state, owner, attribute in entry.accessors}
         self.add(name, entry.graph, held)
-        defaults = {key: Encoder().encode(value) for key, value in entry.defaults.items() if key in entry.names}
+        defaults = {key: self.default(value) for key, value in entry.defaults.items() if key in entry.names}
         self.notes[name] = {
             "kind": "script",
             "names": list(entry.names),
@@ -143,6 +164,14 @@ class _Gathered:
         asked = interfaces_in(entry.types.values())
         if asked:
             self.notes[name]["interfaces"] = asked
+
+    def default(self, value):
+        """A default as JSON has it; a tensor stands in the state."""
+        if not isinstance(value, Tensor):
+            return Encoder().encode(value)
+        name = next((n for n, held in self.state.items() if held is value), f"default.{len(self.state)}")
+        self.state[name] = value
+        return {"state": name}
 
     def runner(self, name, runner):
         """A traced method: its graphs for the present training mode, hooks and structure."""

@@ -14,7 +14,7 @@ from .errors import NotSupportedError
 from .script_function import ScriptFunction
 from .script_module import ScriptMethod, ScriptModule, script_module
 from .source import functions_of
-from .types import type_of_python
+from .types import NO_USER_CLASS, type_of_python
 
 
 @boundary
@@ -23,7 +23,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
 
     Args:
         obj: a function, a module, a class, whose methods are checked, or an autograd.Function (which is compiled where
-            it is called).
+            it is called). A list, dict or object comes back as it is: compiled programs change the one that they get.
         example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
             annotation are taken. Without it they are tensors.
 
@@ -58,6 +58,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return getattr(script_module(obj.__self__), obj.__name__)
     if callable(obj) and hasattr(inspect.unwrap(obj), "__code__"):
         return ScriptFunction(obj, _examples(example_inputs))
+    if isinstance(obj, (list, dict)) or type(obj).__module__.partition(".")[0] not in NO_USER_CLASS:
+        return obj  # compiled programs share lists, dicts and objects with Python as they are
     raise NotSupportedError(
         f"jit.script(): {type(obj).__name__} cannot be compiled; it takes functions, modules and classes"
     )

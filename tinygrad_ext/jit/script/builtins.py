@@ -58,6 +58,9 @@ def _only(c, name, args, kwargs, count):
 def _len(c, args, kwargs):
     _only(c, "len", args, kwargs, (1,))
     operand = args[0]
+    own = operand.own_method("__len__") if hasattr(operand, "own_method") else None
+    if own is not None:
+        return own.call(c, [], {})
     items = operand.items(c) if isinstance(operand, Static) else None
     if items is not None:
         return len(list(items))

@@ -17,7 +17,17 @@ from .interfaces import interface_of
 from .iteration import Iteration
 from .markers import MODIFIER
 from .source import source_of
-from .types import NoType, annotations_of, fields_of, is_named_tuple, type_from, unify, union
+from .types import (
+    NoType,
+    annotations_of,
+    fields_of,
+    is_kept,
+    is_named_tuple,
+    rest_of_fields,
+    type_from,
+    unify,
+    union,
+)
 from .values import Static, TupleValue, Unbound, is_constant, type_of
 
 _attributes = weakref.WeakKeyDictionary()  # class -> {attribute: type}
@@ -119,10 +129,18 @@ def _object(c, cls, args, kwargs):
     attributes_of(c, cls)
     init = inspect.getattr_static(cls, "__init__", None)
     if dataclasses.is_dataclass(cls) and not hasattr(init, "__wrapped__") and not has_source(init):
+        extra = []
         for (name, _, _), value in zip(fields_of(cls), _fields(c, cls, args, kwargs)):
-            c.effect("prim::setattr", made, name, value)
+            if is_kept(cls, name):
+                c.effect("prim::setattr", made, name, value)
+            else:
+                extra.append(value)
+        for name, type, default in rest_of_fields(cls):
+            if default is not inspect.Parameter.empty:
+                value = default() if callable(default) and not isinstance(default, enum.Enum) else default
+                c.effect("prim::setattr", made, name, c.value(c.default(value, name), type, f"'{name}'"))
         if hasattr(cls, "__post_init__"):
-            c.inline(cls.__post_init__, [], {}, (made,))
+            c.inline(cls.__post_init__, extra, {}, (made,))
         return made
     if isinstance(init, python_types.FunctionType):
         c.inline(init, args, kwargs, (made,))
@@ -183,7 +201,8 @@ def misfit(value, type):
 def _learn(cls, found):
     init = inspect.getattr_static(cls, "__init__", None)
     if dataclasses.is_dataclass(cls):
-        found.update((name, type) for name, type, _ in fields_of(cls))
+        told = [*fields_of(cls), *rest_of_fields(cls)]
+        found.update((name, type) for name, type, _ in told if is_kept(cls, name))
         if has_source(init) or not hasattr(cls, "__post_init__"):
             return
     if not has_source(init):

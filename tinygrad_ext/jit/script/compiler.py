@@ -62,6 +62,7 @@ class Compiler:
         self.root_fields = self.fields
         self.frames, self.nodes, self.calls = [], [], []
         self.accessors = {}  # key of a field -> (State, owner, attribute)
+        self.defaults = {}  # id of a tensor that is a default -> what holds it
         self.loops = 0
 
     def __getattr__(self, name):

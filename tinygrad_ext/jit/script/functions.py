@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import types as python_types
 
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives.objects import keep_function
 from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, TENSOR, accepts
 
@@ -91,9 +92,11 @@ def _missing(name):
 class Parameters:
     """What a function takes. names; required or default for each; kinds; type nodes."""
 
-    def __init__(self, c, function, source, skip=0):
+    def __init__(self, c, function, source, skip=0, outside=False):
+        """outside: the function is not compiled, so it may take any number of arguments."""
         spec = source.tree.args
-        self.rest = spec.vararg.arg if spec.vararg and function.__module__.startswith("tinygrad_ext.") else None
+        ours = outside or (function.__module__ or "").startswith("tinygrad_ext.")
+        self.rest = spec.vararg.arg if spec.vararg and ours else None
         if (spec.vararg and self.rest is None) or spec.kwarg:
             c.fault(
                 "Compiled functions can't take variable number of arguments; name each, or take a list",
@@ -149,7 +152,17 @@ def default(c, value, name):
     """The operand of a default value."""
     if isinstance(value, (list, dict)) and not value:
         return c.empty(value)
+    if isinstance(value, Tensor):
+        kept = c.defaults.setdefault(id(value), _Default(value))
+        return c.field(kept, "value", f"{c.frame.source.name}.{name}", "constant", TENSOR)
     return c.python(value, f"the default of {name}")
+
+
+class _Default:
+    """Holds the tensor that is a default. Attributes: value."""
+
+    def __init__(self, value):
+        self.value = value
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
@@ -269,10 +282,12 @@ def _outside(c, function, modifier, args, kwargs):
         with _standing_in(c, Frame(source, lookup_of(python), owner=python)):
             returns = _result_type(c, source)
             if modifier == "ignore":
-                parameters = Parameters(c, python, source, skip)
+                parameters = Parameters(c, python, source, skip, outside=True)
                 types = _types(c, parameters)
         if modifier == "ignore":
-            operands = _checked(c, parameters, types, parameters.bind(c, args, kwargs))
+            found = parameters.bind(c, args, kwargs)
+            operands = _checked(c, parameters, types, found)
+            operands += found[parameters.rest].values if parameters.rest is not None else ()
     if modifier == "unused":
         text = f"{function.name} is marked unused: a compiled program must not come here"
         c.effect("prim::raise", "NotImplementedError", text)

@@ -161,6 +161,13 @@ class ModuleValue(Static):
             )
         return c.python(getattr(self.cls, name), f"self.{name}")
 
+    def own_method(self, name):
+        """The method of the user's class, where the package's would be asked else; or None."""
+        found = inspect.getattr_static(self.cls, name, None)
+        if isinstance(found, python_types.FunctionType) and not (found.__module__ or "").startswith("tinygrad_ext."):
+            return FunctionValue(found, name, (self,))
+        return None
+
     def _of_file(self, c, name, stored):
         """A method of a module that was loaded."""
         if name == "forward" and stored("__call__") is not None:  # with the hooks that it had

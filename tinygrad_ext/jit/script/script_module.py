@@ -58,9 +58,15 @@ class ScriptMethod:
 def methods_of(module):
     """The compiled methods of a module: name -> Entry."""
     found = _compiled.get(module, {})
-    for name in [name for name, entry in found.items() if entry is None]:
-        called(module) if name == "__call__" else module._method(name)
+    compile_methods(module, [name for name, entry in found.items() if entry is None])
     return found
+
+
+def compile_methods(module, names):
+    """Compile methods of a module, where they are not yet; "__call__" is forward with its hooks."""
+    for name in names:
+        if name not in STATE_METHODS:
+            called(module) if name == "__call__" else module._method(name)
 
 
 def _forget_all():
@@ -79,13 +85,29 @@ class script_method:
         return self if module is None else method_of(module, self.__name__, self._fn)
 
 
-def method_of(module, name, function):
+def method_of(module, name, function, examples=None):
     """The ScriptMethod of a module, compiled when first asked for."""
     entries = _compiled.setdefault(module, {})
     entry = entries.get(name)
     if entry is None:
-        entry = entries[name] = compile_entry(function, bound=(ModuleValue(module, ""),))
+        entry = entries[name] = compile_entry(function, bound=(ModuleValue(module, ""),), examples=examples)
     return ScriptMethod(module, name, entry)
+
+
+STATE_METHODS = ("__getstate__", "__setstate__")
+
+
+def state_methods(module):
+    """(__getstate__, __setstate__) of a module whose class marks both to be compiled, else None.
+
+    What the second takes, where it does not say, is what the first gives.
+    """
+    found = [inspect.getattr_static(class_of_module(module), name, None) for name in STATE_METHODS]
+    if not all(isinstance(f, script_method) or getattr(f, MODIFIER, None) == "export" for f in found):
+        return None
+    give, take = (getattr(f, "_fn", f) for f in found)
+    given = method_of(module, STATE_METHODS[0], give)
+    return given, method_of(module, STATE_METHODS[1], take, [given._entry.returns])
 
 
 def called(module):
@@ -122,9 +144,11 @@ class ScriptModule(nn.Module, metaclass=_Making):
             value = value.value
         if "_tgx_compiled" in self.__dict__ and name in getattr(class_of_module(self), "__constants__", ()):
             raise RuntimeError(f"Can't set constant '{name}', which is compiled in with {getattr(self, name, None)!r}")
-        if isinstance(value, nn.Module) and name in self._modules and value is not self._modules[name]:
-            value = _fitting(self, name, value)
-            _forget_all()
+        if isinstance(value, nn.Module) and value is not self.__dict__.get("_modules", {}).get(name):
+            if name in self._modules:
+                _fitting(self, name, value)
+                _forget_all()
+            value = wrap(value)
         super().__setattr__(name, value)
 
     @property
@@ -167,7 +191,7 @@ class ScriptModule(nn.Module, metaclass=_Making):
         """Compile the methods that are marked `script_method`."""
         for name in dir(type(self)):
             found = inspect.getattr_static(type(self), name, None)
-            if isinstance(found, script_method):
+            if isinstance(found, script_method) and name not in STATE_METHODS:
                 method_of(self, name, found._fn)
 
     def _method(self, name):
@@ -182,12 +206,11 @@ class ScriptModule(nn.Module, metaclass=_Making):
 
 
 def _fitting(module, name, value):
-    """The compiled module that takes the place of a child. RuntimeError where the child's interface forbids it."""
+    """RuntimeError where the interface of a child forbids that a module takes its place."""
     told = next((a[name] for a in map(annotations_of, class_of_module(module).__mro__) if name in a), None)
     why = lacking(value, told) if is_interface(told) else ""
     if why:
         raise RuntimeError(f"{name} of {class_of_module(module).__name__} has the interface {told.__name__}: {why}")
-    return wrap(value)
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -240,6 +263,8 @@ class RecursiveScriptModule(ScriptModule):
             if getattr(found, MODIFIER, None) in ("ignore", "unused") or cls.__module__.startswith("tinygrad_ext.nn"):
                 return python_types.MethodType(found, self)
             return method_of(self, name, found)
+        if cls.__module__.startswith("tinygrad_ext.nn") and callable(found) and not inspect.isclass(found):
+            return python_types.MethodType(found, self)
         return getattr(cls, name)
 
     def extra_repr(self):
@@ -249,11 +274,17 @@ class RecursiveScriptModule(ScriptModule):
         return sorted({*super().__dir__(), *dir(self.__dict__["_tgx_class"])})
 
 
+_SEQUENCES = (nn.ModuleList, nn.Sequential)
+
+
 def _magic(name):
     def run(self, *args):
-        found = getattr(self.__dict__["_tgx_class"], name, None)
+        cls = self.__dict__["_tgx_class"]
+        found = getattr(cls, name, None)
         if found is None:
             raise TypeError(f"'{self.original_name}' object has no {name}")
+        if name == "__getitem__" and issubclass(cls, _SEQUENCES) and found in [c.__getitem__ for c in _SEQUENCES]:
+            return list(self._modules.values())[args[0]]  # a slice is a list, for it is no module that was compiled
         return found(self, *args)
 
     run.__name__ = name
@@ -285,7 +316,7 @@ def script_module(module):
             called(scripted)
     for base in cls.__mro__:
         for name, value in vars(base).items():
-            if getattr(value, MODIFIER, None) == "export":
+            if getattr(value, MODIFIER, None) == "export" and name not in STATE_METHODS:
                 method_of(scripted, name, value)
     return scripted
 

@@ -40,7 +40,7 @@ _PLAIN = {
     dtypes.device: DEVICE, dtypes.dtype: DTYPE, dtypes.layout: LAYOUT, dtypes.memory_format: FORMAT,
     Generator: GENERATOR, typing.Any: ANY, numbers.Number: SCALAR, dtypes.Size: list_of(INT),
 }  # fmt: skip
-_NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
+NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
 NUMBERS = (INT, FLOAT, BOOL, COMPLEX, SCALAR)
 _BARE = {list: "List[int]", dict: "Dict[str, Tensor]", tuple: "Tuple[int, int]", typing.Optional: "Optional[int]"}
 
@@ -65,6 +65,8 @@ def type_from(annotation, evaluate):
     bare = origin if origin in _BARE and not args and not str(annotation).endswith("[()]") else annotation
     if isinstance(bare, Hashable) and bare in _BARE:
         raise NoType(f"{_told(annotation)} says not what it holds; write {_BARE[bare]}, for example")
+    if isinstance(annotation, dataclasses.InitVar):
+        return type_from(annotation.type, evaluate)
     if origin is not None:
         return _generic(annotation, origin, args, lambda a: type_from(a, evaluate))
     if inspect.isclass(annotation) and (issubclass(annotation, Tensor) or _is_tensor_type(annotation)):
@@ -174,22 +176,39 @@ def is_named_tuple(cls):
 
 
 def fields_of(cls):
-    """[(name, type, default or inspect.Parameter.empty)] of a named tuple or a dataclass."""
-    space = {**vars(typing), **vars(inspect.getmodule(cls) or types)}
-    hints = {}
+    """[(name, type, default or inspect.Parameter.empty)] of a named tuple, or of what a dataclass' __init__ takes."""
+    if is_named_tuple(cls):
+        defaults = cls._field_defaults
+        types = _types_of_fields(cls, {name: Tensor for name in cls._fields})
+        return [(name, types[name], defaults.get(name, inspect.Parameter.empty)) for name in cls._fields]
+    kept, taken = dataclasses.fields(cls), inspect.signature(cls.__init__).parameters
+    types = _types_of_fields(cls)
+    found = [f for f in cls.__dataclass_fields__.values() if (f.init if f in kept else f.name in taken)]
+    return [(f.name, types[f.name], _default(f)) for f in found]
+
+
+def rest_of_fields(cls):
+    """[(name, type, default)] of the fields of a dataclass that its __init__ does not take."""
+    types = _types_of_fields(cls)
+    return [(f.name, types[f.name], _default(f)) for f in dataclasses.fields(cls) if not f.init]
+
+
+def is_kept(cls, name):
+    """Whether a field of a dataclass is an attribute; an InitVar is an argument only."""
+    return name in {f.name for f in dataclasses.fields(cls)}
+
+
+def _types_of_fields(cls, hints=()):
+    """The types of fields when they are asked for: a class may have annotations that script knows nothing of."""
+    space, hints = {**vars(typing), **vars(inspect.getmodule(cls) or types)}, dict(hints)
     for base in reversed(cls.__mro__):
         hints.update(annotations_of(base))
 
-    def evaluate(text):
-        return eval(text, space)
+    class Found(dict):
+        def __missing__(self, name):
+            return type_from(hints[name], lambda text: eval(text, space))
 
-    if is_named_tuple(cls):
-        defaults = cls._field_defaults
-        return [
-            (name, type_from(hints.get(name, Tensor), evaluate), defaults.get(name, inspect.Parameter.empty))
-            for name in cls._fields
-        ]
-    return [(f.name, type_from(hints[f.name], evaluate), _default(f)) for f in dataclasses.fields(cls) if f.init]
+    return Found()
 
 
 def _default(field):
@@ -218,7 +237,7 @@ def type_of_python(value):
     if isinstance(value, tuple):
         inner = [type_of_python(v) for v in value]
         return None if None in inner else Type("Tuple", inner)
-    if isinstance(value, type) or type(value).__module__.partition(".")[0] in _NO_USER_CLASS:
+    if isinstance(value, type) or type(value).__module__.partition(".")[0] in NO_USER_CLASS:
         return None
     return Type(word_of(type(value)))
 

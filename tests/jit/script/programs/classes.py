@@ -1,6 +1,6 @@
 """Classes, dataclasses, named tuples, enums."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import Dict, List, NamedTuple, Optional
 
@@ -276,3 +276,39 @@ def tensors_that_an_object_holds_in_turn(x):
     first = Turned(x)
     second = Turned(x * 2)
     return -first.turn().x, first.turn().turn().x, second.x, second.turn().x
+
+
+class Box:
+    def __init__(self, number: float, tensor: torch.Tensor):
+        self.number = number
+        self.tensor = tensor
+
+
+@case((1.5, torch.tensor([2.0])), (0.0, torch.tensor([1.0])))
+def tensors_in_objects(n: float, x):
+    box = Box(n, x)
+    box.tensor = torch.tensor(box.number) + box.tensor * 2
+    other = Box(float(box.tensor), box.tensor)
+    return box.tensor * 3, other.tensor + other.number
+
+
+@dataclass
+class Ranged:
+    low: float
+    width: InitVar[Optional[float]] = None
+    names: List[str] = field(default_factory=list)
+    wide: bool = field(init=False, default=False)
+    high: float = field(init=False, default=0.0)
+
+    def __post_init__(self, width: Optional[float]):
+        self.high = self.low
+        if width is not None:
+            self.high += width
+            self.wide = width > 1.0
+
+
+@case((1.0, 2.0), (0.5, 0.5), differs="it has no default factories")
+def dataclasses_with_init_vars(low: float, width: float):
+    a, b, c = Ranged(low), Ranged(low, width), Ranged(low, width=width + 1.0, names=["c"])
+    a.names.append("a")
+    return a.high, a.wide, b.high, b.wide, c.high, c.wide, a.names, b.names, c.names
