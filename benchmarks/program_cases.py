@@ -3,6 +3,8 @@
 The same work for each; what a case needs is made before it is timed. Importing it adds them to the table.
 """
 
+import itertools
+
 from benchmarks.cases import case
 
 COMPILED = ("torch.compile", "jax")
@@ -34,6 +36,26 @@ def _gradient(lib, draw):
     if lib.name == "tinygrad_ext":
         step = m.jit.trace(step, tuple(given))
     return lambda: step(*given)
+
+
+@case("compiled MLP 16-32-32-4, forward + backward", "program", 0.12, also=("torch.compile",))
+def _compiled(lib, draw):
+    """Few rows: what is timed is the call of the two graphs, and eager autograd around them."""
+    m = lib.module
+    m.manual_seed(0)
+    sizes, layers = (16, 32, 32, 4), []
+    for inputs, outputs in itertools.pairwise(sizes):
+        layers += [m.nn.Linear(inputs, outputs), m.nn.Tanh()]
+    model, x, seed = m.nn.Sequential(*layers), draw(lib, 16, 16), draw(lib, 16, 4)
+    parameters = list(model.parameters())
+    run = model if lib.name == "torch" else m.compile(model)
+
+    def step():
+        for p in parameters:
+            p.grad = None
+        run(x).backward(seed)
+
+    return step
 
 
 # ---- a training step -----------------------------------------------------------------------------------------------
