@@ -125,8 +125,8 @@ def graph_of_sample(op, sample):
 
 
 def same_bits(a, b):
-    """Whether two values are equal to the bit, in type and in order. Any NaN is one: which of two an operation passes on
-    depends on how a compiler orders its operands."""
+    """Whether two values are equal to the bit, in type and in order. Any NaN is one: which of two an operation passes
+    on depends on how a compiler orders its operands."""
     if type(a) is not type(b) and not (isinstance(a, tuple) and isinstance(b, tuple)):
         return False
     if isinstance(a, tg.Tensor):
