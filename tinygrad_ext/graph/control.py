@@ -6,7 +6,7 @@ from . import lists, stack_gradients
 from .control_backward import IfEntry, on_tape
 from .interpret import run_block
 from .ir import Block, Node, Value
-from .items import Items, NotDerived
+from .items import SPOKEN, Items, NotDerived
 from .loop_backward import LoopEntry
 from .primitives.stacks import Emptied
 from .types import INT
@@ -171,7 +171,7 @@ def _run_on_examples(replay, node, frame, args):
     """What the loop carries in the end, this time."""
     inner = {key: replay.example(a) for key, a in frame.items()}
     count, goes_on, *carried = [lists.example(replay.example(a)) for a in args]
-    (block,) = node.blocks
+    block = _silent(node.blocks[0])
     turn = 0
     while goes_on and (count is None or turn < count):
         inner[id(block.inputs[0])] = turn
@@ -182,6 +182,19 @@ def _run_on_examples(replay, node, frame, args):
             break  # the way is not taken this time, and its stack is an example of fewer turns
         turn += 1
     return carried
+
+
+def _silent(block):
+    """A block that says nothing."""
+    if all(node.op not in SPOKEN for node in block.walk()):
+        return block
+    made = Block(block.inputs, (), block.outputs)
+    for node in block.nodes:
+        if node.op not in SPOKEN:
+            copied = Node(node.op, node.args, [_silent(inner) for inner in node.blocks])
+            copied.outputs = node.outputs
+            made.nodes.append(copied)
+    return made
 
 
 def _typical(type, end, yielded):

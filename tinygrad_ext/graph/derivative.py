@@ -47,7 +47,7 @@ class Derivative:
     """
 
     def __init__(self, graph):
-        self.graph, self.joints, self.refused = graph, {}, {}
+        self.graph, self.joints, self.refused, self.tries = graph, {}, {}, {}
 
     def __call__(self, inputs, state=()):
         values = (*inputs, *state)
@@ -93,7 +93,9 @@ class Derivative:
             result = joint.call(leaves)
         except Exception as error:
             found = graph.execute_one_by_one(inputs, state)  # which raises for what is wrong in the program itself
-            self.refused[kind] = str(error)
+            self.tries[kind] = self.tries.get(kind, 0) + 1
+            if isinstance(error, NotDerived) or self.tries[kind] == MOST:  # else the next arguments may be fit for one
+                self.refused[kind] = str(error)
             return found
         self.joints.setdefault(kind, []).append(joint)
         return self._parted(result)

@@ -98,10 +98,15 @@ def _expect_sizes(capture, node, made):
     need no sum then."""
     for v in values_list(node.args):
         if id(v) in capture.needs and v is not made and tuple(v.hint.shape) == tuple(made.hint.shape):
-            sizes = [capture.graph.make(capture.block, "prim::shape", (x,), (list_of(INT),)).output for x in (v, made)]
-            same = capture.graph.make(capture.block, "prim::eq", sizes, (BOOL,), (True,)).output
-            capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
+            guard_sizes(capture, v, made)
             capture.sized.add((id(v), id(made)))
+
+
+def guard_sizes(capture, a, b):
+    """Let the graph be good for two tensors of the same sizes."""
+    sizes = [capture.graph.make(capture.block, "prim::shape", (x,), (list_of(INT),)).output for x in (a, b)]
+    same = capture.graph.make(capture.block, "prim::eq", sizes, (BOOL,), (True,)).output
+    capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
 
 
 def _mask(op, rules):

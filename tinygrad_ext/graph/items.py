@@ -2,6 +2,8 @@
 
 from .ir import Value
 
+SPOKEN = {"prim::print", "prim::warn", "prim::record_begin", "prim::record_end"}  # done when the program runs, once
+
 
 class NotDerived(Exception):
     """A graph has what nobody derives here: the ops of eager mode run one by one then."""

@@ -10,9 +10,9 @@ from .capture import Capture
 from .derive import Backward
 from .graph import Graph
 from .ir import Block, Value, outer_values
-from .items import Items, NotDerived, may_hold_tensors
+from .items import SPOKEN, Items, NotDerived, may_hold_tensors
 from .joint_call import JointCall, rebuilt
-from .passes.base import may_share
+from .passes.base import blocks, may_share
 from .plan import Executor
 from .replay import Replay
 from .trees import type_of_tree
@@ -112,6 +112,8 @@ class Joint:
         back.inputs = [*seeds, *self.saved]
         backward = Graph(f"{self.graph.name}.backward", back)
         self.whole = Graph(f"{self.graph.name}.gradient", Block([*inputs, *seeds], [*before, *late], grads)).copy()
+        for block in blocks(self.whole):  # what the program says was said when it ran
+            block.nodes[:] = [node for node in block.nodes if node.op not in SPOKEN]
         passes.optimize(self.whole)
         self.forward, self.backward = (passes.optimize(g.copy()) for g in (forward, backward))
         self._prepare()

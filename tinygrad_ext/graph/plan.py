@@ -13,6 +13,7 @@ from tinygrad_ext.autograd import no_grad
 
 from .check import has_effect
 from .cutting import Cut, Row, places_of, updated
+from .passes.functional import stays
 from .planning import BOXED
 from .routine import Routine
 
@@ -100,7 +101,7 @@ class Executor:
         for node in self.parts:
             if type(node) is not Row:
                 place = f" ({node.line})" if node.line else ""
-                why = "the graph has effects" if self.graph.effects else self.boxed.get(node, "no op")
+                why = self.why_effects(node) if self.graph.effects else self.boxed.get(node, "no op")
                 lines.append(f"  in no plan: {node.op}{place}: {why}")
         return "\n".join(lines)
 
@@ -109,6 +110,12 @@ class Executor:
         plans = [p.runner.routines[0] for p in self.parts if type(p) is Row and p.runner.routines]
         runs = [row.runs for p in plans for row in p.rows() if row.kind == "TILE"]
         return f"; machine code in {sum(map(bool, runs))} of {len(runs)} groups of pointwise ops" if any(runs) else ""
+
+    def why_effects(self, node):
+        inside = [node, *(inner for block in node.blocks for inner in block.walk())]
+        changes = [n for n in stays(self.graph) if any(n is inner for inner in inside)]
+        told = ", ".join(f"{n.op} changes what others may hold, or see" for n in changes[:1])
+        return f"the graph has effects{': ' if told else ''}{told}"
 
     def kind_of(self, node):
         """How a node that is in no row is done: IF, LOOP, or BOXED for a call of the op."""

@@ -18,13 +18,15 @@ from .control import replay_if, replay_loop
 from .control_backward import CastEntry, cast
 from .function_nodes import replay_function
 from .ir import Value, values_in
-from .items import STATIC, Items, NotDerived, may_hold_tensors, of_parts
+from .items import SPOKEN, STATIC, Items, NotDerived, may_hold_tensors, of_parts
 from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
 from .types import ANY, INT, TENSOR
 
 _STACKS = {"prim::push", "prim::pop"}
+_WRITES = {"prim::tensor.item_set", "prim::tensor.as_written"}
+_MODES = {"prim::grad_enabled", "prim::tensor.requires_grad"}  # a derivative is asked for
 # primitives that stay in the graph though nothing that they take is a value
 _LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack", "prim::grads.none"}
 _CONTROL = {"prim::If": replay_if, "prim::Loop": replay_loop, "prim::Function": replay_function}
@@ -129,6 +131,13 @@ class Replay:
             found = known(node, *args)
             if found is not None:
                 return found
+        if node.op in _MODES and (not args or isinstance(args[0], Value)):
+            return (not args or self.needs_grad(args[0]),)
+        if node.op in _WRITES and isinstance(args[0], Value):
+            return (self.written(node.op, *args),)
+        if node.op in SPOKEN:
+            lifted, types = [self.lift(a) for a in args], [v.type for v in node.outputs]
+            return self.graph.make(self.capture.block, node.op, lifted, types, line=node.line).outputs
         if row.effect and row.effect != "takes" and node.op != "prim::guard":
             raise NotDerived(f"{node.op} has an effect")
         found = of_parts(node, row, args)
@@ -155,6 +164,31 @@ class Replay:
         if node.op in _STACKS:
             StackEntry(made).note(self.capture)
         return made.outputs
+
+    def needs_grad(self, value):
+        """Whether a tensor requires a gradient; behind branches and loops that shows when the graph runs."""
+        if id(value) not in self.capture.needs:
+            return False
+        if self.depth or any(node.blocks for node in self.capture.block.nodes):
+            raise NotDerived("whether a gradient is needed hangs on which way is taken")
+        return True
+
+    def written(self, op, old, new, *value):
+        """A tensor after a write."""
+        tensor = self.shown(old)
+        if value:
+            made = tensor.clone()
+            made[self.index(new)] = self.shown(value[0])
+            return self.operand(made)
+        if not isinstance(new, Value) or tuple(new.hint.shape) != tuple(old.hint.shape):
+            raise NotDerived("an in-place op whose result has other sizes")
+        derive.guard_sizes(self.capture, old, new)
+        return new if new.hint.dtype == old.hint.dtype else self.operand(self.shown(new).to(old.hint.dtype))
+
+    def index(self, a):
+        """What stands in brackets; the outermost sequence is a tuple."""
+        shown = self.shown(a)
+        return tuple(shown) if isinstance(shown, list) else shown
 
     def of_lists(self, node, row, args):
         """A primitive on lists that are values."""

@@ -242,5 +242,5 @@ primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, _type
 primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
 primitive("grad_enabled", "", "bool", is_grad_enabled)
-primitive("record_begin", "str", "Any", _enter, effect=True)
-primitive("record_end", "Any", "", lambda part: part.__exit__(None, None, None), effect=True)
+primitive("record_begin", "str", "Any", _enter, effect="order")
+primitive("record_end", "Any", "", lambda part: part.__exit__(None, None, None), effect="order")

@@ -32,6 +32,8 @@ primitive("tensor.requires_grad_", "Tensor bool", "Tensor", lambda t, mode: t.re
 primitive(
     "tensor.set_item", "Tensor Any Any", "", lambda t, index, value: t.__setitem__(_index(index), value), effect=True
 )
+primitive("tensor.item_set", "Tensor Any Any", "Tensor", lambda *row: _item_set(*row))
+primitive("tensor.as_written", "Tensor Tensor", "Tensor", lambda *row: _as_written(*row))
 primitive(
     "autograd.grad", "Any Any Any Any bool bool", "List[Optional[Tensor]]", lambda *row: _gradients(*row), effect=True
 )
@@ -57,6 +59,26 @@ def _write_out(out, value, name):
     if out.shape != value.shape:
         out.resize_(value.shape)
     out.copy_(value)
+
+
+def _item_set(t, index, value):
+    made = t.clone()
+    made[_index(index)] = value
+    return made
+
+
+def _as_written(old, new):
+    """What an in-place op leaves where `old` was."""
+    if new.shape != old.shape:
+        raise RuntimeError(
+            f"output with shape {list(old.shape)} doesn't match the broadcast shape {list(new.shape)}. Write to a "
+            "tensor of that shape, or use the form without '_'"
+        )
+    if new.dtype == old.dtype:
+        return new
+    if not dtypes.can_cast(new.dtype, old.dtype):
+        raise RuntimeError(f"result type {new.dtype} can't be cast to the desired output type {old.dtype}")
+    return new.to(old.dtype)
 
 
 def _gradients(outputs, inputs, grads, retain, create, unused):
