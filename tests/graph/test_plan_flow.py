@@ -358,3 +358,18 @@ def test_the_table_names_branches_loops_and_numbers():
     g = graph(DIVIDES)
     assert [row.kind for row in g.plan(3, tg.zeros(1)).lines()].count("LOOP") == 1
     assert "floordiv" in g.plan(3, tg.zeros(1)).table()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 51, 52, 300])
+def test_groups_of_few_and_of_many_elements_read_what_lies_in_any_way(rows):
+    g = graph(
+        "graph f(%x: Tensor, %y: Tensor, %z: Tensor, %n: int) {\n"
+        "  %r: Tensor = prim::Loop(%n, True, %x) {\n    block(%i: int, %c: Tensor) {\n"
+        "      %1: Tensor = aten::mul.Tensor(%c, %y)\n      %2: Tensor = aten::sin(%1)\n"
+        "      %3: Tensor = aten::add.Tensor(%2, %z, %i)\n      %4: Tensor = aten::gt.Tensor(%3, 0.5)\n"
+        "      %5: Tensor = aten::where.self(%4, %3, %c)\n      yield True, %5\n    }\n  }\n  return %r\n}"
+    )
+    x, turned = tg.randn(rows, 5), tg.randn(5, rows).t()
+    for y, z in ((turned, tg.randn(5)), (tg.randn(rows, 1), turned), (tg.randn(()), tg.randn(rows, 10)[:, ::2])):
+        agree(g, x, y, z, 3)
+        agree(g, x.double(), y, z, 3)

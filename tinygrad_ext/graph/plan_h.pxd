@@ -7,6 +7,8 @@ cdef extern from "program.h" nogil:
         TGX_CODE_END
         TGX_CODE_NONE
         TGX_CODE_STEP
+        TGX_CODE_RAW
+        TGX_CODE_SMALL
         TGX_CODE_CALL
         TGX_CODE_FAIL
         TGX_CODE_JUMP
@@ -121,10 +123,12 @@ cdef extern from "plan.h" nogil:
     enum:
         TGX_PLAN_RAW
         TGX_PLAN_TILE
+        TGX_PLAN_SMALL
         TGX_PLAN_COPY
         TGX_PLAN_ZERO
         TGX_PLAN_MOVE
         TGX_TILE_SCRATCH
+        TGX_LINE
     ctypedef struct tgx_operand:
         char *data
         ptrdiff_t step
@@ -146,6 +150,9 @@ cdef extern from "plan.h" nogil:
         int32_t tile
         int32_t nops
         int32_t noperands
+        int32_t nbrought
+        int16_t (*brought)[2]
+        int32_t nemitted
         tgx_tile_op *ops
         tgx_operand *operands
     ctypedef struct Raw "struct { const tgx_kernel *kernel; tgx_call *call; }":

@@ -107,6 +107,7 @@ cdef class Routine:
     cdef Result *results
     cdef int64_t *output_bytes
     cdef Room room
+    cdef char *scratch              # of small groups
     cdef Storage arena
     cdef list updated               # inputs that are written to
     cdef list calls                 # functions of Python that the program calls
@@ -260,7 +261,8 @@ cdef class Routine:
             to, item = &self.plan.instructions[i], self.items[self.at[i]]
             to.work = _work(item)
             if isinstance(item, Group):
-                to.code, to.tile = TGX_PLAN_TILE, _tile(self, <Group>item)
+                to.tile = _tile(self, <Group>item)
+                to.code = TGX_PLAN_TILE if to.tile.brought == NULL else TGX_PLAN_SMALL
                 continue
             step = <Step>item
             if step.code == "raw":

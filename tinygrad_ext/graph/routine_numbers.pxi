@@ -25,7 +25,7 @@ cdef bint _set_program(Routine self, lowering, outputs) except -1:
     self.plan.call, self.plan.context = _call, <void *>self
     for item in self.items:
         if _is_instruction(item):
-            c[at].code, c[at].a = TGX_CODE_STEP, instruction
+            c[at].code, c[at].a = _code_of(&self.plan.instructions[instruction]), instruction
             instruction += 1
             at += 1
             continue
@@ -41,6 +41,12 @@ cdef bint _set_program(Routine self, lowering, outputs) except -1:
     read = [lowering.calls, outputs, *[s.numbers for s in self.items if type(s) is Step and (<Step>s).code == "push"]]
     _without_moves(self, c, at, labels, [n.slot for n in numbers_in(read)])
     return loops
+
+
+cdef int _code_of(tgx_instruction *i) noexcept:
+    if i.code == TGX_PLAN_RAW:
+        return TGX_CODE_RAW
+    return TGX_CODE_SMALL if i.code == TGX_PLAN_SMALL else TGX_CODE_STEP
 
 
 cdef enum:
@@ -115,7 +121,7 @@ cdef bint _only_moved(tgx_code *c, int k, int i, targets) except -1:
         if _jumps(&c[at]) or c[at].code >= TGX_CODE_UNLESS_LT or c[at].code in _READS_MORE:
             return False
         if c[at].code != TGX_CODE_NONE and (c[at].to == slot or c[at].a == slot or c[at].b == slot):
-            if c[at].code != TGX_CODE_STEP:
+            if not TGX_CODE_STEP <= c[at].code <= TGX_CODE_SMALL:
                 return False
         at += 1
     return at == i

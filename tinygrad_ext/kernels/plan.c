@@ -2,8 +2,6 @@
 #include "plan.h"
 #include <time.h>
 
-enum { LOOK = 1 << 22 };        /* elements between two looks for an interrupt: some milliseconds */
-
 /* ---- groups of pointwise loops ------------------------------------------------------------------------------------ */
 
 /* One row of a strided operand; the common strides apart, because the compiler makes good code of them only then. */
@@ -31,7 +29,8 @@ static void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     int last = o->rank - 1;
     const char *from = o->data;
     for (int d = last; d >= 0; d--) {
-        index[d] = lo % o->sizes[d];
+        index[d] = lo ? lo % o->sizes[d] : 0;
+        if (!lo) continue;
         lo /= o->sizes[d];
         from += index[d] * o->strides[d];
     }
@@ -83,6 +82,30 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
     return 0;
 }
 
+/* Tried and left out: whole vectors in the place of a few elements, which wait for what was stored in parts just before. */
+int tgx_small_run(const tgx_tile *g) {
+    const tgx_operand *operands = g->operands;
+    char *at[TGX_GROUP_OPERANDS];
+    for (int i = 0; i < g->nemitted; i++) at[i] = operands[i].data;
+    for (int i = 0; i < g->nbrought; i++) {
+        at[g->brought[i][0]] = operands[g->brought[i][1]].data;
+        bring(operands[g->brought[i][1]].data, &operands[g->brought[i][0]], 0, g->count);
+    }
+    for (const tgx_tile_op *op = g->ops, *end = op + g->nops; op < end; op++) {
+        char *data[TGX_MAX_OPERANDS];
+        if (op->code) {
+            op->code(at, g->tile);
+            continue;
+        }
+        data[0] = operands[op->operand[0]].data, data[1] = operands[op->operand[1]].data;
+        data[2] = operands[op->operand[2]].data;
+        for (int k = 3; k < op->n; k++) data[k] = operands[op->operand[k]].data;
+        int code = op->loop(data, op->strides, g->tile, op->aux);
+        if (code) return code;
+    }
+    return 0;
+}
+
 static int run_some(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const job_t *job = context;
     return run_tiles(job, lo * job->tile->tile, hi * job->tile->tile < job->tile->count ? hi * job->tile->tile : job->tile->count);
@@ -105,6 +128,7 @@ static int64_t now(void) {
 static inline int run_one(tgx_plan *plan, tgx_instruction *i) {
     switch (i->code) {
         case TGX_PLAN_TILE: return run_group(plan, i->tile);
+        case TGX_PLAN_SMALL: return tgx_small_run(i->tile);
         case TGX_PLAN_RAW: return i->raw.kernel->run(i->raw.call);
         case TGX_PLAN_COPY: return plan->services->copy(i->copy.to, i->copy.from);
         case TGX_PLAN_ZERO: memset(i->copy.to->data, 0, (size_t)(i->copy.to->count * tgx_itemsize[i->copy.to->dtype])); return 0;
@@ -119,14 +143,16 @@ static int run_profiled(tgx_plan *plan, tgx_instruction *i) {
     return code;
 }
 
+int tgx_plan_look(tgx_plan *plan) {
+    plan->since = 0;
+    return plan->interrupted && plan->interrupted() ? TGX_INTERRUPTED : 0;
+}
+
 int tgx_instruction_run(tgx_plan *plan, int32_t which) {
     tgx_instruction *i = &plan->instructions[which];
     int code = plan->profiled ? run_profiled(plan, i) : run_one(plan, i);
     plan->since += i->work;
-    if (__builtin_expect(!code && plan->since > LOOK && plan->interrupted, 0)) {
-        plan->since = 0;
-        if (plan->interrupted()) code = TGX_INTERRUPTED;
-    }
+    if (__builtin_expect(!code && plan->since > TGX_LOOK, 0)) code = tgx_plan_look(plan);
     if (code) plan->at = which;
     return code;
 }

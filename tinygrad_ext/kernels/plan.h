@@ -22,11 +22,14 @@
 enum {
     TGX_GROUP_OPERANDS = 128,      /* that a group may have */
     TGX_TILE_SCRATCH = 32768,      /* bytes: two thirds to all of a first cache */
+    TGX_LOOK = 1 << 22,            /* elements between two looks for an interrupt: some milliseconds */
+    TGX_LINE = 64,                 /* bytes of a line of the cache */
 };
 
 enum tgx_plan_code {
     TGX_PLAN_RAW,                  /* a kernel pair's run */
     TGX_PLAN_TILE,                 /* a group of pointwise loops */
+    TGX_PLAN_SMALL,                /* one of a few elements: its scratch is the plan's, so all pointers stand still */
     TGX_PLAN_COPY,                 /* with conversion and broadcasting */
     TGX_PLAN_ZERO,                 /* fill with zeros, row-major */
     TGX_PLAN_MOVE,                 /* bytes: the state of a generator that is drawn from next */
@@ -60,6 +63,9 @@ typedef struct {
     int64_t count;                 /* elements */
     int32_t tile;                  /* elements at a time */
     int32_t nops, noperands;
+    int32_t nbrought;              /* of a small group: operands that are brought in, and those that they are brought to */
+    int16_t (*brought)[2];
+    int32_t nemitted;              /* and those that its machine code sees, if it has some */
     tgx_tile_op *ops;
     tgx_operand *operands;
 } tgx_tile;
@@ -108,7 +114,9 @@ typedef struct {
 /* 0, or the code of the loop or kernel that failed: `at` says where; TGX_INTERRUPTED. */
 int tgx_plan_run(tgx_plan *plan);
 
-/* Its parts: one instruction, the program. */
+/* Its parts: one instruction, a small group, a look for an interrupt where one is due, the program. */
 int tgx_instruction_run(tgx_plan *plan, int32_t which);
+int tgx_small_run(const tgx_tile *g);
+int tgx_plan_look(tgx_plan *plan);
 int tgx_program_run(tgx_plan *plan);
 #endif

@@ -118,10 +118,10 @@ typedef double v_double __attribute__((vector_size(16), aligned(8), may_alias));
     static void name(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {\
         enum { LANES = 16 / sizeof(T) };                                                 \
         T packed[TGX_TINY_WORK];                                                         \
-        tgx_shape closer = *s;                                                           \
+        tgx_shape closer;                                                                \
         if (s->b_col != 1 && s->n >= 4 && s->m > 2) {                                    \
             TINY_PACK(T);                                                                \
-            closer.b_row = s->n, closer.b_col = 1;                                       \
+            closer = *s, closer.b_row = s->n, closer.b_col = 1;                          \
             b = packed, s = &closer;                                                     \
         }                                                                                \
         for (ptrdiff_t j = 0; j < s->n;) {                                               \
@@ -140,6 +140,11 @@ typedef double v_double __attribute__((vector_size(16), aligned(8), may_alias));
 
 TINY_LOOPS(float, tiny_f32)
 TINY_LOOPS(double, tiny_f64)
+
+void tgx_tiny_product(const tgx_shape *s, int dtype, const void *a, const void *b, void *c) {
+    if (dtype == TGX_F32) tiny_f32(s, 1, a, b, 0, c);
+    else tiny_f64(s, 1, a, b, 0, c);
+}
 
 void tgx_integer_product_base(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
 void tgx_integer_product_avx2(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);

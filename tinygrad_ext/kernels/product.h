@@ -30,6 +30,9 @@ typedef struct {
     int64_t lda, ldb, ldc;
 } tgx_product;
 
+/* A B of float32 or float64 matrices, of at most TGX_TINY_WORK multiplications. */
+void tgx_tiny_product(const tgx_shape *s, int dtype, const void *a, const void *b, void *c);
+
 /* 0, TGX_FAILED or a code of tgx_error. */
 int tgx_product_run(tgx_call *c, tgx_product *p);
 

@@ -159,6 +159,7 @@ int tgx_program_run(tgx_plan *plan) {
     /* a jump of its own behind each operation is foreseen better than one for all */
     static const void *const labels[] = {
         [TGX_CODE_END] = &&L_END, [TGX_CODE_NONE] = &&L_NONE, [TGX_CODE_STEP] = &&L_STEP, [TGX_CODE_CALL] = &&L_CALL,
+        [TGX_CODE_RAW] = &&L_RAW, [TGX_CODE_SMALL] = &&L_SMALL,
         [TGX_CODE_FAIL] = &&L_FAIL,
         [TGX_CODE_JUMP] = &&L_JUMP, [TGX_CODE_UNLESS] = &&L_UNLESS, [TGX_CODE_NEXT] = &&L_NEXT,
         [TGX_CODE_LOAD] = &&L_LOAD, [TGX_CODE_PUT] = &&L_PUT, [TGX_CODE_WINDOW] = &&L_WINDOW,
@@ -191,6 +192,15 @@ int tgx_program_run(tgx_plan *plan) {
 #define FAIL_IF(x) if (__builtin_expect(x, 0)) goto bad
 #define NEXT do { c++; goto *labels[c->code]; } while (0)
 #define UNLESS(x) do { c = (x) ? c + 1 : program + c->to; goto *labels[c->code]; } while (0)
+/* as tgx_instruction_run does it */
+#define INSTRUCTION(run) do {                                                       \
+        tgx_instruction *i = &plan->instructions[c->a];                                 \
+        code = plan->profiled ? tgx_instruction_run(plan, c->a) : (run);                \
+        plan->since += i->work;                                                         \
+        if (__builtin_expect(plan->since > TGX_LOOK, 0) && !code) code = tgx_plan_look(plan); \
+        if (__builtin_expect(code, 0)) { plan->at = c->a; return code; }                \
+        NEXT;                                                                           \
+    } while (0)
     goto *labels[c->code];
     L_END: return 0;
     L_NONE: NEXT;
@@ -198,6 +208,10 @@ int tgx_program_run(tgx_plan *plan) {
         code = tgx_instruction_run(plan, c->a);
         if (code) return code;
         NEXT;
+    L_RAW:
+        INSTRUCTION(i->raw.kernel->run(i->raw.call));
+    L_SMALL:
+        INSTRUCTION(tgx_small_run(i->tile));
     L_CALL:
         code = plan->call(plan->context, c->a);
         if (code) return code;

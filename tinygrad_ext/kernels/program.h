@@ -18,6 +18,8 @@ enum tgx_code_op {
     TGX_CODE_END,
     TGX_CODE_NONE,                 /* of programs that are being written */
     TGX_CODE_STEP,                 /* instruction a of the plan */
+    TGX_CODE_RAW,                  /* instruction a, of which we know that it is one of this kind */
+    TGX_CODE_SMALL,
     TGX_CODE_CALL,                 /* function a of whoever made the plan */
     TGX_CODE_FAIL,                 /* here the program raises */
     TGX_CODE_JUMP,                 /* to b; back or forth */
