@@ -12,7 +12,8 @@ from tinygrad_ext.graph import Graph, passes
 KEEP = {
     "algorithms": ["bubble_sort"],
     "calls": ["grad_inside_of_no_grad", "with_an_object", "with_in_a_loop", "without_grad"],
-    "classes": ["counter", "nested_objects", "objects_are_references", "objects_as_arguments", "objects_in_branches"],
+    "classes": ["counter", "dataclasses_with_init_vars", "nested_objects", "objects_are_references",
+                "objects_as_arguments", "objects_in_branches"],
     "containers": ["dict_methods", "dict_of_tensors", "list_assignments", "list_methods", "list_sort", "nested_lists",
                    "references"],
     "tensors": ["aliases", "in_place_in_a_loop", "in_place_methods", "out_that_cannot_be_written",
