@@ -11,6 +11,7 @@ import tinygrad_ext as tg
 from tests.helpers import hostile_archives as hostile
 from tests.helpers import hostile_graphs as lies
 from tinygrad_ext import graph as tgx_graph
+from tinygrad_ext import jit
 from tinygrad_ext.config import memory_stats, reset_peak_memory_stats
 from tinygrad_ext.graph import interpret, primitives
 from tools.fuzz import graph_archives
@@ -192,3 +193,18 @@ def test_the_mutations_reach_behind_the_first_check():
         except RuntimeError as error:
             told.add(str(error).partition("; ")[2].partition(":")[0])
     assert {"read", "the table of contents", "manifest.json", "graphs/forward.txt", "weights.safetensors"} <= told
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_a_program_of_lists_runs_from_its_file_by_every_way(n):
+    def outcomes(call):
+        items = [tg.full((2,), float(k + 1), requires_grad=True) for k in range(2)]
+        whole, parts = call(items, {"last": items[1]}, n)
+        grads = tg.autograd.grad(whole.sum() + parts[1].sum(), items)
+        return [t.tolist() for t in (whole, *parts, *grads)]
+
+    loaded = jit.load(io.BytesIO(lies.listed()))
+    graph = tgx_graph.load(io.BytesIO(lies.listed())).methods["forward"]
+    expected = outcomes(lies._of_lists)
+    assert outcomes(loaded) == outcomes(loaded) == expected
+    assert outcomes(lambda *args: interpret.run(graph, args)[0][0]) == expected

@@ -71,6 +71,19 @@ def scripted():
     return _file_of(jit.script(Part()))
 
 
+def _of_lists(items: list[tg.Tensor], more: dict[str, tg.Tensor], n: int):
+    made = [items[0]]
+    for i in range(n):
+        made.append(made[i] * 0.5 + items[i % len(items)])
+        more["last"] = made[-1]
+    return tg.stack(made), [made[0], more["last"]]
+
+
+def listed():
+    """A program that takes a list and a dict of tensors."""
+    return _file_of(jit.script(_of_lists))
+
+
 def traced():
     tg.manual_seed(0)
     return _file_of(jit.trace(Part(), (tg.ones(4, 2),), check_trace=False))

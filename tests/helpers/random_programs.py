@@ -79,6 +79,15 @@ WRITES = [
 ]
 
 
+# lists and dicts of tensors that grow, and of which a number picks
+GROWING = [
+    ("ts = [x]", "for k in range(b % 4):", "    ts.append(ts[-1] * 0.5 + y)", "y = torch.stack(ts).sum(0)"),
+    ("ts = [x, y]", "for k in range(3):", "    ts.insert(1, ts[k % 2].sin())", "y = ts.pop(0) * ts[-1]"),
+    ("td = {'a': x, 'b': y}", "for k in range(a % 3):", "    td['a'] = td['b'] - td['a'] * 0.5", "y = td['a']"),
+    ("ts = [x * k for k in range(3)]", "for k in range(3):", "    ts[k] = ts[(k + 1) % 3] + y", "y = ts[a % 3]"),
+]
+
+
 class Wide(Writer):
     """A Writer of more tensor expressions and statements. data: whether conditions may ask tensors."""
 
@@ -112,8 +121,12 @@ class Wide(Writer):
         )
 
     def assignment(self, depth):
-        if self.random.random() < 0.25:
+        kind = self.random.random()
+        if kind < 0.22:
             self.write(depth, self.random.choice(WRITES))
+        elif kind < 0.3:
+            for line in self.random.choice(GROWING):
+                self.write(depth, line)
         else:
             super().assignment(depth)
 

@@ -89,7 +89,7 @@ def _whole(program, size):
 
 @functools.cache
 def _good():
-    return [hostile.everything(), hostile.small(), hostile.traced(), hostile.scripted()]
+    return [hostile.everything(), hostile.small(), hostile.traced(), hostile.scripted(), hostile.listed()]
 
 
 def case(rng):
