@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "sanitize"
 # one sample of every op in odd layouts; loading, autograd, the core and what users' memory comes in by
 LOADING = [f"tests/archive/test_{name}.py" for name in ("hostile", "save_load", "arrays", "pytorch")]
-PLANS = [f"tests/graph/test_plan{part}.py" for part in ("", "_state", "_flow", "_every_op")]
+PLANS = [f"tests/graph/test_{part}.py" for part in ("plan", "plan_state", "plan_flow", "plan_every_op", "emission")]
 SHORT = ["-m", "not slow", "tests/sanitize", "tests/autograd", "tests/core", *PLANS, *LOADING]
 LONG = [*SHORT, "tests/tensor", "tests/test_every_op.py", "tests/ops", "-k", "not equals_pytorch"]
 

@@ -1,6 +1,5 @@
 """Machine code of plans, as their maker lays it out; kernels/emit.h."""
 from tinygrad_ext.core.data.types cimport TGX_MAX_OPERANDS, int8_t, int16_t, int64_t, tgx_scalar, uint8_t, uint32_t
-from tinygrad_ext.graph.lowering cimport Step
 from tinygrad_ext.graph.plan_h cimport tgx_emitted
 
 cdef extern from "emit.h" nogil:
@@ -27,7 +26,7 @@ cdef class Code:                        # of all groups of a plan; goes with it
     cdef char *memory
     cdef size_t nbytes
     cdef list waiting                   # (address of a pointer, where its code begins in the text)
-    cdef bint run(self, list steps, list values, list rows, tgx_emitted *to) except -1
+    cdef bint run(self, const tgx_emit_step *steps, int nsteps, const tgx_emit_value *values, int nvalues, tgx_emitted *to) except -1
     cdef bint close(self) except -1
     cdef int _forget(self) noexcept
 

@@ -13,7 +13,7 @@ import os
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.graph.lowering cimport Constant, Step
+from tinygrad_ext.graph.lowering cimport Buffer, Constant, Step
 from tinygrad_ext.graph.schedule cimport Group
 
 from tinygrad_ext.core.loops.loop_tables import formulas, instruction_set
@@ -92,56 +92,72 @@ def in_runs(list items):
 
 cdef int _part(Group group) except -1:
     """Steps get phases, loops the even ones, in which all that they need stands in an earlier phase, or earlier in theirs."""
-    cdef list steps = group.steps, phases = [], emits = []
+    cdef list steps = group.steps, rows
     cdef Step step
-    cdef int phase, i, k
+    cdef int top = 0, begin = 0
     cdef bint again = False             # something is written that was read or written before
-    cdef dict written = {}, read = {}
+    _forget_phases(steps)
     for s in steps:
         step = <Step>s
-        emits.append(_fits(step))
-        phase = 0
-        for b, _ in step.reads:
-            phase = max(phase, written.get(id(b), 0))
-        b = step.writes[0]
-        if id(b) in read or id(b) in written:
-            again = True
-            phase = max(phase, read.get(id(b), 0), written.get(id(b), 0))
-        phase += (phase & 1) != <bint>emits[len(emits) - 1]
-        phases.append(phase)
-        written[id(b)] = phase
-        for b, _ in step.reads:
-            read[id(b)] = max(phase, read.get(id(b), 0))
-    if True not in emits:
+        again |= _set_phase(step)
+        top = max(top, step.phase)
+    if not top:
         return 0
     if not again:
-        _later(steps, phases, emits)
-    order = sorted(range(len(steps)), key=phases.__getitem__)
-    group.steps, group.runs = [steps[i] for i in order], []
-    i = 0
-    while i < len(order):
-        k = i
-        while k < len(order) and phases[order[k]] == phases[order[i]]:
-            k += 1
-        if phases[order[i]] & 1 and k - i >= FEWEST:
-            group.runs.append((i, k))
-        i = k
+        _later(steps)
+    rows = [[] for _ in range(top + 1)]
+    for s in steps:
+        (<list>rows[(<Step>s).phase]).append(s)
+    group.steps = [s for row in rows for s in row]
+    for phase, row in enumerate(rows):
+        if phase & 1 and len(row) >= FEWEST:
+            group.runs.append((begin, begin + len(row)))
+        begin += <int>len(row)
     return 0
 
 
-cdef int _later(list steps, list phases, list emits) except -1:
+cdef int _forget_phases(list steps) except -1:
+    cdef Buffer b
+    for s in steps:
+        for b in (<Step>s).writes:
+            b.phase = b.read_in = 0
+        for read in (<Step>s).reads:
+            b = <Buffer>(<tuple>read)[0]
+            b.phase = b.read_in = 0
+    return 0
+
+
+cdef bint _set_phase(Step step) except -1:
+    """The earliest phase for a step; whether it writes what was read or written before."""
+    cdef Buffer b, made = <Buffer>step.writes[0]
+    cdef bint again = made.phase or made.read_in
+    step.emits, step.phase = _fits(step), max(made.phase, made.read_in)
+    for read in step.reads:
+        step.phase = max(step.phase, (<Buffer>(<tuple>read)[0]).phase)
+    step.phase += (step.phase & 1) != step.emits
+    made.phase = step.phase
+    for read in step.reads:
+        b = <Buffer>(<tuple>read)[0]
+        b.read_in = max(b.read_in, step.phase)
+    return again
+
+
+cdef int _later(list steps) except -1:
     """Let what is emitted stand in the run that reads it first, so that it stays in a register."""
-    cdef dict wanted = {}
+    cdef Buffer b
     cdef Step step
-    cdef int i, phase
+    cdef Py_ssize_t i
+    cdef int phase
     for i in range(len(steps) - 1, -1, -1):
         step = <Step>steps[i]
-        phase = wanted.get(id(step.writes[0]), phases[i])
-        if emits[i] and phase > phases[i]:
-            phases[i] = phase
-        for b, _ in step.reads:
-            phase = phases[i] if emits[i] else phases[i] - 1
-            wanted[id(b)] = min(phase, wanted.get(id(b), phase))
+        b = <Buffer>step.writes[0]
+        if step.emits and b.read_in and b.phase > step.phase:
+            step.phase = b.phase        # by now the earliest phase that it has to be there for
+        for read in step.reads:
+            b = <Buffer>(<tuple>read)[0]
+            phase = step.phase if step.emits else step.phase - 1
+            b.phase = phase if b.read_in >= 0 else min(b.phase, phase)
+            b.read_in = -1              # b.phase says now when it is read
     return 0
 
 
@@ -165,25 +181,9 @@ cdef class Code:
             self.text = NULL
         return 0
 
-    cdef bint run(self, list steps, list values, list rows, tgx_emitted *to) except -1:
-        """Write the code of a run; whether that went well. values: (dtype, repeated, operand), rows: which of them steps use."""
-        cdef tgx_emit_step *s = <tgx_emit_step *>calloc(len(steps), sizeof(tgx_emit_step))
-        cdef tgx_emit_value *v = <tgx_emit_value *>calloc(len(values), sizeof(tgx_emit_value))
-        cdef ptrdiff_t at = -1
-        cdef Step step
-        cdef int i, k
-        if s != NULL and v != NULL:
-            for i in range(len(values)):
-                v[i].dtype, v[i].repeated, v[i].operand = values[i]
-            for i in range(len(steps)):
-                step = <Step>steps[i]
-                s[i].formula, s[i].aux, s[i].varying = <tgx_formula *>step.formula, step.aux, step.varying
-                s[i].dtype, s[i].n = step.dtype, len(rows[i])
-                for k in range(s[i].n):
-                    s[i].value[k] = rows[i][k]
-            at = tgx_emit_run(self.text, s, len(steps), v, len(values))
-        free(s)
-        free(v)
+    cdef bint run(self, const tgx_emit_step *steps, int nsteps, const tgx_emit_value *values, int nvalues, tgx_emitted *to) except -1:
+        """Write the code of a run; whether that went well."""
+        cdef ptrdiff_t at = tgx_emit_run(self.text, steps, nsteps, values, nvalues)
         if at >= 0:
             self.waiting.append((<size_t>to, at))
         return at >= 0

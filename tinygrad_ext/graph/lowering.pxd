@@ -26,6 +26,9 @@ cdef class Buffer:
     cdef public Buffer into         # whose memory it takes over, or None
     cdef public Tensor constant     # that it belongs to, or None
     cdef bint mark                  # no memory: it says that a number is known
+    cdef int phase                  # of the step of a group that writes it (see emission.pyx), and of the last that reads it
+    cdef int read_in
+    cdef int value                  # its number in a run that becomes machine code, from 1; 0: none
     cdef public int row             # of a popped value, the pop that says where it lies: one more than its number; 0: none
 
 cdef class Number:
@@ -67,6 +70,8 @@ cdef class Step:
     cdef uint32_t varying           # bits of those that are set anew in each run
     cdef int8_t dtype               # that its loop computes in
     cdef bint casts                 # it is a copy, with conversion
+    cdef bint emits                 # it can become machine code
+    cdef int phase                  # in its group, see emission.pyx
     cdef void *formula              # of its elements, see kernels/emit.h; set by who looks for it
     cdef bint apart                 # its loop may not write over what it reads
     cdef const tgx_kernel *kernel

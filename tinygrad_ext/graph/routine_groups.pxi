@@ -35,7 +35,8 @@ cdef class Layout:
     cdef int begin(self, Group group) except -1:
         """Look for the last step that reads each value; bring in what lies in memory otherwise than the results do."""
         cdef Step step
-        cdef set dense = {id(o) for i, k in group.runs for s in group.steps[i:k] for o in (<Step>s).operands}
+        cdef set dense = {id(o) for i, k in group.runs for s in group.steps[i:k] for o in (<Step>s).operands
+                          if isinstance(o, Tensor) and not buffer_of(<Tensor>o).local}
         for i, s in enumerate(group.steps):
             step = <Step>s
             self.last[id(step.writes[0])] = i
@@ -103,15 +104,16 @@ cdef class Layout:
             self.free.setdefault(itemsize, []).append(at)
         return 0
 
-    cdef bint set_run(self, int begin, int end, list steps, Code code, tgx_tile_op *op) except -1:
-        """Let steps [begin, end) be one piece of machine code; whether it could be written."""
-        cdef Run run = Run(self, begin, end, steps)
+    cdef bint set_run(self, int end, list steps, Code code, tgx_tile_op *op) except -1:
+        """Let steps up to `end` be one piece of machine code; whether it could be written."""
+        cdef Run run = Run.__new__(Run)
+        run.fill(self, end, steps)
         for s in steps:                 # what it reads is free when all of it has run
             for b, _ in (<Step>s).reads:
-                if self.last[id(b)] < end and id(b) in self.registers:
+                if (<Buffer>b).local and <int>self.last[id(b)] < end and id(b) in self.registers:
                     at, size = self.registers.pop(id(b))
                     self.free.setdefault(size, []).append(at)
-        return code.run(steps, run.values, run.rows, &op.code)
+        return code.run(run.steps, <int>len(steps), run.values, run.nvalues, &op.code)
 
     cdef bint repeats(self, int operand) noexcept:
         """Whether an operand is one element for all."""
@@ -203,7 +205,7 @@ cdef tgx_tile *_tile(Routine self, Group group) except NULL:
         made.nops += 1
         if i in runs:
             k = runs[i]
-            self.unwritten |= not layout.set_run(i, k, group.steps[i:k], self.code, op)
+            self.unwritten |= not layout.set_run(k, group.steps[i:k], self.code, op)
             i = k
             continue
         step = <Step>group.steps[i]
