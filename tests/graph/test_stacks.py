@@ -47,7 +47,16 @@ def counted(y, w, dt: float, n: int):
     return y
 
 
-PROGRAMS = [steps, nested, transposed, counted]
+def branching(y, w, dt: float, n: int):
+    for i in range(n):
+        if i % 3 == 0:
+            y = y + tg.sin(y @ w) * dt
+        else:
+            y = tg.cos(y) * y - tg.sin(w) * (dt * i)
+    return y
+
+
+PROGRAMS = [steps, nested, transposed, counted, branching]
 SCRIPTED = {p: jit.script(p) for p in PROGRAMS}
 
 
