@@ -29,6 +29,7 @@ SHARES = {
     "threads": 7,
     "programs": 10,
     "graph_programs": 10,
+    "scripts": 5,
 }  # of the time
 
 

@@ -8,6 +8,8 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
 from tinygrad_ext.jit.frontend import FrontendError
+from tools.fuzz import scripts
+from tools.fuzz.case import generator
 
 
 class ReadsWhatIsNotThere:
@@ -288,3 +290,20 @@ def test_a_range_beside_modules_needs_its_length():
 
     with pytest.raises(jit.Error, match="does not have a statically determinable length"):
         jit.script(Net())
+
+
+# ---- whatever is wrong ---------------------------------------------------------------------------------------------
+
+
+def test_changed_scripts_compile_or_are_refused_by_a_line():
+    for number in range(30):
+        scripts.case(generator("scripts", 1, number)).run()
+
+
+@pytest.mark.parametrize(
+    "call", ["list(1, 2)", "any()", "round()", "enumerate()", "sum()", "sorted()", "ord('a', 'b')"]
+)
+def test_functions_of_python_count_their_arguments(call):
+    with pytest.raises(jit.Error, match=r"takes .* arguments, got \d") as error:
+        jit.CompilationUnit(f"def f(x):\n    return {call}")
+    assert "line 2" in str(error.value)

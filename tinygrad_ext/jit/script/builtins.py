@@ -21,6 +21,22 @@ def builtin(*objects):
     return lambda function: BUILTINS.update(dict.fromkeys(objects, function)) or function
 
 
+MANY = 1000
+# how many arguments Python's own functions take
+_COUNTS = {
+    **dict.fromkeys((list, tuple, str, int, float, bool), (0, 1)),
+    **dict.fromkeys((len, reversed, any, all, abs, ord, chr, hex, oct, bin), (1, 1)),
+    **dict.fromkeys((enumerate, round, sum, sorted), (1, 2)),
+    **dict.fromkeys((divmod, math.pow), (2, 2)),
+    range: (1, 3),
+    dict: (0, MANY),
+    complex: (0, 2),
+    pow: (2, 2),
+    min: (1, MANY),
+    max: (1, MANY),
+}
+
+
 class Builtin(Static):
     """A function that script knows by itself."""
 
@@ -33,6 +49,10 @@ class Builtin(Static):
         return f"the function {self.name}"
 
     def call(self, c, args, kwargs):
+        least, most = _COUNTS.get(self.python, (0, MANY))
+        if not least <= len(args) + len(kwargs) <= most:
+            told = f"{least} to {most}" if most < MANY else f"at least {least}"
+            c.fault(f"{self.name}() takes {told} arguments, got {len(args) + len(kwargs)}")
         return BUILTINS[self.python](c, args, kwargs)
 
 

@@ -10,7 +10,7 @@ from tinygrad_ext.graph.primitives.objects import class_of, fits, word_of
 from tinygrad_ext.graph.types import BOOL, FLOAT, STR, TENSOR, Type, accepts
 
 from .compiler import Compiler, Frame, hook
-from .errors import FrontendError
+from .errors import AnnotationError, FrontendError
 from .expressions import kind
 from .functions import FunctionValue, lookup_of
 from .interfaces import interface_of
@@ -60,6 +60,8 @@ class ClassValue(Static):
             return FunctionValue(found, name)
         if found is None:
             c.fault(f"{self.told()} has no attribute '{name}'")
+        if not hasattr(cls, name):
+            c.fault(f"{self.told()} has no attribute '{name}': its objects have")
         return c.python(getattr(cls, name), f"{self.name}.{name}")
 
     def items(self, c):
@@ -160,6 +162,9 @@ def attributes_of(c, cls):
         found = _attributes[cls] = {}
         try:
             _learn(cls, found)
+        except NoType as error:
+            del _attributes[cls]
+            raise AnnotationError(f"an annotation of the class {cls.__module__}.{cls.__name__}: {error}") from None
         except BaseException:
             del _attributes[cls]
             raise

@@ -15,12 +15,16 @@ from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
 
 from .environment import ABSENT, Branch, Scope, merge, refine
-from .errors import CompileError, UnsupportedNodeError, message
-from .types import parts_of, unify
+from .errors import CompileError, Error, UnsupportedNodeError, message
+from .types import NoType, parts_of, unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, common_type, type_of
 
 EXPRESSIONS, STATEMENTS = {}, {}
 HOOKS = {}  # "attribute", "python", "call": filled by the file that knows
+
+
+# what Python raises where nobody thought of a program: the user learns of it by the line
+_SLIPS = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, AssertionError, RecursionError, NoType)
 
 
 def expression(*kinds):
@@ -127,7 +131,12 @@ class Compiler:
         with self.at(node):
             if function is None:
                 self.fault(f"{_words(node)} aren't supported in script", kind=UnsupportedNodeError)
-            function(self, node)
+            try:
+                function(self, node)
+            except _SLIPS as error:
+                if isinstance(error, Error):
+                    raise
+                self.fault(f"this cannot be compiled: {type(error).__name__}: {error}")
 
     # ---- writing the graph ----------------------------------------------------------------------------------------
 

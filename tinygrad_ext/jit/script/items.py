@@ -66,7 +66,11 @@ def _cut(c, node):
         or c.scope.find(node.func.id) is not ABSENT
     ):
         return node
-    if c.frame.lookup(node.func.id) is not slice or not 1 <= len(node.args) <= 3 or node.keywords:
+    try:
+        named = c.frame.lookup(node.func.id)
+    except LookupError:
+        return node  # which is refused where it is compiled
+    if named is not slice or not 1 <= len(node.args) <= 3 or node.keywords:
         return node
     parts = [None if isinstance(a, ast.Constant) and a.value is None else a for a in node.args]
     row = (None, parts[0], None) if len(parts) == 1 else (*parts, None)[:3]

@@ -35,10 +35,14 @@ class Question(Static):
 
 def _type_at(c, node):
     with c.at(node):
-        try:
-            return type_from(evaluate(c, ast.unparse(node)), lambda text: evaluate(c, text))
-        except NoType as error:
-            return c.fault(str(error))
+        return _type_of(c, evaluate(c, ast.unparse(node)))
+
+
+def _type_of(c, named):
+    try:
+        return type_from(named, lambda text: evaluate(c, text))
+    except NoType as error:
+        return c.fault(str(error))
 
 
 def _types_at(c, node):
@@ -46,7 +50,7 @@ def _types_at(c, node):
         return [t for n in node.elts for t in _types_at(c, n)]
     named = evaluate(c, ast.unparse(node))
     if isinstance(named, tuple):
-        return [type_from(n, lambda text: evaluate(c, text)) for n in named]
+        return [_type_of(c, n) for n in named]
     kind = typing.get_origin(named) or named
     if kind in (list, dict, tuple) and not typing.get_args(named):
         word = kind.__name__.capitalize()
@@ -194,7 +198,9 @@ def _super(c, node):
     except LookupError:
         c.fault("super() stands in a method of a class")
     operand = c.frame.root.find(c.frame.source.tree.args.args[0].arg)
-    of = operand.cls if isinstance(operand, Static) else class_of(type_of(operand).word)
+    of = getattr(operand, "cls", None) if isinstance(operand, Static) else class_of(type_of(operand).word)
+    if of is None or cls not in of.__mro__:
+        c.fault("super() asks for self, but that name stands for something else here")
     return Super(operand, of.__mro__[of.__mro__.index(cls) + 1 :])
 
 

@@ -7,7 +7,6 @@ import inspect
 import numbers
 import types
 import typing
-from collections.abc import Hashable
 
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.random import Generator
@@ -63,7 +62,7 @@ def type_from(annotation, evaluate):
         return found
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     bare = origin if origin in _BARE and not args and not str(annotation).endswith("[()]") else annotation
-    if isinstance(bare, Hashable) and bare in _BARE:
+    if _hashable(bare) and bare in _BARE:
         raise NoType(f"{_told(annotation)} says not what it holds; write {_BARE[bare]}, for example")
     if isinstance(annotation, dataclasses.InitVar):
         return type_from(annotation.type, evaluate)
@@ -91,6 +90,14 @@ def _unknown(annotation):
     if inspect.isclass(annotation) and issubclass(annotation, Module):
         return f"{told}; modules are attributes of modules, and no arguments, items or results"
     return told
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_tensor_type(cls):
