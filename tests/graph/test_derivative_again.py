@@ -111,3 +111,21 @@ graph f() {
   return %a, %b
 }""")
     assert [str(v.type) for v in passes.optimize(graph).outputs] == ["Stack[Tensor]", "Stack[int]"]
+
+
+def turned(x, w, n: int, a: float):
+    for i in range(n):
+        x = tg.tanh(x @ w.t()) * (a * 0.5)
+    return x
+
+
+def test_a_turn_keeps_no_view_of_the_outside_and_no_number_that_follows_from_it():
+    """A view of a weight would be copied into each row."""
+    scripted = jit.script(turned)
+    for order in (1, 2):
+        w, x = tg.randn(3, 3, requires_grad=True), tg.randn(2, 3)
+        found, expected = (orders(lambda w: f(x, w, 5, 0.3).sum(), [w], order) for f in (scripted, turned))
+        close(found, expected)
+    (joint,) = next(iter(scripted.graph.derivative.joints.values()))
+    pushes = [node for node in joint.forward.walk() if node.op == "prim::push"]
+    assert pushes and all(len(node.args) == 3 for node in pushes)  # what tanh gave, and what it was given

@@ -1,12 +1,14 @@
 """Derivatives of loops: a second loop of as many turns, from the last one to the first. See control_backward.py."""
 
-from . import lists, stack_gradients
+from . import lists, primitives, stack_gradients
 from .control_backward import ControlEntry, Within, first_only, hint_of, on_tape, substitute, used_inside
 from .derive import has_parts
-from .ir import Node, Value, used_values
+from .ir import Node, Value, replaced, used_values
 from .items import NotDerived
+from .passes.base import is_op
+from .signature import signature_of
 from .stack_gradients import STACK, is_stack
-from .types import BOOL, INT, TENSOR, Type
+from .types import BOOL, FLOAT, INT, TENSOR, Type
 
 
 class Turn(Within):
@@ -70,6 +72,7 @@ class LoopEntry(ControlEntry):
         node.outputs = tuple(capture.graph.value(t, node, hint_of(e)) for t, e in zip(types, [*ends, *told]))
         said = dict(zip(flags, node.outputs[len(ends) :]))
         said.update((flag, None) for flag in settle(node, back, flags))
+        made_again(capture, block, back)
         values_kept = used_inside(block, back)
         if values_kept:
             self.push(capture, values_kept, node, back)
@@ -200,6 +203,46 @@ def _computed(capture, block, at, op, *args):
     node, (out,) = _made(capture.graph, op, args, (INT,), [0])
     block.nodes.insert(at, node)
     return out
+
+
+def made_again(capture, block, back):
+    """Let a turn backward make views and numbers that follow from the outside of the loop alone, in the place of those
+    that each turn would have to keep: a view of a weight would be a copy in every one."""
+    inputs, makers = set(map(id, block.inputs)), {id(v): node for node in block.nodes for v in node.outputs}
+    steady, mapping, nodes = {}, {}, []
+
+    def is_steady(value):
+        if id(value) not in makers:
+            return id(value) not in inputs
+        if id(value) not in steady:
+            node = makers[id(value)]
+            steady[id(value)] = _is_cheap(node) and all(map(is_steady, node.values()))
+        return steady[id(value)]
+
+    def make(value):
+        if id(value) not in makers or value in mapping:
+            return
+        old = makers[id(value)]
+        for v in old.values():
+            make(v)
+        new = Node(old.op, replaced(old.args, mapping), (), old.line, old.version, old.owner)
+        new.outputs = tuple(capture.graph.value(v.type, new, v.hint) for v in old.outputs)
+        mapping.update(zip(old.outputs, new.outputs))
+        nodes.append(new)
+
+    for value in used_inside(block, back):
+        if is_steady(value):
+            make(value)
+    substitute(back, mapping)
+    back.nodes[:0] = nodes
+
+
+def _is_cheap(node):
+    """Whether a node gives a view, or numbers."""
+    if is_op(node):
+        return bool(signature_of(node.op).op.record.view) and len(node.outputs) == 1
+    row = primitives.TABLE.get(node.op)
+    return row is not None and not row.effect and all(v.type in (INT, FLOAT, BOOL) for v in node.outputs)
 
 
 def settle(node, back, flags):
