@@ -114,7 +114,7 @@ graph f() {
 
 
 def turned(x, w, n: int, a: float):
-    for i in range(n):
+    for _ in range(n):
         x = tg.tanh(x @ w.t()) * (a * 0.5)
     return x
 
@@ -124,7 +124,7 @@ def test_a_turn_keeps_no_view_of_the_outside_and_no_number_that_follows_from_it(
     scripted = jit.script(turned)
     for order in (1, 2):
         w, x = tg.randn(3, 3, requires_grad=True), tg.randn(2, 3)
-        found, expected = (orders(lambda w: f(x, w, 5, 0.3).sum(), [w], order) for f in (scripted, turned))
+        found, expected = (orders(lambda w, f=f, x=x: f(x, w, 5, 0.3).sum(), [w], order) for f in (scripted, turned))
         close(found, expected)
     (joint,) = next(iter(scripted.graph.derivative.joints.values()))
     pushes = [node for node in joint.forward.walk() if node.op == "prim::push"]
