@@ -129,3 +129,36 @@ def test_a_turn_keeps_no_view_of_the_outside_and_no_number_that_follows_from_it(
     (joint,) = next(iter(scripted.graph.derivative.joints.values()))
     pushes = [node for node in joint.forward.walk() if node.op == "prim::push"]
     assert pushes and all(len(node.args) == 3 for node in pushes)  # what tanh gave, and what it was given
+
+
+def reduced(x, w, n: int):
+    for d in sorted([d for d in range(x.dim())], reverse=True):
+        x = x.sum(d)
+    return x * n
+
+
+def grown(x, w, n: int):
+    for _ in range(n):
+        x = x.unsqueeze(0) * 2
+    return x.sum(-1).exp().sum()
+
+
+def of_either_rank(x, w, n: int):
+    y = x.sum(0) if n > 1 else x
+    return (y * y).sum(-1).sum()
+
+
+def of_either_dtype(x, w, n: int):
+    y = x.float() if n > 1 else x
+    return (y * y.exp()).sum()
+
+
+@pytest.mark.parametrize("program", [reduced, grown, of_either_rank, of_either_dtype], ids=lambda p: p.__name__)
+def test_a_tensor_of_another_rank_in_a_turn_or_a_branch_is_left_to_eager_mode(program):
+    """The rules are written down for one rank; they hold for each dtype."""
+    scripted = jit.script(program)
+    for n in (3, 0, 1, 2):
+        row = doubles(3, 1.0)[:1]
+        found, expected = (orders(lambda x, n=n, f=f: f(x, x, n), row, 1) for f in (scripted, program))
+        assert bits(found) == bits(expected)
+    assert any("dimensions" in why for why in refused(scripted.graph)) is (program is not of_either_dtype)

@@ -2,6 +2,8 @@
 
 from contextlib import contextmanager
 
+from tinygrad_ext.core.data.tensor import Tensor
+
 from . import lists, stack_gradients
 from .control_backward import IfEntry, on_tape
 from .interpret import run_block
@@ -74,6 +76,7 @@ def _joined(replay, entry, of_node, first, second, taken):
             lifted.append(replay.own(a) if type(a) is Items and lists.is_list(a.type) else replay.lift(a))
     for block, a in zip(entry.node.blocks, lifted):
         block.outputs.append(a)
+    _check_alike(*map(replay.example, pair), "the branches give")
     example = replay.example(pair[taken])
     value = replay.graph.value(of_node.type, entry.node, example)
     entry.node.outputs = (*entry.node.outputs, value)
@@ -83,6 +86,12 @@ def _joined(replay, entry, of_node, first, second, taken):
     if any(isinstance(a, Value) and id(a) in replay.capture.needs for a in lifted):
         replay.capture.needs.add(id(value))
     return value
+
+
+def _check_alike(a, b, who):
+    """What follows is written down for one rank."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() != b.dim():
+        raise NotDerived(f"{who} a tensor of {a.dim()} dimensions, and of {b.dim()}")
 
 
 def _equal(a, b):
@@ -153,6 +162,8 @@ def _loop(replay, node, frame, count, goes_on, carried):
         hollow = gone
         needing = [before or after for before, after in zip(needing, seen)]
         examples = [e if f is None else f for e, f in zip(examples, filled)]
+    for example, y in zip(examples, yields[1:]):
+        _check_alike(example, replay.example(y), "a loop carries")
     block.outputs = yields
     made = Node("prim::Loop", (count, goes_on, *starts), (block,))
     ends = [e for tree, a in zip(carried, final) for e in _flat_example(tree, a)]
