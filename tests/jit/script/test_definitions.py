@@ -307,3 +307,25 @@ def test_functions_of_python_count_their_arguments(call):
     with pytest.raises(jit.Error, match=r"takes .* arguments, got \d") as error:
         jit.CompilationUnit(f"def f(x):\n    return {call}")
     assert "line 2" in str(error.value)
+
+
+def test_an_annotation_may_name_a_class_of_the_function_around():
+    @jit.script
+    class Leaf:
+        def __init__(self):
+            self.x = 1
+
+    @jit.script
+    class Tree:
+        def __init__(self):
+            self.sum = 0
+
+        def add(self, leaf: Leaf, others: list[Leaf]) -> None:
+            self.sum += leaf.x + len(others)
+
+    def total(n: int):
+        tree, leaf = Tree(), Leaf()
+        tree.add(leaf, [leaf, leaf])
+        return tree.sum * n
+
+    assert jit.script(total)(2) == 6

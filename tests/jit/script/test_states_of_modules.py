@@ -155,3 +155,17 @@ def test_what_a_script_module_is_given_is_compiled():
     owner = Owner(part)
     assert isinstance(owner.part, jit.ScriptModule) and owner.part.weight is part.weight
     assert owner(tg.ones(2)).equal(part(tg.ones(2)))
+
+
+class TakesAlone(nn.Module):
+    def forward(self, x):
+        return x
+
+    @jit.export
+    def __setstate__(self, state: bool):
+        self.training = state
+
+
+def test_one_of_the_two_methods_is_refused_alone():
+    with pytest.raises(RuntimeError, match="__getstate__ with jit.export"):
+        jit.script(TakesAlone())

@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import inspect
 import types as python_types
+import typing
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives.objects import keep_function
@@ -70,9 +71,18 @@ def lookup_of(function):
             return _content(cells[name], name)
         if name in space:
             return space[name]
-        return getattr(builtins, name) if hasattr(builtins, name) else _missing(name)
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        known = {cls.__name__: cls for hint in function.__annotations__.values() for cls in _classes_in(hint)}
+        return known[name] if name in known else _missing(name)
 
     return lookup
+
+
+def _classes_in(hint):
+    """Classes that an annotation names; Python keeps those of the function around only there."""
+    inner = [cls for part in typing.get_args(hint) for cls in _classes_in(part)]
+    return [hint, *inner] if isinstance(hint, type) else inner
 
 
 def _content(cell, name):

@@ -97,17 +97,29 @@ def method_of(module, name, function, examples=None):
 STATE_METHODS = ("__getstate__", "__setstate__")
 
 
+def marked_states(cls):
+    """(__getstate__, __setstate__) of a class that marks both to be compiled, else None."""
+    found = [inspect.getattr_static(cls, name, None) for name in STATE_METHODS]
+    marked = [isinstance(f, script_method) or getattr(f, MODIFIER, None) == "export" for f in found]
+    if any(marked) and not all(marked):
+        has, lacks = STATE_METHODS if marked[0] else STATE_METHODS[::-1]
+        raise RuntimeError(
+            f"{cls.__name__} marks {has} to be compiled, and no {lacks}: what is saved is what the one gives and the "
+            f"other takes. Write {lacks} with jit.export, or leave {has} out"
+        )
+    return [getattr(f, "_fn", f) for f in found] if all(marked) else None
+
+
 def state_methods(module):
-    """(__getstate__, __setstate__) of a module whose class marks both to be compiled, else None.
+    """The two of a module, compiled; None where they are not marked.
 
     What the second takes, where it does not say, is what the first gives.
     """
-    found = [inspect.getattr_static(class_of_module(module), name, None) for name in STATE_METHODS]
-    if not all(isinstance(f, script_method) or getattr(f, MODIFIER, None) == "export" for f in found):
+    marked = marked_states(class_of_module(module))
+    if marked is None:
         return None
-    give, take = (getattr(f, "_fn", f) for f in found)
-    given = method_of(module, STATE_METHODS[0], give)
-    return given, method_of(module, STATE_METHODS[1], take, [given._entry.returns])
+    given = method_of(module, STATE_METHODS[0], marked[0])
+    return given, method_of(module, STATE_METHODS[1], marked[1], [given._entry.returns])
 
 
 def called(module):
@@ -238,6 +250,7 @@ class RecursiveScriptModule(ScriptModule):
         own["training"] = module.training
         own["_tgx_compiled"] = True
         check_constants(self)
+        marked_states(own["_tgx_class"])
         for name, child in module._modules.items():
             self.add_module(name, child if child is None else made.get(id(child)) or wrap(child, made, anew))
 
