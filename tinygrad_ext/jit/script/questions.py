@@ -17,7 +17,7 @@ from .expressions import KINDS, evaluate
 from .functions import FunctionValue
 from .markers import annotate, check_contained, is_scripting
 from .markers import isinstance as jit_isinstance
-from .types import NoType, type_from
+from .types import NoType, hashable, type_from
 from .values import DictLiteral, ListLiteral, Method, Static, type_of
 
 
@@ -108,16 +108,8 @@ def type_question(c, node):
     if not isinstance(node.func, (ast.Name, ast.Attribute)):
         return None
     operand = _asked(c, node.func)
-    made = _CONDITIONS.get(operand) if callable(operand) and _hashable(operand) else None
+    made = _CONDITIONS.get(operand) if callable(operand) and hashable(operand) else None
     return None if made is None else made(c, node)
-
-
-def _hashable(value):
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _asked(c, node):
@@ -219,7 +211,7 @@ _NODES = {
 
 
 def _known(c, value, name):
-    return Question(value, _NODES[value]) if _hashable(value) and value in _NODES else None
+    return Question(value, _NODES[value]) if hashable(value) and value in _NODES else None
 
 
 KINDS.insert(0, (object, _known))

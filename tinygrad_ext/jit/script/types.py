@@ -62,7 +62,7 @@ def type_from(annotation, evaluate):
         return found
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     bare = origin if origin in _BARE and not args and not str(annotation).endswith("[()]") else annotation
-    if _hashable(bare) and bare in _BARE:
+    if hashable(bare) and bare in _BARE:
         raise NoType(f"{_told(annotation)} says not what it holds; write {_BARE[bare]}, for example")
     if isinstance(annotation, dataclasses.InitVar):
         return type_from(annotation.type, evaluate)
@@ -92,7 +92,8 @@ def _unknown(annotation):
     return told
 
 
-def _hashable(value):
+def hashable(value):
+    """Whether it may be looked up in a table."""
     try:
         hash(value)
     except TypeError:
