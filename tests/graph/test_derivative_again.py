@@ -162,3 +162,20 @@ def test_a_tensor_of_another_rank_in_a_turn_or_a_branch_is_left_to_eager_mode(pr
         found, expected = (orders(lambda x, n=n, f=f: f(x, x, n), row, 1) for f in (scripted, program))
         assert bits(found) == bits(expected)
     assert any("dimensions" in why for why in refused(scripted.graph)) is (program is not of_either_dtype)
+
+
+def with_a_list(x, w, n: int):
+    log = [0]
+    for i in range(n):
+        for _ in range(2):
+            x = x + (x * 0.5 if log[-1] % 2 == 0 else x * x)
+        log.append(i + 1)
+    return x
+
+
+def test_what_a_turn_reads_of_a_list_is_kept_before_the_list_changes():
+    scripted = jit.script(with_a_list)
+    for n in (4, 0, 3):
+        row = doubles(3, 0.1)[:1]
+        close(*(orders(lambda x, n=n, f=f: f(x, x, n).sum(), row, 1) for f in (scripted, with_a_list)))
+    assert refused(scripted.graph) == []

@@ -238,7 +238,9 @@ def made_again(capture, block, back):
 
 
 def _is_cheap(node):
-    """Whether a node gives a view, or numbers."""
+    """Whether a node gives a view, or numbers, and reads no list, which its owner may change in place."""
+    if not all(v.type in (TENSOR, INT, FLOAT, BOOL) for v in node.values()):
+        return False
     if is_op(node):
         return bool(signature_of(node.op).op.record.view) and len(node.outputs) == 1
     row = primitives.TABLE.get(node.op)
