@@ -54,6 +54,7 @@ LAYERS = [
     "amp",
     "cuda",
     "nn",
+    "func",
     "jit",
     "export",
     "fx",

@@ -54,6 +54,7 @@ __version__ = "0.1.0"
 
 _LAZY = (
     "nn",
+    "func",
     "fx",
     "optim",
     "amp",
@@ -78,6 +79,7 @@ _LAZY = (
     "export",
 )
 _LAZY_NAMES = {
+    "vmap": "func.vmap",
     "compile": "jit.compiling",
     "hookimpl": "hookspecs",
     "Tag": "library",

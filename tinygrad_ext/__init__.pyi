@@ -672,6 +672,7 @@ def full(size: _Sequence[_int], fill_value: _Scalar | Tensor, *, dtype: _dtype |
 def full_like(input: Tensor, fill_value: _Scalar | Tensor, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _memory_format | None = None) -> Tensor:
     """Tensor of the same shape, dtype and device, filled with one value."""
     ...
+from tinygrad_ext import func as func
 from tinygrad_ext import fx as fx
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """out[i, j] = self[index[i, j], j] for dim=0, and so on."""
@@ -1406,6 +1407,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory."""
     ...
+def vmap(func: _Any, in_dims: _float = 0, out_dims: _float = 0, randomness: _b.str = 'error', *, chunk_size: _Any = None) -> _Any: ...
 def vstack(tensors: _Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors on top of each other: along the first dimension; a vector is a row."""
     ...

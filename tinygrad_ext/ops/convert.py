@@ -167,6 +167,7 @@ op(
 
 op(
     "aten::view_as_real(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
     kernel="view_as_real",
     view=True,
     variants="function",
@@ -179,6 +180,7 @@ op(
 
 op(
     "aten::view_as_complex(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
     kernel="view_as_complex",
     view=True,
     variants="function",

@@ -255,6 +255,7 @@ op(
 
 op(
     "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    batch="leading",
     kernel="clone",
     tags="any_device",
     grad={"self": "grad"},
@@ -266,6 +267,7 @@ op(
 
 op(
     "aten::detach(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
     kernel="detach",
     tags="any_device",
     types=_ALL,
@@ -291,6 +293,7 @@ op(
 
 op(
     "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    batch="leading",
     kernel="fill",
     tags="any_device",
     variants="function function_ inplace",
@@ -311,6 +314,7 @@ op(
 
 op(
     "aten::zero(Tensor self) -> Tensor",
+    batch="leading",
     kernel="zero",
     tags="any_device",
     variants="function_ inplace",

@@ -73,6 +73,7 @@ _OUTSIDE = "index 5 is out of bounds for dimension 0 with size 2"
 
 op(
     "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    batch="dims",
     kernel="gather",
     types="bool int float half complex",
     variants="function method out",
@@ -121,6 +122,7 @@ def _repeated(make):
 
 op(
     "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    batch="dims",
     kernel="scatter",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -136,6 +138,7 @@ op(
 
 op(
     "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    batch="dims",
     kernel="scatter",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -149,6 +152,7 @@ _OLD_NAMES = {"add": "sum", "multiply": "prod"}
 
 op(
     "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    batch="dims",
     kernel="scatter_with",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -165,6 +169,7 @@ op(
 
 op(
     "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    batch="dims",
     kernel="scatter_with",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -181,6 +186,7 @@ op(
 
 op(
     "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    batch="dims",
     kernel="scatter_add",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -278,6 +284,7 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
 op(
     "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
     "-> Tensor",
+    batch="dims",
     kernel="scatter_reduce",
     types="bool int float half",
     variants="function method inplace out",

@@ -35,6 +35,7 @@ def _equal_lists(make):
 
 op(
     "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+    batch="dims",
     kernel="cat",
     variants="function out",
     types=_ALL,

@@ -155,6 +155,7 @@ for _name, _doc in (
     )
     op(
         f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
+        batch="dims",
         kernel=_name + "_dim",
         types="float",
         variants=_variants,
@@ -166,6 +167,7 @@ for _name, _doc in (
     op(
         f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
         f"-> {_returns}",
+        batch="dims",
         kernel=_name + "_correction",
         types="float",
         variants=_variants,
@@ -221,6 +223,7 @@ def _exponents(make):
 
 op(
     "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    batch="dims",
     kernel=_logsumexp,
     types="bool int float",
     variants=_OUT,
@@ -270,6 +273,7 @@ for _name, _doc in (
     )
     op(
         f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        batch="dims",
         kernel=_name + "_dim",
         types="int float",
         variants=_OUT,

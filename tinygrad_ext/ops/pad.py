@@ -9,6 +9,7 @@ _ALL = "bool int float half complex"
 
 op(
     "aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    batch="leading",
     kernel="constant_pad",
     types=_ALL,
     grad={"self": lambda grad, pad: grad.constant_pad_nd([-p for p in pad])},

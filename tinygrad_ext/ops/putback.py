@@ -89,6 +89,7 @@ op(
 
 op(
     "aten::select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    batch="dims",
     kernel="select_scatter",
     types=_ALL,
     grad={
@@ -102,6 +103,7 @@ op(
 
 op(
     "aten::slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    batch="dims",
     kernel="slice_scatter",
     types=_ALL,
     grad={
@@ -121,6 +123,7 @@ op(
 
 op(
     "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    batch="dims",
     kernel="diagonal_scatter",
     types=_ALL,
     grad={

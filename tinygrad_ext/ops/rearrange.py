@@ -11,6 +11,7 @@ _ALL = "bool int float half complex"
 
 op(
     "aten::flip(Tensor self, int[] dims) -> Tensor",
+    batch="dims",
     kernel="flip",
     types=_ALL,
     grad={"self": lambda grad, dims: grad.flip(dims)},
@@ -137,6 +138,7 @@ op(
 
 op(
     "aten::tril(Tensor self, int diagonal=0) -> Tensor",
+    batch="leading",
     kernel="tril",
     variants="function method inplace out",
     types=_ALL,
@@ -156,6 +158,7 @@ op(
 
 op(
     "aten::triu(Tensor self, int diagonal=0) -> Tensor",
+    batch="leading",
     kernel="triu",
     variants="function method inplace out",
     types=_ALL,

@@ -25,6 +25,11 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 arguments want a gradient), grads (several outputs);
                 "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
                 give none; a key "a, b" is a joint rule
+    batch       how it goes through vmap: "leading": further leading dimensions are taken as they are; "dims":
+                arguments that name dimensions count from the second one on; else a function of the level
+                (func/batch.py) and all arguments, which returns tensors with the batch in front (ops/batching.py).
+                Pointwise ops and composites need none
+    jvp         forward mode: "linear": the op itself, of the tangents; else a function, see func/tangents.py
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when a kernel
                 over Python objects serves them itself. Kernels in C have their own, and take none here
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function
@@ -92,6 +97,8 @@ _FIELDS = (
     "takes_out",
     "tags",
     "older",
+    "batch",
+    "jvp",
     "version",
 )
 

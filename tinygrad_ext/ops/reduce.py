@@ -74,6 +74,7 @@ op(
 
 op(
     "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="sum_dim",
     types=_ALL_DTYPES,
     variants=_OUT,
@@ -86,6 +87,7 @@ op(
 
 op(
     "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="nansum",
     variants=_OUT,
     grad={"self": lambda grad, self, dim, keepdim: spread(grad, self.shape, dim, keepdim) * (self == self)},
@@ -115,6 +117,7 @@ op(
 
 op(
     "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="mean_dim",
     types="float half complex",
     variants=_OUT,
@@ -171,6 +174,7 @@ op(
 
 op(
     "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="prod_dim",
     variants=_OUT,
     grad={"self": _prod_dim_back},
@@ -215,6 +219,7 @@ for _name, _doc in (
     )
     op(
         f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        batch="dims",
         kernel=_name + "_dim",
         types=_ALL_DTYPES,
         variants=_OUT,
@@ -224,6 +229,7 @@ for _name, _doc in (
     )
     op(
         f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        batch="dims",
         kernel=_name + "_dim",
         types=_ALL_DTYPES,
         variants=_OUT,
@@ -249,6 +255,7 @@ op(
 
 op(
     "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    batch="dims",
     kernel="count_nonzero",
     types=_ALL_DTYPES,
     samples=lambda make: [Sample(make(3, 4), (0, 1)), Sample(make(2, 3, 4), (0, 2))],
@@ -325,6 +332,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
     )
     op(
         f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        batch="dims",
         kernel=_name + "_dim",
         variants=_OUT,
         grad={
@@ -339,6 +347,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
     )
     op(
         f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        batch="dims",
         kernel="a" + _name,
         variants=_OUT,
         grad={"self": _share_dims},

@@ -131,6 +131,7 @@ op(
 
 op(
     "aten::_repeat_each(Tensor self, int repeats, int dim) -> Tensor",
+    batch="dims",
     kernel="repeat_each",
     variants="method",
     types=_ALL,

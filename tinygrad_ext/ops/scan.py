@@ -116,6 +116,7 @@ def _far(name):
 
 op(
     "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="cumsum",
     variants="function method inplace out",
     grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
@@ -127,6 +128,7 @@ op(
 
 op(
     "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="cumprod",
     variants="function method inplace out",
     grad={"self": _cumprod_back},
@@ -139,6 +141,7 @@ op(
 
 op(
     "aten::_linear_scan(Tensor self, Tensor decay, int dim) -> Tensor",
+    batch="dims",
     kernel="linear_scan",
     types="float",
     variants="method",
@@ -157,6 +160,7 @@ op(
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):
     op(
         f"aten::{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        batch="dims",
         kernel=_name,
         variants="function method out",
         grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},

@@ -33,6 +33,7 @@ def _implied(self, dim):
 
 op(
     "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="softmax",
     samples=_with_dim,
     reference=_softmax_reference,
@@ -42,6 +43,7 @@ op(
 
 op(
     "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    batch="dims",
     kernel="log_softmax",
     samples=_with_dim,
     reference=_log_softmax_reference,
@@ -103,6 +105,7 @@ def _log_softmax_backward_reference(g, y, dim, dtype):
 
 op(
     "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    batch="dims",
     kernel="_softmax_backward",
     variants="function",
     samples=_backward_samples,
@@ -119,6 +122,7 @@ op(
 
 op(
     "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    batch="dims",
     kernel="_log_softmax_backward",
     variants="function",
     samples=_backward_samples,

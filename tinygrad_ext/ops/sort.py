@@ -36,6 +36,7 @@ _TYPES = "bool int float half"
 
 op(
     "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    batch="dims",
     kernel="sort",
     types=_TYPES,
     variants="function method out",
@@ -50,6 +51,7 @@ op(
 op(
     "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
     "indices)",
+    batch="dims",
     kernel="sort_stable",
     types=_TYPES,
     variants="function method out",
@@ -62,6 +64,7 @@ op(
 op(
     "aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) "
     "-> (Tensor values, Tensor indices)",
+    batch="dims",
     kernel="topk",
     types=_TYPES,
     variants="function method out",

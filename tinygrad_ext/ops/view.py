@@ -145,6 +145,7 @@ op(
 
 op(
     "aten::contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)",
+    batch="leading",
     kernel="contiguous",
     tags="any_device",
     variants="method",
@@ -170,6 +171,7 @@ op(
 
 op(
     "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    batch="dims",
     kernel="squeeze_dims",
     view=True,
     variants="function method inplace",
@@ -187,6 +189,7 @@ op(
 
 op(
     "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    batch="dims",
     kernel="squeeze_dims",
     view=True,
     variants="function method inplace",
@@ -255,6 +258,7 @@ op(
 
 op(
     "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    batch="dims",
     kernel="transpose",
     view=True,
     variants="function method inplace",
@@ -285,6 +289,7 @@ for _schema in (
 ):
     op(
         _schema,
+        batch="dims",
         kernel="movedim",
         view=True,
         aliases="moveaxis",

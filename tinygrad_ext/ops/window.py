@@ -11,6 +11,7 @@ _ALL = "bool int float half complex"
 
 op(
     "aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
+    batch="dims",
     kernel="select",
     view=True,
     types=_ALL,
@@ -31,6 +32,7 @@ op(
 
 op(
     "aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
+    batch="dims",
     kernel="narrow",
     view=True,
     types=_ALL,
@@ -53,6 +55,7 @@ op(
 
 op(
     "aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
+    batch="dims",
     kernel="slice",
     view=True,
     variants="method",
@@ -77,6 +80,7 @@ op(
 
 op(
     "aten::split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
+    batch="dims",
     kernel="split",
     view=True,
     types=_ALL,
@@ -100,6 +104,7 @@ for _schema in (
 ):
     op(
         _schema,
+        batch="dims",
         kernel="split_sizes",
         view=True,
         types=_ALL,
@@ -114,6 +119,7 @@ for _schema in (
 
 op(
     "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+    batch="dims",
     kernel="chunk",
     view=True,
     types=_ALL,
@@ -128,6 +134,7 @@ op(
 
 op(
     "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    batch="dims",
     kernel="unbind",
     view=True,
     types=_ALL,
@@ -141,6 +148,7 @@ op(
 
 op(
     "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    batch="dims",
     kernel="diagonal",
     view=True,
     types=_ALL,
@@ -163,6 +171,7 @@ op(
 
 op(
     "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    batch="dims",
     kernel="unfold",
     view=True,
     variants="method",

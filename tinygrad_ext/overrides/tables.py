@@ -31,7 +31,7 @@ _NOT_OVERRIDABLE = {
         "memory_stats reset_peak_memory_stats empty_cache use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled "
         "set_float32_matmul_precision get_float32_matmul_precision",
-        "takes a module or a function": "compile",
+        "takes a module or a function": "compile vmap",
         "takes sizes": "broadcast_shapes",
         "converts data, whose `__torch_function__` is not asked; modes and registered handlers see the call": "tensor "
         "as_tensor asarray",

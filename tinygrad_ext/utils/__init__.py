@@ -5,7 +5,7 @@ import importlib
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import no_attribute
 
-_LAZY = ("data", "hooks")
+_LAZY = ("data", "hooks", "_pytree")
 
 
 @_boundary

@@ -19,6 +19,7 @@ cdef class OpForm(Operation):
     cdef readonly Op op
     cdef readonly int form
     cdef readonly tuple mutates     # positions of the arguments that are written to
+    cdef readonly bint draws        # random numbers
     cdef readonly bint reads        # it returns Python values only
 
 cdef class HostOperation(Operation):

@@ -27,7 +27,7 @@ from tinygrad_ext.core.call.dispatch cimport (
 from tinygrad_ext.core.data.dtype cimport META, device, dtype
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
-from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, blank_carried, checked_numel, finish
+from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, blank_carried, checked_numel, finish, set_geometry
 from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:
@@ -74,6 +74,7 @@ cdef class OpForm(Operation):
     Attributes:
         op: the overload. record, schema: its declaration. kind: "functional", "inplace" or "out".
         mutates: positions of the arguments that are written to; with "out" the last argument is `out`.
+        draws: it draws numbers.
         reads: what it returns are Python values, not tensors: of a carried value its level's `read` gives them.
     """
 
@@ -86,6 +87,7 @@ cdef class OpForm(Operation):
                      else f"{base}.{overload}_out" if overload else f"{base}.out")
         self.mutates = ((0,) if form == INPLACE else (op.nargs,) if form == OUT
                         else tuple([i for i in range(op.nargs) if op.args[i].flags & F_WRITE]))
+        self.draws = any([a.type == "Generator" for a in op.schema.args])
         self.reads = bool(op.schema.returns) and all([r.type != "Tensor" for r in op.schema.returns])
 
     @property
@@ -188,7 +190,8 @@ cdef object offer(Operation operation, tuple args):
         _note_line()        # else a level is processing an operation, whose line it is
     for i in range(was - 1, -1, -1):
         level = <Level>levels[i]
-        if i != carrier and not isinstance(level, Observer):
+        if i != carrier and not isinstance(level, Observer) and not (
+                isinstance(operation, OpForm) and (<OpForm>operation).draws and level.sees_draws):
             continue
         if i == carrier and isinstance(operation, OpForm) and (<OpForm>operation).reads:
             result = read_carried(_first_of(level, args), operation.schema.name, args[1:])
@@ -259,8 +262,11 @@ include "levels_carried.pxi"
 cdef class Level:
     """Handles operations on the values it carries, inside a `with`, in this thread.
 
-    Define `process`; make values with `carry`. The one entered last is asked first.
+    Define `process`; make values with `carry`. The one entered last is asked first. With `sees_draws = True` it is asked
+    about all ops that draw numbers, too.
     """
+
+    sees_draws = False
 
     def __cinit__(self, *args, **kwargs):
         self.at = -1
@@ -311,6 +317,17 @@ cdef class Level:
             made.bits |= REQUIRES_GRAD
         return made
 
+    def move(self, Carried shown not None, value, shape):
+        """Let a carried value stand for something else, of another shape: an op changed it in place."""
+        cdef Carried like = _carry(self, value, tuple(shape), shown.dtype, shown.shown_device)
+        shown.value = value
+        set_geometry(shown, like)
+
+    @property
+    def place(self):
+        """Where it stands in the stack of its thread, the outermost at 0; -1 while it is on none."""
+        return self.at
+
     def resume(self, function, *args):
         """function(*args) from within `process`, with this level on again: for what it opens itself."""
         return _run_with(max(state().active, self.at + 1), function, args)
@@ -358,28 +375,6 @@ cdef object _run_with(Py_ssize_t active, object function, tuple args):
         return function(*args)
     finally:
         _activate(st, was)
-
-
-cdef Carried _carry(Level level, object value, tuple shape, object kind, object where):
-    cdef int64_t[TGX_MAX_DIMS] sizes
-    cdef int64_t n = 1
-    cdef int i, rank = len(shape)
-    cdef Carried t
-    if rank > TGX_MAX_DIMS:
-        raise RuntimeError(f"carry(): tensor has too many (>{TGX_MAX_DIMS}) dims: {rank}")
-    if type(kind) is not dtype:
-        raise TypeError(f"carry(): argument 'dtype' must be a dtype, not {type(kind).__name__}")
-    for i in range(rank):
-        sizes[i] = index(shape[i])
-    checked_numel(sizes, rank, "carry")
-    t = blank_carried(rank)
-    for i in range(rank - 1, -1, -1):
-        t.sizes[i], t.strides[i] = sizes[i], n
-        n *= max(sizes[i], 1)
-    t.tid, t.device_id = (<dtype>kind).id, META
-    t.level, t.value, t.shown_device = level, value, device(where)
-    finish(t)
-    return t
 
 
 include "levels_stack.pxi"

@@ -103,3 +103,25 @@ cdef object ask_observers(object tensor, str name, tuple args, bint writes):
         if result is not NotImplemented:
             return result
     return NotImplemented
+
+
+cdef Carried _carry(Level level, object value, tuple shape, object kind, object where):
+    cdef int64_t[TGX_MAX_DIMS] sizes
+    cdef int64_t n = 1
+    cdef int i, rank = len(shape)
+    cdef Carried t
+    if rank > TGX_MAX_DIMS:
+        raise RuntimeError(f"carry(): tensor has too many (>{TGX_MAX_DIMS}) dims: {rank}")
+    if type(kind) is not dtype:
+        raise TypeError(f"carry(): argument 'dtype' must be a dtype, not {type(kind).__name__}")
+    for i in range(rank):
+        sizes[i] = index(shape[i])
+    checked_numel(sizes, rank, "carry")
+    t = blank_carried(rank)
+    for i in range(rank - 1, -1, -1):
+        t.sizes[i], t.strides[i] = sizes[i], n
+        n *= max(sizes[i], 1)
+    t.tid, t.device_id = (<dtype>kind).id, META
+    t.level, t.value, t.shown_device = level, value, device(where)
+    finish(t)
+    return t

@@ -1,0 +1,24 @@
+"""Values of several levels inside each other.
+
+Reverse mode needs no level: a backward pass runs on the tensors at the bottom, by the engine of eager mode, and each
+level says what its values are made of. What a pass starts from may be carried by a level that was entered later (the
+rows of a Jacobian are a vmap of its own), so a level has to find its own values inside those of others.
+"""
+
+from tinygrad_ext.core.data.tensor import Carried, Tensor
+
+
+def above(level, *values):
+    """The highest level above `level` that carries one of the values; None where there is none."""
+    found = None
+    for v in values:
+        if type(v) is Carried and v.level.place > (found or level).place:
+            found = v.level
+    return found
+
+
+def bottoms(value):
+    """The tensors at the bottom of a value, those of observers as they are."""
+    if type(value) is Carried and hasattr(value.level, "parts"):
+        return [b for part in value.level.parts(value) for b in bottoms(part)]
+    return [value] if isinstance(value, Tensor) else []

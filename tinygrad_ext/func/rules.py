@@ -1,0 +1,205 @@
+"""How an op is carried out for a whole batch at once: what the word or the function in a record's `batch` means.
+
+A rule gets the level, the op and its arguments as the program gave them, and returns tensors with the batch in front.
+No rule: the op is a composite, and what it is written in has rules.
+
+    None        pointwise ops: shapes are aligned behind the batch, and broadcasting does the rest
+    "leading"   further leading dimensions are taken as they are
+    "dims"      arguments that name dimensions count from the second one on
+    a function  of the level and the arguments
+"""
+
+from tinygrad_ext.core.call.levels import operation
+from tinygrad_ext.core.data.tensor import Carried, Tensor
+
+from .looped import run as sample_by_sample
+
+_rules = {}  # id of an op -> (op, rule)
+# arguments that name dimensions of the operand
+DIMS = frozenset(["dim", "dims", "dim0", "dim1", "dim2", "start_dim", "end_dim", "source", "destination", "dimension"])
+
+
+def functional(op):
+    """An op as a function of all its arguments, under the levels that are on."""
+    return operation(op)
+
+
+def rule_of(op):
+    """The rule of an op; None for a composite that is opened."""
+    found = _rules.get(id(op))
+    if found is None or found[0] is not op:
+        found = _rules[id(op)] = op, _make(op)
+    return found[1]
+
+
+def kind_of(record):
+    """ "pointwise", "leading", "dims", "rule", "composite" or "loop": how a record's op goes through a batch."""
+    if callable(record.batch):
+        return "rule"
+    if record.batch is not None:
+        return record.batch
+    if record.scalar is not None:
+        return "pointwise"
+    return "composite" if record.compose is not None else "loop"
+
+
+def _make(op):
+    kind = kind_of(op.record)
+    if kind == "composite":
+        return None
+    if kind == "rule":
+        written = op.record.batch
+        return lambda level, op, args: written(level, *args)
+    return {"pointwise": _pointwise(op), "leading": _leading, "dims": _with_dims(op), "loop": sample_by_sample}[kind]
+
+
+# ---- pointwise -----------------------------------------------------------------------------------------------------
+
+
+def _pointwise(op):
+    fixed = op.record.inputs or {}
+    tensors = [i for i, a in enumerate(op.schema.args) if a.type == "Tensor"]
+    promoted = [i for i in tensors if op.schema.args[i].name not in fixed]
+    run = operation(op)
+
+    def rule(level, op, args):
+        rank, kinds, ranks = 0, set(), set()
+        for i in tensors:
+            a = args[i]
+            if isinstance(a, Tensor):
+                rank = max(rank, a.dim())
+        row = list(args)
+        for i in tensors:
+            a = args[i]
+            if type(a) is Carried and a.level is level:
+                row[i] = aligned(a.value, rank + 1)
+        for i in promoted:
+            if isinstance(args[i], Tensor):
+                kinds.add(args[i].dtype)
+                ranks.add(args[i].dim() > 0)
+        if len(kinds) > 1 and False in ranks:
+            _promote(level, args, row, promoted)
+        return run(*row)
+
+    return rule
+
+
+def aligned(tensor, rank):
+    """A tensor with a batch in front, with as many dimensions of size 1 behind that as make up `rank`."""
+    missing = rank - tensor.dim()
+    if missing <= 0:
+        return tensor
+    return tensor.reshape((tensor.shape[0], *(1,) * missing, *tensor.shape[1:]))
+
+
+def _promote(level, args, row, promoted):
+    """Let tensors that the program sees without dimensions count as such when dtypes are promoted."""
+    dims = any(isinstance(args[i], Tensor) and args[i].dim() > 0 for i in promoted)
+    for i in promoted:
+        a = args[i]
+        if not isinstance(a, Tensor) or a.dim() > 0:
+            continue
+        if not dims and not level.owns(a):
+            row[i] = row[i].reshape(1)  # of the same rank as the others, batched or not
+        elif dims and level.owns(a):
+            others = [args[k].new_empty(1) for k in promoted if isinstance(args[k], Tensor) and args[k].dim() > 0]
+            kind = _result_type(a.new_empty(()), others)
+            row[i] = row[i].to(kind)
+
+
+def _result_type(zero, others):
+    import tinygrad_ext as tg  # lazy: the package's root is loaded by then
+
+    for other in others:
+        kind = tg.result_type(zero, other)
+        zero = zero.new_empty((), dtype=kind)
+    return zero.dtype
+
+
+# ---- leading dimensions, and dimensions by number ------------------------------------------------------------------
+
+
+def _leading(level, op, args):
+    return operation(op)(*[_whole(level, a) for a in args])
+
+
+def _whole(level, a):
+    if isinstance(a, Tensor):
+        return level.whole(a)
+    if type(a) in (list, tuple) and any(isinstance(x, Tensor) for x in a):
+        return type(a)([_whole(level, x) for x in a])
+    return a
+
+
+def shifted(dim, rank):
+    """Where dimension `dim` of what the program sees lies in the tensor behind it; a list of them; None for all."""
+    if dim is None:
+        return list(range(1, rank + 1))
+    if isinstance(dim, (list, tuple)):
+        return [shifted(d, rank) for d in dim]
+    limit = max(rank, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim % limit + 1
+
+
+def _with_dims(op):
+    args = op.schema.args
+    dims = [i for i, a in enumerate(args) if a.name in DIMS and a.type == "int"]
+    lists = {i for i in dims if args[i].is_list}
+    tensors = [i for i, a in enumerate(args) if a.type == "Tensor"]
+    run = operation(op)
+
+    def rule(level, op, given):
+        row, rank = list(given), 0
+        for i in tensors:
+            row[i] = _whole(level, row[i])
+            for t in row[i] if type(row[i]) in (list, tuple) else row[i : i + 1]:
+                if t is not None:
+                    rank = max(rank, t.dim() - 1)
+        for i in dims:
+            everything = given[i] is None or (i in lists and not given[i])
+            row[i] = shifted(None if everything else given[i], rank)
+            if i not in lists and type(row[i]) is list and given[i] is None:
+                row[i] = None
+        if rank:
+            return run(*row)
+        return _of_scalars(run, row, tensors)
+
+    return rule
+
+
+def _of_scalars(run, row, tensors):
+    """Of a batch of tensors without dimensions: each gets one for the op, which is taken off again."""
+    for i in tensors:
+        if isinstance(row[i], Tensor):
+            row[i] = row[i].unsqueeze(1)
+        elif row[i] is not None:
+            row[i] = [t.unsqueeze(1) for t in row[i]]
+    for i, d in enumerate(row):
+        if d == []:
+            row[i] = [1]
+    return _map(lambda t: t.squeeze(1) if t.dim() > 1 else t, run(*row))
+
+
+def _map(function, result):
+    if isinstance(result, Tensor):
+        return function(result)
+    parts = [_map(function, r) for r in result]
+    return parts if type(result) is list else tuple.__new__(type(result), parts)
+
+
+# ---- what is no op -------------------------------------------------------------------------------------------------
+
+
+def host(level, operation, args):
+    """Functions, and steps of the host such as an optimizer's."""
+    if operation.name.startswith("function::"):
+        from .functions import batched  # lazy: few programs need it
+
+        return batched(level, operation, args)
+    raise RuntimeError(
+        f"vmap: {operation.name} inside vmap would change what all samples share. Compute new values and return them, "
+        "or "
+        "do it outside of vmap."
+    )

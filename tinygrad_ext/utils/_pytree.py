@@ -1,0 +1,248 @@
+"""Nested containers of values, taken apart and put together again, under the names that PyTorch gives them.
+
+Tuples, named tuples, lists, dicts, ordered and default dicts and deques are containers; all else is a leaf, until
+`register_pytree_node` tells how it is taken apart.
+"""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any, NamedTuple
+
+from tinygrad_ext.core.call.boundary import boundary
+
+__all__ = [
+    "LeafSpec",
+    "TreeSpec",
+    "register_pytree_node",
+    "tree_all",
+    "tree_any",
+    "tree_flatten",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+# flatten(container) -> (children, context); unflatten(children, context) -> container
+Kind = namedtuple("Kind", "flatten unflatten")
+
+
+class TreeSpec(NamedTuple):
+    """How a tree is built: the type of its container, what that keeps besides, and the specs of its children."""
+
+    type: Any
+    context: Any
+    children_specs: list
+
+    @property
+    def num_leaves(self):
+        return sum(child.num_leaves for child in self.children_specs)
+
+    @property
+    def num_children(self):
+        return len(self.children_specs)
+
+    def is_leaf(self):
+        return self.type is None
+
+    def unflatten(self, leaves):
+        return tree_unflatten(leaves, self)
+
+    def __repr__(self):
+        if self.type is None:
+            return "*"
+        inner = ", ".join(map(repr, self.children_specs))
+        return f"TreeSpec({self.type.__name__}, {self.context!r}, [{inner}])"
+
+
+class LeafSpec(TreeSpec):
+    """The spec of a leaf."""
+
+    __slots__ = ()
+
+    def __new__(cls):
+        return TreeSpec.__new__(cls, None, None, [])
+
+    num_leaves = 1
+
+
+_LEAF = LeafSpec()
+
+
+def _of_dict(tree):
+    return list(tree.values()), list(tree)
+
+
+def _to_dict(children, keys):
+    return dict(zip(keys, children))
+
+
+_kinds = {
+    tuple: Kind(lambda t: (list(t), None), lambda children, _: tuple(children)),
+    list: Kind(lambda t: (t, None), lambda children, _: list(children)),
+    dict: Kind(_of_dict, _to_dict),
+    OrderedDict: Kind(_of_dict, lambda children, keys: OrderedDict(zip(keys, children))),
+    defaultdict: Kind(
+        lambda t: (list(t.values()), [t.default_factory, list(t)]),
+        lambda children, context: defaultdict(context[0], _to_dict(children, context[1])),
+    ),
+    deque: Kind(lambda t: (list(t), t.maxlen), lambda children, maxlen: deque(children, maxlen)),
+}
+_namedtuple = Kind(lambda t: (list(t), type(t)), lambda children, cls: cls._make(children))
+
+
+@boundary
+def register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
+    """Let values of a class be containers: flatten_fn(value) -> (list of children, context), and
+    unflatten_fn(children, context) back. Raises ValueError for a class that is registered already.
+    """
+    if cls in _kinds:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _kinds[cls] = Kind(flatten_fn, unflatten_fn)
+
+
+def _kind_of(tree, is_leaf):
+    if is_leaf is not None and is_leaf(tree):
+        return None
+    kind = _kinds.get(type(tree))
+    if kind is None and isinstance(tree, tuple) and hasattr(tree, "_make"):
+        return _namedtuple
+    return kind
+
+
+def _flatten(tree, leaves, is_leaf):
+    kind = _kind_of(tree, is_leaf)
+    if kind is None:
+        leaves.append(tree)
+        return _LEAF
+    children, context = kind.flatten(tree)
+    return TreeSpec(type(tree), context, [_flatten(child, leaves, is_leaf) for child in children])
+
+
+@boundary
+def tree_flatten(tree, is_leaf=None):
+    """(leaves in order, spec) of a tree. is_leaf: a function that says what to take as a leaf besides."""
+    leaves = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+@boundary
+def tree_unflatten(leaves, treespec):
+    """The tree of a spec with new leaves. Raises ValueError where their number does not fit."""
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+            f"holds {treespec.num_leaves} items ({treespec})."
+        )
+    return _unflatten(iter(leaves), treespec)
+
+
+def _unflatten(leaves, spec):
+    if spec.type is None:
+        return next(leaves)
+    children = [_unflatten(leaves, child) for child in spec.children_specs]
+    kind = _kinds.get(spec.type, _namedtuple)
+    return kind.unflatten(children, spec.context)
+
+
+def _walk(tree, is_leaf):
+    leaves = []
+    _flatten(tree, leaves, is_leaf)
+    return leaves
+
+
+@boundary
+def tree_leaves(tree, is_leaf=None):
+    """The leaves of a tree, in order."""
+    return _walk(tree, is_leaf)
+
+
+@boundary
+def tree_iter(tree, is_leaf=None):
+    """The same as an iterator."""
+    return iter(_walk(tree, is_leaf))
+
+
+@boundary
+def tree_structure(tree, is_leaf=None):
+    """The spec of a tree."""
+    return _flatten(tree, [], is_leaf)
+
+
+@boundary
+def tree_map(func, tree, *rests, is_leaf=None):
+    """A tree of func(leaf, ...) over one tree, or over several of the same structure."""
+    leaves = []
+    spec = _flatten(tree, leaves, is_leaf)
+    others = [_leaves_up_to(spec, rest) for rest in rests]
+    return _unflatten(map(func, leaves, *others), spec)
+
+
+def _leaves_up_to(spec, tree):
+    """The parts of a tree that stand where the spec has leaves; ValueError where it is built in another way."""
+    if spec.type is None:
+        return [tree]
+    if type(tree) is not spec.type:
+        raise ValueError(f"Node type mismatch; expected {spec.type}, but got {type(tree)}.")
+    children, context = _kind_of(tree, None).flatten(tree)
+    if len(children) != spec.num_children or context != spec.context:
+        raise ValueError(f"Node arity or keys mismatch; expected {spec}, but got {tree!r}.")
+    return [leaf for part, child in zip(spec.children_specs, children) for leaf in _leaves_up_to(part, child)]
+
+
+@boundary
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Call func on each leaf, and give the tree back as it is."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+@boundary
+def tree_map_only(type_or_types, func, tree, is_leaf=None):
+    """A tree of func(leaf) for leaves of a type, the others unchanged."""
+    return tree_map(lambda x: func(x) if isinstance(x, type_or_types) else x, tree, is_leaf=is_leaf)
+
+
+@boundary
+def tree_map_only_(type_or_types, func, tree, is_leaf=None):
+    """Call func on each leaf of a type, and give the tree back as it is."""
+    tree_map_only(type_or_types, func, tree, is_leaf=is_leaf)
+    return tree
+
+
+@boundary
+def tree_all(pred, tree, is_leaf=None):
+    """Whether pred holds for all leaves."""
+    return all(map(pred, _walk(tree, is_leaf)))
+
+
+@boundary
+def tree_any(pred, tree, is_leaf=None):
+    """Whether pred holds for some leaf."""
+    return any(map(pred, _walk(tree, is_leaf)))
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """One entry for each leaf of a spec, where a leaf of the tree may stand for a whole branch; None where it does
+    not fit."""
+    kind = _kind_of(tree, is_leaf)
+    if treespec.type is None:
+        return [tree] if kind is None else None
+    if kind is None:
+        return [tree] * treespec.num_leaves
+    if type(tree) is not treespec.type:
+        return None
+    children, context = kind.flatten(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    found = []
+    for child, spec in zip(children, treespec.children_specs):
+        part = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if part is None:
+            return None
+        found += part
+    return found
