@@ -15,15 +15,42 @@ BINARY = ["{}.sum(1, True) * {}", "{} + {}", "{} * {}", "{} - {} * 2", "tg.minim
 BINARY += ["({} @ w) * {}", "tg.where({} > {}, x, y)"]
 
 
+class Shifted(tg.autograd.Function):
+    """Its backward gives something even for zeros, so it shows where it runs without a gradient."""
+
+    @staticmethod
+    def forward(ctx, a):
+        return a.tanh()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 0.5 + 0.25
+
+
+class Two(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a)
+        return a - b, b.sin()
+
+    @staticmethod
+    def backward(ctx, one, other):
+        (a,) = ctx.saved_tensors
+        return one * a + other.cos(), other * 2 - 0.125
+
+
+FUNCTIONS = ["Shifted.apply({})", "Shifted.apply({}) * {}", "Two.apply({}, {})[0]", "Two.apply({}, {})[1]"]
+
+
 def numbers_of(call, args):
     out = call(*args)
     grads = tg.autograd.grad(out, args[:3], allow_unused=True) if out.requires_grad else ()
     return [None if t is None else t.detach().numpy() for t in (out, *grads)]
 
 
-def source(seed):
+def source(seed, functions=()):
     """A program over tensors x, y, z of one size, with branches and loops within each other."""
-    rng = random.Random(seed)
+    rng, functions = random.Random(seed), list(functions)
     lines = ["def program(x, w, y, n: int):", "    z = x"]
 
     def statements(indent, depth, count):
@@ -46,7 +73,7 @@ def source(seed):
                     lines.append(f"{pad}    if bool(x.abs().max() > 3):")
                     lines.append(f"{pad}        break")
             else:
-                form = rng.choice(UNARY if kind < 0.7 else BINARY)
+                form = rng.choice((UNARY if kind < 0.7 else BINARY) + functions)
                 lines.append(f"{pad}{target} = {form.format(*(rng.choice('xyz') for _ in range(form.count('{}'))))}")
 
     statements(1, 3, 5)
@@ -54,18 +81,18 @@ def source(seed):
     return "\n".join(lines) + "\n"
 
 
-def program_of(seed):
+def program_of(seed, functions=()):
     """(a random program, its source)."""
-    text = source(seed)
-    name = f"<random program {seed}>"
+    text = source(seed, functions)
+    name = f"<random program {seed} of {len(functions)} functions>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    space = {"tg": tg}
+    space = {"tg": tg, "Shifted": Shifted, "Two": Two}
     exec(compile(text, name, "exec"), space)
     return space["program"], text
 
 
-def check_random(seed):
-    program, text = program_of(seed)
+def check_random(seed, functions=()):
+    program, text = program_of(seed, functions)
     graph = jit.script(program).graph
     for rows, sign, n in ((3, 1.0, 3), (2, -1.0, 2), (4, 1.0, 0)):
         x, w = tensors(rows, sign)
@@ -85,7 +112,12 @@ def test_random_programs():
     assert derived >= 36
 
 
+def test_functions_run_backward_where_a_gradient_arrives_alone():
+    derived = sum(check_random(seed, FUNCTIONS) for seed in range(25))
+    assert derived >= 20
+
+
 @pytest.mark.slow
 def test_many_random_programs():
-    derived = sum(check_random(seed) for seed in range(40, 340))
+    derived = sum(check_random(seed, FUNCTIONS if seed % 2 else ()) for seed in range(40, 340))
     assert derived >= 270

@@ -28,6 +28,7 @@ from .function_nodes import OnceEntry
 from .graph import Graph
 from .ir import State, Value, replaced
 from .operands import SQUEEZES, Operands, as_name
+from .replay import Replay
 from .signature import output_types, signature_of
 from .symbols import Symbol
 from .types import TENSOR
@@ -241,6 +242,9 @@ class Capture(Operands, Windows, Observer):
     def replay_block(self, block, mapping):
         """Write the nodes of a block down again, with `mapping` for its inputs; the values that it yields."""
         for node in block.nodes:
+            if node.blocks:
+                mapping.update(zip(node.outputs, Replay(self).within(node, mapping)))
+                continue
             args = replaced(node.args, mapping)
             if node.op.startswith("prim::"):
                 new = self.graph.make(self.block, node.op, args, [v.type for v in node.outputs], None, node.blocks)

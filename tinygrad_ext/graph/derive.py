@@ -13,6 +13,7 @@ from tinygrad_ext.autograd.modes import set_grad_enabled
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.custom import custom_of
+from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import compiler, op_registrar
 
 from . import formulas, lists, stack_gradients
@@ -349,6 +350,14 @@ class Backward:
                 strides.insert(0, step)
                 step = size * step
         return sizes, tuple(strides), value.hint.storage_offset()
+
+
+def is_linear(entry):
+    """Whether zeros for a gradient that did not arrive are as good as leaving a node out: of what the library knows,
+    not of code of the user."""
+    if isinstance(entry, Entry):
+        return entry.op.record.owner == BUILTIN or all(rule.function is None for rule in entry.rules)
+    return entry.linear
 
 
 def has_parts(type):

@@ -23,6 +23,8 @@ class Context:
 class FormulaEntry:
     """What the tape has of a call. returns: for each result a Value, or a tuple of them."""
 
+    linear = False
+
     def __init__(self, op, node, made, backward, context, returns):
         self.op, self.node, self.made = op, node, made
         self.backward, self.context, self.returns = backward, context, returns

@@ -198,6 +198,8 @@ def capture_hooks(capture, operation, args, values):
 class HooksEntry:
     """What the tape has of such a Function."""
 
+    linear = False
+
     def __init__(self, capture, node, operation, args):
         self.node, self.made, self.operation, self.args = node, node.outputs, operation, args
         self.context = Context(())
@@ -218,6 +220,8 @@ class HooksEntry:
 
 class OnceEntry:
     """What the tape has of `prim::once`: a derivative that nobody knows."""
+
+    linear = True
 
     def __init__(self, node):
         self.node, self.made = node, node.outputs
@@ -247,6 +251,8 @@ def follow(capture, node, now, before):
 class FollowEntry:
     """What the tape has of such a node before: the gradient goes on to `before`."""
 
+    linear = True
+
     def __init__(self, value, before):
         self.node, self.made, self.before = Node("prim::Function", ("write", before)), (value,), before
 
@@ -260,6 +266,8 @@ class FollowEntry:
 class FunctionEntry:
     """What the tape has of a node `prim::Function`: its backward block is copied into the graph when gradients
     arrive."""
+
+    linear = False
 
     def __init__(self, node, count, kept):
         """kept: the values outside of the node that are what its backward block takes behind the gradients."""

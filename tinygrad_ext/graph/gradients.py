@@ -11,7 +11,7 @@ from tinygrad_ext.core.data.slots import get_slot
 from tinygrad_ext.core.grad.methods import hooks_of_leaf, put_grad
 
 from .aliases import CaptureError
-from .derive import Backward
+from .control_backward import Careful
 from .ir import State, values_in
 from .operands import as_name
 from .types import TENSOR, optional
@@ -196,7 +196,7 @@ class Gradients:
             if id(value) not in self.capture.needs:
                 raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         ready = [self.seed(t) if s is None else s for t, s in zip(outputs, seeds)]
-        return Backward(self.capture, create_graph).run(values, ready, wanted)
+        return Careful(self.capture, create_graph).run(values, ready, wanted)
 
     def seed(self, tensor):
         if self.capture.traced(tensor).example.numel() != 1:

@@ -7,7 +7,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 
 from . import interpret, passes
 from .capture import Capture
-from .derive import Backward
+from .control_backward import Careful
 from .graph import Graph
 from .ir import Block, Value, outer_values
 from .items import SPOKEN, Items, NotDerived, may_hold_tensors
@@ -84,7 +84,7 @@ class Joint:
 
     def _backward(self, level, replay, seeds):
         level.joint = "backward"
-        passed = Backward(level, True)  # so what it computes can be derived in its turn
+        passed = Careful(level, True)  # so what it computes can be derived in its turn
         passed.run(self.roots, [replay.shown(seed) for seed in seeds])
         found = [passed.grads.get(id(v)) for v in self.wanted]
         self.maybe = [v for v in self.wanted if passed.maybe.get(id(v)) is not None]  # that may get no gradient at all

@@ -38,6 +38,8 @@ def example(a):
 class ListEntry:
     """What the tape has of a node that takes, or gives, such a list."""
 
+    linear = True
+
     def __init__(self, node):
         self.node, self.made = node, node.outputs
 

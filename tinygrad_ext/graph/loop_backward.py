@@ -253,9 +253,14 @@ def settle(node, back, flags):
     always = {flag for flag, start in zip(flags, node.args[-count:]) if start is True} if count else set()
 
     def holds(a):
-        if not isinstance(a, Value):
-            return a is True
-        return a in always or (a.node is not None and a.node.op == "prim::or" and any(map(holds, a.node.args)))
+        if not isinstance(a, Value) or a in always:
+            return a is True or a in always
+        op = a.node.op if a.node is not None else ""
+        if op == "prim::If":
+            place = a.node.outputs.index(a)
+            ways = a.node.blocks[:1] if holds(a.node.args[0]) else a.node.blocks
+            return all(holds(block.outputs[place]) for block in ways)
+        return op == "prim::or" and any(map(holds, a.node.args))
 
     before = None
     while before != always:
@@ -266,7 +271,19 @@ def settle(node, back, flags):
         if True in [a for a in node.args if not isinstance(a, Value)]:
             back.nodes.remove(node)
             substitute(back, {node.output: True})
+    take_known(back, back)
     return always
+
+
+def take_known(back, block):
+    """Let what stands under a condition that is True stand in its place, in a block of a loop's and in those within."""
+    for node in list(block.nodes):
+        for inner in node.blocks:
+            take_known(back, inner)
+        if node.op == "prim::If" and node.args[0] is True:
+            at = block.nodes.index(node)
+            block.nodes[at : at + 1] = node.blocks[0].nodes
+            substitute(back, dict(zip(node.outputs, node.blocks[0].outputs)))
 
 
 def block_of(capture, node):

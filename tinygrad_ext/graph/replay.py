@@ -17,7 +17,7 @@ from .aliases import Root, Traced
 from .control import replay_if, replay_loop
 from .control_backward import CastEntry, cast
 from .function_nodes import replay_function
-from .ir import Value, values_in
+from .ir import Block, Value, outer_values, values_in
 from .items import SPOKEN, STATIC, Items, NotDerived, may_hold_tensors, of_parts
 from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
@@ -50,6 +50,11 @@ class Replay:
             for new in self.capture.block.nodes[start:]:
                 new.line = node.line or new.line
         return [self.read(a, frame) for a in block.outputs]
+
+    def within(self, node, mapping):
+        """What a node with blocks gives, as values of the new graph, with `mapping` for values that it reads."""
+        frame = {id(v): mapping.get(v, v) for v in outer_values(Block((), [node]))}
+        return list(map(self.lift, self.block(Block((), [node], node.outputs), frame)))
 
     def node(self, node, frame):
         if node.op in _CONTROL:

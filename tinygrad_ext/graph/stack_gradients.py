@@ -42,6 +42,8 @@ def filled(example, typical):
 class StackEntry:
     """What the tape has of a push or a pop."""
 
+    linear = True
+
     def __init__(self, node):
         self.node, self.made = node, node.outputs
 

@@ -1,0 +1,137 @@
+"""Where a branch or a loop decides whether a gradient arrives, code of the user runs backward only if it did."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, library
+from tinygrad_ext.autograd import Function
+from tinygrad_ext.registry import scope
+
+
+class Shifted(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 3 + 1
+
+
+class Decides(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        if bool(grad.sum() > 0):
+            found = grad * x
+        else:
+            found = grad - x
+        return found
+
+
+@pytest.fixture
+def custom():
+    """An op whose derivative is a Python function with a constant term."""
+    mark = scope.application.mark()
+
+    @library.custom_op("absent::doubled", mutates_args=())
+    def doubled(x: tg.Tensor) -> tg.Tensor:
+        return x * 2
+
+    doubled.register_autograd(lambda ctx, grad: grad * 3 + 1)
+    yield doubled
+    scope.application.undo(mark)
+
+
+def choose(x, y, k):
+    if bool(k > 2):
+        r = x
+    else:
+        r = y
+    return r
+
+
+def gradients(function, ks, *rest):
+    found = []
+    for k in ks:
+        w = tg.ones(2, requires_grad=True)
+        found.append(tg.autograd.grad(function(w, k, *rest).sum(), w)[0].tolist())
+    return found
+
+
+def derived(graph):
+    derivative = graph.derivative
+    return bool(derivative.joints) and not derivative.refused and not derivative.tries
+
+
+def of_custom_op(w, k: int):
+    a, z = tg.ops.absent.doubled(w), w
+    for i in range(k):
+        b = tg.ops.absent.doubled(w * 5)
+        if i == 1:
+            z = z + b
+    if k > 2:
+        z = z * a
+    return z
+
+
+def test_a_custom_op(custom):
+    scripted = jit.script(of_custom_op)
+    assert gradients(scripted, range(5)) == gradients(of_custom_op, range(5))
+    assert derived(scripted.graph)
+
+
+def steady(w, k: int):
+    h = w
+    for _ in range(k):
+        h = Shifted.apply(h)
+    return h
+
+
+def test_no_branch_is_made_where_a_gradient_arrives_in_each_turn():
+    scripted = jit.script(steady)
+    assert gradients(scripted, range(4)) == gradients(steady, range(4))
+    (joint,) = next(iter(scripted.graph.derivative.joints.values()))
+    assert [node.op for node in joint.backward.walk() if node.blocks] == ["prim::Loop"]
+
+
+def of_traced(pick):
+    def program(w, k):
+        first, second = Shifted.apply(w), w * 4
+        second.register_hook(lambda grad: grad + 10)
+        return tg.autograd.grad(pick(first, pick(w * 7, second, k - 1), k).sum(), w)[0]
+
+    return program
+
+
+def test_hooks_and_functions_of_a_traced_program():
+    traced = jit.trace(of_traced(jit.script(choose)), (tg.ones(2, requires_grad=True), tg.tensor(3)))
+    for k in range(1, 5):
+        args = tg.ones(2, requires_grad=True), tg.tensor(k)
+        assert traced(*args).equal(of_traced(choose)(*args))
+
+
+def test_a_hook_that_writes_to_what_is_outside_is_refused_there():
+    outside = tg.zeros(2)
+
+    def program(w, k):
+        first, second = w * 3, w * 4
+        second.register_hook(lambda grad: outside.add_(grad))
+        return tg.autograd.grad(jit.script(choose)(first, second, k).sum(), w)[0]
+
+    with pytest.raises(RuntimeError, match="decides whether a gradient arrives"):
+        jit.trace(program, (tg.ones(2, requires_grad=True), tg.tensor(3)))
+
+
+def test_a_backward_with_a_branch_is_derived():
+    def program(w, k: int):
+        return Decides.apply(w) * (k - 1)
+
+    scripted = jit.script(program)
+    assert gradients(scripted, (0, 3)) == gradients(program, (0, 3))
+    assert derived(scripted.graph)
