@@ -8,9 +8,10 @@ one layout to think of.
 """
 
 from tinygrad_ext.autograd import grad as gradients_of
-from tinygrad_ext.core.call.levels import Level, OpForm, active_levels
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.core.call.levels import OpForm, active_levels
+from tinygrad_ext.core.data.tensor import Carried
 
+from .carrying import Rows
 from .nesting import above
 from .rules import functional, host, rule_of
 
@@ -28,34 +29,13 @@ _DATA_DEPENDENT = (
 _OF_VALUE = ("requires_grad", "is_leaf", "is_contiguous", "is_complex", "is_floating_point", "is_inference")
 
 
-class Batch(Level):
-    """Carries tensors for one call of vmap.
-
-    Attributes:
-        size: of the batch.
-        randomness: what random ops do: "error", "different" for each sample, or the "same" for all.
-    """
-
-    def __init__(self, size, randomness="error"):
-        self.size, self.randomness = size, randomness
+class Batch(Rows):
+    """Carries tensors for one call of vmap."""
 
     def __repr__(self):
         return f"vmap over {self.size}"
 
     # ---- values ----------------------------------------------------------------------------------------------------
-
-    def owns(self, value):
-        return type(value) is Carried and value.level is self
-
-    def wrap(self, tensor):
-        """What the program sees of a tensor whose dimension 0 is the batch."""
-        return self.carry(tensor, tensor.shape[1:], tensor.dtype, tensor.device, requires_grad=tensor.requires_grad)
-
-    def whole(self, value):
-        """The tensor behind a value, with the batch in front; of an unbatched one too."""
-        if type(value) is Carried and value.level is self:
-            return value.value
-        return value.expand(self.size, *value.shape)
 
     def any_owned(self, args):
         return any(
@@ -64,15 +44,13 @@ class Batch(Level):
 
     # ---- operations ------------------------------------------------------------------------------------------------
 
-    def process(self, operation, args):
+    def rule_of(self, op):
+        return rule_of(op)
+
+    def process_other(self, operation, args):
         if not isinstance(operation, OpForm):
             return host(self, operation, args)
         op = operation.op
-        rule = rule_of(op)
-        if operation.kind == "functional":
-            if rule is None:
-                return NotImplemented
-            return self.shown(rule(self, op, args))
         target = args[0] if operation.kind == "inplace" else args[-1]
         self.check_target(operation, target, args)
         if op.record.view and operation.kind == "inplace":
@@ -103,16 +81,6 @@ class Batch(Level):
         tensor = rule_of(op)(self, op, args)
         self.move(target, tensor, tensor.shape[1:])
         return target
-
-    def shown(self, result):
-        """Results of a rule as the program sees them."""
-        if isinstance(result, Tensor):
-            return self.wrap(result)
-        if type(result) is list:
-            return [self.wrap(r) for r in result]
-        if isinstance(result, tuple):
-            return tuple.__new__(type(result), [None if r is None else self.wrap(r) for r in result])
-        return result
 
     # ---- what is no operation --------------------------------------------------------------------------------------
 

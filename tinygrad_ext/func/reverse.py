@@ -54,6 +54,16 @@ class Pass:
         self.kept.append(made)
         return made
 
+    def arguments(self, func, argnums, args, who):
+        """(inputs of the pass, their structure, arguments with them in their places)."""
+        chosen = positions(argnums, len(args))
+        flat, spec = tree_flatten([args[i] for i in chosen])
+        inputs = [self.fresh(checked_input(x, who)) for x in flat]
+        given = list(args)
+        for i, part in zip(chosen, tree_unflatten(inputs, spec)):
+            given[i] = part
+        return inputs, spec, given
+
     def leads_out(self, *values):
         """Whether derivatives of the values by something else than this pass's inputs may be wanted."""
         if not self.tracked:
@@ -135,21 +145,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
 def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
     task = Pass()
     with enable_grad():
-        positions = _positions(argnums, len(args))
-        flat, spec = tree_flatten([args[i] for i in positions])
-        inputs = [task.fresh(_checked(x, who)) for x in flat]
-        chosen = iter(tree_unflatten(inputs, spec))
-        given = list(args)
-        for i in positions:
-            given[i] = next(chosen)
-        output = func(*given, **kwargs)
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    f"{who}(): output of function f should be a tuple: (output, aux) if has_aux is True, got "
-                    f"{type(output).__name__}"
-                )
-            output, aux = output
+        inputs, spec, given = task.arguments(func, argnums, args, who)
+        output, aux = split_aux(func(*given, **kwargs), has_aux, who)
         _check_output(output, who)
         got = tree_unflatten(task.gradients([output], inputs), spec)
         value = task.released(output)
@@ -158,7 +155,20 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
     return got[0] if isinstance(argnums, int) else tuple(got), value
 
 
-def _positions(argnums, count):
+def split_aux(output, has_aux, who):
+    """(output, others) of a function; others None without has_aux."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(
+            f"{who}(): output of function f should be a tuple: (output, aux) if has_aux is True, got "
+            f"{type(output).__name__}"
+        )
+    return output
+
+
+def positions(argnums, count):
+    """Which positional arguments to differentiate by."""
     if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     chosen = (argnums,) if isinstance(argnums, int) else argnums
@@ -173,7 +183,7 @@ def _positions(argnums, count):
     return found
 
 
-def _checked(x, who):
+def checked_input(x, who):
     if not isinstance(x, Tensor):
         raise ValueError(
             f"{who}(): expected the arguments to differentiate by to hold tensors, got {type(x).__name__}. Leave it "
@@ -231,16 +241,9 @@ def vjp(func, *primals, has_aux=False):
     task = Pass()
     with enable_grad():
         flat, spec = tree_flatten(primals)
-        inputs = [task.fresh(_checked(x, "vjp")) for x in flat]
-        output = func(*tree_unflatten(inputs, spec))
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True, got "
-                    f"{type(output).__name__}"
-                )
-            output, aux = output
-            aux = tree_map(task.released, aux)
+        inputs = [task.fresh(checked_input(x, "vjp")) for x in flat]
+        output, aux = split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "vjp")
+        aux = tree_map(task.released, aux)
         outputs, made = tree_flatten(output)
         for o in outputs:
             if not isinstance(o, Tensor):

@@ -9,9 +9,12 @@ No rule: the op is a composite, and what it is written in has rules.
     a function  of the level and the arguments
 """
 
-from tinygrad_ext.core.call.levels import operation
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+import functools
 
+from tinygrad_ext.core.call.levels import operation
+from tinygrad_ext.core.data.tensor import Tensor
+
+from .carrying import Pointwise
 from .looped import run as sample_by_sample
 
 _rules = {}  # id of an op -> (op, rule)
@@ -58,41 +61,12 @@ def _make(op):
 
 def _pointwise(op):
     fixed = op.record.inputs or {}
-    tensors = [i for i, a in enumerate(op.schema.args) if a.type == "Tensor"]
-    promoted = [i for i in tensors if op.schema.args[i].name not in fixed]
-    run = operation(op)
-
-    def rule(level, op, args):
-        rank, kinds, ranks = 0, set(), set()
-        for i in tensors:
-            a = args[i]
-            if isinstance(a, Tensor):
-                rank = max(rank, a.dim())
-        row = list(args)
-        for i in tensors:
-            a = args[i]
-            if type(a) is Carried and a.level is level:
-                row[i] = aligned(a.value, rank + 1)
-        for i in promoted:
-            if isinstance(args[i], Tensor):
-                kinds.add(args[i].dtype)
-                ranks.add(args[i].dim() > 0)
-        if len(kinds) > 1 and False in ranks:
-            _promote(level, args, row, promoted)
-        return run(*row)
-
-    return rule
+    tensors = tuple(i for i, a in enumerate(op.schema.args) if a.type == "Tensor")
+    promoted = tuple(i for i in tensors if op.schema.args[i].name not in fixed)
+    return Pointwise(operation(op), tensors, promoted, functools.partial(_promote, promoted))
 
 
-def aligned(tensor, rank):
-    """A tensor with a batch in front, with as many dimensions of size 1 behind that as make up `rank`."""
-    missing = rank - tensor.dim()
-    if missing <= 0:
-        return tensor
-    return tensor.reshape((tensor.shape[0], *(1,) * missing, *tensor.shape[1:]))
-
-
-def _promote(level, args, row, promoted):
+def _promote(promoted, level, args, row):
     """Let tensors that the program sees without dimensions count as such when dtypes are promoted."""
     dims = any(isinstance(args[i], Tensor) and args[i].dim() > 0 for i in promoted)
     for i in promoted:

@@ -72,8 +72,11 @@ def _mapped(in_dims, args, name):
             "tuple "
             f"matching the structure of inputs, got: {type(in_dims)}."
         )
-    flat, spec = tree_flatten(args)
-    dims = _broadcast_to_and_flatten(in_dims, spec)
+    if type(in_dims) is int and all([isinstance(x, Tensor) for x in args]):
+        flat, spec, dims = args, None, [in_dims] * len(args)  # as most calls are
+    else:
+        flat, spec = tree_flatten(args)
+        dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
@@ -84,12 +87,15 @@ def _mapped(in_dims, args, name):
     for i, (value, dim) in enumerate(zip(flat, dims)):
         if dim is None:
             continue
-        _check_in_dim(value, dim, f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for ")
-        dims[i] = dim % value.dim()
+        rank = value.dim() if isinstance(value, Tensor) else 0
+        if type(dim) is not int or not -rank <= dim < rank:
+            _refuse_in_dim(value, dim, f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for ")
+        if dim < 0:
+            dims[i] = dim + rank
         sizes.append(value.size(dim))
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
-    if any(size != sizes[0] for size in sizes):
+    if sizes.count(sizes[0]) < len(sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
             "mapped "
@@ -98,21 +104,18 @@ def _mapped(in_dims, args, name):
     return sizes[0], dims, flat, spec
 
 
-def _check_in_dim(value, dim, said):
+def _refuse_in_dim(value, dim, said):
     if not isinstance(dim, int):
         raise ValueError(f"{said}an input but in_dim must be either an integer dimension or None.")
     if not isinstance(value, Tensor):
         raise ValueError(
             f"{said}an input but the input is of type {type(value)}. We cannot vmap over non-Tensor arguments, please "
-            "use "
-            "None as the respective in_dim"
+            "use None as the respective in_dim"
         )
-    if not -value.dim() <= dim < value.dim():
-        raise ValueError(
-            f"{said}some input, but that input is a Tensor of dimensionality {value.dim()} so expected in_dim to "
-            "satisfy "
-            f"-{value.dim()} <= in_dim < {value.dim()}."
-        )
+    raise ValueError(
+        f"{said}some input, but that input is a Tensor of dimensionality {value.dim()} so expected in_dim to satisfy "
+        f"-{value.dim()} <= in_dim < {value.dim()}."
+    )
 
 
 def _check_out_dims(out_dims, name):
@@ -132,10 +135,11 @@ def _check_out_dims(out_dims, name):
 
 def _run(func, size, dims, flat, spec, out_dims, randomness, kwargs, name):
     with Batch(size, randomness) as level:
-        shown = [
-            x if dim is None else level.wrap(x.movedim(dim, 0) if dim else x.view_as(x)) for x, dim in zip(flat, dims)
-        ]
-        results, made = tree_flatten(func(*tree_unflatten(shown, spec), **kwargs))
+        shown = [x if dim is None else level.wrap(x.movedim(dim, 0) if dim else x) for x, dim in zip(flat, dims)]
+        result = func(*(shown if spec is None else tree_unflatten(shown, spec)), **kwargs)
+        if type(out_dims) is int and isinstance(result, Tensor):
+            return _taken_out(level, result, out_dims, name)
+        results, made = tree_flatten(result)
         return tree_unflatten(
             [_taken_out(level, r, dim, name) for r, dim in zip(results, _out_dims(out_dims, made, name))], made
         )
@@ -166,10 +170,12 @@ def _taken_out(level, result, dim, name):
             "to None for output?"
         )
     whole = level.whole(result)
+    if dim == 0:
+        return whole
     rank = whole.dim()
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
-    return whole.movedim(0, dim) if dim % rank else whole
+    return whole.movedim(0, dim)
 
 
 def _in_chunks(func, size, dims, flat, spec, out_dims, randomness, kwargs, name, chunk_size):

@@ -1,6 +1,7 @@
 """Levels: objects on a stack of the thread that handle operations before autograd and kernel do."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport Op
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 from tinygrad_ext.core.data.types cimport int32_t
 
 cdef class Level:
@@ -38,3 +39,4 @@ cdef object read_carried(object carried, str name, tuple args)      # what the v
 cdef object write_carried(object carried, object target, str name, object new)
 # What observers that see attributes say of one of a tensor that no level carries, or of a method that is no op.
 cdef object ask_observers(object tensor, str name, tuple args, bint writes)
+cdef Carried carry_row(Level level, Tensor rows)    # shows what is behind the first dimension of `rows`

@@ -24,10 +24,12 @@ from tinygrad_ext.core.call.arguments cimport check_row
 from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.data.dtype cimport META, device, dtype
+from tinygrad_ext.core.data.dtype cimport META, device, device_of, dtype
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
-from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, blank_carried, checked_numel, finish, set_geometry
+from tinygrad_ext.core.data.tensor cimport (
+    REQUIRES_GRAD, Carried, Tensor, blank_carried, checked_numel, finish, needs_grad, set_geometry,
+)
 from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:

@@ -125,3 +125,20 @@ cdef Carried _carry(Level level, object value, tuple shape, object kind, object 
     t.level, t.value, t.shown_device = level, value, device(where)
     finish(t)
     return t
+
+
+cdef Carried carry_row(Level level, Tensor rows):
+    """A value that shows one row of what it stands for: all dimensions but the first."""
+    cdef Carried t = blank_carried(rows.rank - 1)
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(rows.rank - 2, -1, -1):
+        t.sizes[i], t.strides[i] = rows.sizes[i + 1], n
+        n *= max(t.sizes[i], 1)
+    t.tid, t.device_id = rows.tid, META
+    t.level, t.value = level, rows
+    t.shown_device = (<Carried>rows).shown_device if type(rows) is Carried else device_of(rows.device_id)
+    if needs_grad(rows):
+        t.bits |= REQUIRES_GRAD
+    finish(t)
+    return t
