@@ -951,6 +951,9 @@ def nansum(input: Tensor, dim: _int | _Sequence[_int] | None = None, keepdim: _b
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements of a dimension, from `start` on; a negative start counts from the end."""
     ...
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
+    """`narrow` in memory of its own."""
+    ...
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> _native_batch_norm_result:
     """batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used."""
     ...

@@ -54,6 +54,20 @@ op(
 )
 
 op(
+    "aten::narrow_copy(Tensor self, int dim, int start, int length) -> Tensor",
+    compose=lambda self, dim, start, length: self.narrow(dim, start, length).contiguous().clone(),
+    variants="function method",
+    types=_ALL,
+    samples=lambda make: [Sample(make(4, 3), 0, 1, 2), Sample(make(4, 3), -1, 1, 2), Sample(make(4, 3), 0, 4, 0)],
+    reference=lambda x, dim, start, length: x.take(range(start, start + length), dim),
+    errors=[
+        (lambda: zeros(4).narrow_copy(0, 2, 3), RuntimeError, "start (2) + length (3) exceeds dimension size (4)"),
+        (lambda: zeros().narrow_copy(0, 0, 0), RuntimeError, "cannot be applied to a 0-dim tensor"),
+    ],
+    doc="`narrow` in memory of its own.",
+)
+
+op(
     "aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
     batch="dims",
     kernel="slice",

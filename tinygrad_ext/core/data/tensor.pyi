@@ -1073,6 +1073,9 @@ class Tensor:
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements of a dimension, from `start` on; a negative start counts from the end."""
         ...
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """`narrow` in memory of its own."""
+        ...
     def ne(self, other: Tensor | _Scalar) -> Tensor:
         """self != other, element by element."""
         ...

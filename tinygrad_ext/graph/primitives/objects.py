@@ -229,6 +229,7 @@ def _expect(value, text, where):
 
 primitive("expect", "Any str str", None, _expect)
 primitive("hash", "Any", "int", hash)
+primitive("id", "Any", "int", id)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
 primitive("is_tracing", "", "bool", _is_tracing)
 primitive("python", "str ...", None, call_function, effect=True)

@@ -4,6 +4,7 @@ import functools
 import inspect
 import sys
 import types as python_types
+import weakref
 
 from tinygrad_ext import nn
 from tinygrad_ext.autograd.function import Function
@@ -52,17 +53,39 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
                 "instance instead"
             )
         if not issubclass(obj, Function):
-            check_class(obj)
+            check_class(obj, _names_around())
         return obj
     if isinstance(obj, python_types.MethodType) and isinstance(obj.__self__, nn.Module):
         return getattr(script_module(obj.__self__), obj.__name__)
     if callable(obj) and hasattr(inspect.unwrap(obj), "__code__"):
-        return ScriptFunction(obj, _examples(example_inputs))
+        return _function(obj, _examples(example_inputs))
     if isinstance(obj, (list, dict)) or type(obj).__module__.partition(".")[0] not in NO_USER_CLASS:
         return obj  # compiled programs share lists, dicts and objects with Python as they are
     raise NotSupportedError(
         f"jit.script(): {type(obj).__name__} cannot be compiled; it takes functions, modules and classes"
     )
+
+
+def _names_around():
+    """The local names where the program calls this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tinygrad_ext.jit"):
+        frame = frame.f_back
+    return frame.f_locals
+
+
+_functions = weakref.WeakKeyDictionary()  # function -> its ScriptFunction, as long as somebody has that
+
+
+def _function(obj, examples):
+    """The ScriptFunction of a function, the same one for whoever asks while it is in use."""
+    if examples is not None or not isinstance(obj, python_types.FunctionType):
+        return ScriptFunction(obj, examples)
+    made = _functions.get(obj, lambda: None)()
+    if made is None:
+        made = ScriptFunction(obj)
+        _functions[obj] = weakref.ref(made)
+    return made
 
 
 def _examples(example_inputs):

@@ -255,6 +255,15 @@ def _round(c, args, kwargs):
     return c.emit("prim::round", (c.value(args[0]),), INT)
 
 
+@builtin(id)
+def _id(c, args, kwargs):
+    _only(c, "id", args, kwargs, (1,))
+    operand = c.value(args[0])
+    if (is_constant(operand) and operand is not None) or type_of(operand) in (STR, *NUMBERS):
+        c.fault(f"id(): Expected a value that is an object, not one of type {type_of(operand)}", "Compare with ==.")
+    return c.emit("prim::id", (operand,), INT)
+
+
 @builtin(divmod)
 def _divmod(c, args, kwargs):
     type = FLOAT if FLOAT in (type_of(args[0]), type_of(args[1])) else INT
@@ -317,7 +326,8 @@ def _sum(c, args, kwargs):
             found = c.binary(ast.Add(), found, other)
         return found
     value = c.value(operand)
-    return c.emit("prim::sum_of", (value,), type_of(value).args[0])
+    inner = type_of(value).args[0]
+    return c.emit("prim::sum_of", (value,), INT if inner is BOOL else inner)
 
 
 @builtin(sorted)

@@ -14,7 +14,7 @@ from tinygrad_ext.graph.types import TENSOR, Type
 from .classes import attributes_of, has_source
 from .compiler import Compiler, Frame
 from .errors import ConstantError
-from .functions import DEFINING, Parameters, lookup_of
+from .functions import DEFINING, Parameters, lookup_of, remember_around
 from .interfaces import is_interface
 from .markers import MODIFIER
 from .modules import class_of_module
@@ -24,12 +24,17 @@ from .types import is_named_tuple
 # ---- classes -------------------------------------------------------------------------------------------------------
 
 
-def check_class(cls):
-    """Compile the methods of a class: what they get wrong is told where the class is defined."""
+def check_class(cls, around):
+    """Compile the methods of a class: what they get wrong is told where the class is defined.
+
+    around: the names of the function that defines it, of which annotations in comments may name the classes.
+    """
     if is_named_tuple(cls) or is_interface(cls) or MODIFIER in vars(cls):
         return
     if issubclass(cls, (enum.Enum, BaseException, Tensor)) or cls.__module__.startswith("tinygrad_ext."):
         return
+    for function in filter(inspect.isfunction, vars(cls).values()):
+        remember_around(function, around)
     with _defining(cls):
         attributes_of(None, cls)
         for name in dir(cls):

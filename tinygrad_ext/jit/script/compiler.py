@@ -68,6 +68,7 @@ class Compiler:
         self.accessors = {}  # key of a field -> (State, owner, attribute)
         self.defaults = {}  # id of a tensor that is a default -> what holds it
         self.loops = 0
+        self.unpromised = None  # the last result of a Python function without a type for it
 
     def __getattr__(self, name):
         try:

@@ -202,7 +202,8 @@ def _same_object(c, left, right, turned):
         same = getattr(left, "python", left) is getattr(right, "python", right)
         return same is not turned
     if is_constant(left) and is_constant(right):
-        return (left is right) is not turned
+        same = type(left) is type(right) and repr(left) == repr(right)  # Python holds equal constants once
+        return same is not turned
     return c.emit("prim::isnot" if turned else "prim::is", (c.value(left), c.value(right)), BOOL)
 
 
@@ -245,25 +246,36 @@ def _valued(c, node, operand):
 
 @expression(ast.IfExp)
 def _ternary(c, node):
+    return ternary(c, node)
+
+
+@hook
+def ternary(c, node, type=None):
+    """What a ternary gives; type: what the program says of it, for both ways."""
     found = c.condition(node.test)
     if is_constant(found.operand):
         with c.inside(c.block, Scope(c.scope), c.fields):
             refine(c, found.true if found.operand else found.false)
-            return c.expression(node.body if found.operand else node.orelse)
+            return _way(c, node.body if found.operand else node.orelse, type, known=True)
     return c.choose(
         found.operand,
-        lambda: _way(c, node.body),
-        lambda: _way(c, node.orelse),
+        lambda: _way(c, node.body, type),
+        lambda: _way(c, node.orelse, type),
         (found.true, found.false),
         result=True,
     )
 
 
-def _way(c, node):
-    operand = c.expression(node)
-    if isinstance(operand, (ListLiteral, DictLiteral)) and operand.values:
-        return c.value(operand)
-    return operand
+def _way(c, node, type, known=False):
+    if type is None:
+        operand = c.expression(node)
+        parted = isinstance(operand, (ListLiteral, DictLiteral)) and operand.values
+        return c.value(operand) if parted else operand
+    operand = c.hinted(node, type)
+    if isinstance(operand, Static) and type_of(operand) is None:
+        return operand
+    operand = c.value(operand, type)
+    return operand if known or type.word not in ("Any", "Union") else c.emit("prim::cast", (operand,), type)
 
 
 # ---- isinstance ----------------------------------------------------------------------------------------------------

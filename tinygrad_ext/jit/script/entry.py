@@ -10,7 +10,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.primitives.objects import fits, keep_caller, word_of
-from tinygrad_ext.graph.types import ANY, FLOAT, TENSOR, Type, accepts
+from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, TENSOR, Type, accepts
 
 from . import (  # each file adds its handlers to the compiler's tables
     builtins,
@@ -149,10 +149,15 @@ def _converted(value, wanted):
         return dtypes.device(value)
     if word in ("List", "Tuple") and type(value) in (list, tuple):
         inner = wanted.args * len(value) if word == "List" else wanted.args
-        made = [v if fits(v, t) else _converted(v, t) for v, t in zip(value, inner)]
+        made = [v if fits(v, t) else bool(v) if _is_truth(v, t) else _converted(v, t) for v, t in zip(value, inner)]
         if None not in made and len(made) == len(value):
             return made if word == "List" else tuple(made)
     return None
+
+
+def _is_truth(value, wanted):
+    """Whether an item is a number that stands for True or False, where a list has others too."""
+    return wanted is BOOL and type(value) is int and value in (0, 1)
 
 
 def _wants_grad(values):

@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import types as python_types
 import typing
+import weakref
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives.objects import keep_function
@@ -55,6 +56,12 @@ KINDS.append((object, _wrapped))
 
 
 DEFINING = []  # classes whose names are not bound yet
+_AROUND = weakref.WeakKeyDictionary()  # method -> {name: weak reference to a class of the function around}
+
+
+def remember_around(function, names):
+    """Let annotations in the comments of a method name the classes of the function around: Python keeps none."""
+    _AROUND[function] = {n: weakref.ref(v) for n, v in names.items() if isinstance(v, type)}
 
 
 def lookup_of(function):
@@ -74,7 +81,8 @@ def lookup_of(function):
         if hasattr(builtins, name):
             return getattr(builtins, name)
         known = {cls.__name__: cls for hint in function.__annotations__.values() for cls in _classes_in(hint)}
-        return known[name] if name in known else _missing(name)
+        around = _AROUND.get(function, {}).get(name, lambda: None)()
+        return known[name] if name in known else around or _missing(name)
 
     return lookup
 
@@ -309,7 +317,9 @@ def _outside(c, function, modifier, args, kwargs):
         c.node("prim::python", row, (ANY,))
         return None
     where = f"the Python function {function.name}, by its annotation"
-    return c.emit("prim::expect", (c.emit("prim::python", row, ANY), str(returns), where), returns)
+    made = c.emit("prim::expect", (c.emit("prim::python", row, ANY), str(returns), where), returns)
+    c.unpromised = made if returns is TENSOR else None
+    return made
 
 
 def _types(c, parameters):

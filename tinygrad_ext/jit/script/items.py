@@ -2,6 +2,7 @@
 
 import ast
 
+from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import BOOL, INT, NONE, STR, TENSOR
 
@@ -172,11 +173,11 @@ def _step(c, window, dim, part):
 
 def _as_tensor(c, part):
     """A list among several parts of an index, as a tensor: a graph has one kind of sequence."""
-    if type(part) is tuple or (
-        not isinstance(part, slice) and type_of(part) is not None and type_of(part).word == "List"
-    ):
-        return c.op("aten::tensor", (part, None, None, False, False))
-    return part
+    listed = not isinstance(part, (slice, tuple)) and type_of(part).word == "List"
+    if type(part) is not tuple and not listed:
+        return part
+    whole = type_of(part).args[0] is INT if listed else not part
+    return c.op("aten::tensor", (part, dtypes.by_name["int64"] if whole else None, None, False, False))
 
 
 # ---- writing -------------------------------------------------------------------------------------------------------

@@ -90,8 +90,6 @@ def range_(c, args):
     if len(args) == 1:
         return Iteration(lambda c: args[0], lambda c, i: i, endless=True)
     start, stop, step = (*args, 1)[:3]
-    if step == 0 and is_constant(step):
-        c.fault("range() arg 3 must not be zero")
 
     def item(c, i):
         scaled = i if step == 1 and is_constant(step) else c.emit("prim::mul", (i, step), INT)

@@ -2,6 +2,7 @@
 
 import builtins
 import typing
+import warnings
 
 from tinygrad_ext.graph.primitives.objects import fits
 
@@ -79,14 +80,22 @@ def export(fn):
     return _marked(fn, "export")
 
 
-def ignore(drop=False, **kwargs):
+def ignore(drop=False, *, drop_on_export=None):
     """Decorator: leave this function to Python. Graphs that call it stay in this process.
 
     Args:
         drop: raise where compiled code comes here, as `unused` does.
+        drop_on_export: an older word for drop, which warns.
     """
     if callable(drop):
         return _marked(drop, "ignore")
+    if drop_on_export is not None:
+        warnings.warn(
+            "ignore(drop_on_export=...) is out of date: compiled code drops the function at once; write jit.unused",
+            FutureWarning,
+            stacklevel=2,
+        )
+        drop = drop_on_export
     return lambda fn: _marked(fn, "unused" if drop else "ignore")
 
 

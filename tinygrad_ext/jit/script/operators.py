@@ -6,10 +6,10 @@ import operator
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.objects import class_of
-from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
+from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
 
 from .compiler import expression, hook
-from .types import NUMBERS, is_enum, unify
+from .types import NUMBERS, is_enum, is_number, parts_of, unify, union
 from .values import ListLiteral, Static, TupleValue, is_constant, type_of
 
 # operator -> (method of a tensor, reflected method or function for a number on the left, primitive, Python's, symbol)
@@ -51,7 +51,7 @@ def binary(c, op, a, b):
         return c.call_method(a, method, [b])
     if y is TENSOR and x in NUMBERS:
         return c.call_method(b, reflected, [a])
-    if x in NUMBERS and y in NUMBERS:
+    if is_number(x) and is_number(y):
         return _of_numbers(c, op, a, b, x, y)
     found = _of_containers(c, op, a, b, x, y)
     if found is None:
@@ -72,7 +72,7 @@ def _of_numbers(c, op, a, b, x, y):
         c.fault(f"operator {symbol} takes tensors, not {x} and {y}")
     if isinstance(op, _BITS) and not {x, y} <= {INT, BOOL}:
         c.fault(f"operator {symbol} takes whole numbers, not {x} and {y}")
-    result = _promoted(op, b, x, y)
+    result = union([_promoted(op, b, p, q) for p in parts_of(x) for q in parts_of(y)])
     if is_constant(a) and is_constant(b) and not isinstance(op, (ast.LShift, ast.Pow)):
         folded = _folded(python, a, b)
         if folded is not None:
@@ -147,6 +147,11 @@ def augment(c, operand, op, other):
     if isinstance(operand, Value) and x.word == "List" and isinstance(op, ast.Add):
         c.effect("prim::list.extend", operand, c.value(other, x if isinstance(other, ListLiteral) else None))
         return operand
+    if isinstance(operand, Value) and x.word == "List" and isinstance(op, ast.Mult) and type_of(other) is INT:
+        repeated = c.emit("prim::repeat", (operand, other), x)
+        c.effect("prim::list.clear", operand)
+        c.effect("prim::list.extend", operand, repeated)
+        return operand
     if isinstance(operand, Value) and x.word == "Dict" and isinstance(op, ast.BitOr):
         c.effect("prim::dict.update", operand, c.value(other, x))
         return operand
@@ -214,18 +219,19 @@ def compare(c, op, a, b):
         if made is not None:
             return c.emit("prim::not", (made,), BOOL)
     a, b = c.value(a), c.value(b)
-    if name in ("eq", "ne") and (x.is_optional or y.is_optional or x.word == y.word or {x, y} <= set(NUMBERS)):
+    numbers = is_number(x) and is_number(y)
+    if name in ("eq", "ne") and (x.is_optional or y.is_optional or x.word == y.word or numbers):
         return c.emit(f"prim::{name}", (a, b), BOOL)
     if name in ("eq", "ne") and is_enum(x) and is_enum(y):
         return name == "ne"
     if name in ("eq", "ne"):
         c.fault(f"values of types {x} and {y} are never equal")
-    if not ({x, y} <= set(NUMBERS) or x is y is STR or (x.word == y.word and x.word in ("List", "Tuple"))):
+    if not (numbers or x is y is STR or (x.word == y.word and x.word in ("List", "Tuple"))):
         c.fault(f"values of types {x} and {y} have no order")
     return c.emit(f"prim::{name}", (a, b), BOOL)
 
 
-_ORDERED = (INT, FLOAT, BOOL, STR, SCALAR, TENSOR)
+_ORDERED = (INT, FLOAT, BOOL, STR, SCALAR, TENSOR, ANY)  # Any: Python says when it runs
 
 
 @hook

@@ -74,8 +74,18 @@ def call_op(c, name, candidates, args, kwargs):
                 del block.nodes[count:]
                 reasons.append((op, why.args[0]))
                 continue
-            return c.op(_form(op, inplace), row)
+            return _leaf(c, op, row) or c.op(_form(op, inplace), row)
     return _refuse(c, name, reasons, args, kwargs)
+
+
+def _leaf(c, op, row):
+    """What a factory makes that is told requires_grad; None for other calls. A graph computes without gradients, so
+    its node says nothing of them."""
+    at = next((i for i, arg in enumerate(op.schema.args) if arg.name == "requires_grad"), None)
+    if at is None or row[at] is None or row[at] is False:
+        return None
+    made = c.op(op.name, (*row[:at], False, *row[at + 1 :]))
+    return c.emit("prim::tensor.requires_grad_", (made, row[at]), TENSOR)
 
 
 def _into(c, name, candidates, args, kwargs, out):
@@ -323,6 +333,8 @@ def _tolist(c, tensor, args, kwargs):
 @hook
 def hinted(c, node, type):
     """The operand of an expression that the program gives a type: whoever calls tolist() says what it gives."""
+    if isinstance(node, ast.IfExp):
+        return c.ternary(node, type)
     called = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else None
     if not isinstance(called, ast.Attribute) or called.attr != "tolist":
         return c.expression(node)

@@ -18,7 +18,7 @@ from .functions import FunctionValue
 from .markers import annotate, check_contained, is_scripting
 from .markers import isinstance as jit_isinstance
 from .types import NoType, hashable, type_from
-from .values import DictLiteral, ListLiteral, Method, Static, type_of
+from .values import DictLiteral, ListLiteral, Method, Static, is_constant, type_of
 
 
 class Question(Static):
@@ -136,7 +136,10 @@ def _annotate(c, node):
     operand = c.hinted(node.args[1], type)
     if type_of(operand) is TENSOR and type in (INT, FLOAT, BOOL):
         return c.emit(f"prim::{type}", (operand,), type)
-    return c.value(operand, type)
+    operand = c.value(operand, type)
+    if is_constant(operand) and type_of(operand) is not type:
+        return c.emit("prim::cast", (operand,), type)
+    return operand
 
 
 def _cast(c, node):

@@ -257,7 +257,8 @@ def _delete(c, node):
 @statement(ast.Return)
 def _return(c, node):
     frame = c.frame
-    operand = None if node.value is None else c.expression(node.value)
+    told = frame.returns if isinstance(node.value, ast.IfExp) else None
+    operand = None if node.value is None else c.expression(node.value) if told is None else c.hinted(node.value, told)
     if frame.returns is ANY:
         operand = c.emit("prim::cast", (c.value(operand),), ANY)
     elif frame.returns is not None:
@@ -347,7 +348,9 @@ def _if(c, node):
 @statement(ast.Expr)
 def _expr(c, node):
     if not isinstance(node.value, ast.Constant):
-        c.expression(node.value)
+        made = c.expression(node.value)
+        if made is not None and made is c.unpromised:
+            c.block.nodes.pop()  # the check of what a Python function gives, which said nothing and nobody reads
 
 
 @statement(ast.Pass)

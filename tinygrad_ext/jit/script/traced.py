@@ -6,7 +6,7 @@ The graph is that of their last capture: what guards in it say is asked when the
 from tinygrad_ext.graph.ir import Block, replaced
 from tinygrad_ext.graph.types import TENSOR
 
-from ..captured import Holder
+from ..captured import ArgumentHolder, Holder
 from ..tracing import TracedFunction, TracedModule
 from .expressions import KINDS
 from .values import Static, TupleValue
@@ -30,6 +30,9 @@ class TracedValue(Static):
             c.fault(f"the traced function takes {len(graph.inputs)} arguments, but {len(args)} are given")
         mapping = {v: c.value(a, v.type, "an argument") for v, a in zip(graph.inputs, args)}
         for state, holder in zip(graph.state, captured.holders):
+            if type(holder) is ArgumentHolder and len(holder.owner) == 1:
+                mapping[state.value] = c.value(args[holder.owner[0]], TENSOR)
+                continue
             if type(holder) is not Holder or state.value.type is not TENSOR:
                 c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
             mapping[state.value] = c.field(holder, "owner", self.path + state.name, state.kind, TENSOR)

@@ -7,6 +7,7 @@ import inspect
 import numbers
 import types
 import typing
+import warnings
 
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.random import Generator
@@ -68,7 +69,10 @@ def type_from(annotation, evaluate):
         return type_from(annotation.type, evaluate)
     if origin is not None:
         return _generic(annotation, origin, args, lambda a: type_from(a, evaluate))
-    if inspect.isclass(annotation) and (issubclass(annotation, Tensor) or _is_tensor_type(annotation)):
+    if inspect.isclass(annotation) and issubclass(annotation, Tensor):
+        return TENSOR
+    if inspect.isclass(annotation) and _is_tensor_type(annotation):
+        warnings.warn(f"script takes the annotation {annotation.__name__} for Tensor, whatever its dtype", stacklevel=2)
         return TENSOR
     if _is_class_of_script(annotation):
         return Type(word_of(annotation))
@@ -163,6 +167,11 @@ def unify(a, b):
         items = [unify(x, y) for x, y in zip(a.args, b.args)]
         return None if None in items else Type("Tuple", items)
     return None
+
+
+def is_number(type):
+    """Whether a value of a type is a number, of one kind or one of several."""
+    return type is not None and all(part in NUMBERS for part in parts_of(type))
 
 
 def without_none(type):

@@ -1,0 +1,264 @@
+"""Small rules of Python that compiled programs keep: identity, types that a program tells, what raises when it runs."""
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
+
+
+def same(function, *args):
+    """What a function gives, compiled, after a look that Python gives the same."""
+    scripted = jit.script(function)(*args)
+    assert scripted == function(*args) and type(scripted) is type(function(*args))
+    return scripted
+
+
+def test_annotate_gives_a_constant_the_wider_type():
+    def found(late: bool):
+        x = jit.annotate(int | None, None)
+        if late:
+            x = 3
+        return x
+
+    assert same(found, True) == 3 and same(found, False) is None
+
+    @jit.script
+    class Leaf:
+        def __init__(self):
+            self.size = 1
+
+    @jit.script
+    class Branch:
+        def __init__(self):
+            self.leaf = jit.annotate(Leaf | None, None)
+
+        def grow(self, leaf: Leaf) -> None:
+            self.leaf = leaf
+
+    def grown() -> bool:
+        branch = Branch()
+        branch.grow(Leaf())
+        return branch.leaf is not None
+
+    assert jit.script(grown)()
+
+
+def test_comments_of_methods_name_classes_of_the_function_around():
+    @jit.script
+    class Weight:
+        def __init__(self):
+            self.grams = 5
+
+    @jit.script
+    class Scale:
+        def __init__(self):
+            self.limit = 4
+
+        def takes(self, weight):
+            # type: (Weight) -> bool
+            return weight.grams <= self.limit
+
+    def fits() -> bool:
+        return Scale().takes(Weight())
+
+    assert jit.script(fits)() is False
+
+
+def test_an_empty_list_of_numbers_is_an_index_of_whole_numbers():
+    def picked(x):
+        none: list[int] = []
+        return x[none, :], x[[1, 0], :], x[[True, False], :]
+
+    x = tg.arange(6.0).reshape(2, 3)
+    shapes = [tuple(part.shape) for part in jit.script(picked)(x)]
+    assert shapes == [(0, 3), (2, 3), (1, 3)]
+
+
+def test_values_of_any_type_are_ordered_when_the_program_runs():
+    def ordered(items: list[Any]):
+        items.sort()
+        return items
+
+    assert same(ordered, [(2, "b"), (1, "a")]) == [(1, "a"), (2, "b")]
+    with pytest.raises(TypeError, match="not supported between"):
+        jit.script(ordered)([(2, "b"), ("a", 1)])
+
+
+def test_a_range_of_no_step_raises_where_it_is_reached():
+    def counted(way: bool):
+        found = 0
+        if way:
+            for i in range(3, 0, 0):
+                found += i
+        return found
+
+    assert same(counted, False) == 0
+    with pytest.raises(ValueError, match="must not be zero"):
+        jit.script(counted)(True)
+
+
+def test_equal_constants_are_one_object_and_objects_have_identities():
+    def constants():
+        a, b, one, true = 0.5, 0.5, 1, True
+        return [a is b, a is not b, a is one, true is one]
+
+    assert jit.script(constants)() == [True, False, False, False]
+
+    def identities(x):
+        y = x + 1
+        z = x
+        return [id(x) == id(z), id(x) == id(y), id(x) == id(None)]
+
+    assert same(identities, tg.ones(2)) == [True, False, False]
+    with pytest.raises(jit.Error, match="Compare with =="):
+        jit.script(lambda n: id(2) == id(n))
+
+
+def test_both_ways_of_a_ternary_have_the_type_that_the_program_tells():
+    def told(way: bool) -> Any:
+        return "out" if way else {}
+
+    def assigned(way: bool):
+        a: str | list[int] = "a" if way else [1]
+        b: dict[str, int] = {"b": 1} if way else {}
+        return a, b
+
+    class Mode(nn.Module):
+        def forward(self) -> Any:
+            return "train" if self.training else [1]
+
+    for way in (True, False):
+        assert same(told, way) == ("out" if way else {})
+        assert same(assigned, way) == (("a", {"b": 1}) if way else ([1], {}))
+        assert jit.script(Mode().train(way))() == ("train" if way else [1])
+
+
+def test_a_traced_module_that_writes_to_an_argument_writes_to_it_in_script():
+    class Total(nn.Module):
+        def forward(self, *items):
+            total = items[0]
+            for item in items[1:]:
+                total += item
+            return total
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.total = jit.trace(Total(), (tg.ones(2), tg.ones(2)))
+
+        def forward(self, x):
+            row = (x * 2, x)
+            return self.total(*row), row[0]
+
+    total, written = jit.script(Outer())(tg.ones(2))
+    assert total.tolist() == written.tolist() == [3.0, 3.0]
+
+
+def test_what_an_ignored_function_gives_is_asked_where_it_is_used_only():
+    class Told(nn.Module):
+        @jit.ignore
+        def tell(self, n: int):
+            self.told = n
+
+        def forward(self, x, use: bool):
+            self.tell(3)
+            if use:
+                return self.tell(3)
+            return x
+
+    scripted = jit.script(Told())
+    assert scripted(tg.ones(1), False).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="expected a value of type Tensor"):
+        scripted(tg.ones(1), True)
+
+
+def test_a_dropped_function_is_told_by_its_older_word_too():
+    with pytest.warns(FutureWarning, match="jit.unused"):
+
+        @jit.ignore(drop_on_export=True)
+        def left(x):
+            return {x}
+
+    def calls(x):
+        return left(x)
+
+    with pytest.raises(NotImplementedError):
+        jit.script(calls)(tg.ones(1))
+
+
+def test_factories_give_leaves_that_require_grad():
+    def made(wanted: bool):
+        a = tg.tensor(2.5, requires_grad=True)
+        b = tg.ones(2, requires_grad=wanted)
+        return a, b, a * 2
+
+    a, b, twice = jit.script(made)(False)
+    twice.backward()
+    assert a.grad.item() == 2.0 and a.is_leaf and not b.requires_grad
+    assert jit.script(made)(True)[1].requires_grad
+
+
+def test_zero_and_one_are_items_of_a_list_of_truths():
+    def counted(items: list[bool]):
+        return all(items), sum(items)
+
+    assert jit.script(counted)([True, 1, 0]) == (False, 2)
+    with pytest.raises(RuntimeError, match="but instead found"):
+        jit.script(counted)([True, 2])
+
+
+def test_numbers_of_several_types_are_computed_with():
+    def halved(x: int | float, y: int | float) -> int | float:
+        if x > y:
+            return x * 2
+        return x - y
+
+    for x, y in ((1, 2.5), (3, 2), (2.5, 1)):
+        same(halved, x, y)
+
+
+def test_a_function_is_compiled_once_for_all_that_use_it():
+    def twice(x):
+        return x * 2
+
+    first = jit.script(twice)
+    assert jit.script(twice) is first
+    gone = weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None  # nobody has it: nor has the package
+
+
+def test_old_names_of_tensors_with_a_dtype_are_tensors_which_is_told():
+    def shape(x: tg.LongTensor) -> tg.LongTensor:
+        return x
+
+    with pytest.warns(UserWarning, match="LongTensor for Tensor"):
+        scripted = jit.script(shape)
+    assert scripted(tg.ones(2)).dtype is tg.float32
+
+
+def test_a_part_of_a_tensor_can_be_copied():
+    x = tg.arange(6.0).reshape(2, 3)
+    part = jit.script(lambda x: x.narrow_copy(1, 1, 2))(x)
+    assert part.equal(x[:, 1:]) and part.is_contiguous()
+    part.zero_()
+    assert x[0, 1] == 1
+
+
+def test_a_list_that_is_multiplied_stays_the_list():
+    def repeated(items: list[int], times: int):
+        kept = items
+        items *= times
+        items += [7]
+        own = [1]
+        held = own
+        own *= 2
+        return kept, items is kept, held is own, own
+
+    for times in (2, 0):
+        assert jit.script(repeated)([1, 2], times) == repeated([1, 2], times)
