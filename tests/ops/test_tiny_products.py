@@ -33,3 +33,19 @@ def test_every_layout_gives_the_bits_of_the_sum_in_order(m, n, k, dtype):
             assert (x @ y).numpy().tobytes() == wanted.tobytes()
             out = tg.zeros(n, m, dtype=x.dtype).t()
             assert np.array_equal(tg.matmul(x, y, out=out).numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("m, n, k", [*SHAPES, (4, 5, 0), (3, 1, 7), (4, 40, 2)])
+def test_what_is_added_comes_last(m, n, k, dtype):
+    random = np.random.default_rng(m * n * k)
+    a, b, start = (random.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), (n,)))
+    wanted, scaled = in_order(a, b) + start, dtype(2) * in_order(a, b) + dtype(0.5) * start
+    for x in layouts(a):
+        for y in layouts(b):
+            for added in (tg.from_numpy(start), tg.from_numpy(np.repeat(start, 2))[::2]):
+                assert tg.nn.functional.linear(x, y.t(), added).numpy().tobytes() == wanted.tobytes()
+                assert tg.addmm(added, x, y).numpy().tobytes() == wanted.tobytes()
+                assert tg.addmm(added, x, y, beta=0.5, alpha=2).numpy().tobytes() == scaled.tobytes()
+    same = tg.ones(1, dtype=x.dtype).expand(n)
+    assert np.array_equal(tg.nn.functional.linear(x, y.t(), same).numpy(), in_order(a, b) + dtype(1))

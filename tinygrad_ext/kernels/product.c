@@ -20,130 +20,14 @@ enum {
 
 /* ---- tiny and integer products ----------------------------------------------------------------------------------- */
 
-/* The sum over k runs in order for every element, whatever the steps, so an element has the same bits however its
- * operands lie in memory. */
-enum { WIDTH = 16 }; /* columns whose sums are kept in registers */
+void tgx_tiny_product_base(const tgx_tiny *, int);
+void tgx_tiny_product_avx2(const tgx_tiny *, int);
+void tgx_tiny_product_avx512(const tgx_tiny *, int);
 
-/* One row of C, `w` columns of it. */
-#define TINY_ROW(T, w, step)                                                             \
-    do {                                                                                 \
-        T sum[WIDTH] = {0};                                                              \
-        const T *x = a + i * s->a_row, *y = b + j * s->b_col;                            \
-        for (ptrdiff_t p = 0; p < s->k; p++, x += s->a_col, y += s->b_row)               \
-            for (ptrdiff_t q = 0; q < (w); q++) sum[q] += *x * y[q * (step)];            \
-        TINY_OUT(T, w, sum);                                                             \
-    } while (0)
-
-#define TINY_OUT(T, w, sum)                                                              \
-    do {                                                                                 \
-        T *out = c + i * s->c_row + j * s->c_col;                                        \
-        if (beta == 0)                                                                   \
-            for (ptrdiff_t q = 0; q < (w); q++) out[q * s->c_col] = alpha * sum[q];      \
-        else                                                                             \
-            for (ptrdiff_t q = 0; q < (w); q++) {                                        \
-                T *o = out + q * s->c_col;                                               \
-                *o = alpha * sum[q] + beta * *o;                                         \
-            }                                                                            \
-    } while (0)
-
-/* The same of `r` rows and `n` vectors of neighbouring columns, in so many words: of the loops above compilers make no
- * vectors. Several rows share what is read of B, and their sums do not wait for each other. */
-typedef float v_float __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double v_double __attribute__((vector_size(16), aligned(8), may_alias));
-#define TINY_VECTORS(T, r, n)                                                            \
-    do {                                                                                 \
-        v_##T sum[r][n] = {{{0}}};                                                       \
-        const T *x = a + i * s->a_row, *y = b + j;                                       \
-        for (ptrdiff_t p = 0; p < s->k; p++, x += s->a_col, y += s->b_row)               \
-            for (int o = 0; o < (r); o++)                                                \
-                for (int q = 0; q < (n); q++)                                            \
-                    sum[o][q] += x[o * s->a_row] * *(const v_##T *)(y + q * LANES);      \
-        for (int o = 0; o < (r); o++, i++) {                                             \
-            if (beta == 0 && s->c_col == 1) {                                            \
-                for (int q = 0; q < (n); q++)                                            \
-                    *(v_##T *)(c + i * s->c_row + j + q * LANES) = alpha * sum[o][q];    \
-            } else {                                                                     \
-                const T *each = (const T *)sum[o];                                       \
-                TINY_OUT(T, (n) * LANES, each);                                          \
-            }                                                                            \
-        }                                                                                \
-    } while (0)
-
-/* Columns j and those behind it that `n` vectors hold, of all rows. */
-#define TINY_COLUMNS(T, n)                                                               \
-    do {                                                                                 \
-        ptrdiff_t i = 0;                                                                 \
-        while (i + 4 <= s->m) TINY_VECTORS(T, 4, n);                                     \
-        while (i < s->m) TINY_VECTORS(T, 1, n);                                          \
-        j += (n) * LANES;                                                                \
-    } while (0)
-
-/* One column, of all rows. */
-#define TINY_COLUMN(T)                                                                   \
-    do {                                                                                 \
-        ptrdiff_t i = 0;                                                                 \
-        for (; i + 4 <= s->m; i += 4) {                                                  \
-            const T *x = a + i * s->a_row, *y = b + j * s->b_col;                        \
-            T sum[4] = {0}, *out = c + i * s->c_row + j * s->c_col;                      \
-            for (ptrdiff_t p = 0; p < s->k; p++, x += s->a_col, y += s->b_row)           \
-                for (int o = 0; o < 4; o++) sum[o] += x[o * s->a_row] * *y;              \
-            for (int o = 0; o < 4; o++, out += s->c_row)                                 \
-                *out = beta == 0 ? alpha * sum[o] : alpha * sum[o] + beta * *out;        \
-        }                                                                                \
-        for (; i < s->m; i++) TINY_ROW(T, 1, 1);                                         \
-        j++;                                                                             \
-    } while (0)
-
-/* Columns that do not lie next to each other, as those of a transposed weight, are first put so where several rows need
- * them; sixteen at a time. */
-#define TINY_PACK(T)                                                                     \
-    do {                                                                                 \
-        ptrdiff_t n = s->n, j = 0;                                                       \
-        for (; s->b_row == 1 && j + 4 <= n; j += 4) {                                    \
-            const T *from = b + j * s->b_col;                                            \
-            T *to = packed + j;                                                          \
-            ptrdiff_t p = 0;                                                             \
-            for (; p + 4 <= s->k; p += 4, from += 4, to += 4 * n)                        \
-                for (int q = 0; q < 4; q++)                                              \
-                    for (int o = 0; o < 4; o++) to[q * n + o] = from[o * s->b_col + q];  \
-            for (; p < s->k; p++, from++, to += n)                                       \
-                for (int o = 0; o < 4; o++) to[o] = from[o * s->b_col];                  \
-        }                                                                                \
-        for (; j < n; j++)                                                               \
-            for (ptrdiff_t p = 0; p < s->k; p++)                                         \
-                packed[p * n + j] = b[p * s->b_row + j * s->b_col];                      \
-    } while (0)
-
-#define TINY_LOOPS(T, name)                                                              \
-    static void name(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {\
-        enum { LANES = 16 / sizeof(T) };                                                 \
-        T packed[TGX_TINY_WORK];                                                         \
-        tgx_shape closer;                                                                \
-        if (s->b_col != 1 && s->n >= 4 && s->m > 2) {                                    \
-            TINY_PACK(T);                                                                \
-            closer = *s, closer.b_row = s->n, closer.b_col = 1;                          \
-            b = packed, s = &closer;                                                     \
-        }                                                                                \
-        for (ptrdiff_t j = 0; j < s->n;) {                                               \
-            ptrdiff_t left = s->n - j;                                                   \
-            if (s->b_col == 1 && left >= 4 * LANES && s->m < 4) {                        \
-                for (ptrdiff_t i = 0; i < s->m;) TINY_VECTORS(T, 1, 4);                  \
-                j += 4 * LANES;                                                          \
-            } else if (s->b_col == 1 && left >= 2 * LANES) TINY_COLUMNS(T, 2);             \
-            else if (s->b_col == 1 && left >= LANES) TINY_COLUMNS(T, 1);                 \
-            else if (left >= 4 && s->m < 4) {                                            \
-                for (ptrdiff_t i = 0; i < s->m; i++) TINY_ROW(T, 4, s->b_col);           \
-                j += 4;                                                                  \
-            } else TINY_COLUMN(T);                                                       \
-        }                                                                                \
-    }
-
-TINY_LOOPS(float, tiny_f32)
-TINY_LOOPS(double, tiny_f64)
-
-void tgx_tiny_product(const tgx_shape *s, int dtype, const void *a, const void *b, void *c) {
-    if (dtype == TGX_F32) tiny_f32(s, 1, a, b, 0, c);
-    else tiny_f64(s, 1, a, b, 0, c);
+void tgx_tiny_product(const tgx_tiny *p, int dtype) {
+    static void (*found)(const tgx_tiny *, int);
+    if (!found) found = TGX_PICK(tgx_tiny_product);
+    found(p, dtype);
 }
 
 void tgx_integer_product_base(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
@@ -234,8 +118,8 @@ static void dot(const tgx_product *p, char *a, char *b, char *c) {
 }
 
 static void tiny(const tgx_product *p, char *a, char *b, char *c) {
-    if (p->dtype == TGX_F32) tiny_f32(&p->s, (float)p->alpha.f, (float *)a, (float *)b, (float)p->beta.f, (float *)c);
-    else tiny_f64(&p->s, p->alpha.f, (double *)a, (double *)b, p->beta.f, (double *)c);
+    tgx_tiny t = {p->s, a, b, c, p->alpha.f, p->beta.f, p->beta.f == 0 ? NULL : c, p->s.c_row, p->s.c_col};
+    tgx_tiny_product(&t, p->dtype);
 }
 
 /* The product of one item, or of m rows and n columns of it. */

@@ -30,8 +30,16 @@ typedef struct {
     int64_t lda, ldb, ldc;
 } tgx_product;
 
-/* A B of float32 or float64 matrices, of at most TGX_TINY_WORK multiplications. */
-void tgx_tiny_product(const tgx_shape *s, int dtype, const void *a, const void *b, void *c);
+/* C = alpha A B + beta S of float32 or float64 matrices, of at most TGX_TINY_WORK multiplications; S may be C, or NULL. */
+typedef struct {
+    tgx_shape s;
+    const void *a, *b;
+    void *c;
+    double alpha, beta;
+    const void *start;
+    ptrdiff_t start_row, start_col;
+} tgx_tiny;
+void tgx_tiny_product(const tgx_tiny *p, int dtype);
 
 /* 0, TGX_FAILED or a code of tgx_error. */
 int tgx_product_run(tgx_call *c, tgx_product *p);

@@ -1,5 +1,5 @@
-/* Products of integers modulo 2^bits in one instruction set. Four rows of A at a time against vectors of B's columns;
- * the depth is cut so that the part of B in use stays near. */
+/* Products of integers modulo 2^bits in one instruction set: four rows of A at a time against vectors of B's columns, with
+ * the depth cut so that the part of B in use stays near. And tiny ones of floats, see product_tiny.h. */
 #include "product.h"
 #include <string.h>
 
@@ -37,4 +37,44 @@ void ISA(tgx_integer_product)(const tgx_shape *s, int size, int64_t alpha, const
     else if (size == 2) product_16(s, (int16_t)alpha, a, b, (int16_t)beta, c);
     else if (size == 4) product_32(s, (uint32_t)alpha, a, b, (uint32_t)beta, c);
     else product_64(s, (uint64_t)alpha, a, b, (uint64_t)beta, c);
+}
+
+/* ---- tiny products of floats ------------------------------------------------------------------------------------- */
+
+#undef T
+#undef NAME
+#define TINY_BYTES (VECTOR_BYTES < 32 ? VECTOR_BYTES : 32)     /* few tiny matrices have sixteen columns */
+
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t order __attribute__((vector_size(16)));
+
+/* to[k][o] = from[o][k]: `across` and `row` are steps between rows of the two. */
+static inline __attribute__((always_inline)) void turn(const float *from, ptrdiff_t across, float *to, ptrdiff_t row) {
+    quad a = *(const quad *)from, b = *(const quad *)(from + across);
+    quad c = *(const quad *)(from + 2 * across), d = *(const quad *)(from + 3 * across);
+    quad ab = __builtin_shuffle(a, b, (order){0, 4, 1, 5}), ab2 = __builtin_shuffle(a, b, (order){2, 6, 3, 7});
+    quad cd = __builtin_shuffle(c, d, (order){0, 4, 1, 5}), cd2 = __builtin_shuffle(c, d, (order){2, 6, 3, 7});
+    *(quad *)to = __builtin_shuffle(ab, cd, (order){0, 1, 4, 5});
+    *(quad *)(to + row) = __builtin_shuffle(ab, cd, (order){2, 3, 6, 7});
+    *(quad *)(to + 2 * row) = __builtin_shuffle(ab2, cd2, (order){0, 1, 4, 5});
+    *(quad *)(to + 3 * row) = __builtin_shuffle(ab2, cd2, (order){2, 3, 6, 7});
+}
+
+#define T float
+#define NAME(base) base##_f32
+#define TINY_TURN(from, across, to, row) turn(from, across, to, row)
+#include "product_tiny.h"
+#undef T
+#undef NAME
+#undef TINY_TURN
+#define T double
+#define NAME(base) base##_f64
+#define TINY_TURN(from, across, to, row)                                                 \
+    for (int q = 0; q < 4; q++)                                                          \
+        for (int o = 0; o < 4; o++) (to)[q * (row) + o] = (from)[o * (across) + q]
+#include "product_tiny.h"
+
+void ISA(tgx_tiny_product)(const tgx_tiny *p, int dtype) {
+    if (dtype == TGX_F32) tiny_f32(p);
+    else tiny_f64(p);
 }

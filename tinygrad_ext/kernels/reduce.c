@@ -84,6 +84,55 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
     p->nspans = (p->count + TGX_BLOCK * TGX_SPAN - 1) / (TGX_BLOCK * TGX_SPAN);
 }
 
+/* ---- a few elements without gaps, one block each ---- */
+
+/* Neighbouring outputs, whose elements stand in rows behind each other. */
+static void few_rows(const tgx_reduction *p, const char *x, int64_t n, int64_t w) {
+    const char *rows[TGX_BLOCK];
+    tgx_acc acc;
+    ptrdiff_t row = w * p->itemsize;
+    for (int64_t at = 0; at < w; at += TGX_TILE) {
+        int width = w - at < TGX_TILE ? (int)(w - at) : TGX_TILE;
+        for (int64_t r = 0; r < n; r++) rows[r] = x + r * row + at * p->itemsize;
+        p->reducer->rows(rows, n, width, 0, p->aux, &acc);
+        p->reducer->finish(&acc, width, n, p->aux, p->out ? p->out + at * p->osize : NULL, p->osize,
+                           p->out2 ? p->out2 + at * p->osize2 : NULL, p->osize2);
+    }
+}
+
+static void few_blocks(const tgx_reduction *p, const char *x, int64_t n, int64_t w) {
+    tgx_acc acc;
+    char *out = p->out, *out2 = p->out2;
+    for (int64_t o = 0; o < w; o++, x += n * p->itemsize) {
+        p->reducer->block(x, n, 0, p->aux, &acc);
+        p->reducer->finish(&acc, 1, n, p->aux, out, p->osize, out2, p->osize2);
+        if (out) out += p->osize;
+        if (out2) out2 += p->osize2;
+    }
+}
+
+int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *sizes, int ndim, uint64_t mask) {
+    int64_t n = 1, w = 1;
+    int last = -1, changes = -1;
+    for (int d = 0; d < ndim; d++) {
+        int reduced = mask >> d & 1;
+        if (sizes[d] == 1) continue;
+        if (reduced) n *= sizes[d];
+        else w *= sizes[d];
+        changes += reduced != last;
+        last = reduced;
+    }
+    if (changes > 1 || n > TGX_BLOCK || n < 1 || w < 1) return 0;
+    if (!last) {                    /* outer ones are reduced, or none */
+        if (w < NARROW && !p->reducer->packs) return 0;
+        few_rows(p, x, n, w);
+        return 1;
+    }
+    if (w >= NARROW && n * p->itemsize <= TGX_SHORT) return 0;      /* tiles of outputs are quicker */
+    few_blocks(p, x, n, w);
+    return 1;
+}
+
 /* ---- one block ---- */
 
 typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w; } tile_place;

@@ -60,6 +60,9 @@ typedef struct {
  * before or after. */
 void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                         uint64_t mask, int itemsize);
+/* All of a small one without gaps whose reduced dimensions stand before or behind the others, without a plan: whether it was
+ * one. Set reducer, aux, itemsize, out, ... before. */
+int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *sizes, int ndim, uint64_t mask);
 /* The elements of a block lie far apart: large operands are better copied into order first. */
 int tgx_reduction_scattered(const tgx_reduction *p);
 /* Whole tiles [lo, hi). */

@@ -96,6 +96,10 @@ int tgx_reduction_run(tgx_call *c, const tgx_scalar *aux, tgx_tensor *out, tgx_t
     p.aux = aux, p.out = p.out2 = NULL;
     if (out) p.out = out->data, p.osize = tgx_itemsize[out->dtype];
     if (out2) p.out2 = out2->data, p.osize2 = tgx_itemsize[out2->dtype];
+    if (t->flags & TGX_CONTIGUOUS && t->count <= TGX_SMALL) {
+        p.reducer = reducer_of(c->notes[0], t->dtype), p.itemsize = tgx_itemsize[t->dtype];
+        if (tgx_reduction_at_once(&p, t->data, t->sizes, t->rank, (uint64_t)c->notes[1])) return 0;
+    }
     plan(&p, t, t->dtype, c->notes[0], (uint64_t)c->notes[1]);
     if (t->count > TGX_SMALL) return run_large(c, &p);
     tgx_reduction_tiles(&p, 0, p.ntiles);
