@@ -26,6 +26,7 @@ later.set_modules(
         "opcheck": "tinygrad_ext.testing.opcheck",
         "plugins": "tinygrad_ext.plugins",
         "signatures": "tinygrad_ext.describe.signatures",
+        "vmap": "tinygrad_ext.func.vmap",
     }
 )
 

@@ -81,7 +81,8 @@ def test_unused_input_needs_permission():
         (lambda x: tg.autograd.grad(x.sum(), []), RuntimeError, "cannot be empty"),
         (lambda x: tg.autograd.backward([x.sum()], inputs=[]), RuntimeError, "cannot be empty"),
         (lambda x: tg.autograd.grad(x.sum(), x.detach()), RuntimeError, "does not require grad"),
-        (lambda x: tg.autograd.grad(x.sum(), x, is_grads_batched=True), NotImplementedError, "vmap"),
+        (lambda x: tg.autograd.grad(x.sum(), x, is_grads_batched=True), RuntimeError, "for each output"),
+        (lambda x: tg.autograd.grad(x, x, tg.ones(3), is_grads_batched=True), RuntimeError, "remaining dimensions"),
         (lambda x: tg.autograd.backward("x"), TypeError, "str"),
     ],
 )

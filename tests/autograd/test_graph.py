@@ -103,10 +103,19 @@ def test_materialized_zeros_need_gradients_when_the_pass_is_recorded():
         tg.autograd.grad(a.sum(), (a, b), materialize_grads=True, allow_unused=False)
 
 
-def test_batched_gradients_say_that_they_need_vmap():
-    a = leaf(1.0)
-    with pytest.raises(NotImplementedError, match="vmap"):
-        tg.autograd.grad(a * 1, a, tg.ones(3, 1), is_grads_batched=True)
+def test_batched_gradients_are_those_of_a_loop():
+    a, b = leaf(1.0, 2.0), leaf(3.0)
+    seeds = tg.rand(5, 2, dtype=tg.float64)
+    y = (a * a).sin() * b
+    rows = tg.autograd.grad(y, (a, b, leaf(1.0)), seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+    loop = [tg.autograd.grad(y, (a, b), seed, retain_graph=True) for seed in seeds]
+    assert tg.equal(rows[0], tg.stack([g for g, _ in loop])) and tg.allclose(rows[1], tg.stack([g for _, g in loop]))
+    assert rows[2] is None
+    second = tg.autograd.grad(y, a, seeds, create_graph=True, is_grads_batched=True)[0]
+    assert second.requires_grad
+    tg.autograd.grad(y, a, seeds, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="second time"):
+        tg.autograd.grad(y, a, seeds, is_grads_batched=True)
 
 
 def test_multithreading_is_a_setting_without_effect():

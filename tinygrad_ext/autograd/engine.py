@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.overridable import overridable
 from tinygrad_ext.core.data.slots import get_slot
 from tinygrad_ext.core.data.tensor import Carried, Tensor
@@ -157,9 +158,11 @@ def grad(
         retain_graph, create_graph: as for `backward`.
         allow_unused: give None for an input that the outputs do not depend on, instead of raising.
         materialize_grads: give zeros there.
+        is_grads_batched: grad_outputs have one dimension more in front, and so have the answers: a row for each, by
+            vmap over the backward pass.
         only_inputs: deprecated, and ignored; to accumulate gradients for other leaves there is ``backward``.
 
-    Raises RuntimeError as `backward` does, and for unused inputs; NotImplementedError for is_grads_batched.
+    Raises RuntimeError as `backward` does, and for unused inputs.
     """
     if not only_inputs:
         warnings.warn(
@@ -168,17 +171,18 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    if is_grads_batched:
-        raise NotImplementedError(
-            "grad(): is_grads_batched=True needs vmap, which this release does not have; "
-            "call grad once for each row of grad_outputs"
-        )
     outputs, wanted = _as_tuple(outputs, "outputs"), _inputs(inputs, "grad")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     allow = materialize_grads if allow_unused is None else allow_unused
+    if is_grads_batched:
+        seeds = _batched_seeds(outputs, _as_tuple(grad_outputs, "grad_outputs"))
+        got = _in_batch(outputs, wanted, seeds, retain_graph, create_graph, allow)
+        if materialize_grads:
+            got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
+        return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
     level = _level_of(outputs)
     if level is not None:
         got = level.gradients(outputs, wanted, _as_tuple(grad_outputs, "grad_outputs"), create_graph, allow)
@@ -195,3 +199,33 @@ def _zeros(t, requires_grad):
     """A gradient of zeros for an input that the outputs do not depend on."""
     like = t.node._input_metadata[t.output_nr] if isinstance(t, GradientEdge) else t
     return get_slot("zeros")(like.shape, like.dtype, like.device).requires_grad_(requires_grad)
+
+
+def _batched_seeds(outputs, seeds):
+    """The gradients of the outputs, checked: each has a dimension more in front."""
+    if seeds is None or len(seeds) != len(outputs) or any(s is None for s in seeds):
+        raise RuntimeError("grad(): is_grads_batched=True needs a tensor in grad_outputs for each output")
+    for i, (out, seed) in enumerate(zip(outputs, seeds)):
+        if not seed.dim() or (isinstance(out, Tensor) and tuple(seed.shape[1:]) != tuple(out.shape)):
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{i}] has a shape of {seed.shape} and output[{i}] has a shape of "
+                f"{out.shape}. If you only want some tensors in `grad_output` to be considered batched, consider using "
+                "vmap."
+            )
+    return seeds
+
+
+def _in_batch(outputs, inputs, seeds, retain_graph, create_graph, allow_unused):
+    """The gradients for all rows of the seeds, None for inputs that no output depends on."""
+    missing = []
+
+    def row(*seeds):
+        got = grad(outputs, inputs, seeds, retain_graph, create_graph, allow_unused=allow_unused)
+        missing[:] = [g is None for g in got]
+        return tuple([g for g in got if g is not None])
+
+    found = iter(later("vmap").vmap(row)(*seeds))
+    return [None if gone else next(found) for gone in missing]

@@ -5,6 +5,7 @@ which it is linear.
 """
 
 from tinygrad_ext.autograd import functional_args as args
+from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.slots import get_slot
@@ -74,7 +75,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     ``jacobian[i][j]`` belongs to output i and input j; its shape is the output's followed by the input's.
 
     Arguments as for `vjp`, and:
-        vectorize: accepted; without vmap the rows are computed one after the other all the same.
+        vectorize: compute all rows in one backward pass, by vmap.
         strategy: 'reverse-mode'. 'forward-mode' raises NotImplementedError.
 
     Raises as `vjp`; RuntimeError for strict together with vectorize, and for complex outputs.
@@ -95,7 +96,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 "jacobian: `strict=True` and `vectorized=True` are not supported together. Leave one of strict and "
                 "vectorize out."
             )
-        blocks = [_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)]
+        if vectorize:
+            blocks = [_rows_at_once(out, inputs, create_graph) for out in outputs]
+        else:
+            blocks = [_rows(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)]
     blocks = tuple(args.packed(args.cut(row, create_graph), several) for row in blocks)
     return args.packed(blocks, many)
 
@@ -110,6 +114,19 @@ def _check_strategy(who, strategy):
             f'{who}: "forward-mode" needs forward-mode differentiation, which this release does not have; use '
             '"reverse-mode"'
         )
+
+
+def _rows_at_once(out, inputs, create_graph):
+    """The Jacobians of an output by each input, from one backward pass for all of its elements."""
+    if not (out.requires_grad and out.numel()):
+        return [args.zeros(x).new_zeros((*out.shape, *x.shape)) for x in inputs]
+    seeds = args.zeros(out).new_zeros((out.numel(), out.numel()))
+    seeds.diagonal().fill_(1)
+    found = grad(
+        out, inputs, seeds.reshape(-1, *out.shape), True, create_graph, allow_unused=True, is_grads_batched=True
+    )
+    shapes = [(*out.shape, *x.shape) for x in inputs]
+    return [x.new_zeros(s) if g is None else g.reshape(s) for g, s, x in zip(found, shapes, inputs)]
 
 
 def _rows(i, out, inputs, create_graph, strict):

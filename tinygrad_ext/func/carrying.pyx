@@ -7,7 +7,6 @@ took 6 us instead of one.
 from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op
 from tinygrad_ext.core.call.levels cimport Level, OpForm, Operation, carry_row
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
-from tinygrad_ext.core.data.types cimport int64_t
 
 
 cdef class Rows(Level):
@@ -18,10 +17,10 @@ cdef class Rows(Level):
         randomness: what random ops do: "error", "different" for each row, or the "same" for all.
     """
 
-    cdef readonly int64_t size
+    cdef readonly object size
     cdef readonly str randomness
 
-    def __init__(self, int64_t size, str randomness="error"):
+    def __init__(self, size, str randomness="error"):
         self.size, self.randomness = size, randomness
 
     def rule_of(self, op):

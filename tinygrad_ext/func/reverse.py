@@ -11,7 +11,7 @@ from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.core.grad.edges import AccumulateGrad
 from tinygrad_ext.core.grad.reach import nodes_behind
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -70,10 +70,14 @@ class Pass:
             return False
         if self.outer:
             return True
-        roots = [b.grad_fn for v in values for b in bottoms(v) if b.requires_grad]
+        found = [b for v in values for b in bottoms(v) if b.requires_grad]
+        for b in found:
+            # a program that is written down: whatever needs a gradient there
+            if type(b) is Carried and any(id(leaf) not in self.leaves for leaf in b.level.leaves.values()):
+                return True
         return any(
             isinstance(node, AccumulateGrad) and id(node.variable) not in self.leaves
-            for node in nodes_behind([r for r in roots if r is not None])
+            for node in nodes_behind([b.grad_fn for b in found if type(b) is not Carried and b.grad_fn is not None])
         )
 
     def released(self, value):

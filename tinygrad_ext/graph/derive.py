@@ -11,7 +11,7 @@ from collections import namedtuple
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
 from tinygrad_ext.core.call.levels import user_line
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import compiler, op_registrar
@@ -206,7 +206,8 @@ class Backward:
         like = value.hint
         if like is None:  # there is no example of it this time
             return grad
-        if tuple(self.capture.example(grad).shape) != tuple(like.shape):
+        carried = type(grad) is Carried and grad.level is not self.capture  # by a transform inside the program
+        if tuple((grad if carried else self.capture.example(grad)).shape) != tuple(like.shape):
             grad = self.summed(grad, value)
         if grad.dtype != like.dtype:
             if grad.dtype.is_complex and not like.dtype.is_complex:

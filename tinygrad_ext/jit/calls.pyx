@@ -78,7 +78,7 @@ cdef class Call:
         cdef Py_ssize_t i
         cdef Binding b
         cdef list tried = None
-        if state().flags & TGX_LEVELS and self.runner.is_written_down():
+        if state().flags & TGX_LEVELS and self.runner.is_seen_op_by_op():
             return PyObject_Vectorcall(<PyObject *>self.runner.function, args,
                                        n - (0 if names == NULL else len(<tuple>names)), names)
         b = self.fitting(args, n, names)

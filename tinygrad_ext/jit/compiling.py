@@ -10,7 +10,7 @@ from tinygrad_ext.nn import Module
 
 from .calls import FirstCall, called_in_c, repeated
 from .state import Surroundings
-from .tracing import Runner, is_tracing
+from .tracing import Runner, is_seen_op_by_op
 
 
 @boundary
@@ -48,7 +48,7 @@ class Attempt(FirstCall):
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
-        if levels_on() and is_tracing():
+        if levels_on() and is_seen_op_by_op():
             return self.function(*args, **kwargs)
         if self.left and self.key(args, kwargs) in self.left:
             return self.function(*args, **kwargs)

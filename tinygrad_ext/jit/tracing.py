@@ -8,7 +8,7 @@ buffers, gradients and generators is written there after the graph has run.
 import copy
 import inspect
 
-from tinygrad_ext.core.call.levels import active_levels
+from tinygrad_ext.core.call.levels import Observer, active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
@@ -30,6 +30,11 @@ class TracingCheckError(RuntimeError):
 def is_tracing():
     """Whether the code that asks is being written down as a graph."""
     return any(isinstance(level, Capture) for level in active_levels())
+
+
+def is_seen_op_by_op():
+    """Whether a level wants to see the ops of what is called, and no plan: a capture, or a transform such as vmap."""
+    return any(isinstance(level, Capture) or not isinstance(level, Observer) for level in active_levels())
 
 
 def trace(
@@ -93,7 +98,7 @@ class Runner:
         self.check = False
         self.latest = None
 
-    is_written_down = staticmethod(is_tracing)
+    is_seen_op_by_op = staticmethod(is_seen_op_by_op)
 
     def __deepcopy__(self, memo):
         """One for the copied function, which captures anew when it is called."""
