@@ -22,3 +22,10 @@ def bottoms(value):
     if type(value) is Carried and hasattr(value.level, "parts"):
         return [b for part in value.level.parts(value) for b in bottoms(part)]
     return [value] if isinstance(value, Tensor) else []
+
+
+def severed(value):
+    """A value without history, of all levels that it had."""
+    if type(value) is Carried and hasattr(value.level, "over"):
+        return value.level.over(severed, (value,))
+    return value.detach()

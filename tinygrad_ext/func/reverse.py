@@ -17,7 +17,7 @@ from tinygrad_ext.core.grad.reach import nodes_behind
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .batch import Batch
-from .nesting import bottoms
+from .nesting import bottoms, severed
 
 
 class Pass:
@@ -83,7 +83,7 @@ class Pass:
     def released(self, value):
         """A result without the history that is only this pass's."""
         if isinstance(value, Tensor) and value.requires_grad and not self.leads_out(value):
-            return value.detach()
+            return severed(value)
         return value
 
     def gradients(self, outputs, inputs, seeds=None, keep=False):

@@ -14,7 +14,8 @@ from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registry import compiler, op_registrar
+from tinygrad_ext.registry import derivatives
+from tinygrad_ext.registry.derivatives import Rule
 
 from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
@@ -41,10 +42,6 @@ class Entry(namedtuple("Entry", "node op made rules")):
         yield from self.made[:1] if "result" in names else ()
 
 
-# targets: positions of the arguments whose gradients it gives; function: None passes the gradient on; names: what it
-# asks for
-Rule = namedtuple("Rule", "targets function names")
-_rules = {}
 # of composites that a capture leaves whole: opened, they would ask for sizes
 WHOLE = {
     "aten::sum_to_size": (Rule((0,), lambda grad, self_shape: grad.expand(self_shape), ("grad", "self_shape")),),
@@ -53,20 +50,7 @@ WHOLE = {
 
 def rules_of(op):
     """The derivative rules of an op, as its record has them."""
-    if op.name in WHOLE:
-        return WHOLE[op.name]
-    found = _rules.get(op.name)
-    if found is None or found[0] is not op:
-        places = {a.name: i for i, a in enumerate(op.schema.args)}
-        rules = []
-        for names, rule in (op.record.grad or {}).items():
-            targets = tuple(places[n.strip()] for n in names.split(","))
-            if rule == "grad":
-                rules.append(Rule(targets, None, ()))
-            elif rule not in ("zero", "none"):
-                rules.append(Rule(targets, *compiler.rule_function(op.record, rule, op_registrar.find_function)))
-        found = _rules[op.name] = op, tuple(rules)
-    return found[1]
+    return WHOLE.get(op.name) or derivatives.rules_of(op)
 
 
 def note(capture, op, node, made, results, args=None):
