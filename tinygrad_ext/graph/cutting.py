@@ -26,6 +26,7 @@ class Row:
     def __init__(self, executor, nodes, inputs, outputs):
         self.executor, self.nodes, self.inputs, self.outputs = executor, nodes, inputs, outputs
         self.updates = ()  # (output, input) of states that are updated where they lie
+        self.again = ()  # outputs that are held until the call after the next: gradients
         self.by_value = set()  # numbers among the inputs whose value sizes depend on
         self.runner = Runner(len(inputs), self.missed, self.failed)
 

@@ -51,6 +51,8 @@ class Executor:
         if not self.one_by_one and not any(node.op in BOXED or node in self.boxed for node in nodes):
             self.whole = Row(self, nodes, self.inputs, self.outputs)
             self.whole.updates, self.function = self.updates, self.whole.runner
+            states = enumerate(self.graph.state, len(self.graph.outputs))
+            self.whole.again = [i for i, s in states if s.kind == "grad" and s.written]
             return
         self.places = places_of(self.graph)
         self.flow = Cut(self, self.graph.block, self.outputs)

@@ -71,7 +71,7 @@ class Planner:
             raise Unplanned(self.row.nodes[-1], "a text follows from numbers")
         outputs = [self.lowering.result_of(None if o is UNDEFINED else o) for o in outputs]
         self.update(given, outputs)
-        return Routine(self.lowering, given, outputs)
+        return Routine(self.lowering, given, outputs, self.row.again)
 
     def update(self, given, outputs):
         """Let new states be written to the old ones, after all that reads those."""

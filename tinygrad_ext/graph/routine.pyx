@@ -13,10 +13,11 @@ worked out anew in each call.
 from collections import namedtuple
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.exc cimport PyErr_CheckSignals
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 from tinygrad_ext.core.call.kernel cimport TGX_SMALL
 from tinygrad_ext.core.call.kernel_call cimport services
 from tinygrad_ext.core.call.outputs cimport check_writable
@@ -24,7 +25,7 @@ from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, blank, bump, exact, view
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, READONLY, Tensor, blank, bump, exact, view
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
@@ -42,6 +43,8 @@ from tinygrad_ext.graph.schedule import arrange, measure, needed, take_over, wri
 
 cdef extern from "Python.h":
     PyObject **PySequence_Fast_ITEMS(object o)
+    PyObject *PyList_GET_ITEM(object o, Py_ssize_t i)
+    PyObject *PyTuple_GET_ITEM(object o, Py_ssize_t i)
     int64_t PyLong_AsLongLongAndOverflow(object o, int *overflow) except? -1
 
 cdef extern from "vectorcall.h":
@@ -109,7 +112,11 @@ cdef class Routine:
     cdef Room room
     cdef char *scratch              # of small groups
     cdef Storage arena
-    cdef list updated               # inputs that are written to
+    cdef int *updated               # inputs that are written to
+    cdef int nupdated
+    cdef int *again                 # for each memory of results its only one, if that is a small gradient, or -1
+    cdef list last                  # those of the last call, by their numbers,
+    cdef list spare                 # and of the one before, whose memory is taken again where nobody else has them
     cdef list calls                 # functions of Python that the program calls
     cdef list fixups
     cdef list at                    # items that are instructions
@@ -119,9 +126,10 @@ cdef class Routine:
     cdef bint unwritten             # some of it could not be written
     cdef object kept
 
-    def __init__(self, lowering, list inputs, list outputs):
-        """inputs: (what stands for it, the value seen); outputs: what stands for them, in order."""
-        self.room, self.updated = lowering.room, lowering.updated
+    def __init__(self, lowering, list inputs, list outputs, again=()):
+        """inputs: (what stands for it, the value seen); outputs: what stands for them, in order; again: numbers of outputs
+        that are held until the call after the next."""
+        self.room = lowering.room
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
         self.calls, self.heaps = lowering.calls, lowering.heaps
         self.kept = [lowering.kept, inputs, outputs]
@@ -135,6 +143,8 @@ cdef class Routine:
         self._set_fixups()
         self.large = not lowering.serial and (loops or any([_work(item) > TGX_SMALL for item in self.items]))
         self._set_results(inputs, outputs)
+        _set_updates(self, lowering.updated)
+        _set_again(self, outputs, again)
         _set_heaps(self, lowering, inputs)
 
     # ---- what is passed in ---------------------------------------------------------------------------------------
@@ -175,7 +185,7 @@ cdef class Routine:
                 t = <Tensor>args[i]
                 if t.rank != g.rank or t.tid != g.dtype or t.device_id != CPU:
                     return False
-                if memcmp(t.sizes, g.geometry, 8 * g.rank) or memcmp(t.strides, g.geometry + g.rank, 8 * g.rank):
+                if not _lies_so(t, g.rank, g.geometry):
                     return False
             elif g.kind == NUMBER:
                 if type(<object>args[i]) is not <object>g.known:
@@ -299,7 +309,6 @@ cdef class Routine:
         cdef int64_t begin
         cdef Guard *g
         cdef list memories = None
-        cdef Storage memory
         for i in range(self.ninputs):
             g = &self.guards[i]
             if g.kind == TENSOR:
@@ -314,14 +323,10 @@ cdef class Routine:
         if self.heaps:
             _find_piles(self, args)
         if self.noutputs:
-            memories = []
-            for i in range(self.noutputs):
-                memory = new_storage(self.output_bytes[i])
-                self.plan.bases[self.ninputs + i] = memory.data
-                memories.append(memory)
-        if self.updated:
-            for i in self.updated:
-                check_writable(<Tensor>args[i], "the new value of a state")
+            memories = _memories(self)
+        for i in range(self.nupdated):
+            if not _is_writable(<Tensor>args[self.updated[i]]):
+                check_writable(<Tensor>args[self.updated[i]], "the new value of a state")
         begin = tgx_now() if self.plan.profiled else 0
         code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
         self.nanoseconds += tgx_now() - begin if begin else 0
@@ -332,10 +337,9 @@ cdef class Routine:
                               "or use smaller tensors; where no gradient is needed, call it under no_grad()")
         if code:
             raise Failed(code)
-        if self.updated:
-            for i in self.updated:
-                bump(<Tensor>args[i])
-                note_mutation(<Tensor>args[i])
+        for i in range(self.nupdated):
+            bump(<Tensor>args[self.updated[i]])
+            note_mutation(<Tensor>args[self.updated[i]])
         return self._made(args, memories)
 
     cdef int rest(self) except -1:
@@ -360,6 +364,8 @@ cdef class Routine:
             o = _result(self, &self.results[i], args, memories)
             Py_INCREF(o)
             PyTuple_SET_ITEM(made, i, o)
+        if self.noutputs:
+            _keep_again(self, made)
         return made
 
     # ---- looking ---------------------------------------------------------------------------------------------------
@@ -388,6 +394,7 @@ cdef class Routine:
 include "routine_runner.pxi"
 include "routine_numbers.pxi"
 include "routine_results.pxi"
+include "routine_memory.pxi"
 include "routine_stacks.pxi"
 include "routine_groups.pxi"
 include "routine_runs.pxi"
