@@ -163,3 +163,17 @@ def test_no_grad_does_not_stop_forward_mode():
 def test_complex_products_are_products_of_complex_numbers():
     z, w = tg.complex(X, V), tg.complex(V, X)
     close(func.jvp(lambda z: z * z / (z + 1), (z,), (w,))[1], w * (z * z + 2 * z) / ((z + 1) * (z + 1)))
+
+
+@pytest.mark.parametrize("name", ["T", "mT", "H", "mH", "real"])
+def test_properties_that_are_computed_have_a_derivative(name):
+    x, v = tg.rand(2, 3), tg.rand(2, 3)
+    value, slope = func.jvp(lambda x: getattr(x, name), (x,), (v,))
+    assert tg.equal(value, getattr(x, name)) and tg.equal(slope, getattr(v, name))
+    value, slope = func.jvp(lambda x: getattr(x * 2, name) ** 2, (x,), (v,))
+    assert tg.allclose(slope, getattr(8 * x * v, name))
+
+
+def test_what_does_not_hang_on_the_inputs_has_a_tangent_of_plain_zeros():
+    value, slope = func.jvp(lambda x: tg.ones(2), (tg.rand(3),), (tg.rand(3),))
+    assert slope.tolist() == [0, 0] and type(slope) is tg.Tensor

@@ -178,3 +178,9 @@ def test_what_is_wrong_is_told(x, call, error, words):
 def test_a_gradient_by_an_integer_is_refused_before_the_function_runs():
     with pytest.raises(RuntimeError, match="int64"):
         grad(lambda x: pytest.fail("ran"))(tg.tensor(1))
+
+
+def test_rows_of_a_jacobian_promote_as_the_program_does():
+    x = tg.rand(2, 3, requires_grad=True)
+    rows = tg.autograd.grad(x.max(), x, tg.tensor([1.0, 2.0]), is_grads_batched=True)[0]
+    assert rows.dtype == tg.float32 and rows.sum().item() == 3

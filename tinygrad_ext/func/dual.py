@@ -17,6 +17,15 @@ from . import tangents
 from .nesting import above
 
 
+# what a dual tensor says as its primal does: what reads elements or memory, and the state of autograd
+_OF_PRIMAL = frozenset(
+    "__bool__ __int__ __float__ __complex__ __index__ __array__ __contains__ __dlpack__ __reduce_ex__ __deepcopy__ "
+    "item "
+    "tolist numpy data data_ptr storage_offset stride untyped_storage is_contiguous requires_grad is_leaf grad_fn grad "
+    "register_hook retain_grad _version".split()
+)
+
+
 class Pair:
     """What a dual tensor stands for.
 
@@ -283,6 +292,8 @@ class Dual(Observer):
         if name == "requires_grad_":
             primal.requires_grad_(*args)
             return value
+        if name not in _OF_PRIMAL:
+            return super().read(value, name, args)  # what is written in Python computes with the ops it calls
         found = getattr(primal, name)
         return found(*args) if callable(found) else found
 

@@ -56,7 +56,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             aux = tree_map(level.primal, aux)
         outputs, made = tree_flatten(output)
         _check_outputs(outputs)
-        found = [_unpacked(level, o, strict) for o in outputs]
+        found = [level.suspend(_unpacked, level, o, strict) for o in outputs]
     values = tree_unflatten([p for p, _ in found], made)
     products = tree_unflatten([t for _, t in found], made)
     return (values, products, aux) if has_aux else (values, products)

@@ -8,7 +8,8 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.registry import functions
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from .reverse import Pass, split_aux
+from .forward import jvp
+from .reverse import Pass, checked_input, positions, split_aux
 from .vmap import vmap
 
 
@@ -66,10 +67,83 @@ def _rows(task, output, inputs, chunk_size):
     count = output.numel()
     if not count:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
-    basis = functions["eye"](count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
+    basis = functions["eye"](count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
 
     def row(seed):
         return tuple(task.gradients([output], inputs, [seed], keep=True))
 
     blocks = vmap(row, chunk_size=chunk_size)(basis)
-    return [b.reshape(*output.shape, *x.shape) for b, x in zip(blocks, inputs)]
+    return [b.reshape((*output.shape, *x.shape)) for b, x in zip(blocks, inputs)]
+
+
+@boundary
+def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
+    """The Jacobian of a function, column by column, by forward mode: best where it has fewer inputs than outputs.
+
+    Arguments as for `jacrev`; randomness: what random ops in it do, as for `vmap`.
+    """
+
+    @boundary
+    def wrapped(*args, **kwargs):
+        chosen = positions(argnums, len(args))
+        flat, spec = tree_flatten([args[i] for i in chosen])
+        inputs = [checked_input(x, "jacfwd") for x in flat]
+        sizes = [x.numel() for x in inputs]
+
+        def column(*tangents):
+            def of_inputs(*parts):
+                given = list(args)
+                for i, part in zip(chosen, tree_unflatten(parts, spec)):
+                    given[i] = part
+                return func(*given, **kwargs)
+
+            found = jvp(of_inputs, tuple(inputs), tangents, has_aux=has_aux)
+            if not has_aux:
+                return found[1], []
+            leaves, others[:] = tree_flatten(found[2])[0], [found[2]]
+            return found[1], [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+        others = []
+        got = vmap(column, randomness=randomness, chunk_size=chunk_size)(*_basis(inputs, sizes))
+        flat_out, made = tree_flatten(got[0])
+        blocks = [_split_columns(o, inputs, sizes) for o in flat_out]
+        found = tree_unflatten([_chosen(tree_unflatten(b, spec), argnums) for b in blocks], made)
+        return (found, _first_rows(others[0], got[1])) if has_aux else found
+
+    return functools.update_wrapper(wrapped, func, updated=())
+
+
+def _first_rows(tree, stacked):
+    """A tree with the first row of each stacked tensor in the place of its tensors: all rows are the same."""
+    rows = iter(stacked)
+    return tree_map(lambda leaf: next(rows)[0] if isinstance(leaf, Tensor) else leaf, tree)
+
+
+def _basis(inputs, sizes):
+    """For each input the rows of the identity over all of them that belong to it."""
+    total, at, rows = sum(sizes), 0, []
+    for x, size in zip(inputs, sizes):
+        block = functions["zeros"](total, size, dtype=x.dtype, device=x.device)
+        block.narrow(0, at, size).diagonal().fill_(1)
+        rows.append(block.reshape((total, *x.shape)))
+        at += size
+    return rows
+
+
+def _split_columns(columns, inputs, sizes):
+    """(all, *output) as one block (*output, *input) for each input."""
+    parts = columns.movedim(0, -1).split(sizes, -1)
+    return [p.reshape((*columns.shape[1:], *x.shape)) for p, x in zip(parts, inputs)]
+
+
+@boundary
+def hessian(func, argnums=0):
+    """The matrix of second derivatives of a function, by forward mode over reverse mode.
+
+    Arguments and structure as for `jacrev`, which it is twice.
+
+    Example::
+
+        hessian(lambda x: x.sin().sum())(torch.rand(3))                # (3, 3), diagonal
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

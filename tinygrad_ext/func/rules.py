@@ -76,8 +76,8 @@ def _promote(promoted, level, args, row):
         if not dims and not level.owns(a):
             row[i] = row[i].reshape(1)  # of the same rank as the others, batched or not
         elif dims and level.owns(a):
-            others = [args[k].new_empty(1) for k in promoted if isinstance(args[k], Tensor) and args[k].dim() > 0]
-            kind = _result_type(a.new_empty(()), others)
+            others = [row[k].new_empty(1) for k in promoted if isinstance(args[k], Tensor) and args[k].dim() > 0]
+            kind = _result_type(row[i].new_empty(()), others)
             row[i] = row[i].to(kind)
 
 

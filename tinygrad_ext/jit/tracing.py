@@ -8,7 +8,7 @@ buffers, gradients and generators is written there after the graph has run.
 import copy
 import inspect
 
-from tinygrad_ext.core.call.levels import Observer, active_levels
+from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
@@ -34,7 +34,7 @@ def is_tracing():
 
 def is_seen_op_by_op():
     """Whether a level wants to see the ops of what is called, and no plan: a capture, or a transform such as vmap."""
-    return any(isinstance(level, Capture) or not isinstance(level, Observer) for level in active_levels())
+    return any(isinstance(level, Capture) or hasattr(level, "parts") for level in active_levels())
 
 
 def trace(

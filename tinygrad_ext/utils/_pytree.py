@@ -1,7 +1,7 @@
 """Nested containers of values, taken apart and put together again, under the names that PyTorch gives them.
 
-Tuples, named tuples, lists, dicts, ordered and default dicts and deques are containers; all else is a leaf, until
-`register_pytree_node` tells how it is taken apart.
+Tuples, named tuples (what ops return among them), lists, dicts, ordered and default dicts and deques are containers;
+all else is a leaf, until `register_pytree_node` tells how it is taken apart.
 """
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -91,7 +91,7 @@ _kinds = {
     ),
     deque: Kind(lambda t: (list(t), t.maxlen), lambda children, maxlen: deque(children, maxlen)),
 }
-_namedtuple = Kind(lambda t: (list(t), type(t)), lambda children, cls: cls._make(children))
+_namedtuple = Kind(lambda t: (list(t), type(t)), lambda children, cls: tuple.__new__(cls, children))
 
 
 @boundary
@@ -108,7 +108,7 @@ def _kind_of(tree, is_leaf):
     if is_leaf is not None and is_leaf(tree):
         return None
     kind = _kinds.get(type(tree))
-    if kind is None and isinstance(tree, tuple) and hasattr(tree, "_make"):
+    if kind is None and isinstance(tree, tuple) and (hasattr(tree, "_make") or hasattr(tree, "n_fields")):
         return _namedtuple
     return kind
 
