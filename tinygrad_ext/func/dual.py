@@ -16,13 +16,36 @@ from tinygrad_ext.registry import functions
 from . import tangents
 from .nesting import above
 
-
 # what a dual tensor says as its primal does: what reads elements or memory, and the state of autograd
 _OF_PRIMAL = frozenset(
-    "__bool__ __int__ __float__ __complex__ __index__ __array__ __contains__ __dlpack__ __reduce_ex__ __deepcopy__ "
-    "item "
-    "tolist numpy data data_ptr storage_offset stride untyped_storage is_contiguous requires_grad is_leaf grad_fn grad "
-    "register_hook retain_grad _version".split()
+    [
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__complex__",
+        "__index__",
+        "__array__",
+        "__contains__",
+        "__dlpack__",
+        "__reduce_ex__",
+        "__deepcopy__",
+        "item",
+        "tolist",
+        "numpy",
+        "data",
+        "data_ptr",
+        "storage_offset",
+        "stride",
+        "untyped_storage",
+        "is_contiguous",
+        "requires_grad",
+        "is_leaf",
+        "grad_fn",
+        "grad",
+        "register_hook",
+        "retain_grad",
+        "_version",
+    ]
 )
 
 
