@@ -181,7 +181,7 @@ static operands_t pair(const tgx_call *c) {
  * or NULL. b_row, b_col: the steps of b as the product reads it, of n columns. */
 static int tiny_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col, const tgx_tensor *bias,
                          const tgx_tensor *c) {
-    if (a->count > TGX_TINY_WORK || n > TGX_TINY_WORK || a->count * n > TGX_TINY_WORK || !c->count) return 0;
+    if (!c->count || !tgx_is_tiny(a->sizes[0], n, a->sizes[1])) return 0;
     if (c->dtype != TGX_F32 && c->dtype != TGX_F64) return 0;
     if (a->dtype != c->dtype || b->dtype != c->dtype || (bias && bias->dtype != c->dtype)) return 0;
     tgx_tiny p = {.s = {.m = a->sizes[0], .n = n, .k = a->sizes[1], .a_row = a->strides[0], .a_col = a->strides[1], .b_row = b_row,

@@ -51,7 +51,7 @@ static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
     if (tgx_is_integral(p->dtype)) return INTEGER;
     if (tgx_is_complex(p->dtype)) return GEMM;
-    if (work <= TGX_TINY_WORK) return TINY;
+    if (tgx_is_tiny(s->m, s->n, s->k)) return TINY;
     if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
     return s->m == 1 ? VECTOR_MATRIX : GEMM;
 }

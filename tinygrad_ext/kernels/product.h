@@ -6,7 +6,18 @@
 #include "blas.h"
 #include "tgx.h"
 
-enum { TGX_TINY_WORK = 1024 }; /* multiplications below which our loop beats a BLAS call */
+enum {
+    TGX_TINY_WORK = 1024,      /* multiplications up to which our loops beat a BLAS call */
+    TGX_TINY_MATRIX = 8192,    /* the same where they use vectors */
+    TGX_TINY_DEPTH = 64,       /* and a sum in order is as good as any */
+    TGX_TINY_PACKED = TGX_TINY_MATRIX / 4,
+};
+
+/* Whether a product of floats has so little work. */
+static inline int tgx_is_tiny(int64_t m, int64_t n, int64_t k) {
+    double work = (double)m * (double)n * (double)k;
+    return work <= TGX_TINY_WORK || (work <= TGX_TINY_MATRIX && m >= 4 && n >= 8 && k <= TGX_TINY_DEPTH);
+}
 
 /* Steps of rows and columns are in elements and may be anything. */
 typedef struct {
@@ -30,7 +41,7 @@ typedef struct {
     int64_t lda, ldb, ldc;
 } tgx_product;
 
-/* C = alpha A B + beta S of float32 or float64 matrices, of at most TGX_TINY_WORK multiplications; S may be C, or NULL. */
+/* C = alpha A B + beta S of float32 or float64 matrices where tgx_is_tiny; S may be C, or NULL. */
 typedef struct {
     tgx_shape s;
     const void *a, *b;

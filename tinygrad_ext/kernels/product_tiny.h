@@ -88,7 +88,7 @@ static void NAME(tiny)(const tgx_tiny *p) {
     enum { WIDE = TINY_BYTES / sizeof(T), HALF = 16 / sizeof(T) };
     const tgx_shape *s = &p->s;
     const T *a = p->a, *b = p->b;
-    T *c = p->c, packed[TGX_TINY_WORK];
+    T *c = p->c, packed[TGX_TINY_PACKED];
     ptrdiff_t b_row = s->b_row, b_col = s->b_col;
     int plain = s->c_col == 1 && p->alpha == 1 && !p->start;
     int begun = s->c_col == 1 && p->alpha == 1 && p->start && p->beta == 1 && p->start_col == 1;
