@@ -12,7 +12,7 @@ worked out anew in each call.
 """
 from collections import namedtuple
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -25,7 +25,7 @@ from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, READONLY, Tensor, blank, bump, exact, view
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, READONLY, Parameter, Tensor, blank, bump, view
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
@@ -174,18 +174,14 @@ cdef class Routine:
         """Whether the routine was made for such inputs."""
         cdef int i
         cdef Guard *g
-        cdef Tensor t
         if self.default_dtype != default_id():
             return False
         for i in range(self.ninputs):
             g = &self.guards[i]
             if g.kind == TENSOR:
-                if not exact(<object>args[i]):
+                if not _is_exact(args[i]) or (<Tensor>args[i]).rank != g.rank or (<Tensor>args[i]).tid != g.dtype:
                     return False
-                t = <Tensor>args[i]
-                if t.rank != g.rank or t.tid != g.dtype or t.device_id != CPU:
-                    return False
-                if not _lies_so(t, g.rank, g.geometry):
+                if (<Tensor>args[i]).device_id != CPU or not _lies_so(args[i], g.rank, g.geometry):
                     return False
             elif g.kind == NUMBER:
                 if type(<object>args[i]) is not <object>g.known:
@@ -361,6 +357,10 @@ cdef class Routine:
         cdef object o
         cdef tuple made = PyTuple_New(self.nresults)
         for i in range(self.nresults):
+            if self.results[i].kind == ITSELF:
+                Py_INCREF(<object>args[self.results[i].at])
+                PyTuple_SET_ITEM(made, i, <object>args[self.results[i].at])
+                continue
             o = _result(self, &self.results[i], args, memories)
             Py_INCREF(o)
             PyTuple_SET_ITEM(made, i, o)

@@ -91,18 +91,26 @@ cdef bint _nobody_has(PyObject *held, Result *r) noexcept:
         return False
     if t.node is not None or t.base is not None or t.grad_ is not None or t.counter is not None or t.extra is not None:
         return False
-    return t.data == t.storage.data and t.rank == r.rank and t.tid == r.dtype and _lies_so(t, r.rank, r.geometry)
+    return t.data == t.storage.data and t.rank == r.rank and t.tid == r.dtype and _lies_so(held, r.rank, r.geometry)
 
 
-cdef bint _lies_so(Tensor t, int rank, const int64_t *geometry) noexcept:
-    """Whether sizes and strides are these."""
+# These take pointers: casts to objects would count references.
+
+cdef inline bint _is_exact(PyObject *o) noexcept:
+    return o.ob_type == <PyTypeObject *>Tensor or o.ob_type == <PyTypeObject *>Parameter
+
+
+cdef inline bint _lies_so(PyObject *t, int rank, const int64_t *geometry) noexcept:
+    """Whether the sizes and strides of a tensor are these."""
+    cdef const int64_t *sizes = (<Tensor>t).sizes
+    cdef const int64_t *strides = (<Tensor>t).strides
     cdef int i
     for i in range(rank):
-        if t.sizes[i] != geometry[i] or t.strides[i] != geometry[rank + i]:
+        if sizes[i] != geometry[i] or strides[i] != geometry[rank + i]:
             return False
     return True
 
 
-cdef bint _is_writable(Tensor t) noexcept:
+cdef inline bint _is_writable(Tensor t) noexcept:
     """Whether it surely is: its own memory, each element once."""
     return t.bits & CONTIGUOUS and not t.bits & READONLY and not t.storage.readonly

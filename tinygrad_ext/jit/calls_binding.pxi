@@ -104,17 +104,26 @@ cdef class Binding:
                 return False
         if len(self.changed) or len(self.changed_arguments):
             for i in range(n):
-                if not self.is_apart_from(<object>args[i], args, (i,)):
+                if not len(self.changed_arguments) and exact(<object>args[i]):
+                    if not self.is_unchanged(<Tensor>args[i]):
+                        return False
+                elif not self.is_apart_from(<object>args[i], args, (i,)):
                     return False
+        return True
+
+    cdef inline bint is_unchanged(self, Tensor t) noexcept:
+        """Whether a tensor lies elsewhere than the states that are written to."""
+        cdef Py_ssize_t i
+        for i in range(len(self.changed)):
+            if _overlap(t, <Tensor>PyTuple_GET_ITEM(self.changed, i)):
+                return False
         return True
 
     cdef bint is_apart_from(self, object o, PyObject **args, tuple path) except -1:
         """Whether tensors in an argument lie elsewhere than the others that are written to."""
-        cdef Py_ssize_t i
         if exact(o):
-            for i in range(len(self.changed)):
-                if _overlap(<Tensor>o, <Tensor>PyTuple_GET_ITEM(self.changed, i)):
-                    return False
+            if not self.is_unchanged(<Tensor>o):
+                return False
             for other in self.changed_arguments:
                 if other != path and _overlap(<Tensor>o, <Tensor>_at(args, other)):
                     return False
@@ -169,7 +178,11 @@ cdef class Binding:
             for i in range(n):
                 row[i] = args[i]
             while filled < self.count:
-                row[n + filled] = self.read(filled, args)
+                if self.holdings[filled] <= OBJECT:
+                    row[n + filled] = PyTuple_GET_ITEM(self.owners, filled)
+                    Py_INCREF(row[n + filled])
+                else:
+                    row[n + filled] = self.read(filled, args)
                 filled += 1
             if self.plain:
                 function = PyDict_GetItem(self.executor, "function")
@@ -278,12 +291,15 @@ cdef object _at(PyObject **args, tuple path):
     return found
 
 
-cdef bint _overlap(Tensor a, Tensor b) noexcept:
+cdef inline bint _overlap(Tensor a, Tensor b) noexcept:
     """Whether two tensors may have elements in the same memory."""
+    return a.storage is b.storage and a.count and b.count and _meet(a, b)
+
+
+cdef bint _meet(Tensor a, Tensor b) noexcept:
+    """Whether two windows on one storage may have an element in common."""
     cdef int64_t last_a = 0, last_b = 0
     cdef int i
-    if a.storage is not b.storage or a.count == 0 or b.count == 0:
-        return False
     for i in range(a.rank):
         last_a += (a.sizes[i] - 1) * a.strides[i]
     for i in range(b.rank):

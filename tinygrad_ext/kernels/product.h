@@ -15,7 +15,8 @@ enum {
 
 /* Whether a product of floats has so little work. */
 static inline int tgx_is_tiny(int64_t m, int64_t n, int64_t k) {
-    double work = (double)m * (double)n * (double)k;
+    if ((m | n | k) >> 20 && (double)m * (double)n * (double)k > TGX_TINY_MATRIX) return 0;    /* more than 63 bits may count */
+    int64_t work = m * n * k;
     return work <= TGX_TINY_WORK || (work <= TGX_TINY_MATRIX && m >= 4 && n >= 8 && k <= TGX_TINY_DEPTH);
 }
 
