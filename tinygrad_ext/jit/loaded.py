@@ -9,7 +9,7 @@ from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.graph import Program, Type
 from tinygrad_ext.graph.primitives import GuardFailed
-from tinygrad_ext.nn import Module
+from tinygrad_ext.nn import ModuleDict, ModuleList, Sequential
 
 from .keys import loose, told
 from .notes import default_of
@@ -67,34 +67,24 @@ class _Named:
         self._table[self._name] = new
 
 
-@boundary
-class LoadedModule(ScriptModule):
-    """What `jit.load` gives: a module with the parameters, buffers, attributes and methods of the program."""
+class LoadedPart(ScriptModule):
+    """A module of a program from an archive: its parameters, buffers, attributes, and the methods it was saved with."""
 
-    def __init__(self, program):
+    def __init__(self, path=""):
         super().__init__()
-        parts = program.notes.get("", {})
-        kinds = {s.name: s.kind for graph in program.methods.values() for s in graph.state}
-        parameters, modules = parts.get("parameters", []), parts.get("modules", [])
-        kinds.update(dict.fromkeys(parts.get("buffers", []), "buffer"))
-        kinds.update(dict.fromkeys(parameters, "parameter"))
-        kinds.update(dict.fromkeys((n for n in parts.get("attributes", []) if n not in kinds), "attribute"))
-        places, passing = Places(), set(parts.get("passing", []))
-        for path, _ in modules:
-            _module_at(self, path)
-        for name in [n for n in parameters if n in program.state] + list(program.state):
-            if name not in places:
-                _place(self, places, name, program.state[name], kinds.get(name), name not in passing)
-        for path, mode in modules:
-            part = _module_at(self, path)
-            if part is not None:
-                part.training = mode
-        own = self.__dict__
-        own["_program"] = Program(program.methods, places, program.notes)
-        asked = [note.get("interfaces", {}) for note in program.notes.values()]
-        own["_interfaces"] = [interface_of_archive(*row) for each in asked for row in each.items()]
-        own["_name"] = str(parts.get("name", "LoadedModule"))
-        own["_names"] = list(dict.fromkeys(note.get("of", name) for name, note in _methods_told(program)))
+        self.__dict__.update(_path=path, _program=None, _name="Module", _names=())
+
+    def _belong(self, program):
+        """Be what a program says of the module at this path."""
+        own, told = self.__dict__, program.notes.get("", {})
+        name = told.get("classes", {}).get(self._path) if self._path else told.get("name", "LoadedModule")
+        own["_program"], own["_name"] = program, str(name or "Module")
+        prefix = f"{self._path}." if self._path else ""
+        rows = [(n, note) for n, note in _methods_told(program) if note.get("part", "") == self._path]
+        own["_names"] = list(dict.fromkeys(note.get("of", name).removeprefix(prefix) for name, note in rows))
+
+    def compile_all(self):
+        """Nothing: its methods are graphs already."""
 
     @property
     def original_name(self):
@@ -118,8 +108,9 @@ class LoadedModule(ScriptModule):
 
     def _stored(self, name):
         """The Entry of a scripted method, None for others."""
-        scripted = name in self._names and (self._program.notes.get(name) or {}).get("kind") == "script"
-        return LoadedMethod(self, name).entry() if scripted else None
+        method = LoadedMethod(self, name)
+        scripted = name in self._names and method.notes(method.full).get("kind") == "script"
+        return method.entry() if scripted else None
 
     def __getattr__(self, name):
         if name in self.__dict__.get("_names", ()):
@@ -130,6 +121,53 @@ class LoadedModule(ScriptModule):
         """(name of the graph that takes these arguments, its inputs)."""
         return self._method(name).prepared(args, kwargs)[0]
 
+    def extra_repr(self):
+        return f"original_name={self._name}"
+
+    def __reduce__(self):
+        raise TypeError("what jit.load gave is not pickled: save it with jit.save")
+
+
+def _container(cls):
+    """The LoadedPart that was a list or dict of modules, and still is one."""
+
+    def __getitem__(self, key):
+        return list(self._modules.values())[key] if isinstance(key, slice) else cls.__getitem__(self, key)
+
+    return type(f"Loaded{cls.__name__}", (LoadedPart, cls), {"__getitem__": __getitem__})
+
+
+_CONTAINERS = {cls.__name__: _container(cls) for cls in (ModuleList, ModuleDict, Sequential)}
+
+
+@boundary
+class LoadedModule(LoadedPart):
+    """What `jit.load` gives: a module with the parameters, buffers, attributes and methods of the program."""
+
+    def __init__(self, program):
+        super().__init__()
+        parts = program.notes.get("", {})
+        kinds = {s.name: s.kind for graph in program.methods.values() for s in graph.state}
+        parameters, modules = parts.get("parameters", []), parts.get("modules", [])
+        kinds.update(dict.fromkeys(parts.get("buffers", []), "buffer"))
+        kinds.update(dict.fromkeys(parameters, "parameter"))
+        kinds.update(dict.fromkeys((n for n in parts.get("attributes", []) if n not in kinds), "attribute"))
+        places, passing = Places(), set(parts.get("passing", []))
+        for path, _ in modules:
+            _module_at(self, path, parts.get("classes", {}))
+        for name in [n for n in parameters if n in program.state] + list(program.state):
+            if name not in places:
+                _place(self, places, name, program.state[name], kinds.get(name), name not in passing)
+        for path, mode in modules:
+            part = _module_at(self, path)
+            if part is not None:
+                part.training = mode
+        asked = [note.get("interfaces", {}) for note in program.notes.values()]
+        self.__dict__["_interfaces"] = [interface_of_archive(*row) for each in asked for row in each.items()]
+        program = Program(program.methods, places, program.notes)
+        for part in self.modules():
+            part._belong(program)
+
     def program(self):
         """The Program as it is now, to be saved again."""
         found = self._program
@@ -138,18 +176,13 @@ class LoadedModule(ScriptModule):
             parts["modules"] = [[path, part.training] for path, part in self.named_modules()]
         return Program(found.methods, dict(found.state), {**found.notes, "": parts})
 
-    def extra_repr(self):
-        return f"original_name={self._name}"
-
-    def __reduce__(self):
-        raise TypeError("what jit.load gave is not pickled: save it with jit.save")
-
 
 class LoadedMethod:
-    """A method of a LoadedModule. Attributes: graph, code, schema, name."""
+    """A method of a LoadedPart. Attributes: graph, code, schema, name; full: its name in the program."""
 
     def __init__(self, owner, name):
         self.owner, self.name, self.__name__ = owner, name, name
+        self.full = f"{owner._path}.{name}" if owner._path else name
 
     def __call__(self, *args, **kwargs):
         ways = self.prepared(args, kwargs)
@@ -170,10 +203,10 @@ class LoadedMethod:
 
     def prepared(self, args, kwargs):
         """Ways to run it, best first: (name of a graph, its inputs)."""
-        if self.notes(self.name).get("kind") == "script":
-            return [(self.name, self.entry()._bound(args, kwargs))]
-        if self.notes(self.name).get("kind") != "trace":
-            return [(self.name, self.bound(self.graph, args, kwargs))]
+        if self.notes(self.full).get("kind") == "script":
+            return [(self.full, self.entry()._bound(args, kwargs))]
+        if self.notes(self.full).get("kind") != "trace":
+            return [(self.full, self.bound(self.graph, args, kwargs))]
         return self._traced(args, kwargs)
 
     def _traced(self, args, kwargs):
@@ -207,7 +240,7 @@ class LoadedMethod:
         return self.owner._program.notes.get(name) or {}
 
     def entry(self):
-        note, graph = self.notes(self.name), self.graph
+        note, graph = self.notes(self.full), self.graph
         names = note["names"]
         parameters = SimpleNamespace(
             names=names,
@@ -216,11 +249,13 @@ class LoadedMethod:
             annotations=dict.fromkeys(note["annotated"], True),
         )
         types = dict(zip(names, (v.type for v in graph.inputs)))
-        return Entry(graph, parameters, types, [], 0, Type.parse(note["returns"]))
+        entry = Entry(graph, parameters, types, [], 0, Type.parse(note["returns"]))
+        entry.broadcasts = note.get("broadcasts", {})
+        return entry
 
     @property
     def graph(self):
-        return self.owner._program.methods[self.name]
+        return self.owner._program.methods[self.full]
 
     inlined_graph = graph
 
@@ -230,7 +265,7 @@ class LoadedMethod:
 
     @property
     def schema(self):
-        return self.entry().declaration if self.notes(self.name).get("kind") == "script" else f"{self.name}(...)"
+        return self.entry().declaration if self.notes(self.full).get("kind") == "script" else f"{self.name}(...)"
 
     def __repr__(self):
         return f"<method {self.name} of {self.owner._name}, loaded>"
@@ -240,28 +275,34 @@ def _methods_told(program):
     return [(name, program.notes.get(name) or {}) for name in program.methods]
 
 
-_OWN = ("_program", "_name", "_names", "_interfaces")  # what a LoadedModule has besides
+OWN = ("_path", "_program", "_name", "_names", "_interfaces")  # what a LoadedPart has besides
 
 
 # ---- the tree of modules -------------------------------------------------------------------------------------------
 
 
-def _module_at(root, path):
-    """The module at a path, made where there is none; None where something else is in the way."""
+def _module_at(root, path, classes=None):
+    """The module at a path, made where there is none; None where something else is in the way. classes: path -> name
+    of the class that it was of."""
     for part in path.split(".") if path else ():
         if part not in root._modules:
             if not part or hasattr(root, part):
                 return None
-            root.add_module(part, Module())
+            path = f"{root._path}.{part}" if root._path else part
+            root.add_module(part, _CONTAINERS.get((classes or {}).get(path), LoadedPart)(path))
         root = root._modules[part]
     return root
+
+
+def _has(owner, attribute):
+    return hasattr(type(owner), attribute) or hasattr(owner, attribute)
 
 
 def _place(root, places, name, value, kind, persistent):
     """Put a value of the state into the tree where it has a place there, else beside it."""
     path, _, attribute = name.rpartition(".")
     owner = _module_at(root, path) if kind in ("parameter", "buffer", "attribute") else None
-    taken = attribute in _OWN or (attribute != "training" and hasattr(owner, attribute))
+    taken = attribute in OWN or (attribute != "training" and _has(owner, attribute))
     if owner is None or not attribute or attribute.startswith(("__", "_tgx")) or taken:
         places.rest[name] = value
         return

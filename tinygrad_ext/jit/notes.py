@@ -19,11 +19,17 @@ def check_notes(program):
     modules = told.get("modules", [])
     if type(modules) is not list or not all(type(m) is list and list(map(type, m)) == [str, bool] for m in modules):
         raise ValueError("its 'modules' are no list of a path and a truth value each")
+    classes = told.get("classes", {})
+    if type(classes) is not dict or not _are_texts(list(classes.values())):
+        raise ValueError("its 'classes' are no dict of names")
     for path in (*program.state, *(path for path, _ in modules)):
         if path.count(".") >= PARTS:
             raise ValueError(f"the path {path[:60]}... has more than {PARTS} parts")
     for name, graph in program.methods.items():
         note = program.notes.get(name, {})
+        part = note.get("part", "")
+        if type(part) is not str or (part and not name.startswith(f"{part}.")):
+            raise ValueError(f"the method '{name[:100]}' is of no module '{part!r:.100}'")
         check = {"script": _script, "trace": _trace}.get(note.get("kind"))
         if check is not None and not check(note, graph, program.state):
             raise ValueError(f"the note of the method '{name}' does not fit its graph")
@@ -53,6 +59,11 @@ def _script(note, graph, state):
     Type.parse(note["returns"])
     asked = note.get("interfaces", {})
     if type(asked) is not dict or not all(word.isidentifier() and _are_texts(names) for word, names in asked.items()):
+        return False
+    once = note.get("broadcasts", {})
+    if type(once) is not dict or not set(once) <= set(names) or not all(v in range(1, 7) for v in once.values()):
+        return False
+    if any(graph.inputs[names.index(name)].type.word != "List" for name in once):
         return False
     return type(note.get("positional")) is int and _are_texts(note.get("annotated")) and len(graph.outputs) == 1
 

@@ -16,11 +16,19 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.nn import Module
 
-from .loaded import LoadedModule
+from .loaded import OWN, LoadedModule, LoadedPart
 from .notes import check_notes
 from .script.interfaces import interfaces_in
 from .script.script_function import ScriptFunction
-from .script.script_module import STATE_METHODS, ScriptModule, compile_methods, methods_of, state_methods
+from .script.script_module import (
+    STATE_METHODS,
+    ScriptModule,
+    compile_methods,
+    is_frozen,
+    methods_of,
+    methods_of_part,
+    state_methods,
+)
 from .tracing import TracedFunction, TracedModule
 
 
@@ -98,6 +106,10 @@ def program_of(m):
         for name, entry in methods_of(m).items():
             if name not in STATE_METHODS:
                 gathered.entry(name, entry)
+        if not is_frozen(m):
+            for path, part in m.named_modules():
+                if path and isinstance(part, ScriptModule):
+                    gathered.part(path, part)
     elif isinstance(m, (TracedFunction, TracedModule)):
         gathered.runner("forward", m._runner)
         for name, method in getattr(m, "_methods", {}).items():
@@ -144,14 +156,32 @@ class _Gathered:
         for path, part in m.named_modules():
             for name, value in part.__dict__.items():
                 whole = f"{path}.{name}" if path else name
-                if name[0] != "_" and name != "training" and name not in _BLANK and _is_plain(value):
+                own = name.startswith(("__", "_tgx")) or name in _BLANK or name == "_live_hooks"
+                own = own or name == "training" or (isinstance(part, LoadedPart) and name in OWN)
+                if not own and _is_plain(value):
                     self.state[whole] = value
                     names.append(whole)
 
-    def entry(self, name, entry):
-        """A compiled method."""
-        held = {state.name: getattr(owner, attribute) for state, owner, attribute in entry.accessors}
-        self.add(name, entry.graph, held)
+    def part(self, path, part):
+        """The compiled methods of a module below, which are called by themselves."""
+        if isinstance(part, LoadedPart):
+            state, prefix = part._program.state, f"{part._path}." if part._path else ""
+            for name in part._names:
+                entry = part._stored(name)
+                if entry is not None:
+                    held = {s.name: state[s.name] for s in entry.graph.state}
+                    self.entry(name, entry, held, path, prefix)
+            return
+        for name, entry in methods_of_part(part).items():
+            self.entry(name, entry, path=path)
+
+    def entry(self, name, entry, held=None, path="", prefix=""):
+        """A compiled method. held: its state by name, where the entry does not know; path: of the module that has it,
+        to which names of state are relative that begin with the prefix."""
+        if held is None:
+            held = {state.name: getattr(owner, attribute) for state, owner, attribute in entry.accessors}
+        name = f"{path}.{name}" if path else name
+        self.add(name, entry.graph, held, lambda n: f"{path}.{n.removeprefix(prefix)}" if path else n)
         defaults = {key: self.default(value) for key, value in entry.defaults.items() if key in entry.names}
         self.notes[name] = {
             "kind": "script",
@@ -161,6 +191,8 @@ class _Gathered:
             "annotated": [key for key, value in entry.annotations.items() if value is not None],
             "returns": str(entry.returns),
         }
+        self.notes[name].update({"part": path} if path else {})
+        self.notes[name].update({"broadcasts": entry.broadcasts} if entry.broadcasts else {})
         asked = interfaces_in(entry.types.values())
         if asked:
             self.notes[name]["interfaces"] = asked
@@ -196,13 +228,19 @@ class _Gathered:
                 "it has now; call it once as it is, and save it then"
             )
 
-    def add(self, name, graph, held):
-        """A graph, with the values of its states by name; a name that another value has gets a number."""
+    def add(self, name, graph, held, place=str):
+        """A graph, with the values of its states by name; place(name) is what it is called in the program, and a name
+        that another value has gets a number."""
         graph, renamed = graph.copy(), {}
         for s in graph.state:
-            value, free, number = held[s.name], s.name, 1
+            if isinstance(held[s.name], Module):
+                raise graphs.GraphError(
+                    f"{name} gives the module {s.name} or puts another in its place, which no file can hold. Do that "
+                    "from Python: leave the method out, or mark it unused"
+                )
+            value, free, number = held[s.name], place(s.name), 1
             while free in self.state and self.state[free] is not value:
-                free, number = f"{s.name}#{number}", number + 1
+                free, number = f"{place(s.name)}#{number}", number + 1
             self.state[free], renamed[s.name] = value, free
         for s in graph.state:
             s.name = renamed[s.name]
@@ -240,6 +278,7 @@ def _parts_told(module):
     """What a tree of modules is, besides its tensors."""
     kept = {id(b) for b in module.state_dict(keep_vars=True).values()}
     return {
+        "classes": {path: _name_of(part) for path, part in module.named_modules() if path},
         "modules": [[path, part.training] for path, part in module.named_modules()],
         "parameters": [name for name, _ in module.named_parameters()],
         "buffers": [name for name, _ in module.named_buffers()],

@@ -1,6 +1,7 @@
 """Small rules of Python that compiled programs keep: identity, types that a program tells, what raises when it runs."""
 
 import gc
+import io
 import weakref
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
+from tinygrad_ext.jit.annotations import BroadcastingList2
 
 
 def same(function, *args):
@@ -240,6 +242,50 @@ def test_old_names_of_tensors_with_a_dtype_are_tensors_which_is_told():
     with pytest.warns(UserWarning, match="LongTensor for Tensor"):
         scripted = jit.script(shape)
     assert scripted(tg.ones(2)).dtype is tg.float32
+
+
+def test_a_tensor_stands_for_the_number_that_an_op_takes_as_in_eager_mode():
+    def sized(x, n):
+        return tg.zeros(n, 2), x.sum(n), x.unsqueeze(n)
+
+    def scaled(x, n):
+        return x.add(x, alpha=n), x.addcmul(x, x, value=n)
+
+    given = [tg.tensor(0), tg.tensor(2), tg.tensor(1.5), tg.tensor([0]), tg.tensor(True)]
+    for function in (sized, scaled):
+        scripted = jit.script(function)
+        for n in [*given, tg.tensor(1.5, requires_grad=True)]:
+            try:
+                want = function(tg.ones(3, 3, 3), n)
+            except (TypeError, RuntimeError) as error:
+                with pytest.raises(type(error)):
+                    scripted(tg.ones(3, 3, 3), n)
+            else:
+                assert all(a.equal(b) for a, b in zip(want, scripted(tg.ones(3, 3, 3), n)))
+
+
+def test_one_item_stands_for_a_list_that_is_told_to_broadcast():
+    def sizes(n: BroadcastingList2[int], k: int = 0) -> list[int]:
+        return n
+
+    def padded(x, y):
+        # type: (float, BroadcastingList3[float]) -> List[float]
+        return y
+
+    scripted, pads = jit.script(sizes), jit.script(padded)
+    assert scripted(3) == [3, 3] and scripted([1, 2]) == scripted((1, 2)) == [1, 2]
+    assert pads(1.0, 2.0) == [2.0] * 3
+
+    def calls():
+        return scripted(3), scripted((1, 2)), pads(1.0, 2.0), pads(1.0, (1.0, 2.0, 3.0))
+
+    assert jit.script(calls)() == ([3, 3], [1, 2], [2.0] * 3, [1.0, 2.0, 3.0])
+    file = io.BytesIO()
+    scripted.save(file)
+    file.seek(0)
+    assert jit.load(file)(5) == [5, 5]
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        scripted("3")
 
 
 def test_a_part_of_a_tensor_can_be_copied():

@@ -5,6 +5,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 
 from .table import primitive
 
+_BOOL = dtypes.by_name["bool"]
 primitive("size", "Tensor int", "int", lambda t, dim: int(t.shape[dim]))
 primitive("shape", "Tensor", "List[int]", lambda t: [int(n) for n in t.shape])
 primitive("rank", "Tensor", "int", lambda t: t.dim())
@@ -46,6 +47,25 @@ primitive("dtype.itemsize", "ScalarType", "int", lambda d: d.itemsize)
 primitive("device.type", "Device", "str", lambda d: d.type)
 primitive("device.index", "Device", "Optional[int]", lambda d: d.index)
 primitive("device_of", "str", "Device", dtypes.device)
+
+
+def _number_in(tensor, argument, whole):
+    """The number in a tensor that stands where an op takes one, for eager ops take such too."""
+    odd = whole and (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is _BOOL)
+    if tensor.dim() or odd or tensor.requires_grad:
+        told = f"{tensor.dtype}, shape {tuple(tensor.shape)}{', requires grad' if tensor.requires_grad else ''}"
+        raise TypeError(
+            f"argument '{argument}' must be {'int' if whole else 'a number'}, not a Tensor ({told}); a tensor of no "
+            f"dimensions{' and a whole dtype' if whole else ''} that requires no grad is taken. Write x.item()"
+        )
+    number = tensor.item()
+    return int(number) if number is True or number is False else number
+
+
+# whether it requires grad shows in eager autograd alone, so the latter two keep their place there
+primitive("tensor.int", "Tensor str", "int", lambda t, argument: int(_number_in(t, argument, True)))
+primitive("tensor.float", "Tensor str", "float", lambda t, argument: float(_number_in(t, argument, False)), effect=True)
+primitive("tensor.scalar", "Tensor str", "Scalar", lambda t, argument: _number_in(t, argument, False), effect=True)
 
 
 def _write_out(out, value, name):

@@ -67,6 +67,8 @@ class Compiler:
         self.frames, self.nodes, self.calls = [], [], []
         self.accessors = {}  # key of a field -> (State, owner, attribute)
         self.defaults = {}  # id of a tensor that is a default -> what holds it
+        self.broadcasts = {}  # annotation -> how often one item stands for a list
+        self.modules = {}  # id of a module that is a value -> what holds it
         self.loops = 0
         self.unpromised = None  # the last result of a Python function without a type for it
 
@@ -226,8 +228,9 @@ class Compiler:
             return self.emit("prim::tuple", items, Type("Tuple", inner or map(type_of, items)))
         if isinstance(operand, ListLiteral):
             (inner,) = self._wanted("List", wanted_parts, (operand.values,)) or (None,)
-            inner = inner or self._common(operand.values, "items of a list")
-            items = [self.value(v, inner, "an item") for v in operand.values]
+            items = [self.value(v) if isinstance(v, Static) and type_of(v) is None else v for v in operand.values]
+            inner = inner or self._common(items, "items of a list")
+            items = [self.value(v, inner, "an item") for v in items]
             return self.emit("prim::list", items, Type("List", (inner,)))
         if isinstance(operand, DictLiteral):
             inner = self._wanted("Dict", wanted_parts, (operand.keys, operand.values))
@@ -238,7 +241,7 @@ class Compiler:
             for k, v in zip(operand.keys, operand.values):
                 items += [self.value(k, inner[0], "a key"), self.value(v, inner[1], "an item")]
             return self.emit("prim::dict", items, Type("Dict", inner))
-        return self.fault(f"{operand.told()} is no value that a graph can hold")
+        return operand.as_value(self)
 
     def _wanted(self, word, parts, rows):
         """The types in the brackets of the one List or Dict among several types that takes these items, or None."""

@@ -54,7 +54,7 @@ class Entry:
     def __init__(self, graph, parameters, types, accessors, skip, returns):
         self.graph, self.types, self.accessors = graph, types, accessors
         self.names, self.defaults = parameters.names[skip:], parameters.defaults
-        self.doc = None
+        self.doc, self.broadcasts = None, {}
         self.positional, self.annotations, self.returns = parameters.positional - skip, parameters.annotations, returns
 
     def __call__(self, args, kwargs):
@@ -109,6 +109,8 @@ class Entry:
                 )
             return self.defaults[name]
         value, wanted = found[name], self.types[name]
+        if name in self.broadcasts and fits(value, wanted.args[0]):
+            return [value] * self.broadcasts[name]
         if wanted is TENSOR and isinstance(value, Tensor):
             return value
         given = type_of_python(value)
@@ -226,6 +228,8 @@ def compile_entry(function, name=None, bound=(), examples=None, body=None):
     returns = frame.returns or (graph.outputs and type_of(graph.outputs[0]))
     entry = Entry(graph, parameters, types, accessors, len(bound), returns)
     entry.doc = function.__doc__
+    told = {name: c.broadcasts.get(parameters.annotations.get(name)) for name in entry.names}
+    entry.broadcasts = {name: count for name, count in told.items() if count}
     return entry
 
 

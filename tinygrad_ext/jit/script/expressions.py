@@ -9,6 +9,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.types import STR
 from tinygrad_ext.registry.op_namespace import Namespace
 
+from ..annotations import LISTS, broadcast_of
 from .compiler import expression, hook
 from .environment import ABSENT
 from .errors import AnnotationError, NotSupportedError
@@ -179,13 +180,15 @@ def type_of_annotation(c, node):
     """The type that an annotation in the source stands for."""
     with c.at(node):
         try:
-            return type_from(evaluate(c, ast.unparse(node)), lambda text: evaluate(c, text))
+            told = evaluate(c, ast.unparse(node))
+            c.broadcasts[node] = broadcast_of(told)
+            return type_from(told, lambda text: evaluate(c, text))
         except NoType as error:
             return c.fault(str(error), kind=AnnotationError)
 
 
 # names that annotations may use without an import, as comments do
-ALWAYS = {**TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device}
+ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device}
 
 
 def evaluate(c, text):

@@ -18,7 +18,7 @@ from .expressions import KINDS, kind
 from .markers import MODIFIER
 from .source import source_of
 from .type_comments import BadComment
-from .values import Static, TupleValue, type_of
+from .values import ListLiteral, Static, TupleValue, type_of
 
 
 class FunctionValue(Static):
@@ -240,9 +240,13 @@ def _bind(c, scope, parameters, operands):
             scope.bound[name] = operand
             continue
         type = TENSOR if node is None else c.type_of_annotation(node)
+        if c.broadcasts.get(node) and accepts(type.args[0], type_of(operand)):
+            operand = ListLiteral([operand] * c.broadcasts[node])
         if isinstance(operand, Static) and type_of(operand) is None:
             scope.bound[name] = c.as_interface(operand, type)
             continue
+        if isinstance(operand, TupleValue) and type.word == "List":
+            operand = ListLiteral(operand.values)
         operand = _converted(c, type, operand)
         _check(c, parameters, name, type, operand, in_caller=True)
         scope.declared[name] = type

@@ -214,6 +214,14 @@ class Choice(Static):
                 return c.emit("prim::cast", (c.value(made),), ANY)
             return made if signature.returns is NONE else c.value(made, signature.returns or TENSOR)
 
+        return self._each(c, one)
+
+    def as_value(self, c):
+        return self._each(c, c.value)
+
+    def _each(self, c, one):
+        """What one(module) gives for the module that it is."""
+
         def among(first):
             if first == len(self.modules) - 1:
                 return one(self.modules[first])

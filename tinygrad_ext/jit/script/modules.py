@@ -8,19 +8,21 @@ import typing
 from tinygrad_ext import nn
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.ir import Value
-from tinygrad_ext.graph.types import INT, STR, TENSOR
+from tinygrad_ext.graph.primitives.objects import word_of
+from tinygrad_ext.graph.types import ANY, INT, STR, TENSOR, Type
 
 from .classes import learn_attributes, misfit
+from .environment import ABSENT
 from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
-from .interfaces import is_interface
+from .interfaces import Choice, is_interface
 from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
 from .source import source_of
 from .traced import StoredMethod, traced
 from .types import NoType, annotations_of, type_from, type_of_python
-from .values import Method, Static, TupleValue, is_constant
+from .values import Method, Static, TupleValue, is_constant, type_of
 
 
 class Thawed(Exception):
@@ -74,7 +76,8 @@ class ModuleValue(Static):
     def attribute(self, c, name):
         module = self.module
         if name in module._modules:
-            return self._child_as_told(c, name)
+            replaced = c.fields.find((id(module), name))
+            return self._child_as_told(c, name) if replaced is ABSENT else replaced
         if name == "_modules":
             return ModuleTable(self)
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
@@ -175,14 +178,17 @@ class ModuleValue(Static):
         entry = stored(name)
         if entry is None:
             c.fault(f"{self.module.original_name} was saved without a scripted method '{name}'")
-        return StoredMethod(self.module._program, name, entry, self.path)
+        return StoredMethod(self.module, name, entry, self.path)
 
     def set(self, c, name, operand):
         module = self.module
         if self._is_frozen(name):
             raise Thawed(self.path, name)
-        if name in module._parameters or name in module._modules:
-            c.fault(f"'{name}' is a parameter or module, which script does not replace; write into it with copy_()")
+        if name in module._modules:
+            self._replace(c, name, operand)
+            return
+        if name in module._parameters:
+            c.fault(f"'{name}' is a parameter, which script does not replace; write into it with copy_()")
         if name in module._buffers:
             self.attribute(c, name)
             c.set_field((id(module), name), c.value(operand, TENSOR, f"self.{name}"))
@@ -204,7 +210,23 @@ class ModuleValue(Static):
         c.field(module, name, self.path + name, word, type)
         c.set_field((id(module), name), c.value(operand, type, f"self.{name}"))
 
+    def _replace(self, c, name, operand):
+        """self.child = operand: the other module is there when the method is done."""
+        child = self._child_as_told(c, name)
+        wanted = getattr(child, "cls_told", None) and Type(word_of(child.cls_told))
+        operand = c.as_interface(operand, wanted)
+        if not isinstance(operand, (ModuleValue, Choice)) and type_of(operand) not in (ANY, wanted):
+            c.fault(f"self.{name} is a module, which only a module takes the place of")
+        c.field(self.module, name, self.path + name, "attribute", wanted or ANY)
+        made = c.value(operand)
+        c.set_field((id(self.module), name), made if wanted is None else c.emit("prim::cast", (made,), wanted))
+
     # ---- use ------------------------------------------------------------------------------------------------------
+
+    def as_value(self, c):
+        """The module as a value: state of the graph, that a method gives or puts somewhere."""
+        kept = c.modules.setdefault(id(self.module), _Kept(self.module))
+        return c.field(kept, "value", self.path.rstrip(".") or "self", "attribute", ANY)
 
     def call(self, c, args, kwargs):
         forward, hooks = self._of_class(c, "forward"), hooks_of(self.module)
@@ -242,6 +264,13 @@ class ModuleValue(Static):
         key = c.value(key, STR if keyed else INT, "a key of modules")
         children = {name: self.child(name) for name in self._table()}
         return c.chosen(list(children) if keyed else None, list(children.values()), key)
+
+
+class _Kept:
+    """Holds a module that is a value of a graph. Attributes: value."""
+
+    def __init__(self, module):
+        self.value = module
 
 
 class ModuleTable(Static):

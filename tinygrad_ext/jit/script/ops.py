@@ -15,6 +15,7 @@ from tinygrad_ext.graph.types import (
     INT,
     LAYOUT,
     NONE,
+    SCALAR,
     STR,
     TENSOR,
     Type,
@@ -79,8 +80,7 @@ def call_op(c, name, candidates, args, kwargs):
 
 
 def _leaf(c, op, row):
-    """What a factory makes that is told requires_grad; None for other calls. A graph computes without gradients, so
-    its node says nothing of them."""
+    """What a factory makes that is told requires_grad, which no node of a graph says itself; None for other calls."""
     at = next((i for i, arg in enumerate(op.schema.args) if arg.name == "requires_grad"), None)
     if at is None or row[at] is None or row[at] is False:
         return None
@@ -179,9 +179,8 @@ def _fit(c, arg, operand, record, convert):
     if accepts(wanted, given):
         return operand
     inner = wanted.args[0] if wanted.word == "Optional" else wanted
-    if given.word == "List" and accepts(inner.args[0], given.args[0]):
-        return c.emit("prim::cast", (operand,), inner)
-    if given.word == "List" and convert and inner.args[0] is FLOAT and given.args[0] is INT:
+    whole = convert and inner.args[0] is FLOAT and given.word == "List" and given.args[0] is INT
+    if whole or (given.word == "List" and accepts(inner.args[0], given.args[0])):
         return c.emit("prim::cast", (operand,), inner)
     if arg.size and given.word != "List":
         return _element(c, arg, operand, record, convert, arg.elem_optional)
@@ -217,6 +216,8 @@ def _element(c, arg, operand, record, convert, optional):
             return int(operand) if is_constant(operand) else c.emit("prim::int", (operand,), INT)
         if wanted in (FLOAT, INT) and given.word == "Scalar":
             return c.emit(f"prim::{wanted}", (operand,), wanted)
+        if wanted in (FLOAT, INT, SCALAR) and given is TENSOR:
+            return c.emit(f"prim::tensor.{str(wanted).lower()}", (operand, arg.name), wanted)
     raise _mismatch(arg, given)
 
 

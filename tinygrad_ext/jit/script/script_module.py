@@ -1,5 +1,6 @@
 """ScriptModule: a module whose methods are compiled. Users see a module: parameters, state_dict, train, attributes."""
 
+import copy
 import inspect
 import io
 import sys
@@ -8,11 +9,14 @@ import weakref
 
 from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.graph.check import GraphError
+from tinygrad_ext.graph.versions import refuse_python
 from tinygrad_ext.nn.module import REGISTRIES
 
 from ..tracing import TracedModule
 from .checking import check_constants, check_made
 from .entry import compile_entry
+from .errors import Error
 from .expressions import KINDS
 from .functions import FunctionValue
 from .interfaces import is_interface, lacking
@@ -67,6 +71,41 @@ def compile_methods(module, names):
     for name in names:
         if name not in STATE_METHODS:
             called(module) if name == "__call__" else module._method(name)
+
+
+def methods_of_part(module):
+    """The compiled methods of a module below one that is saved: name -> Entry. What compiles with the whole only, calls
+    Python or gives modules is left out."""
+    found = {}
+    for name in {**dict.fromkeys(_compiled.get(module, ())), **dict.fromkeys(_names_to_compile(module))}:
+        try:
+            compile_methods(module, [name])
+            entry = _compiled[module][name]
+            refuse_python(entry.graph)
+        except (Error, GraphError):
+            continue
+        if not any(isinstance(getattr(owner, attribute), nn.Module) for _, owner, attribute in entry.accessors):
+            found[name] = entry
+    return found
+
+
+def _names_to_compile(module):
+    """The methods of a module that are there for others: forward, with its hooks, and what is marked `export`."""
+    cls = class_of_module(module)
+    forward = inspect.getattr_static(cls, "forward")
+    if forward is not inspect.getattr_static(nn.Module, "forward") and getattr(forward, MODIFIER, None) is None:
+        yield "forward"
+        if getattr(module, "_tgx_hooks", None) is not None:
+            yield "__call__"
+    for base in cls.__mro__:
+        for name, value in vars(base).items():
+            if getattr(value, MODIFIER, None) == "export" and name not in STATE_METHODS:
+                yield name
+
+
+def is_frozen(module):
+    """Whether `freeze` gave a module: what its parts had is in its own graphs."""
+    return module.__dict__.get("_tgx_kept") is not None
 
 
 def _forget_all():
@@ -206,6 +245,12 @@ class ScriptModule(nn.Module, metaclass=_Making):
             if isinstance(found, script_method) and name not in STATE_METHODS:
                 method_of(self, name, found._fn)
 
+    def __deepcopy__(self, memo):
+        """A copy of all it has, whatever its own `__getstate__` says is saved."""
+        made = memo[id(self)] = type(self).__new__(type(self))
+        nn.Module.__setstate__(made, copy.deepcopy(self.__dict__, memo))
+        return made
+
     def _method(self, name):
         found = getattr(self, name)
         if not isinstance(found, ScriptMethod):
@@ -263,7 +308,8 @@ class RecursiveScriptModule(ScriptModule):
         return self._method("forward")(*args, **kwargs)
 
     def _method(self, name):
-        return method_of(self, name, inspect.getattr_static(self.__dict__["_tgx_class"], name))
+        found = inspect.getattr_static(self.__dict__["_tgx_class"], name)
+        return method_of(self, name, getattr(found, "_fn", found))
 
     def __getattr__(self, name):
         cls = self.__dict__.get("_tgx_class")
@@ -321,16 +367,7 @@ def wrap(module, made=None, anew=False):
 def script_module(module):
     """The scripted form of a module, with `forward` and what is marked `export` compiled."""
     scripted = wrap(module)
-    cls = class_of_module(scripted)
-    forward = inspect.getattr_static(cls, "forward")
-    if forward is not inspect.getattr_static(nn.Module, "forward") and getattr(forward, MODIFIER, None) is None:
-        method_of(scripted, "forward", getattr(forward, "_fn", forward))
-        if getattr(scripted, "_tgx_hooks", None) is not None:
-            called(scripted)
-    for base in cls.__mro__:
-        for name, value in vars(base).items():
-            if getattr(value, MODIFIER, None) == "export" and name not in STATE_METHODS:
-                method_of(scripted, name, value)
+    compile_methods(scripted, _names_to_compile(scripted))
     return scripted
 
 

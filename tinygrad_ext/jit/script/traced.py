@@ -45,20 +45,22 @@ class TracedValue(Static):
 
 
 class StoredMethod(Static):
-    """A scripted method of a module that was loaded. path: prefix of the names of its states."""
+    """A scripted method of a module that was loaded, or of a part of it. path: prefix of the names of its states."""
 
     kind = "a method from a file"
 
-    def __init__(self, program, name, entry, path):
-        self.program, self.name, self.entry, self.path = program, name, entry, path
+    def __init__(self, module, name, entry, path):
+        self.program, self.name, self.entry, self.path = module._program, name, entry, path
+        self.prefix = f"{module._path}." if module._path else ""
 
     def call(self, c, args, kwargs):
-        graph = self.program.methods[self.name]
+        graph = self.entry.graph
         mapping = {v: c.value(self._bound(c, args, kwargs, i), v.type) for i, v in enumerate(graph.inputs)}
         _none_left(c, self.name, self.entry.names, args, kwargs)
         places = [self.program.state.place(state.name) for state in graph.state]
         for state, (owner, attribute) in zip(graph.state, places):
-            mapping[state.value] = c.field(owner, attribute, self.path + state.name, state.kind, state.value.type)
+            path = self.path + state.name.removeprefix(self.prefix)
+            mapping[state.value] = c.field(owner, attribute, path, state.kind, state.value.type)
         _copy(c, graph.block, mapping)
         c.graph.effects = c.graph.effects or graph.effects
         for state, (owner, attribute) in zip(graph.state, places):

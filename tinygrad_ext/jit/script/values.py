@@ -31,6 +31,10 @@ class Static:
     def index(self, c, key):
         c.fault(f"{self.told()} cannot be indexed in script")
 
+    def as_value(self, c):
+        """What stands for it where it leaves the program, or goes into a tuple, list or dict that does."""
+        c.fault(f"{self.told()} is no value that a graph can hold")
+
     def told(self):
         return self.kind
 
