@@ -92,6 +92,17 @@ def test_list_of_one_kind(capsys):
     assert "aten::cat " not in out.out
 
 
+def test_list_tells_how_tangents_are_found_and_few_ops_need_two_backward_passes(capsys):
+    _, out = run(capsys, "ops", "list", "--jvp")
+    kinds = {line.split()[0]: line.split()[-1] for line in out.out.splitlines() if line.startswith("aten::")}
+    assert (
+        kinds["aten::exp"] == "pointwise"
+        and kinds["aten::cat"] == "linear"
+        and kinds["aten::softmax.int"] == "symmetric"
+    )
+    assert sum(kind == "transposed" for kind in kinds.values()) <= 7
+
+
 def test_few_kernels_call_a_library():
     found = {o.name: op_facts.calls_library(o) for o in builtin_ops() if op_facts.calls_library(o)}
     assert len(found) <= CALL_A_LIBRARY_AT_MOST, found

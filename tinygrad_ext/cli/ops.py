@@ -16,8 +16,9 @@ def ops():
 
 @ops.command("list")
 @click.option("--kind", type=click.Choice(KINDS), help="Only ops of one kind of kernel.")
+@click.option("--jvp", is_flag=True, help="How the tangents of forward mode are found, in place of the kernel.")
 @as_json
-def list_ops(kind, as_json):
+def list_ops(kind, jvp, as_json):
     """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
     from tinygrad_ext.describe import op_facts  # lazy: for this command only
 
@@ -25,6 +26,8 @@ def list_ops(kind, as_json):
     found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
     if as_json:
         return dump([op_facts.facts(o) for o in found])
+    if jvp:
+        return by_rule(found, "jvp")
     libraries = [op_facts.calls_library(o) for o in found]
     rows = [
         (o.name, ", ".join(filter(None, (o.kernel_kind, library))), op_facts.family(o), op_facts.owner(o))
@@ -35,6 +38,16 @@ def list_ops(kind, as_json):
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     print()
     note(f"{len(rows)} ops: {kinds}; {sum(map(bool, libraries))} call NumPy or SciPy")
+
+
+def by_rule(found, column):
+    """Ops with the kind of their rule, and how many there are of each."""
+    from tinygrad_ext.func import tangents  # lazy: for this command only
+
+    kinds = [tangents.kind_of(o.record) for o in found]
+    table(("op", column), [(o.name, kind) for o, kind in zip(found, kinds)])
+    print()
+    note(", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), key=kinds.count, reverse=True)))
 
 
 @ops.command(epilog=NAME)

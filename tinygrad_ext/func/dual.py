@@ -108,7 +108,8 @@ class Dual(Observer):
 
     def shown(self, pair):
         primal = pair.primal
-        return self.carry(pair, primal.shape, primal.dtype, primal.device, requires_grad=primal.requires_grad)
+        # (it is no mere number, whatever autograd has to do with it: the flag says so where an op takes either)
+        return self.carry(pair, primal.shape, primal.dtype, primal.device, requires_grad=True)
 
     def parts(self, value):
         pair = value.value
@@ -180,6 +181,8 @@ class Dual(Observer):
 
     def viewed(self, operation, args, rule):
         """Views, whose tangents are views of the tangent."""
+        if not self.owns(args[0]):
+            return operation(*self.stripped(args))  # like a dual one, but of memory that is captured
         base, rest = args[0].value, self.stripped(args[1:])
         view = lambda tensor: operation(tensor, *rest)
         result = view(base.primal)

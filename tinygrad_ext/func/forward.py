@@ -58,7 +58,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         _check_outputs(outputs)
         found = [level.suspend(_unpacked, level, o, strict) for o in outputs]
     values = tree_unflatten([p for p, _ in found], made)
-    products = tree_unflatten([t for _, t in found], made)
+    products = tree_unflatten([_product(p, t) for p, t in found], made)
     return (values, products, aux) if has_aux else (values, products)
 
 
@@ -106,14 +106,16 @@ def _check_outputs(outputs):
 
 def _unpacked(level, value, strict):
     primal, tangent = level.primal(value), level.tangent(value)
-    if tangent is None:
-        if strict:
-            raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
-                "allowed with strict=True."
-            )
-        tangent = functions["zeros_like"](primal)
+    if tangent is None and strict:
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+            "with strict=True."
+        )
     return primal, tangent
+
+
+def _product(primal, tangent):
+    return functions["zeros_like"](primal) if tangent is None else tangent
 
 
 @boundary

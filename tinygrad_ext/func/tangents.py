@@ -1,11 +1,14 @@
 """The tangents of an op's results: what its record says about forward mode.
 
-    None        pointwise ops: the gradient rules, applied to the tangents; composites are opened; else the transpose
-                of the op's derivative, by two backward passes, counted
-    "linear"    the op itself, of the tangents; views are
-    "each"      linear in each tensor argument: the sum over them, the others held
-    a function  whose parameters name what it needs: an argument, its <argument>_tangent (None for zeros),
-                `result`, or a named result
+    None          pointwise ops: what grad says, of the tangents; views are linear; composites are opened; else as
+                  "transposed"
+    "linear"      the op itself, of the tangents
+    "each"        linear in each tensor argument: the sum over them, the others held
+    "symmetric"   the derivative is its own transpose: what grad says, of the tangents
+    "reduce"      each element goes into one result, and what grad says of ones is its factor
+    "transposed"  the transpose of what grad says, by another derivative; counted
+    a function    whose parameters name what it needs: an argument, its <argument>_tangent (None for zeros), `result`,
+                  or a named result
 
 A rule gets the operation, the primals and their tangents, and returns the result and the tangents.
 """
@@ -30,12 +33,14 @@ def functional(op):
 
 
 def kind_of(record):
-    """ "rule", "linear", "each", "pointwise", "composite", "none" or "transposed": how an op's tangents are found."""
+    """How an op's tangents are found: "rule", "pointwise", "composite", "none", or a word of the record's."""
     if callable(record.jvp):
         return "rule"
     if record.jvp is not None:
         return record.jvp
     if not any(r not in ("zero", "none") for r in (record.grad or {}).values()):
+        return "none" if record.compose is None else "composite"
+    if "random" in (record.tags or ""):
         return "none" if record.compose is None else "composite"
     if record.view:
         return "linear"
@@ -78,6 +83,10 @@ def zeros(tensor):
     return functions["zeros_like"](tensor)
 
 
+def ones(tensor):
+    return functions["ones_like"](tensor)
+
+
 def linear(op):
     """The op itself, of the tangents; missing ones are zeros."""
     targets = _targets(op)
@@ -101,18 +110,54 @@ def linear(op):
 
 
 def _each(op):
-    """Linear in each argument: the sum over those that have a tangent."""
+    """Linear in each argument: the sum over those that have a tangent. A bias is added once."""
     targets = _targets(op)
+    bias = next((i for i in targets if op.schema.args[i].name == "bias"), None)
 
     def rule(call, primals, tangents):
         total = None
+        added = None if bias is None else tangents[bias]
         for i in targets:
-            if tangents[i] is not None:
-                row = list(primals)
-                row[i] = tangents[i]
-                part = call(*row)
-                total = part if total is None else total + part
+            tangent = tangents[i]
+            if i == bias or (tangent is None and (i != targets[0] or added is None)):
+                continue
+            row = list(primals)
+            row[i] = zeros(primals[i]) if tangent is None else tangent
+            if bias is not None:
+                row[bias], added = added, None
+            part = call(*row)
+            total = part if total is None else total + part
         return call(*primals), total
+
+    return rule
+
+
+def _reduce(op):
+    """Each element goes into one result: the gradient of ones is its factor, for all results at once."""
+    (found,) = rules_of(op)
+    (target,) = found.targets
+    places = {a.name: i for i, a in enumerate(op.schema.args)}
+    asks, other = _asks(op, found), _transposed(op)
+    dim, keepdim = places.get("dim"), places.get("keepdim")
+
+    def summed(primals, product):
+        if dim is None:
+            return product.sum()
+        return functions["sum"](product, primals[dim], keepdim is not None and primals[keepdim])
+
+    def rule(call, primals, tangents):
+        if primals[target].is_complex():
+            return other(call, primals, tangents)
+        result = call(*primals)
+        results = (result,) if isinstance(result, Tensor) else result
+        tangent = tangents[target].to(results[0].dtype)
+        slopes = []
+        for i in range(len(results)):
+            seeds = [ones(r) if i == j else None for j, r in enumerate(results)]
+            seed = seeds[0] if isinstance(result, Tensor) else tuple(seeds)
+            factor = found.function(*[ask(primals, result, seed, None) for ask in asks])
+            slopes.append(summed(primals, factor * tangent))
+        return result, slopes[0] if isinstance(result, Tensor) else tuple(slopes)
 
     return rule
 
@@ -157,9 +202,12 @@ def _pointwise(op):
     several = {id(rule) for rule in rules_of(op) if len(rule.targets) > 1}
     tensors = [i for i, a in enumerate(op.schema.args) if a.type == "Tensor"]
     asks = {id(rule): _asks(op, rule) for rule in rules_of(op)}
+    other = _transposed(op)
 
     def rule(call, primals, tangents):
         result = call(*primals)
+        if not result.is_complex() and any(isinstance(primals[i], Tensor) and primals[i].is_complex() for i in tensors):
+            return other(call, primals, tangents)  # no function of complex numbers in the strict sense
         total = None
         for rule, target in plan:
             tangent = tangents[target]
@@ -189,12 +237,12 @@ def _asks(op, rule):
     places = {a.name: i for i, a in enumerate(op.schema.args)}
 
     def ask(name):
-        if name == "grad":
+        if name in ("grad", "grads"):
             return lambda primals, result, seed, needs: seed
         if name == "needs":
             return lambda primals, result, seed, needs: needs
         if name == "result":
-            return lambda primals, result, seed, needs: result
+            return lambda primals, result, seed, needs: result if isinstance(result, Tensor) else result[0]
         if name in places:
             i = places[name]
             return lambda primals, result, seed, needs: primals[i]
@@ -202,9 +250,15 @@ def _asks(op, rule):
         i = places[argument]
         if what == "shape":
             return lambda primals, result, seed, needs: getattr(primals[i], "shape", ())
+        if what == "geometry":
+            return lambda primals, result, seed, needs: _geometry(primals[i])
         return lambda primals, result, seed, needs: getattr(primals[i], what, None)
 
     return [ask(n) for n in rule.names]
+
+
+def _geometry(tensor):
+    return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
 # ---- without a rule ------------------------------------------------------------------------------------------------
@@ -278,6 +332,8 @@ _MAKERS = {
     "each": _each,
     "rule": _written,
     "pointwise": _pointwise,
+    "symmetric": _pointwise,
+    "reduce": _reduce,
     "transposed": _transposed,
 }
 

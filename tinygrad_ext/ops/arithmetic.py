@@ -1,6 +1,7 @@
 """Sums, products, quotients, and the operators over them."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import conj, fused, scaled, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -111,6 +112,7 @@ op(
     "aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
     scalar={"float half": "x * y", "complex": "x * conj(y)"},
     grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
+    jvp="each",
     numbers="factor",
     variants="function",
     where="_fused",
@@ -280,6 +282,7 @@ op(
     scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "cabs(x)"},
     returns="real",
     grad={"self": lambda grad, self: grad * self.sgn()},
+    jvp=forward.absolute,
     operator="abs",
     aliases="absolute",
     reference="numpy.absolute",
@@ -321,6 +324,7 @@ op(
     variants="function method inplace out",
     scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
     grad={"self": lambda grad, self: _sgn_grad(grad, self)},
+    jvp="transposed",
     doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.",
 )
 

@@ -1,5 +1,6 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, reduction_of
@@ -73,6 +74,7 @@ op(
     samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     reference=_np_nll,
     grad={"self": "_nll_loss_backward(grad, target, weight, self_shape, reduction, ignore_index)"},
+    jvp="linear",
     doc="nll_loss with a reduction only.",
 )
 
@@ -85,6 +87,7 @@ op(
     samples=lambda make: iter([Sample(make(), make.ints(0, 4, (5,)), None, (5, 4), "mean", -100)]),
     # the loss is linear, so the derivative of its derivative is the loss itself
     grad={"grad_output": "_nll_loss(grad, target, weight, reduction, ignore_index)"},
+    jvp="linear",
     gaps={"reference": "the adjoint of nll_loss, which has one; gradcheck compares the two"},
     doc="Derivative of nll_loss by its input.",
 )
@@ -123,6 +126,7 @@ op(
     samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
     grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
+    jvp=forward.cross_entropy,
     doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.",
 )
 

@@ -123,6 +123,7 @@ op(
     types="int float",
     variants="function",
     grad=_RULES,
+    jvp="each",
     samples=_samples2d,
     reference=_reference,
     errors=[
@@ -171,6 +172,7 @@ op(
     types="int float",
     variants="function",
     grad=_RULES,
+    jvp="each",
     samples=_samples_named,
     reference=_reference,
     errors=[
@@ -191,6 +193,7 @@ op(
     types="int float",
     variants="function",
     grad=_RULES,
+    jvp="each",
     samples=_samples1d,
     reference=_reference,
     errors=[
@@ -216,6 +219,7 @@ op(
     types="int float",
     variants="function",
     grad=_RULES,
+    jvp="each",
     samples=_samples1d_named,
     reference=_reference,
     doc="conv1d with padding 'valid' (none) or 'same' (output as long as the input).",
@@ -264,6 +268,7 @@ op(
             self, weight_shape, stride, padding, dilation, groups
         ),
     },
+    jvp="each",
     doc="Convolution for which the padding in front and the size of the output are given.",
 )
 
@@ -281,6 +286,7 @@ op(
             grad, weight_shape, stride, padding, dilation, groups
         ),
     },
+    jvp="each",
     doc="Gradient of a convolution by its input, from the gradient of its output.",
 )
 
@@ -298,5 +304,6 @@ op(
             grad, input_shape, stride, padding, dilation, groups
         ),
     },
+    jvp="each",
     doc="Gradient of a convolution by its weight, from the gradient of its output.",
 )

@@ -62,6 +62,7 @@ op(
     types=_ALL,
     samples=_likes,
     grad={"self": lambda grad, self_dtype, self_device: grad.to(self_device, self_dtype)},
+    jvp="linear",
     doc="Copy in another dtype or memory order, or on another device.",
 )
 
@@ -237,6 +238,7 @@ op(
     "aten::conj_physical(Tensor self) -> Tensor",
     scalar={"bool int float half": "x", "complex": "conj(x)"},
     grad={"self": lambda grad: grad.conj_physical()},
+    jvp="linear",
     reference="numpy.conj",
     doc="Conjugate of each element, as a copy.",
 )

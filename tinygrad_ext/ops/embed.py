@@ -27,6 +27,7 @@ op(
             grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq
         )
     },
+    jvp="linear",
     doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
     "divides a row's gradient by the number of times it was looked up.",
 )
@@ -49,6 +50,7 @@ op(
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
     grad={"grad_output": _backward_twice},
+    jvp="linear",
     gaps={"reference": "gradcheck of embedding compares it"},
     doc="Sum of the gradients of each row that embedding looked up.",
 )

@@ -1,6 +1,7 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -78,6 +79,7 @@ op(
     types="bool int float half complex",
     variants="function method out",
     grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
+    jvp="linear",
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
     errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
@@ -92,6 +94,7 @@ op(
     types="bool int float half complex",
     variants="method",
     grad={"grad": lambda grad, dim, index: grad.gather(dim, index)},
+    jvp="linear",
     samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.ints(0, 3, (2, 4)))],
     doc="Zeros of a size with grad added where gather read it.",
 )
@@ -130,6 +133,7 @@ op(
         "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
         "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape),
     },
+    jvp="linear",
     samples=lambda make: [Sample(*a) for a in _distinct(make)],
     reference=_reference_scatter,
     errors=[(_bad("scatter", "src"), RuntimeError, _OUTSIDE)],
@@ -143,6 +147,7 @@ op(
     types="bool int float half complex",
     variants="function method inplace out",
     grad={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
+    jvp=lambda self_tangent, dim, index: self_tangent.scatter(dim, index, 0),
     samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)],
     reference=_reference_scatter,
     doc="self with one value at the places that index names along a dimension.",
@@ -180,6 +185,7 @@ op(
             grad if reduce == "add" else grad.scatter(dim, index, conj(value), reduce="multiply")
         )
     },
+    jvp=forward.value_reduce,
     gaps={"torch": "PyTorch has no derivative for it"},
     doc="self with one value added to, or multiplied into, the places that index names.",
 )
@@ -191,6 +197,7 @@ op(
     types="bool int float half complex",
     variants="function method inplace out",
     grad={"self": "grad", "src": lambda grad, dim, index, src_shape: _filled(grad.gather(dim, index), src_shape)},
+    jvp="linear",
     samples=lambda make: [Sample(*a) for a in _repeated(make)],
     reference=_reference_add,
     errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],

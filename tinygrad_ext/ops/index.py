@@ -93,6 +93,7 @@ op(
     types="bool int float half complex",
     variants="method",
     grad={"grad": lambda grad, index: grad[index]},
+    jvp="linear",
     samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(3, 1), (3, 2), (slice(None), slice(1, 2)))],
     shape=lambda grad, size, index: meta(size, grad.dtype),
     doc="Zeros of a size with grad in the part that index names: the derivative of reading it.",
@@ -161,6 +162,7 @@ op(
     types="bool int float half complex",
     variants="",
     grad={"self": lambda grad, self_shape, indices: grad._index_backward(self_shape, indices)},
+    jvp="linear",
     samples=_picks,
     reference=_reference_index,
     doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many "
@@ -176,6 +178,7 @@ op(
         "self": lambda grad, indices, accumulate: grad if accumulate else grad.index_put(indices, grad.new_zeros(())),
         "values": _grad_of_values,
     },
+    jvp="linear",
     samples=_puts,
     tags="data_dependent_grad",  # a mask among the indices
     reference=_reference_put,
@@ -190,6 +193,7 @@ op(
     types="bool int float half complex",
     variants="method",
     grad={"grad": lambda grad, indices: _read(grad, indices)},
+    jvp="linear",
     samples=lambda make: [Sample(make(3, 2), (4, 2), [make.of([0, 3, 0])])],
     doc="Zeros of a size with grad added where the indices read it: the derivative of index.",
 )

@@ -42,6 +42,7 @@ op(
     types="bool int float half complex",
     variants="function method out",
     grad={"self": lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4), 0, make.ints(0, 3, (5,))),
         Sample(make(3, 4), -1, make.ints(0, 4, (2,))),
@@ -60,6 +61,7 @@ op(
     types="bool int float half complex",
     variants="method",
     grad={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
+    jvp="linear",
     samples=lambda make: [Sample(make(2, 4), (3, 4), 0, make.of([1, 1]))],
     doc="Zeros of a size with grad added where index_select read it.",
 )
@@ -75,6 +77,7 @@ op(
             source_shape
         ),
     },
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4), 0, make.of([0, 2, 0]), make(3, 4)),
         Sample(make(3, 4), -1, make.of([1]), make(3, 1), alpha=2),
@@ -95,6 +98,7 @@ op(
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape),
     },
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4), 0, make.of([2, 0]), make(2, 4)),
         Sample(make(3, 4), -1, make.of([1]), make(3, 1)),
@@ -124,6 +128,7 @@ for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
         types="bool int float half complex",
         variants="function method inplace",
         grad={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), **_rules},
+        jvp="linear" if _rules else lambda self_tangent, dim, index: self_tangent.index_fill(dim, index, 0),
         samples=(lambda make: [Sample(make(3, 4), 0, make.of([0, -1]), 3), Sample(make(3, 4), -1, make.of(1), 1)])
         if not _rules
         else lambda make: [
@@ -142,6 +147,7 @@ op(
     types="bool int float half complex",
     variants="function method out",
     grad={"self": lambda grad, self_shape, index: _put_back(grad, self_shape, index)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4), make.ints(-12, 12, (2, 5))),
         Sample(make(3), make.of(1)),

@@ -41,6 +41,7 @@ op(
     types=_ALL,
     aliases="concat concatenate",
     grad={"tensors": _uncat},
+    jvp="linear",
     samples=_lists,
     reference=lambda tensors, dim=0: _numpy("concatenate", tensors, dim),
     errors=[
@@ -62,6 +63,7 @@ op(
     variants="function out",
     types=_ALL,
     grad={"tensors": lambda grad, dim: grad.unbind(dim)},
+    jvp="linear",
     samples=_equal_lists,
     reference=lambda tensors, dim=0: _numpy("stack", tensors, dim),
     errors=[

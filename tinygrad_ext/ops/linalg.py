@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -176,6 +177,7 @@ op(
     variants="function method out",
     operator="matmul",
     grad={"self": _matmul_left, "other": _matmul_right},
+    jvp="each",
     samples=_ALL_RANKS,
     reference="numpy.matmul",
     errors=[
@@ -203,6 +205,7 @@ op(
     types=NUMBERS,
     variants="function method out",
     grad={"self": lambda grad, mat2: grad.mm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).mm(grad)},
+    jvp="each",
     samples=_MATRICES,
     reference="numpy.matmul",
     errors=[
@@ -219,6 +222,7 @@ op(
     types=NUMBERS,
     variants="function method out",
     grad={"self": lambda grad, mat2: grad.bmm(_adjoint(mat2)), "mat2": lambda grad, self: _adjoint(self).bmm(grad)},
+    jvp="each",
     samples=_BATCHES,
     reference="numpy.matmul",
     errors=[
@@ -238,6 +242,7 @@ op(
     types=NUMBERS,
     variants="function method out",
     grad={"self": lambda grad, vec: grad.unsqueeze(-1) * _conj(vec), "vec": lambda grad, self: _adjoint(self).mv(grad)},
+    jvp="each",
     samples=of_shapes(((2, 3), (3,)), ((0, 2), (2,)), ((2, 0), (0,)), ((1, 4), (4,))),
     reference="numpy.matmul",
     errors=[
@@ -269,6 +274,7 @@ op(
     types=NUMBERS,
     variants="function method out",
     grad={"self": lambda grad, tensor: grad * _conj(tensor), "tensor": lambda grad, self: grad * _conj(self)},
+    jvp="each",
     samples=of_shapes(((3,), (3,)), ((0,), (0,)), ((1,), (1,))),
     reference="numpy.dot",
     errors=[
@@ -289,6 +295,7 @@ op(
         "mat1": lambda grad, mat2, alpha: scaled(grad.mm(_adjoint(mat2)), alpha),
         "mat2": lambda grad, mat1, alpha: scaled(_adjoint(mat1).mm(grad), alpha),
     },
+    jvp=forward.addmm,
     samples=added(
         ((2, 4), (2, 3), (3, 4)),
         ((4,), (2, 3), (3, 4)),
@@ -319,6 +326,7 @@ op(
         "mat": lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec),
         "vec": lambda grad, mat, alpha: scaled(_adjoint(mat).mv(grad), alpha),
     },
+    jvp=forward.addmv,
     samples=added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),
     reference=added_reference,
     errors=[(call_of("addmv", (2,), (2, 3), (2,)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec (2)")],
@@ -336,6 +344,7 @@ op(
         "batch1": lambda grad, batch2, alpha: scaled(grad.bmm(_adjoint(batch2)), alpha),
         "batch2": lambda grad, batch1, alpha: scaled(_adjoint(batch1).bmm(grad), alpha),
     },
+    jvp=forward.baddbmm,
     samples=added(((2, 2, 4), (2, 2, 3), (2, 3, 4)), ((4,), (2, 2, 3), (2, 3, 4)), ((0, 2, 2), (0, 2, 3), (0, 3, 2))),
     reference=added_reference,
     errors=[
@@ -355,6 +364,7 @@ op(
     variants="function",
     where="nn.functional",
     grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
+    jvp="each",
     samples=_linear_samples,
     reference=_linear_reference,
     errors=[

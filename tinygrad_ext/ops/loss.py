@@ -4,6 +4,7 @@ The public functions are PyTorch's, with its old options size_average and reduce
 reduction only.
 """
 
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -105,6 +106,7 @@ op(
         "self": "_mse_loss_backward(grad, self, target, reduction)",
         "target": "_mse_loss_backward(grad, target, self, reduction)",
     },
+    jvp=forward.mse_loss,
     doc="mse_loss with a reduction only.",
 )
 
@@ -134,6 +136,7 @@ op(
         "self": _mse_backward_self,
         "target": lambda grad, grad_output, reduction: -_mse_backward_self(grad, grad_output, reduction),
     },
+    jvp=forward.mse_loss_backward,
     doc="Derivative of mse_loss by its input.",
 )
 

@@ -1,6 +1,7 @@
 """Reductions made of several: variance, logsumexp, medians, both ends, and whether two tensors are equal."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.folding import (
     by_numpy,
     filled,
@@ -148,6 +149,7 @@ for _name, _doc in (
         types="float",
         variants=_variants.replace(" out", ""),
         grad={"self": _rules[0]},
+        jvp="reduce",
         samples=_spreads,
         reference=_var_reference(_name),
         errors=[_int_call(_name)],
@@ -160,6 +162,7 @@ for _name, _doc in (
         types="float",
         variants=_variants,
         grad={"self": _rules[1]},
+        jvp="reduce",
         samples=_spreads_along,
         reference=_var_reference(_name),
         doc=_doc,
@@ -172,6 +175,7 @@ for _name, _doc in (
         types="float",
         variants=_variants,
         grad={"self": _rules[2]},
+        jvp="reduce",
         samples=_spreads_corrected,
         reference=_var_reference(_name),
         doc=_doc,
@@ -229,6 +233,7 @@ op(
     variants=_OUT,
     shape=_logsumexp_shape,
     grad={"self": _logsumexp_back},
+    jvp="reduce",
     samples=_exponents,
     reference=_logsumexp_reference,
     doc="log(sum(exp(self))) along dim, without overflow.",
@@ -267,6 +272,7 @@ for _name, _doc in (
         kernel=_name,
         types="int float",
         grad={"self": _share},
+        jvp="reduce",
         samples=filled,
         reference=_median_reference(_name),
         doc=_doc + " Equal elements share the gradient.",
@@ -280,6 +286,7 @@ for _name, _doc in (
         grad={
             "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
         },
+        jvp=forward.reduced,
         samples=one_dim,
         reference=_median_reference(_name),
         doc=_doc + " Along dim, with its index.",

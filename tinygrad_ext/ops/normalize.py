@@ -1,6 +1,7 @@
 """Layer norm, batch norm and their relatives."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
 from tinygrad_ext.ops.record import op
@@ -29,6 +30,7 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
     "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
+    "jvp": forward.layer_norm,
     "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
            "and variance 1 (the biased one, plus eps), then multiply by weight and add bias, both of that shape.",
 }  # fmt: skip
@@ -148,6 +150,7 @@ op(
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
     grad={"input, weight, bias": _batch_norm_grad},
+    jvp=forward.batch_norm,
     gaps={"reference": "batch_norm, which is its first result, has one"},
     doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.",
 )

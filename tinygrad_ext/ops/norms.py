@@ -201,6 +201,7 @@ op(
     where="linalg",
     variants="function out",
     grad={"self": _norm_back},
+    jvp="reduce",
     samples=_vector_norms,
     reference=_vector_norm_reference,
     errors=[

@@ -13,6 +13,7 @@ op(
     kernel="constant_pad",
     types=_ALL,
     grad={"self": lambda grad, pad: grad.constant_pad_nd([-p for p in pad])},
+    jvp=lambda self_tangent, pad: tg.constant_pad_nd(self_tangent, pad, 0),
     samples=lambda make: [
         Sample(make(2, 3), (1, 2)),
         Sample(make(2, 3), (1, 0, 0, 1), 1),

@@ -1,6 +1,7 @@
 """Pooling: the largest or the mean of each window, in one and two dimensions."""
 
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -159,6 +160,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
         where="nn.functional",
         samples=_samples,
         grad=_max_rule(_n),
+        jvp=forward.pooled(_n),
         doc="Largest element of each window, and its place." + _PLACES,
     )
 
@@ -202,6 +204,7 @@ for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
         where="nn.functional",
         samples=_samples,
         grad=_max_rule(_n),
+        jvp=forward.pooled(_n),
         doc="Largest element of each of output_size windows that cover the input evenly, and its place.",
     )
 
@@ -232,6 +235,7 @@ op(
     variants="function",
     samples=_avg1d,
     grad={"self": _avg_rule_1d},
+    jvp="linear",
     errors=[(_call("avg_pool1d", (5,), 2), RuntimeError, "Expected 2 to 3 dimensions, but got 1-dimensional tensor")],
     doc="Mean of each window of (N, C, L) or (C, L).",
 )
@@ -245,6 +249,7 @@ op(
     where="nn.functional",
     samples=_avg2d,
     grad={"self": _avg_rule},
+    jvp="linear",
     errors=[
         (_call("avg_pool2d", (1, 3, 5, 5), 0), RuntimeError, "stride should not be zero"),
         (
@@ -270,6 +275,7 @@ op(
     variants="function",
     samples=_adaptive1d,
     grad=_adaptive_rule(1),
+    jvp="linear",
     errors=[
         (
             _call("adaptive_avg_pool1d", (5,), 2),
@@ -288,6 +294,7 @@ op(
     where="nn.functional",
     samples=_adaptive2d,
     grad=_adaptive_rule(2),
+    jvp="linear",
     errors=[
         (_call("adaptive_avg_pool2d", (1, 3, 5, 5), (2,)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
         (
@@ -309,6 +316,7 @@ op(
     variants="method",
     samples=_private_avg,
     grad={"self": _avg_twice},
+    jvp="linear",
     doc="Gradient of a mean over windows.",
 )
 
@@ -319,6 +327,7 @@ op(
     variants="method",
     samples=_private_adaptive,
     grad={"self": _adaptive_twice},
+    jvp="linear",
     doc="Gradient of an adaptive mean.",
 )
 
@@ -329,6 +338,7 @@ op(
     variants="method",
     samples=_private_places,
     grad={"self": lambda grad, indices, dims: grad._max_pool_gather(indices, dims)},
+    jvp="linear",
     doc="Adds each element at its place in planes of zeros: the gradient of taking the largest.",
 )
 
@@ -339,5 +349,6 @@ op(
     variants="method",
     samples=_private_gather,
     grad={"self": lambda grad, indices, self_shape, dims: grad._max_pool_backward(indices, self_shape, dims)},
+    jvp="linear",
     doc="The elements at the places that a pooling chose.",
 )

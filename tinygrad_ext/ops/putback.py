@@ -16,6 +16,7 @@ op(
     variants="method",
     types=_ALL,
     grad={"grad_output": lambda grad, dim, index: grad.select(dim, index)},
+    jvp="linear",
     samples=lambda make: [Sample(make(4), (3, 4), 0, 1), Sample(make(3), (3, 4), -1, -2)],
     doc="Zeros of the given shape with grad_output at one index: the derivative of select.",
 )
@@ -30,6 +31,7 @@ op(
             grad, grad_output_shape, dim, start, step
         )
     },
+    jvp="linear",
     samples=lambda make: [
         Sample(make(2, 3), (5, 3), 0, 1, 2),
         Sample(make(2), (4,), 0, -2, 1),
@@ -44,6 +46,7 @@ op(
     variants="method",
     types=_ALL,
     grad={"grad_output": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
+    jvp="linear",
     samples=lambda make: [Sample(make(3), (3, 4), 1, 0, 1), Sample(make(2, 3), (3, 2, 4), 0, -1, 0)],
     doc="Zeros of the given shape with grad_output on a diagonal: the derivative of diagonal.",
 )
@@ -54,6 +57,7 @@ op(
     variants="method",
     types=_SUMMED,
     grad={"grad_in": lambda grad, dim, size, step: grad.unfold(dim, size, step)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(4, 2), (5,), 0, 2, 1),
         Sample(make(2, 2), (5,), 0, 2, 3),
@@ -74,6 +78,7 @@ op(
             into_stride, into_offset, self_shape, stride, offset, not by_source
         )
     },
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 3), (1, 1), 0, (5,), (1,), 0, False),
         Sample(make(2, 2), (1, 1), 0, (2, 3), (0, 1), 0, False),
@@ -96,6 +101,7 @@ op(
         "self": lambda grad, src_shape, dim, index: grad.select_scatter(_zeros(grad, src_shape), dim, index),
         "src": lambda grad, dim, index: grad.select(dim, index),
     },
+    jvp="linear",
     samples=lambda make: [Sample(make(3, 4), make(4), 0, 1), Sample(make(3, 4), make(3), -1, -2)],
     errors=[(lambda: _ones(2, 3).select_scatter(_ones(2), 0, 1), RuntimeError, "a size equal to the slice of self")],
     doc="A copy of self in which src stands at one index of a dimension.",
@@ -112,6 +118,7 @@ op(
         ),
         "src": lambda grad, dim, start, end, step: grad.slice(dim, start, end, step),
     },
+    jvp="linear",
     samples=lambda make: [
         Sample(make(5, 3), make(2, 3), 0, 1, 4, 2),
         Sample(make(3, 4), make(3, 2), -1, -2),
@@ -132,6 +139,7 @@ op(
         ),
         "src": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     },
+    jvp="linear",
     samples=lambda make: [Sample(make(3, 4), make(3), 1), Sample(make(3, 2, 4), make(2, 3), 0, -1, 0)],
     errors=[(lambda: _ones(3, 3).diagonal_scatter(_ones(2)), RuntimeError, "a size equal to the slice of self")],
     doc="A copy of self in which src stands on a diagonal of two dimensions.",

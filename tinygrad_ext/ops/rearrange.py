@@ -15,6 +15,7 @@ op(
     kernel="flip",
     types=_ALL,
     grad={"self": lambda grad, dims: grad.flip(dims)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(2, 3), (0,)),
         Sample(make(2, 3), (0, -1)),
@@ -54,6 +55,7 @@ op(
     kernel="roll",
     types=_ALL,
     grad={"self": lambda grad, shifts, dims: grad.roll(_negated(shifts), dims)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(5), 2),
         Sample(make(2, 3), 1),
@@ -105,6 +107,7 @@ op(
     kernel="diag_embed",
     types=_ALL,
     grad={"self": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3)),
         Sample(make(2, 3), 1),
@@ -143,6 +146,7 @@ op(
     variants="function method inplace out",
     types=_ALL,
     grad={"self": lambda grad, diagonal: grad.tril(diagonal)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4)),
         Sample(make(3, 4), 1),
@@ -163,6 +167,7 @@ op(
     variants="function method inplace out",
     types=_ALL,
     grad={"self": lambda grad, diagonal: grad.triu(diagonal)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4)),
         Sample(make(3, 4), 1),

@@ -29,7 +29,12 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 arguments that name dimensions count from the second one on; else a function of the level
                 (func/batch.py) and all arguments, which returns tensors with the batch in front (ops/batching.py).
                 Pointwise ops and composites need none
-    jvp         forward mode: "linear": the op itself, of the tangents; else a function, see func/tangents.py
+    jvp         forward mode, what the tangents of the results are: "linear": the op itself, of the tangents; "each":
+                the same for one tensor argument at a time, with the others held; "symmetric": what grad says, of the
+                tangent; "reduce": where each element goes into one result, what grad says of ones gives its factor;
+                "transposed": grad of grad; a function whose parameter names say what it needs: an argument,
+                <argument>_tangent (None for zeros), result, a named result (ops/forward.py). Pointwise ops, views
+                and composites need none
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when a kernel
                 over Python objects serves them itself. Kernels in C have their own, and take none here
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function

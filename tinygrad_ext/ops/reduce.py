@@ -4,6 +4,7 @@ Sums run in double or int64 and in an order given by the logical index alone, se
 """
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.folding import (
     by_numpy,
     divisor,
@@ -67,6 +68,7 @@ op(
     types=_ALL_DTYPES,
     variants=_OUT,
     grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
+    jvp="linear",
     samples=_with_dtype,
     reference=by_numpy("sum"),
     doc="Sum of all elements. Integers and bool add up in int64, float32 and half floats in double.",
@@ -79,6 +81,7 @@ op(
     types=_ALL_DTYPES,
     variants=_OUT,
     grad={"self": lambda grad, self_shape, dim, keepdim: spread(grad, self_shape, dim, keepdim)},
+    jvp="linear",
     samples=_dims_with_dtype,
     reference=by_numpy("sum"),
     errors=[_TWICE, _FAR],
@@ -91,6 +94,7 @@ op(
     kernel="nansum",
     variants=_OUT,
     grad={"self": lambda grad, self, dim, keepdim: spread(grad, self.shape, dim, keepdim) * (self == self)},
+    jvp="reduce",
     samples=sized_dims,
     reference=by_numpy("nansum"),
     doc="Sum that takes NaN as zero.",
@@ -102,6 +106,7 @@ op(
     types="float half complex",
     variants=_OUT,
     grad={"self": lambda grad, self_shape: (grad / divisor(self_shape, None)).expand(self_shape)},
+    jvp="linear",
     samples=_with_dtype,
     reference=by_numpy("mean"),
     errors=[
@@ -124,6 +129,7 @@ op(
     grad={
         "self": lambda grad, self_shape, dim, keepdim: spread(grad / divisor(self_shape, dim), self_shape, dim, keepdim)
     },
+    jvp="linear",
     samples=_dims_with_dtype,
     reference=by_numpy("mean"),
     doc="Mean along the dimensions dim (all for None or an empty list).",
@@ -166,6 +172,7 @@ op(
     kernel="prod",
     variants=_OUT,
     grad={"self": _prod_back},
+    jvp="reduce",
     samples=_factors,
     domain=(-2, 2),
     reference=by_numpy("prod"),
@@ -178,6 +185,7 @@ op(
     kernel="prod_dim",
     variants=_OUT,
     grad={"self": _prod_dim_back},
+    jvp="reduce",
     samples=_factors_along,
     domain=(-2, 2),
     reference=by_numpy("prod"),
@@ -309,6 +317,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         kernel=_name,
         variants=_OUT,
         grad={"self": _share},
+        jvp="reduce",
         samples=filled,
         reference=by_numpy(_name),
         errors=[
@@ -338,6 +347,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         grad={
             "self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)
         },
+        jvp=forward.reduced,
         samples=one_dim,
         reference=_pair_reference(_name),
         errors=[
@@ -351,6 +361,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         kernel="a" + _name,
         variants=_OUT,
         grad={"self": _share_dims},
+        jvp="reduce",
         samples=_not_empty,
         reference=by_numpy(_name),
         doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.",

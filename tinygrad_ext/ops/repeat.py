@@ -20,6 +20,7 @@ op(
     variants="method",
     types=_ALL,
     grad={"self": lambda grad, self_shape, repeats: _unrepeat(grad, self_shape, repeats)},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(3), (2,)),
         Sample(make(2, 3), (2, 1)),
@@ -136,6 +137,7 @@ op(
     variants="method",
     types=_ALL,
     grad={"self": lambda grad, self_shape, repeats, dim: _unrepeat_each(grad, self_shape, repeats, dim)},
+    jvp="linear",
     samples=lambda make: [Sample(make(3), 2, 0), Sample(make(2, 3), 2, -2)],
     doc="Each element of one dimension a number of times in a row: what repeat_interleave of an int comes to.",
 )

@@ -1,6 +1,7 @@
 """Scans: running sums, products and extremes along a dimension."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -120,6 +121,7 @@ op(
     kernel="cumsum",
     variants="function method inplace out",
     grad={"self": lambda grad, dim: _cumsum_back(grad, dim)},
+    jvp="linear",
     samples=_lines,
     reference=_reference("cumsum"),
     errors=[_far("cumsum")],
@@ -132,6 +134,7 @@ op(
     kernel="cumprod",
     variants="function method inplace out",
     grad={"self": _cumprod_back},
+    jvp=forward.cumprod,
     samples=_zero_lines,
     domain=(-2, 2),
     reference=_reference("cumprod"),
@@ -146,6 +149,7 @@ op(
     types="float",
     variants="method",
     grad={"self, decay": _linear_back},
+    jvp=forward.linear_scan,
     samples=lambda make: [
         Sample(make(3, 4), make(3, 4), 0),
         Sample(make(3, 4), make(3, 4), -1),
@@ -164,6 +168,7 @@ for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "small
         kernel=_name,
         variants="function method out",
         grad={"self": lambda grad, self_shape, dim, indices: _extreme_back(grad, self_shape, dim, indices)},
+        jvp=forward.along,
         samples=_tied_lines,
         reference=_extreme_reference(_numpy),
         errors=[_far(_name)],

@@ -1,5 +1,6 @@
 """Softmax and log_softmax."""
 
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -38,6 +39,7 @@ op(
     samples=_with_dim,
     reference=_softmax_reference,
     grad={"self": "_softmax_backward_data(grad, result, dim, self_dtype)"},
+    jvp="symmetric",
     doc="Exponentials over dim divided by their sum, shifted so that none overflows; dtype converts the input first.",
 )
 
@@ -48,6 +50,7 @@ op(
     samples=_with_dim,
     reference=_log_softmax_reference,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self_dtype)"},
+    jvp=forward.log_softmax,
     doc="Logarithm of softmax over dim, without the loss of precision of the two steps.",
 )
 
@@ -63,6 +66,7 @@ op(
             grad, result, _implied(result, dim), self_dtype
         )
     },
+    jvp="symmetric",
     doc="softmax over dim. Without dim it warns, and takes 0 for 0, 1 or 3 dimensions and 1 for others.",
 )
 
@@ -78,6 +82,7 @@ op(
             grad, result, _implied(result, dim), self_dtype
         )
     },
+    jvp=forward.log_softmax,
     doc="log_softmax over dim. Without dim it warns, and takes 0 for 0, 1 or 3 dimensions and 1 for others.",
 )
 
@@ -117,6 +122,7 @@ op(
             - grad_output * (grad * output).sum(dim, keepdim=True)
         ),
     },
+    jvp=forward.softmax_backward,
     doc="Derivative of softmax, from the incoming gradient and its output.",
 )
 
@@ -131,5 +137,6 @@ op(
         "grad_output": lambda grad, output, dim: grad - (grad * output.exp()).sum(dim, keepdim=True),
         "output": lambda grad, grad_output, output, dim: -grad * output.exp() * grad_output.sum(dim, keepdim=True),
     },
+    jvp=forward.log_softmax_backward,
     doc="Derivative of log_softmax, from the incoming gradient and its output.",
 )

@@ -1,5 +1,6 @@
 """Sorting and selection along a dimension. Every sort is stable; NaN is greater than everything else."""
 
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -41,6 +42,7 @@ op(
     types=_TYPES,
     variants="function method out",
     grad={"self": _back},
+    jvp=forward.along,
     samples=lambda make: [Sample(x, d, r) for x, d in _rows(make) for r in (False, True)],
     reference=_reference_sort,
     errors=[(lambda: zeros(2, 3).sort(2), IndexError, "Dimension out of range")],
@@ -56,6 +58,7 @@ op(
     types=_TYPES,
     variants="function method out",
     grad={"self": _back},
+    jvp=forward.along,
     samples=lambda make: [Sample(x, stable=True, dim=d, descending=r) for x, d in _rows(make) for r in (False, True)],
     reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending),
     doc="sort, with the wish for stability spoken out; every sort is stable.",
@@ -69,6 +72,7 @@ op(
     types=_TYPES,
     variants="function method out",
     grad={"self": _back},
+    jvp=forward.along,
     samples=lambda make: [
         Sample(x, min(2, x.shape[d] if x.dim() else 1), d, r) for x, d in _rows(make) for r in (True, False)
     ],

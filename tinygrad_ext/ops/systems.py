@@ -1,6 +1,7 @@
 """Systems of linear equations, by the LAPACK that NumPy brings."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.linalg import _adjoint
 from tinygrad_ext.ops.record import op
@@ -159,6 +160,7 @@ op(
     where="_fused",
     shape=_shape,
     grad={"A, B": _solve_back},
+    jvp=forward.solve,
     samples=_systems(*_MATRICES),
     reference=_reference,
     doc="linalg.solve for matrices on both sides.",

@@ -151,6 +151,7 @@ op(
     variants="method",
     types=_ALL,
     grad={"self": "grad"},
+    jvp="linear",
     samples=_matrices,
     doc="The tensor itself when its elements lie in row-major order, else a copy in which they do.",
 )
