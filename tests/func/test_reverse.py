@@ -184,3 +184,13 @@ def test_rows_of_a_jacobian_promote_as_the_program_does():
     x = tg.rand(2, 3, requires_grad=True)
     rows = tg.autograd.grad(x.max(), x, tg.tensor([1.0, 2.0]), is_grads_batched=True)[0]
     assert rows.dtype == tg.float32 and rows.sum().item() == 3
+
+
+def test_a_vjp_made_under_no_grad_may_be_differentiated_later(x):
+    x.requires_grad_()
+    with tg.no_grad():
+        output, back = vjp(lambda x: x**2, x)
+        held = back(tg.ones(3))[0]
+    assert not output.requires_grad and not held.requires_grad
+    (slope,) = back(tg.ones(3))
+    assert tg.autograd.grad(slope.sum(), x)[0].tolist() == [2.0, 2.0, 2.0]

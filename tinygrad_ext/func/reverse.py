@@ -45,7 +45,7 @@ class Pass:
             if hasattr(level, "pair") and level.owns(x):
                 primal, tangent = level.parts(x)
                 return level.pair(self.fresh(primal, below), tangent)
-        if x.requires_grad and self.tracked:
+        if x.requires_grad:
             self.outer = True
             made = x.view_as(x)
         else:
