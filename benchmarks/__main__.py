@@ -37,7 +37,17 @@ def main():
     """Run, print, write."""
     options = arguments()
     fit_environment(options.threads)
-    from benchmarks import graph_cases, libraries, machine, per_op, process, program_cases, report, runner  # noqa: F401
+    from benchmarks import (  # noqa: F401
+        graph_cases,
+        libraries,
+        machine,
+        per_op,
+        process,
+        program_cases,
+        report,
+        runner,
+        transform_cases,
+    )
     from benchmarks.cases import CASES
 
     chosen = [c for c in (per_op.cases() if options.ops else CASES) if options.filter in f"{c.group} {c.name}"]
