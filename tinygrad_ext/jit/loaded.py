@@ -15,7 +15,7 @@ from .keys import loose, told
 from .notes import default_of
 from .script.entry import Entry
 from .script.interfaces import interface_of_archive
-from .script.script_module import ScriptModule
+from .script.script_module import CompiledForward, ScriptModule
 
 
 class Places(MutableMapping):
@@ -96,8 +96,7 @@ class LoadedPart(ScriptModule):
             return LoadedMethod(self, "__call__")(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
-    def forward(self, *args, **kwargs):
-        return self._method("forward")(*args, **kwargs)
+    forward = CompiledForward()
 
     def _method(self, name):
         if name not in self._names:
@@ -113,8 +112,8 @@ class LoadedPart(ScriptModule):
         return method.entry() if scripted else None
 
     def __getattr__(self, name):
-        if name in self.__dict__.get("_names", ()):
-            return LoadedMethod(self, name)
+        if name == "forward" or name in self.__dict__.get("_names", ()):
+            return self._method(name)
         return super().__getattr__(name)
 
     def prepared(self, name, args, kwargs):
@@ -262,6 +261,10 @@ class LoadedMethod:
     @property
     def code(self):
         return self.graph.code
+
+    def constants(self):
+        """The tensors that are constants of the graph."""
+        return [self.owner._program.state[s.name] for s in self.graph.state if s.kind == "constant"]
 
     @property
     def schema(self):

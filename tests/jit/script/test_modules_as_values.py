@@ -154,6 +154,82 @@ def test_a_module_says_what_is_saved_of_the_one_in_it():
     assert other.inner is not outer.inner and other.inner.level.item() == 0  # a copy is no file
 
 
+def test_what_an_interface_says_is_all_that_is_known_where_modules_are_looped_over():
+    @jit.interface
+    class Named(nn.Module):
+        def one(self, x: tg.Tensor) -> tg.Tensor:
+            pass
+
+    class Part(nn.Module):
+        def one(self, x: tg.Tensor) -> tg.Tensor:
+            return x + 1
+
+        def forward(self, x):
+            return x
+
+    class Whole(nn.Module):
+        part: Named
+
+        def __init__(self):
+            super().__init__()
+            self.part, self.scale = Part(), nn.Linear(1, 1)
+
+        def forward(self, x):
+            for part in self.children():
+                x = part(x)
+            return x
+
+        @jit.export
+        def count(self) -> int:
+            return len(list(self.parameters()))
+
+    with pytest.raises(jit.Error, match="the interface says one"):
+        jit.script(Whole())
+    Whole.forward = lambda self, x: self.part.one(x)
+    assert jit.script(Whole()).count() == 2
+
+
+def test_modules_are_constants_by_themselves_and_not_in_a_list():
+    class Listed(nn.Module):
+        __constants__ = ["rows"]
+
+        def __init__(self):
+            super().__init__()
+            self.rows = [nn.ReLU()]
+
+        def forward(self, x):
+            return x
+
+    with pytest.raises(TypeError, match=r"Listed\.rows' is not a valid constant"):
+        jit.script(Listed())
+
+
+def test_forward_of_a_compiled_module_is_the_compiled_method():
+    net = jit.script(Net())
+    again = loaded(net)
+    for module in (net, again, again.encoder):
+        assert module.forward.code == module.code and module.forward.graph is module.graph
+    assert again.encoder.forward(tg.ones(2, 2)).equal(net.encoder.forward(tg.ones(2, 2)))
+    with pytest.raises(AttributeError, match="no method 'forward'"):
+        again.heads.forward(X)
+
+
+def test_code_comes_with_the_tensors_that_are_constants_of_it():
+    one = tg.tensor([1.0, 2.0])
+
+    def shifted(by=one):
+        return by
+
+    class Shift(nn.Module):
+        def forward(self, x):
+            return x + shifted()
+
+    module = jit.script(Shift())
+    for each in (module, loaded(module)):
+        code, constants = each.code_with_constants
+        assert code == each.code and constants.c0.tolist() == [1.0, 2.0] and len(vars(constants)) == 1
+
+
 # ---- parts of loaded programs --------------------------------------------------------------------------------------
 
 

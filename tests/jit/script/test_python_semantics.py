@@ -2,6 +2,7 @@
 
 import gc
 import io
+import math
 import weakref
 from typing import Any
 
@@ -286,6 +287,88 @@ def test_one_item_stands_for_a_list_that_is_told_to_broadcast():
     assert jit.load(file)(5) == [5, 5]
     with pytest.raises(RuntimeError, match="Expected a value of type"):
         scripted("3")
+
+
+def test_a_tuple_of_a_list_has_its_items_and_is_told_as_one():
+    def shapes(x, y):
+        items = [1, 2]
+        kept = tuple(items)
+        items.append(3)
+        total = 0
+        for n in tuple(x.shape):
+            total += n
+        rows, columns = tuple(y.shape)
+        same_sizes = tuple(x.shape) == tuple(y.shape), tuple(x.shape) == (2, 3), tuple(y.shape) != (2, 3)
+        text = f"{tuple(x.shape)}"
+        return text, kept, len(kept), kept[1], total, rows * columns, same_sizes, x.reshape(tuple(y.shape))
+
+    given = tg.arange(6).reshape(2, 3), tg.zeros(3, 2)
+    *want, sizes = shapes(*given)
+    *found, scripted = jit.script(shapes)(*given)
+    assert found == want and scripted.equal(sizes)
+
+
+def test_products_of_numbers():
+    def volumes(x):
+        return math.prod(x.shape[1:]), math.prod([0.5, 4.0]), math.prod((2, 3))
+
+    assert same(volumes, tg.zeros(2, 3, 4)) == (12, 2.0, 6)
+    with pytest.raises(jit.Error, match="list or tuple of numbers"):
+        jit.script(lambda x: math.prod(["a"]))
+
+
+def test_powers_and_rounded_numbers_are_floats_where_the_program_says_so():
+    def half(x: float) -> float:
+        return x / 2
+
+    def powers(a: int, b: int) -> float:
+        rounded: float = round(2.6)
+        a **= b
+        return half(a**2) + rounded
+
+    def alone(a: int) -> float:
+        return a**2
+
+    assert same(powers, 2, 3) == 35.0
+    assert type(jit.script(alone)(3)) is float
+    with pytest.raises(jit.Error, match="type float but found one of type int"):
+        jit.script(no_power)
+
+
+def no_power(a: int) -> float:
+    return a * 2
+
+
+def test_an_object_whose_call_is_left_to_python_is_called():
+    class Told:
+        def __init__(self):
+            self.seen = []
+
+        @jit.ignore
+        def __call__(self, *args) -> str:
+            self.seen.append(len(args))
+            return "told"
+
+    tell = Told()
+
+    def calls(x):
+        return tell(x), tell(x, x)
+
+    assert jit.script(calls)(tg.ones(1)) == ("told", "told") and tell.seen == [1, 2]
+
+
+def test_a_program_saves_values_to_a_file(tmp_path):
+    def kept(x, path: str):
+        y = x * 2
+        tg.save((y, y.view(-1), {"n": 3}), path)
+        return y
+
+    scripted = jit.script(kept)
+    made = scripted(tg.ones(2, 2), str(tmp_path / "kept"))
+    whole, flat, told = tg.load(tmp_path / "kept")
+    assert whole.equal(made) and flat.tolist() == [2.0] * 4 and told == {"n": 3}
+    with pytest.raises(tg.graph.GraphError, match="no file can hold"):
+        scripted.save(io.BytesIO())
 
 
 def test_a_part_of_a_tensor_can_be_copied():

@@ -33,10 +33,11 @@ _FRESH = {
 _READERS = {
     f"prim::{word}"
     for word in (
-        "len", "getitem", "contains", "slice", "concat", "repeat", "min_of", "max_of", "sum_of", "sorted", "reversed",
-        "to_list", "any_of", "all_of", "unpack", "unpack_list", "list.index", "list.count", "list.copy", "dict.keys",
-        "dict.values", "dict.items", "dict.get", "dict.copy", "dict.from_items", "eq", "ne", "lt", "le", "gt", "ge",
-        "str", "str.join", "format", "percent", "print", "getattr", "bool", "not", "isinstance", "is", "isnot",
+        "len", "getitem", "contains", "slice", "concat", "repeat", "min_of", "max_of", "sum_of", "prod_of", "sorted",
+        "reversed", "to_list", "to_tuple", "any_of", "all_of", "unpack", "unpack_list", "list.index", "list.count",
+        "list.copy", "dict.keys", "dict.values", "dict.items", "dict.get", "dict.copy", "dict.from_items", "eq", "ne",
+        "lt", "le", "gt", "ge", "str", "str.join", "format", "percent", "print", "getattr", "bool", "not", "isinstance",
+        "is", "isnot",
     )
 }  # fmt: skip
 

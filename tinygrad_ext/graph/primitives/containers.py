@@ -1,5 +1,6 @@
 """Tuples, lists and dicts. Lists and dicts are objects that several values may name: what changes one is an effect."""
 
+import math
 import operator
 
 from .table import primitive
@@ -19,11 +20,13 @@ primitive("undefined", "", None, lambda: None)  # in the place of a value on a w
 primitive("min_of", "Any", None, min)
 primitive("max_of", "Any", None, max)
 primitive("sum_of", "Any", None, sum)
+primitive("prod_of", "Any", None, math.prod)
 primitive("sorted", "Any bool", None, lambda items, reverse: sorted(items, reverse=reverse))
 primitive("reversed", "Any", None, lambda items: list(reversed(items)))
 primitive("to_list", "Any", None, list)
 primitive("any_of", "Any", "bool", lambda items: any(bool(i) for i in items))
 primitive("all_of", "Any", "bool", lambda items: all(bool(i) for i in items))
+primitive("to_tuple", "Any", "Any", tuple)
 primitive("range_length", "int int int", "int", lambda start, stop, step: len(range(start, stop, step)))
 
 

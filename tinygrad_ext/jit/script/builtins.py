@@ -6,12 +6,13 @@ import math
 from collections import OrderedDict
 
 import tinygrad_ext as tg
+from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.numbers import MATH
 from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR, Type, list_of
 
 from .expressions import KINDS
 from .types import NUMBERS, parts_of
-from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, type_of
+from .values import DictLiteral, ListLiteral, Static, TupleOfList, TupleValue, as_list, is_constant, type_of
 
 BUILTINS = {}  # Python object -> function(c, args, kwargs)
 
@@ -84,7 +85,7 @@ def _len(c, args, kwargs):
     items = operand.items(c) if isinstance(operand, Static) else None
     if items is not None:
         return len(list(items))
-    value = c.value(operand)
+    value = c.value(as_list(operand))
     type = type_of(value)
     if type is TENSOR:
         return c.emit("prim::size", (value, 0), INT)
@@ -146,6 +147,9 @@ def _list(c, args, kwargs):
 def _tuple(c, args, kwargs):
     if not args:
         return TupleValue([])
+    type = type_of(args[0])
+    if isinstance(args[0], Value) and type.word == "List":
+        return TupleOfList(c.emit("prim::to_list", (args[0],), type))
     return TupleValue(c.unpacked(args[0], None))
 
 
@@ -386,11 +390,6 @@ def _text_of(name, given, result):
     return run
 
 
-for _name, _given, _result in (
-    ("ord", STR, INT),
-    ("chr", INT, STR),
-    ("hex", INT, STR),
-    ("oct", INT, STR),
-    ("bin", INT, STR),
-):
-    BUILTINS[getattr(builtins, _name)] = _text_of(_name, _given, _result)
+BUILTINS[ord] = _text_of("ord", STR, INT)
+for _name in ("chr", "hex", "oct", "bin"):
+    BUILTINS[getattr(builtins, _name)] = _text_of(_name, INT, STR)

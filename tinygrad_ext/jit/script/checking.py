@@ -103,11 +103,12 @@ def check_constants(module):
             _check_constant(cls, name, module.__dict__[name])
 
 
-def _check_constant(cls, name, value):
+def _check_constant(cls, name, value, more=(nn.Module,)):
+    """more: kinds that are taken by themselves, and not as items; modules are put together by nn.ModuleList."""
     if isinstance(value, (tuple, list)):
         for item in value:
-            _check_constant(cls, name, item)
-    elif not isinstance(value, (*_VALID, enum.Enum, nn.Module, Tensor, python_types.FunctionType)):
+            _check_constant(cls, name, item, ())
+    elif not isinstance(value, (*_VALID, enum.Enum, Tensor, python_types.FunctionType, *more)):
         given = type(value)
         raise ConstantError(
             f"'{given.__module__}.{given.__qualname__}' object in attribute '{cls.__name__}.{name}' is not a valid "

@@ -201,11 +201,17 @@ class Compiler:
             operand = self._whole(operand, wanted, what)
         elif operand is Ellipsis or type(operand) is slice:
             self.fault("this is only an index")
-        operand = self.cast_to_interface(operand, wanted)
+        operand = self.as_declared(self.cast_to_interface(operand, wanted), wanted)
         given = type_of(operand)
         if wanted is not None and not accepts(wanted, given):
             self.fault(f"expected {what} of type {wanted} but found one of type {given}", self._way_out(wanted, given))
         return operand
+
+    def as_declared(self, operand, wanted):
+        """The operand; a power or a rounded number is a float where the program declares one."""
+        made = operand.node.op if isinstance(operand, Value) and operand.node is not None else None
+        whole = wanted is FLOAT and made in ("prim::pow", "prim::round") and operand.type is INT
+        return self.emit("prim::float", (operand,), FLOAT) if whole else operand
 
     def _way_out(self, wanted, given):
         if given is TENSOR and wanted in (INT, FLOAT, BOOL):

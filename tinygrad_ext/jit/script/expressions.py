@@ -14,7 +14,7 @@ from .compiler import expression, hook
 from .environment import ABSENT
 from .errors import AnnotationError, NotSupportedError
 from .types import TYPING, NoType, type_from
-from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
+from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, as_list, type_of
 
 LARGEST = (1 << 63) - 1
 _CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
@@ -215,7 +215,7 @@ def unpacked(c, operand, count=None):
     if items is None and isinstance(operand, ListLiteral):
         items = operand.values
     if items is None:
-        items = _unpacked_value(c, c.value(operand), count)
+        items = _unpacked_value(c, c.value(as_list(operand)), count)
     items = list(items)
     if count is not None and len(items) != count:
         c.fault(f"need {count} values to unpack, but there are {len(items)}")

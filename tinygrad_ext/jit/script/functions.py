@@ -52,7 +52,22 @@ def _wrapped(c, value, name):
     return FunctionValue(inner, name) if isinstance(inner, python_types.FunctionType) else None
 
 
+class _Owner(Static):
+    """An object of Python whose method is left to Python. Attributes: module, the object."""
+
+    def __init__(self, module):
+        self.module = module
+
+
+def _left_to_python(c, value, name):
+    """An object that is called, where its `__call__` is marked to stay Python."""
+    found = None if isinstance(value, type) else inspect.getattr_static(type(value), "__call__", None)
+    left = isinstance(found, python_types.FunctionType) and getattr(found, MODIFIER, None) in ("ignore", "unused")
+    return FunctionValue(found, name, (_Owner(value),)) if left else None
+
+
 KINDS.append((object, _wrapped))
+KINDS.append((object, _left_to_python))
 
 
 DEFINING = []  # classes whose names are not bound yet
@@ -257,7 +272,7 @@ def _converted(c, type, operand):
     """The only element of a tensor where a number is wanted."""
     if type in (INT, FLOAT) and type_of(operand) is TENSOR:
         return c.emit(f"prim::{type}", (operand,), type)
-    return c.cast_to_interface(operand, type)
+    return c.as_declared(c.cast_to_interface(operand, type), type)
 
 
 def _check(c, parameters, name, type, operand, in_caller=False):

@@ -6,7 +6,7 @@ from tinygrad_ext.graph.types import INT, STR, TENSOR
 from tinygrad_ext.graph.types import list_of as list_type
 
 from .compiler import hook
-from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, type_of
+from .values import DictLiteral, ListLiteral, Static, TupleValue, as_list, is_constant, type_of
 
 
 class Iteration(Static):
@@ -45,7 +45,7 @@ def iteration(c, operand):
         return operand
     if isinstance(operand, Static) and operand.items(c) is not None:
         return iteration(c, c.list_of(operand.items(c)))
-    value = c.value(operand)
+    value = c.value(as_list(operand))
     type = type_of(value)
     if type is TENSOR:
         return Iteration(

@@ -19,6 +19,7 @@ from .functions import FunctionValue
 from .interfaces import Choice, is_interface
 from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
+from .module_parts import OF_CONTAINERS, OF_MODULES, ModuleTable
 from .source import source_of
 from .traced import StoredMethod, traced
 from .types import NoType, annotations_of, type_from, type_of_python
@@ -61,7 +62,7 @@ class ModuleValue(Static):
         path = f"{self.path}{name}."
         return None if found is None else traced(found, path) or ModuleValue(found, path)
 
-    def _child_as_told(self, c, name):
+    def child_as_told(self, c, name):
         """A child by the interface that the class annotates it with, where it does."""
         found = self.child(name)
         told = [annotations_of(base)[name] for base in self.cls.__mro__ if name in annotations_of(base)]
@@ -77,7 +78,7 @@ class ModuleValue(Static):
         module = self.module
         if name in module._modules:
             replaced = c.fields.find((id(module), name))
-            return self._child_as_told(c, name) if replaced is ABSENT else replaced
+            return self.child_as_told(c, name) if replaced is ABSENT else replaced
         if name == "_modules":
             return ModuleTable(self)
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
@@ -140,11 +141,11 @@ class ModuleValue(Static):
         stored = getattr(self.module, "_stored", None)
         if stored is not None:
             return self._of_file(c, name, stored)
-        if name in _OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
-            return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self, c))
+        if name in OF_CONTAINERS and issubclass(self.cls, (*_LISTS, *_DICTS)):
+            return Method(name, lambda c, args, kwargs: OF_CONTAINERS[name](self, c))
         found = inspect.getattr_static(self.cls, name, None)
-        if name in _OF_MODULES and found is inspect.getattr_static(nn.Module, name):
-            return Method(name, lambda c, args, kwargs: _OF_MODULES[name](self, c))
+        if name in OF_MODULES and found is inspect.getattr_static(nn.Module, name):
+            return Method(name, lambda c, args, kwargs: OF_MODULES[name](self, c))
         found = getattr(found, "_fn", found)  # of a script_method
         outside = getattr(found, MODIFIER, None) in ("ignore", "unused")  # of a wrapper: what it wraps is not looked at
         if hasattr(found, "__wrapped__") and not outside and not isinstance(found, (staticmethod, classmethod)):
@@ -212,7 +213,7 @@ class ModuleValue(Static):
 
     def _replace(self, c, name, operand):
         """self.child = operand: the other module is there when the method is done."""
-        child = self._child_as_told(c, name)
+        child = self.child_as_told(c, name)
         wanted = getattr(child, "cls_told", None) and Type(word_of(child.cls_told))
         operand = c.as_interface(operand, wanted)
         if not isinstance(operand, (ModuleValue, Choice)) and type_of(operand) not in (ANY, wanted):
@@ -240,16 +241,16 @@ class ModuleValue(Static):
         if issubclass(self.cls, _LISTS):
             return [self.child(name) for name in self.module._modules]
         if issubclass(self.cls, _DICTS):
-            return list(self._table())
+            return list(self.table())
         return None
 
-    def _table(self):
+    def table(self):
         return self.module._parameters if issubclass(self.cls, nn.ParameterDict) else self.module._modules
 
     def index(self, c, key):
         if issubclass(self.cls, _DICTS) and isinstance(key, str):
-            if key not in self._table():
-                c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self._table())}")
+            if key not in self.table():
+                c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self.table())}")
             return self.attribute(c, key)
         found = self.items(c)
         if isinstance(key, Value) and issubclass(self.cls, _OF_MODULES_ALONE) and len(found):
@@ -262,7 +263,7 @@ class ModuleValue(Static):
         """One of the children, by a key that is known when the program runs."""
         keyed = issubclass(self.cls, _DICTS)
         key = c.value(key, STR if keyed else INT, "a key of modules")
-        children = {name: self.child(name) for name in self._table()}
+        children = {name: self.child(name) for name in self.table()}
         return c.chosen(list(children) if keyed else None, list(children.values()), key)
 
 
@@ -271,68 +272,6 @@ class _Kept:
 
     def __init__(self, module):
         self.value = module
-
-
-class ModuleTable(Static):
-    """`module._modules`: children by name."""
-
-    kind = "the table of a module's children"
-
-    def __init__(self, owner):
-        self.owner = owner
-
-    def attribute(self, c, name):
-        if name in _OF_CONTAINERS:
-            return Method(name, lambda c, args, kwargs: _OF_CONTAINERS[name](self.owner, c))
-        return super().attribute(c, name)
-
-    def items(self, c):
-        return list(self.owner._table())
-
-
-def _pairs(owner, c):
-    return [(name, owner.attribute(c, name)) for name in owner._table()]
-
-
-def _walked(owner, prefix=""):
-    """(path, ModuleValue) of a module and those below, each once."""
-    yield prefix, owner
-    for name, child in owner.module._modules.items():
-        if child is not None:
-            yield from _walked(owner.child(name), f"{prefix}.{name}" if prefix else name)
-
-
-def _tensors(owner, c, table):
-    return [
-        (f"{path}.{name}" if path else name, part.attribute(c, name))
-        for path, part in _walked(owner)
-        for name, value in getattr(part.module, table).items()
-        if value is not None
-    ]
-
-
-def _both(name, rows):
-    """The method that gives pairs, and the one that gives their second parts."""
-    return {
-        f"named_{name}": lambda owner, c: TupleValue([TupleValue(pair) for pair in rows(owner, c)]),
-        name: lambda owner, c: TupleValue([value for _, value in rows(owner, c)]),
-    }
-
-
-_OF_MODULES = {
-    **_both("parameters", lambda owner, c: _tensors(owner, c, "_parameters")),
-    **_both("buffers", lambda owner, c: _tensors(owner, c, "_buffers")),
-    **_both("modules", lambda owner, c: list(_walked(owner))),
-    **_both(
-        "children", lambda owner, c: [(n, owner.child(n)) for n, m in owner.module._modules.items() if m is not None]
-    ),
-}
-_OF_CONTAINERS = {
-    "keys": lambda owner, c: TupleValue(list(owner._table())),
-    "values": lambda owner, c: TupleValue([v for _, v in _pairs(owner, c)]),
-    "items": lambda owner, c: TupleValue([TupleValue(pair) for pair in _pairs(owner, c)]),
-    "__len__": lambda owner, c: len(owner._table()),
-}
 
 
 def _in_init(base, name):

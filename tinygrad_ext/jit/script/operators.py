@@ -10,7 +10,7 @@ from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, FLOAT, INT, SCALAR, STR
 
 from .compiler import expression, hook
 from .types import NUMBERS, is_enum, is_number, parts_of, unify, union
-from .values import ListLiteral, Static, TupleValue, is_constant, type_of
+from .values import ListLiteral, Static, TupleOfList, TupleValue, is_constant, type_of
 
 # operator -> (method of a tensor, reflected method or function for a number on the left, primitive, Python's, symbol)
 BINARY = {
@@ -197,6 +197,7 @@ def compare(c, op, a, b):
     if isinstance(op, (ast.In, ast.NotIn)):
         return _contained(c, a, b, isinstance(op, ast.NotIn))
     name = _COMPARE[type(op)]
+    a, b = (c.value(o) if isinstance(o, TupleOfList) else o for o in (a, b))
     x, y = type_of(a), type_of(b)
     if x is TENSOR and (y is TENSOR or y in NUMBERS):
         return c.call_method(a, name, [b])
@@ -220,7 +221,7 @@ def compare(c, op, a, b):
             return c.emit("prim::not", (made,), BOOL)
     a, b = c.value(a), c.value(b)
     numbers = is_number(x) and is_number(y)
-    if name in ("eq", "ne") and (x.is_optional or y.is_optional or x.word == y.word or numbers):
+    if name in ("eq", "ne") and (ANY in (x, y) or x.is_optional or y.is_optional or x.word == y.word or numbers):
         return c.emit(f"prim::{name}", (a, b), BOOL)
     if name in ("eq", "ne") and is_enum(x) and is_enum(y):
         return name == "ne"

@@ -28,7 +28,7 @@ from tinygrad_ext.registry.table import variants
 from .compiler import hook
 from .expressions import kind
 from .types import NUMBERS
-from .values import ListLiteral, Method, Static, TupleValue, is_constant, type_of
+from .values import ListLiteral, Method, Static, TupleValue, as_list, is_constant, type_of
 
 
 class Mismatch(Exception):
@@ -112,9 +112,7 @@ def _form(op, inplace):
 def _refuse(c, name, reasons, args, kwargs):
     given = [_told(a) for a in args] + [f"{k}={_told(a)}" for k, a in kwargs.items()]
     lines = [f"{name}: Arguments for call are not valid: ({', '.join(given)}). The overloads are:"]
-    seen = {}
-    for op, why in reasons:
-        seen[str(op.schema)] = why
+    seen = {str(op.schema): why for op, why in reasons}
     lines += [f"  {schema}: {why}" for schema, why in seen.items()]
     way_out = ""
     if any("but found Tensor" in why and "expected Tensor" not in why for why in seen.values()):
@@ -162,6 +160,7 @@ def _default(arg):
 
 def _fit(c, arg, operand, record, convert):
     """The operand as an argument, or Mismatch."""
+    operand = as_list(operand)
     given = type_of(operand)
     if given is NONE:
         if arg.optional or arg.type == "Any":
@@ -182,9 +181,9 @@ def _fit(c, arg, operand, record, convert):
     whole = convert and inner.args[0] is FLOAT and given.word == "List" and given.args[0] is INT
     if whole or (given.word == "List" and accepts(inner.args[0], given.args[0])):
         return c.emit("prim::cast", (operand,), inner)
-    if arg.size and given.word != "List":
-        return _element(c, arg, operand, record, convert, arg.elem_optional)
-    raise _mismatch(arg, given)
+    if not arg.size or given.word == "List":
+        raise _mismatch(arg, given)
+    return _element(c, arg, operand, record, convert, arg.elem_optional)
 
 
 def _mismatch(arg, given):

@@ -1,22 +1,41 @@
 """Functions of the package that are no ops: `torch.is_tensor`, `torch.device`, `torch.as_tensor`."""
 
 import cmath
+import math
 import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
-from tinygrad_ext.graph.types import BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR, list_of, optional
+from tinygrad_ext.graph.primitives.objects import keep_function
+from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR, list_of, optional
 
 from ..tracing import is_tracing
 from .builtins import BUILTINS, builtin
 from .types import NUMBERS
-from .values import ListLiteral, TupleValue, is_constant, type_of
+from .values import ListLiteral, TupleValue, as_list, is_constant, type_of
 
 
 @builtin(hash)
 def _hash(c, args, kwargs):
     return c.emit("prim::hash", (c.value(args[0]),), INT)
+
+
+@builtin(math.prod)
+def _prod(c, args, kwargs):
+    if len(args) != 1 or kwargs:
+        c.fault("math.prod() takes a list or tuple of numbers")
+    value = c.value(ListLiteral(args[0].values) if isinstance(args[0], TupleValue) else as_list(args[0]))
+    inner = type_of(value).args[0] if type_of(value).word == "List" else None
+    if inner not in NUMBERS:
+        c.fault(f"math.prod() takes a list or tuple of numbers, not {type_of(value)}")
+    return c.emit("prim::prod_of", (value,), INT if inner is BOOL else inner)
+
+
+@builtin(tg.save)
+def _save(c, args, kwargs):
+    row = _arguments(c, "save", args, kwargs, {"obj": None, "f": None})
+    c.node("prim::python", (keep_function(tg.save), c.value(row["obj"]), c.value(row["f"], STR, "a path")), (ANY,))
 
 
 @builtin(warnings.warn)
@@ -26,7 +45,7 @@ def _warn(c, args, kwargs):
 
 @builtin(tg.autograd.grad)
 def _grad(c, args, kwargs):
-    row = _arguments(c, "grad", args, kwargs, {
+    row = _arguments(c, "autograd.grad", args, kwargs, {
         "outputs": None, "inputs": None, "grad_outputs": None, "retain_graph": None, "create_graph": False,
         "only_inputs": True, "allow_unused": False,
     })  # fmt: skip
@@ -37,7 +56,7 @@ def _grad(c, args, kwargs):
 
 @builtin(tg.autograd.backward)
 def _backward(c, args, kwargs):
-    row = _arguments(c, "backward", args, kwargs, {
+    row = _arguments(c, "autograd.backward", args, kwargs, {
         "tensors": None, "grad_tensors": None, "retain_graph": None, "create_graph": False,
     })  # fmt: skip
     c.effect("prim::autograd.backward", *[_whole(c, row[n]) for n in ("tensors", "grad_tensors", "retain_graph")],
@@ -47,7 +66,7 @@ def _backward(c, args, kwargs):
 def _arguments(c, name, args, kwargs, defaults):
     found = {**defaults, **dict(zip(defaults, args)), **kwargs}
     if len(args) > len(defaults) or len(found) > len(defaults):
-        c.fault(f"autograd.{name}() takes {', '.join(defaults)}")
+        c.fault(f"{name}() takes {', '.join(defaults)}")
     return found
 
 

@@ -6,6 +6,7 @@ import io
 import sys
 import types as python_types
 import weakref
+from types import SimpleNamespace
 
 from tinygrad_ext import nn
 from tinygrad_ext.core.call.boundary import boundary
@@ -54,6 +55,10 @@ class ScriptMethod:
     @property
     def schema(self):
         return self._entry.declaration
+
+    def constants(self):
+        """The tensors that are constants of the graph."""
+        return [getattr(owner, name) for s, owner, name in self._entry.accessors if s.kind == "constant"]
 
     def __repr__(self):
         return f"<ScriptMethod {self.schema}>"
@@ -171,6 +176,13 @@ def called(module):
     return ScriptMethod(module, "__call__", entries["__call__"])
 
 
+class CompiledForward:
+    """`module.forward`, the compiled method, for a class that has no other."""
+
+    def __get__(self, module, cls=None):
+        return self if module is None else module._method("forward")
+
+
 class _Making(type):
     """Modules with methods marked `script_method` are compiled when their __init__ is done: errors come there."""
 
@@ -211,6 +223,12 @@ class ScriptModule(nn.Module, metaclass=_Making):
     @property
     def code(self):
         return self._method("forward").code
+
+    @property
+    def code_with_constants(self):
+        """(the code of forward, the tensors that are constants of it as c0, c1, ...)."""
+        method = self._method("forward")
+        return method.code, SimpleNamespace(**{f"c{i}": held for i, held in enumerate(method.constants())})
 
     @property
     def original_name(self):
@@ -304,8 +322,7 @@ class RecursiveScriptModule(ScriptModule):
             return called(self)(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
-    def forward(self, *args, **kwargs):
-        return self._method("forward")(*args, **kwargs)
+    forward = CompiledForward()
 
     def _method(self, name):
         found = inspect.getattr_static(self.__dict__["_tgx_class"], name)

@@ -215,7 +215,7 @@ def _annotated(c, node):
         )
     c.scope.declared[node.target.id] = type
     if node.value is not None:
-        operand = c.as_interface(c.hinted(node.value, type), type)
+        operand = c.as_declared(c.as_interface(c.hinted(node.value, type), type), type)
         given = type_of(operand)
         if not isinstance(operand, Static) and not accepts(type, given):
             c.fault(

@@ -8,7 +8,7 @@ what is possible; each kind overrides what it can do.
 
 from tinygrad_ext.graph.check import type_of as type_of_constant
 from tinygrad_ext.graph.ir import Value
-from tinygrad_ext.graph.types import STR, TENSOR, Type, list_of
+from tinygrad_ext.graph.types import ANY, INT, STR, TENSOR, Type, list_of
 
 from .types import unify, union
 
@@ -70,6 +70,26 @@ class ListLiteral(Static):
 
     def __init__(self, values):
         self.values = list(values)
+
+
+class TupleOfList(Static):
+    """`tuple(items)` of a list, whose length shows when the program runs. listed: a list of its own."""
+
+    kind = "a tuple of as many items as a list has"
+
+    def __init__(self, listed):
+        self.listed = listed
+
+    def index(self, c, key):
+        return c.emit("prim::getitem", (self.listed, c.value(key, INT, "an index")), self.listed.type.args[0])
+
+    def as_value(self, c):
+        return c.emit("prim::to_tuple", (self.listed,), ANY)
+
+
+def as_list(operand):
+    """The list that a tuple was made of; other operands as they are."""
+    return operand.listed if isinstance(operand, TupleOfList) else operand
 
 
 class DictLiteral(Static):
