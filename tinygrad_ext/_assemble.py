@@ -27,6 +27,7 @@ later.set_modules(
         "plugins": "tinygrad_ext.plugins",
         "signatures": "tinygrad_ext.describe.signatures",
         "vmap": "tinygrad_ext.func.vmap",
+        "forward mode": "tinygrad_ext.func.forward",
     }
 )
 

@@ -28,6 +28,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "explain",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -41,7 +42,7 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-_LAZY = ("graph",)
+_LAZY = ("forward_ad", "graph")
 _refuse = refuse_unknown(__name__)
 
 

@@ -2,7 +2,7 @@
 
 from tinygrad_ext.autograd import grad as gradients_of
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -82,6 +82,11 @@ def checked_pair(level, primal, tangent):
     made = level.pair(primal, tangent)
     made.value.loose = True  # it is the user's
     return made
+
+
+def without_level(value):
+    """A value after its level ended: dual tensors are their primals then."""
+    return value.value.primal if type(value) is Carried and isinstance(value.level, Dual) else value
 
 
 def _check_tensors(values, what):

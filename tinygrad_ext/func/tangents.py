@@ -13,17 +13,14 @@
 A rule gets the operation, the primals and their tangents, and returns the result and the tangents.
 """
 
-from tinygrad_ext.autograd import grad as gradients_of
-from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.library.state import states
 from tinygrad_ext.registry import functions
 from tinygrad_ext.registry.derivatives import rules_of
 
-from .nesting import bottoms, severed
-from .reverse import Pass
+from .transposed import targets_of, transposed, zeros
 
-counts = {}  # name of an op -> how often it had no rule for forward mode
 _rules = {}  # id of an op -> (op, rule)
 
 
@@ -58,8 +55,20 @@ def rule_of(op):
     found = _rules.get(id(op))
     if found is None or found[0] is not op:
         kind = kind_of(op.record)
-        found = _rules[id(op)] = op, None if kind == "composite" else _MAKERS[kind](op)
-    return found[1]
+        made = _made_here(op) if op.name in states else None if kind == "composite" else _MAKERS[kind](op)
+        found = _rules[id(op)] = op, made
+    return found[1] if op.name not in states or not operation(op).composite else None
+
+
+def _made_here(op):
+    """An op that a program has made or changed: what is registered for it may change again."""
+
+    def rule(call, primals, tangents):
+        from .pushed import custom  # lazy: few programs need it
+
+        return custom(op, call, primals, tangents)
+
+    return rule
 
 
 def cannot_cast(source, target):
@@ -73,23 +82,13 @@ def _none(op):
     return lambda call, primals, tangents: (call(*primals), None)
 
 
-def _targets(op):
-    """Positions of the arguments that have derivatives."""
-    places = {a.name: i for i, a in enumerate(op.schema.args)}
-    return sorted({places[n.strip()] for names in op.record.grad for n in names.split(",")})
-
-
-def zeros(tensor):
-    return functions["zeros_like"](tensor)
-
-
 def ones(tensor):
     return functions["ones_like"](tensor)
 
 
 def linear(op):
     """The op itself, of the tangents; missing ones are zeros."""
-    targets = _targets(op)
+    targets = targets_of(op)
 
     def slopes(primal, tangent):
         if type(primal) in (list, tuple):
@@ -111,7 +110,7 @@ def linear(op):
 
 def _each(op):
     """Linear in each argument: the sum over those that have a tangent. A bias is added once."""
-    targets = _targets(op)
+    targets = targets_of(op)
     bias = next((i for i in targets if op.schema.args[i].name == "bias"), None)
 
     def rule(call, primals, tangents):
@@ -137,7 +136,7 @@ def _reduce(op):
     (found,) = rules_of(op)
     (target,) = found.targets
     places = {a.name: i for i, a in enumerate(op.schema.args)}
-    asks, other = _asks(op, found), _transposed(op)
+    asks, other = _asks(op, found), transposed(op)
     dim, keepdim = places.get("dim"), places.get("keepdim")
 
     def summed(primals, product):
@@ -202,7 +201,7 @@ def _pointwise(op):
     several = {id(rule) for rule in rules_of(op) if len(rule.targets) > 1}
     tensors = [i for i, a in enumerate(op.schema.args) if a.type == "Tensor"]
     asks = {id(rule): _asks(op, rule) for rule in rules_of(op)}
-    other = _transposed(op)
+    other = transposed(op)
 
     def rule(call, primals, tangents):
         result = call(*primals)
@@ -261,71 +260,6 @@ def _geometry(tensor):
     return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
-# ---- without a rule ------------------------------------------------------------------------------------------------
-
-
-def _transposed(op):
-    """What is linear in a vector, the product with the transposed Jacobian, differentiated by that vector."""
-    targets = _targets(op)
-
-    def rule(call, primals, tangents):
-        counts[op.name] = counts.get(op.name, 0) + 1
-        row, task, inputs, slopes = list(primals), Pass(), [], []
-        tracked = task.tracked and any(b.requires_grad for v in _flat([primals, tangents]) for b in bottoms(v))
-        with enable_grad():
-            for i in targets:
-                row[i] = _fresh(primals[i], tangents[i], task, inputs, slopes)
-            results = call(*row)
-            one = isinstance(results, Tensor)
-            found = [_product(r, inputs, slopes, tracked) for r in ((results,) if one else results)]
-        if not tracked:
-            results = _map(severed, results)
-        return results, found[0] if one else found
-
-    return rule
-
-
-def _fresh(primal, tangent, task, inputs, slopes):
-    if type(primal) in (list, tuple):
-        rows = [None] * len(primal) if tangent is None else tangent
-        return type(primal)([_fresh(p, t, task, inputs, slopes) for p, t in zip(primal, rows)])
-    if tangent is None:
-        return primal
-    inputs.append(task.fresh(primal))
-    slopes.append(tangent)
-    return inputs[-1]
-
-
-def _product(result, inputs, slopes, tracked):
-    """The derivative of one result along the tangents; None for zeros."""
-    if not isinstance(result, Tensor) or not result.requires_grad:
-        return None
-    seed = zeros(result).requires_grad_()
-    pulled = gradients_of([result], inputs, [seed], create_graph=True, allow_unused=True)
-    chosen = [(g, t) for g, t in zip(pulled, slopes) if g is not None and g.requires_grad]
-    if not chosen:
-        return None
-    roots, weights = zip(*chosen)
-    return gradients_of(roots, [seed], weights, retain_graph=True, create_graph=tracked, allow_unused=True)[0]
-
-
-def _flat(values):
-    for v in values:
-        if isinstance(v, Tensor):
-            yield v
-        elif type(v) in (list, tuple):
-            yield from _flat(v)
-
-
-def _map(function, result):
-    if isinstance(result, Tensor):
-        return function(result)
-    if type(result) in (list, tuple) or isinstance(result, tuple):
-        parts = [_map(function, r) for r in result]
-        return parts if type(result) is list else tuple.__new__(type(result), parts)
-    return result
-
-
 _MAKERS = {
     "none": _none,
     "linear": linear,
@@ -334,7 +268,7 @@ _MAKERS = {
     "pointwise": _pointwise,
     "symmetric": _pointwise,
     "reduce": _reduce,
-    "transposed": _transposed,
+    "transposed": transposed,
 }
 
 
@@ -347,6 +281,10 @@ def host(level, operation, args):
         return NotImplemented
     if operation.name.startswith("autograd::"):
         return operation(*level.stripped(args))
+    if operation.name.startswith("function::"):
+        from .pushed import function  # lazy: few programs need it
+
+        return function(level, operation, args)
     raise NotImplementedError(
-        f"{operation.name}: not supported in forward mode by this release; compute it outside, or write it in ops"
+        f"{operation.name}: not supported in forward mode; compute it outside of the differentiated function"
     )

@@ -19,6 +19,7 @@ from tinygrad_ext.library.libraries import (
     register_autograd,
     register_device,
     register_fake,
+    register_jvp,
     register_kernel,
     register_vmap,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "register_autograd",
     "register_device",
     "register_fake",
+    "register_jvp",
     "register_kernel",
     "register_torch_dispatch",
     "register_vmap",

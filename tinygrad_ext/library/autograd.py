@@ -33,8 +33,21 @@ def put(state, backward, setup_context, scope, override=False):
     state.put(_state.AUTOGRAD, derivative, scope, override=override)
 
 
+def put_jvp(state, jvp, setup_context, scope):
+    """Register forward mode for an op."""
+    op = state.op
+    if not callable(jvp):
+        raise TypeError(f"{op.name}: the jvp must be a function, not {type(jvp).__name__}")
+    if op.record.grad or op.record.jvp is not None:
+        raise RuntimeError(
+            f"{op.name}: the op's record has derivative rules already, at {op.record.source}:{op.record.line}; give "
+            "jvp= there"
+        )
+    state.put(_state.JVP, Derivative(op, jvp, setup_context), scope)
+
+
 class Derivative:
-    """A backward with its setup_context, checked."""
+    """A backward, or a jvp, with its setup_context, checked."""
 
     def __init__(self, op, backward, setup_context):
         self.backward = backward

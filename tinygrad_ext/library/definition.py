@@ -204,6 +204,18 @@ class CustomOpDef(OpFunction):
         """
         autograd.put(self._state, backward, setup_context, scope.current())
 
+    def register_jvp(self, jvp, /, *, setup_context=None):
+        """Register forward mode. Without it tangents follow from the backward, if that can be differentiated itself.
+
+        Args:
+            jvp: (ctx, *tangents), one for each positional argument, None or lists as the arguments are; it returns one
+                for each return. `ctx.saved_tensors` is what setup_context gave to `ctx.save_for_forward`.
+            setup_context: as for `register_autograd`, whose setup_context serves where none is given.
+
+        Raises as `register_autograd`.
+        """
+        autograd.put_jvp(self._state, jvp, setup_context, scope.current())
+
     def register_vmap(self, func=None, /):
         """Register the batched form, func(info, in_dims, *args); kept for transforms that ask for it."""
 

@@ -280,6 +280,13 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
 
 @boundary
+def register_jvp(op, jvp, /, *, setup_context=None, lib=None):
+    """Register forward mode for an op; see CustomOpDef.register_jvp."""
+    found = _state.find(op, "register_jvp")
+    autograd.put_jvp(_state.state_of(found), jvp, setup_context, _scope_of(lib))
+
+
+@boundary
 def register_vmap(op, func=None, /, *, lib=None):
     """Register the batched form of an op, kept for transforms that ask for it; a decorator without func."""
     found = _state.find(op, "register_vmap")

@@ -16,7 +16,7 @@ from tinygrad_ext.registry.checks import check_kernel_returns
 
 ANY = None  # the device type of a kernel that serves whatever has none of its own
 COMPOSITE = "composite"  # the "device" of a function written in other ops, whose derivative follows from theirs
-FAKE, AUTOGRAD, VMAP = "fake kernel", "backward", "vmap rule"
+FAKE, AUTOGRAD, VMAP, JVP = "fake kernel", "backward", "vmap rule", "forward-mode rule"
 
 states = {}  # name of an op -> State
 _install_backward = None  # slot of autograd.py
@@ -38,7 +38,7 @@ class State:
 
     def __init__(self, op):
         self.op = op
-        self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD or VMAP -> (function, its place)
+        self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD, VMAP or JVP -> (function, its place)
         self.disabled = set()  # device types whose kernels are switched off
         self.own = None  # the scope of the op alone, where define_op made it
         self.gone = False  # the op was taken back; who holds it goes on calling it as it was
@@ -99,7 +99,7 @@ class State:
     def settle(self):
         """Make the compiled op call what is registered."""
         op, compose = self.op, self.get(COMPOSITE)
-        kernels = [key for key in self.functions if key is ANY or key not in (COMPOSITE, FAKE, AUTOGRAD, VMAP)]
+        kernels = [key for key in self.functions if key is ANY or key not in (COMPOSITE, FAKE, AUTOGRAD, VMAP, JVP)]
         if self.made_here:
             shown = self.get(ANY) or (self.functions[kernels[0]][0] if kernels else None)
             op.record.kernel, op.record.compose = shown, None if kernels else compose or undefined
@@ -148,7 +148,7 @@ class State:
 
     def _refuse_device(self, *args, where="cpu", **keywords):
         have = sorted(
-            k for k in self.functions if k not in (ANY, COMPOSITE, FAKE, AUTOGRAD, VMAP) and k not in self.disabled
+            k for k in self.functions if k not in (ANY, COMPOSITE, FAKE, AUTOGRAD, VMAP, JVP) and k not in self.disabled
         )
         raise NotImplementedError(
             f"{self.op.name}: there is no kernel for the device '{where}'; "
@@ -253,7 +253,7 @@ def device_argument(schema):
 
 def _title(key):
     return {ANY: "kernel for all devices", COMPOSITE: "composite"}.get(key) or (
-        key if key in (FAKE, AUTOGRAD, VMAP) else f"kernel for the device '{key}'"
+        key if key in (FAKE, AUTOGRAD, VMAP, JVP) else f"kernel for the device '{key}'"
     )
 
 

@@ -129,6 +129,11 @@ cdef class FunctionNode(Node):
             raise TypeError(f"set_materialize_grads(): expected (bool), got ({type(value).__name__})")
         self.materialize_grads = value
 
+    def asked_in_forward(self):
+        """(tensors kept for jvp or else for backward, those written to, those without gradient, whether zeros are made)."""
+        shared = self.to_save if self.saved_for_forward is None else self.saved_for_forward
+        return shared or (), self.dirty or (), self.non_differentiable or (), self.materialize_grads
+
     def _check_in_forward(self, what):
         if self.over:
             raise RuntimeError(f"{self.name()}: {what} was called after the forward was over, where it has no effect. Call it in "
