@@ -5,6 +5,7 @@ import copy
 import sys
 
 import pytest
+from tinygrad_ext.jit.watch import Watch
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
@@ -213,3 +214,23 @@ def test_copies_of_what_was_traced():
     with tg.no_grad():
         model.weight.zero_()
     assert not twin(tg.ones(1, 2)).equal(traced(tg.ones(1, 2)))
+
+
+def test_a_watch_tells_every_change_however_often_it_held():
+    plain, other, row = {"a": 1.5, "b": 2}, {"c": "text"}, [1, 2]
+    watch = Watch([(plain, ["a"], [1.5], False), (row, [0], [row[0]], False)])
+    beside = Watch([(other, ["c"], ["text"], True)])
+    for _ in range(3):
+        assert watch.check() and watch.check() and beside.check() and watch.check()
+        plain["b"] += 1
+        assert watch.check() and watch.check()
+        plain["a"] = 2.5
+        assert not watch.check() and not watch.check() and beside.check() and not watch.check()
+        plain.update(a=1.5)
+        assert watch.check()
+        del other["c"]
+        assert watch.check() and not beside.check() and watch.check() and not beside.check()
+        other.setdefault("c", "text")
+        row[0], kept = 7, row[0]
+        assert beside.check() and not watch.check() and not watch.check()
+        row[0] = kept

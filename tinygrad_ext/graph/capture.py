@@ -14,9 +14,8 @@ and finding them again by identity (nobody could notice that Python reads one).
 from collections import namedtuple
 from contextlib import contextmanager
 
-from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.levels import Observer, OpForm, operation, user_line
-from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.call.modes import is_grad_enabled, without_grad
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
@@ -172,10 +171,9 @@ class Capture(Operands, Windows, Observer):
         lifted, examples = self.both(args)
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
-        with no_grad():
-            for i in signature.writes:
-                examples[i] = None if examples[i] is None else examples[i].clone()  # of version 0
-            results = operation(op)(*examples)
+        for i in signature.writes:
+            examples[i] = None if examples[i] is None else without_grad(examples[i].clone)  # of version 0
+        results = without_grad(operation(op), *examples)
         node = self.graph.make(
             self.block, op.name, lifted, output_types(signature, lifted),
             line=user_line(), owner=str(op.record.owner),
@@ -189,6 +187,11 @@ class Capture(Operands, Windows, Observer):
         return self.results_of(op, node, args, results)
 
     def results_of(self, op, node, args, results):
+        if type(results) is Tensor:  # as nearly always
+            value = node.outputs[0]
+            value.hint = results
+            derive.note(self, op, node, [value], [results], args)
+            return self.result(op, value, args, results, None)
         single = isinstance(results, Tensor) or not isinstance(results, (tuple, list))
         returns = op.schema.returns
         in_list = not single and (returns[0].is_list or returns[0].type == "Any")

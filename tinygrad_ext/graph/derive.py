@@ -56,7 +56,7 @@ def rules_of(op):
 def note(capture, op, node, made, results, args=None):
     """Put a node on the tape where a gradient may flow through it. args: as the op was called, where it was."""
     needs = capture.needs
-    if not any(id(v) in needs for v in values_in(node.args)):
+    if not needs or not any(id(v) in needs for v in values_in(node.args)):
         return
     formula = custom_of(op) and custom_of(op).formula()
     if formula is not None:

@@ -100,7 +100,10 @@ class Graph:
     def make(self, block, op, args, types=(TENSOR,), hints=None, blocks=(), line="", version=1, owner="tinygrad_ext"):
         """Append a node to a block; returns it, with outputs of these types."""
         node = Node(op, args, blocks, line, version, owner)
-        node.outputs = tuple([self.value(type, node, hints[i] if hints else None) for i, type in enumerate(types)])
+        if len(types) == 1:
+            node.outputs = (self.value(types[0], node, hints[0] if hints else None),)
+        else:
+            node.outputs = tuple([self.value(type, node, hints[i] if hints else None) for i, type in enumerate(types)])
         block.nodes.append(node)
         return node
 

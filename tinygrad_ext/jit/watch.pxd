@@ -18,5 +18,6 @@ cdef struct Seen:
 cdef class Watch:
     cdef Seen *seen
     cdef Py_ssize_t count, ndicts       # dicts stand before the others
+    cdef uint64_t when              # it held the last time, see _now()
     cdef list held
     cdef bint holds(self)

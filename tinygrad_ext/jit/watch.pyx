@@ -3,8 +3,10 @@
 
 A Watch holds dicts with what stood in them. CPython counts the changes of each dict, so the usual answer costs one
 comparison a dict; where the count differs the entries are compared, because others may have been set (a loop at the
-top of a script sets its globals at each turn). Rejected: counters in Module and Optimizer, which every way to change
-one would have to advance, `__dict__` included; a key of everything for a table, which costs more than the plan.
+top of a script sets its globals at each turn). All dicts draw their counts from one counter, so a dict of our own that
+is changed at each look tells whether any was changed since the last: in a loop of steps none is. Rejected: counters in
+Module and Optimizer, which every way to change one would have to advance, `__dict__` included; a key of everything for a
+table, which costs more than the plan.
 """
 from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -25,8 +27,14 @@ cdef extern from *:
         return 0;
     #endif
     }
+    #ifdef Py_GIL_DISABLED      /* each thread draws from numbers of its own */
+    #define TGX_ONE_COUNTER 0
+    #else
+    #define TGX_ONE_COUNTER 1
+    #endif
     """
     uint64_t tgx_dict_changes(PyObject *dict) nogil
+    bint TGX_ONE_COUNTER
 
 cdef extern from "Python.h":
     PyObject *PyCell_GET(PyObject *cell)
@@ -35,6 +43,27 @@ cdef extern from "Python.h":
 
 ABSENT = object()
 cdef object _absent = ABSENT
+
+
+cdef dict _changing = {}
+cdef bint _turn = False
+
+
+cdef uint64_t _now() except? 0:
+    """The count of changes of all dicts, this one among them; 0 where they are not counted."""
+    global _turn
+    _turn = not _turn
+    _changing[None] = _turn
+    return tgx_dict_changes(<PyObject *>_changing)
+
+
+cdef uint64_t _step() except? 0:
+    """How far two counts are apart between which no other dict is changed; 0 where that tells nothing."""
+    cdef uint64_t first = _now(), second = _now(), third = _now()
+    return second - first if TGX_ONE_COUNTER and second - first == third - second else 0
+
+
+cdef uint64_t _apart = _step()
 
 
 cdef bint _is(object value, object known):
@@ -84,9 +113,9 @@ cdef class Watch:
 
     cdef bint holds(self):
         cdef Py_ssize_t i
-        cdef uint64_t changes
+        cdef uint64_t changes, now = _now()
         cdef Seen *s = self.seen
-        for i in range(self.ndicts):
+        for i in range(0 if _apart and now == self.when + _apart else self.ndicts):
             changes = tgx_dict_changes(s[i].container)
             if changes != s[i].changes or not changes:
                 if not _dict_holds(&s[i]):
@@ -98,6 +127,7 @@ cdef class Watch:
                     return False
             elif not _row_holds(&s[i]):
                 return False
+        self.when = now
         return True
 
     def check(self):

@@ -37,3 +37,14 @@ def set_modes(bint grad, bint inference, int anomaly):
     """Set all three."""
     cdef tgx_state *st = state()
     st.no_grad, st.inference, st.anomaly = not grad, inference, anomaly
+
+
+def without_grad(function, *args):
+    """function(*args), unrecorded."""
+    cdef tgx_state *st = state()
+    cdef bint before = st.no_grad
+    st.no_grad = True
+    try:
+        return function(*args)
+    finally:
+        state().no_grad = before
