@@ -135,3 +135,61 @@ def test_a_backward_with_a_branch_is_derived():
     scripted = jit.script(program)
     assert gradients(scripted, (0, 3)) == gradients(program, (0, 3))
     assert derived(scripted.graph)
+
+
+class Told(Function):
+    """Is told which gradients did not arrive, and gives another one for each case."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+        return x * y, x + y
+
+    @staticmethod
+    def backward(ctx, one, other):
+        (x,) = ctx.saved_tensors
+        if one is None:
+            return None, other * 7
+        if other is None:
+            return one * x, None
+        return one * x + other, one - 1
+
+
+class ToldInNumPy(Told):
+    @staticmethod
+    def forward(ctx, x, y):
+        x.detach().numpy()
+        return Told.forward(ctx, x, y)
+
+
+@pytest.mark.parametrize("told", [Told, ToldInNumPy])
+def test_a_function_is_told_which_gradients_did_not_arrive(told):
+    def program(wanted):
+        def run(x, y):
+            made = told.apply(x * 2, y * 3)
+            return sum(made[i].sum() for i in wanted)
+
+        return run
+
+    def by(call):
+        x, y = tg.ones(2, requires_grad=True), tg.full((2,), 2.0, requires_grad=True)
+        return [g is not None and g.tolist() for g in tg.autograd.grad(call(x, y), (x, y), allow_unused=True)]
+
+    for wanted in ((0,), (1,), (0, 1)):
+        found, expected = by(jit.trace(program(wanted), (tg.ones(2), tg.ones(2)))), by(program(wanted))
+        for a, b in zip(found, expected):  # outside of the library a gradient that is None is zeros
+            assert a == b or (told is ToldInNumPy and not b and not any(a))
+
+
+def test_a_function_is_told_so_where_a_branch_decides():
+    def program(pick):
+        def run(x, k):
+            one, other = Told.apply(x, x * 2)
+            return pick(one, pick(other, one * other, k - 2), k).sum()
+
+        return run
+
+    traced = jit.trace(program(jit.script(choose)), (tg.ones(2), tg.tensor(3)))
+    for k in (1, 3, 5):
+        assert gradients(traced, [tg.tensor(k)]) == gradients(program(choose), [tg.tensor(k)])

@@ -15,7 +15,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from .function_context import Context, Refused, once
 from .ir import Block
 from .primitives.objects import keep_function
-from .types import ANY, TENSOR
+from .types import ANY, TENSOR, optional
 
 _SLOT = object()  # where a tensor stands among the arguments
 
@@ -50,9 +50,10 @@ class Box:
         return (*shown, record)
 
     def backward(self, record, *grads):
-        """A gradient for each tensor argument, zeros where there is none."""
+        """A gradient for each tensor argument, zeros where there is none; the engine of eager mode makes zeros of a
+        gradient of an output that is None, or not, as the Function says."""
         outputs = [o for o in record.outputs if isinstance(o, Tensor)]
-        pairs = [(o, g) for o, g in zip(outputs, grads) if o.requires_grad]
+        pairs = [(o, g) for o, g in zip(outputs, grads) if o.requires_grad and g is not None]
         found = [None] * len(record.leaves)
         wanted = [i for i, a in enumerate(record.leaves) if a.requires_grad]
         if pairs and wanted:
@@ -131,7 +132,9 @@ class BoxedCall:
 
     def backward(self, absent=()):
         graph, block = self.capture.graph, Block()
-        block.inputs = [graph.value(TENSOR, None, v.hint) for v in self.made]
+        flows = [o.requires_grad for o in self.outputs if isinstance(o, Tensor)]
+        types = [optional(TENSOR) if wanted and sum(flows) > 1 else TENSOR for wanted in flows]
+        block.inputs = [graph.value(type, None, v.hint) for type, v in zip(types, self.made)]
         operands = self.forward.inputs
         if self.box.needs is None:
             block.outputs = [None] * len(operands)

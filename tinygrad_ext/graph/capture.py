@@ -245,7 +245,7 @@ class Capture(Operands, Windows, Observer):
     def replay_block(self, block, mapping):
         """Write the nodes of a block down again, with `mapping` for its inputs; the values that it yields."""
         for node in block.nodes:
-            if node.blocks:
+            if node.blocks or node.op == "prim::isnot":  # what is known by now is followed
                 mapping.update(zip(node.outputs, Replay(self).within(node, mapping)))
                 continue
             args = replaced(node.args, mapping)

@@ -206,6 +206,8 @@ class _Writer:
         others = [self.name(v) for v in kept if v.type is not TENSOR]
         inner = []
         self.nodes(forward, inner)
+        if any(v.type.word == "Optional" for v in backward.inputs[:count]):
+            inner.append("ctx.set_materialize_grads(False)")
         if tensors:
             inner.append(f"ctx.save_for_backward({', '.join(map(self.name, tensors))})")
         inner += [f"ctx.{v} = {v}" for v in others]

@@ -14,9 +14,11 @@ from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 
 from . import boxed
+from .absent_gradients import takes_none, told_apart
 from .aliases import CaptureError, Root, Traced
+from .control_backward import substitute
 from .function_context import Call, Context, Refused, lasting
-from .ir import Block, Node, Value, replaced, used_values, values_in
+from .ir import Block, Node, Value, outer_values, used_values
 from .items import NotDerived
 from .symbols import Symbol
 from .types import TENSOR
@@ -35,7 +37,7 @@ def capture_function(capture, operation, args):
     needs = [isinstance(a, Tensor) and _may_need(capture, a, next(rest), wants) for a in args]
     try:
         call = Call(capture, operation, args, tuple(needs))
-        backward = call.backward()
+        backward = _backward(capture, call)
     except Refused:
         raise
     except (CaptureError, NotImplementedError) as error:
@@ -46,16 +48,22 @@ def capture_function(capture, operation, args):
     derivable = [_flows(v) and id(o) not in call.context.plain for v, o in zip(call.made, values_of)]
     last = [now for _, now in call.lasting]
     name = operation.function.__qualname__
-    node, entry = _record(
-        capture, name, values, (call.forward, backward), call.made, kept, derivable if wants else None, last
-    )
-    if entry is not None:
-        entry.call = call
+    node = _record(capture, name, values, (call.forward, backward), call.made, kept, derivable if wants else None, last)
     for (o, _), value in zip(call.lasting, node.outputs[len(call.made) :]):
         lasting(o, value)
     rest = iter(node.outputs)
     result = tuple(_shown(capture, call, o, next(rest)) if isinstance(o, (Tensor, Symbol)) else o for o in call.outputs)
     return result[0] if call.single else result
+
+
+def _backward(capture, call):
+    """The backward block of a call; a gradient that does not arrive is zeros there, or None where it is told so."""
+    values = [o for o in call.outputs if isinstance(o, (Tensor, Symbol))]
+    places = [i for i, v in enumerate(call.made) if _flows(v) and id(values[i]) not in call.context.plain]
+    first = call.backward()  # which may say so too
+    if call.context.materialize or len(places) < 2:
+        return first
+    return told_apart(capture, call, places)
 
 
 def _may_need(capture, tensor, value, wants):
@@ -100,11 +108,11 @@ class _Writing:
 
 
 def _record(capture, name, values, blocks, made, kept, derivable, last=()):
-    """The node of two blocks, and its entry on the tape or None. made: what the forward block computes; kept: what
+    """The node of two blocks. made: what the forward block computes; kept: what
     the backward block uses of it; derivable: which results gradients flow through, None where none are wanted; last:
     further results, that gradients do not flow through."""
     forward, backward = blocks
-    wants, entry = derivable is not None, None
+    wants = derivable is not None
     between = [v for v in kept if v not in forward.inputs and v not in made] if wants else []
     between = [*last, *between]
     forward.outputs = [*made, *between, *kept]
@@ -116,8 +124,7 @@ def _record(capture, name, values, blocks, made, kept, derivable, last=()):
     if wants:
         capture.needs.update(id(v) for v, flows in zip(node.outputs, derivable) if flows)
         outside = {**dict(zip(forward.inputs, values)), **dict(zip((*made, *between), node.outputs))}
-        entry = FunctionEntry(node, len(made), [outside[v] for v in kept])
-        capture.tape.append(entry)
+        capture.tape.append(FunctionEntry(node, len(made), [outside[v] for v in kept]))
         depends = _dependent(forward, [id(v) in capture.needs for v in values])
         for v, value in zip(between[len(last) :], node.outputs[len(made) + len(last) :]):
             if not _is_tensor(v) or id(v) not in depends:
@@ -128,7 +135,7 @@ def _record(capture, name, values, blocks, made, kept, derivable, last=()):
                 "and that is neither an input nor an output, is used in backward, so the second derivative through it "
                 "is not known. Return it from forward as a further output, or compute it anew in backward"
             )
-    return node, entry
+    return node
 
 
 def replay_function(replay, node, frame):
@@ -164,19 +171,16 @@ def replay_function(replay, node, frame):
             capture.block, node.op, (name, *values), [v.type for v in made], [v.hint for v in made], blocks
         )
         return new.outputs
-    return _record(capture, name, values, blocks, made, kept, derivable)[0].outputs[:count]
+    return _record(capture, name, values, blocks, made, kept, derivable).outputs[:count]
 
 
 def _kept(forward, backward):
     """Values of the forward block that the backward block uses; there they become inputs."""
     inside = {id(v) for v in forward.inputs}
     inside |= {id(v) for node in forward.walk() for v in node.outputs}
-    used = [v for node in backward.walk() for v in values_in(node.args)] + list(values_in(backward.outputs))
-    kept = list({id(v): v for v in used if id(v) in inside}.values())
+    kept = [v for v in outer_values(backward) if id(v) in inside]
     stand_ins = {v: Value(f"{v.name}.kept", v.type, None, v.hint) for v in kept}
-    for node in backward.walk():
-        node.args = replaced(node.args, stand_ins)
-    backward.outputs = list(replaced(tuple(backward.outputs), stand_ins))
+    substitute(backward, stand_ins)
     backward.inputs += stand_ins.values()
     return kept
 
@@ -271,7 +275,7 @@ class FunctionEntry:
 
     def __init__(self, node, count, kept):
         """kept: the values outside of the node that are what its backward block takes behind the gradients."""
-        self.node, self.made, self.kept, self.call = node, node.outputs[:count], kept, None
+        self.node, self.made, self.kept = node, node.outputs[:count], kept
 
     def reads(self, needs):
         """Values that its backward reads."""
@@ -280,36 +284,14 @@ class FunctionEntry:
     def spread(self, passed, arrived):
         """Give the operands their gradients."""
         capture, (_, block) = passed.capture, self.node.blocks
-        if self.call is not None and None in arrived and not self.call.context.materialize:
-            block, row = self.partial(capture, arrived)
-        else:
-            given = [passed.zeros(v) if g is None and _is_tensor(v) else g for v, g in zip(self.made, arrived)]
-            unused = [None] * (len(self.node.outputs) - len(self.made))
-            row = [*(None if g is None else capture.lift(g) for g in given), *unused, *self.kept]
+        given = [
+            passed.zeros(v) if g is None and _is_tensor(v) and not takes_none(block, i) else g
+            for i, (v, g) in enumerate(zip(self.made, arrived))
+        ]
+        unused = [None] * (len(self.node.outputs) - len(self.made))
+        row = [*(None if g is None else capture.lift(g) for g in given), *unused, *self.kept]
         with set_grad_enabled(passed.create_graph):
             found = capture.replay_block(block, dict(zip(block.inputs, row)))
             found = [passed.tensor(v) if v is not None else None for v in found]
         for operand, grad in zip(self.node.args[1:], found):
             passed.give(operand, grad)
-
-    def partial(self, capture, arrived):
-        """The backward block of a Function that is told of gradients that do not arrive, and what it is given."""
-        absent = [i for i, g in enumerate(arrived) if g is None]
-        block = self.call.backward(absent)
-        kept = _kept(self.call.forward, block)
-        known = dict(zip(self.call.forward.inputs, self.node.args[1:]))
-        for i, v in enumerate(self.call.forward.outputs[: len(self.node.outputs)]):
-            known.setdefault(v, self.node.outputs[i])
-        for v in kept:
-            if v not in known:
-                known[v] = self.widen(capture, v)
-        return block, [*(None if g is None else capture.lift(g) for g in arrived), *(known[v] for v in kept)]
-
-    def widen(self, capture, value):
-        """One more output of the node: a value of its forward block."""
-        (forward, backward), count = self.node.blocks, len(self.node.outputs)
-        made = capture.graph.value(value.type, self.node, value.hint)
-        self.node.outputs = (*self.node.outputs, made)
-        forward.outputs.insert(count, value)
-        backward.inputs.insert(count, capture.graph.value(value.type, None, value.hint))
-        return made

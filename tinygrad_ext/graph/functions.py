@@ -32,7 +32,7 @@ class _Captured(Function):
         ctx.kept = [None if isinstance(k, Tensor) else k for k in made[count:]]
         ctx.places = [i for i, k in enumerate(made[count:]) if isinstance(k, Tensor)]
         ctx.save_for_backward(*(made[count + i] for i in ctx.places))
-        ctx.set_materialize_grads(True)
+        ctx.set_materialize_grads(not any(v.type.word == "Optional" for v in node.blocks[1].inputs[:count]))
         return made[0] if count == 1 else tuple(made[:count])
 
     @staticmethod
