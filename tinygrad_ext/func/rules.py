@@ -121,6 +121,7 @@ def _with_dims(op):
     args = op.schema.args
     dims = [i for i, a in enumerate(args) if a.name in DIMS and a.type == "int"]
     lists = {i for i in dims if args[i].is_list}
+    reduced = {i for i in lists if args[i].size == 1}  # int[1]: no dimensions stand for all
     tensors = [i for i, a in enumerate(args) if a.type == "Tensor"]
     run = operation(op)
 
@@ -132,7 +133,7 @@ def _with_dims(op):
                 if t is not None:
                     rank = max(rank, t.dim() - 1)
         for i in dims:
-            everything = given[i] is None or (i in lists and not given[i])
+            everything = given[i] is None or (i in reduced and given[i] in ([], ()))
             row[i] = shifted(None if everything else given[i], rank)
             if i not in lists and type(row[i]) is list and given[i] is None:
                 row[i] = None

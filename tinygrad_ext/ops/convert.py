@@ -55,6 +55,7 @@ op(
     "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    batch="leading",
     kernel="_to_copy",
     shape="kernel",
     tags="any_device",

@@ -1,5 +1,6 @@
 """Making tensors: empty, filled, like others, ranges, from data; and the in-place fills."""
 
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -111,6 +112,7 @@ op(
 for _name, _text in (("empty", "not set"), ("zeros", "zero"), ("ones", "one")):
     op(
         f"aten::{_name}_like(Tensor self, *, {_FORMAT}) -> Tensor",
+        batch="leading",
         kernel=f"{_name}_like",
         variants="function",
         types=_ALL,
@@ -121,6 +123,7 @@ for _name, _text in (("empty", "not set"), ("zeros", "zero"), ("ones", "one")):
     )
     op(
         f"aten::new_{_name}(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor",
+        batch=batching.new_filled(f"new_{_name}"),
         kernel=f"new_{_name}",
         variants="method",
         types=_ALL,
@@ -131,6 +134,7 @@ for _name, _text in (("empty", "not set"), ("zeros", "zero"), ("ones", "one")):
 
 op(
     f"aten::full_like(Tensor self, Scalar fill_value, *, {_FORMAT}) -> Tensor",
+    batch="leading",
     kernel="full_like",
     variants="function",
     reference="numpy.full_like",
@@ -140,6 +144,7 @@ op(
 
 op(
     f"aten::new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+    batch=batching.new_filled("new_full", 1),
     kernel="new_full",
     variants="method",
     samples=lambda make: [Sample(make(2), (3, 2), 1), Sample(make(), (), 2)],
@@ -280,6 +285,7 @@ op(
 
 op(
     "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    batch=batching.copy,
     kernel="copy",
     takes_out=True,
     shape="kernel",
@@ -307,6 +313,7 @@ op(
 
 op(
     "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    batch=batching.fill,
     kernel="fill",
     tags="any_device",
     variants="function function_ inplace",

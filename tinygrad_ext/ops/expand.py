@@ -1,6 +1,7 @@
 """Views that repeat a tensor without a copy, and the sum that goes back."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import broadcast_sizes
@@ -38,6 +39,7 @@ def sum_to(t, size):
 
 op(
     "aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    batch=batching.expand,
     kernel="expand",
     view=True,
     variants="method",
@@ -64,6 +66,7 @@ op(
 
 op(
     "aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
+    batch=batching.expand,
     kernel="expand",
     view=True,
     types=_ALL,
@@ -92,6 +95,7 @@ op(
 
 op(
     "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    batch=batching.expand_as,
     kernel="expand",
     view=True,
     variants="method",

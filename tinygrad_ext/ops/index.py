@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.data.dtype import by_name
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta
@@ -77,6 +78,7 @@ op(
 for _name in ("select", "slice", "unsqueeze", "alias"):
     op(
         f"aten::_{_name}(Tensor(a) self, Any index) -> Tensor(a)",
+        batch=batching.basic_index,
         kernel="basic_index",
         view=True,
         variants="",
@@ -89,6 +91,7 @@ for _name in ("select", "slice", "unsqueeze", "alias"):
 
 op(
     "aten::_basic_index_backward(Tensor grad, int[] size, Any index) -> Tensor",
+    batch=batching.basic_index_backward,
     kernel="basic_index_backward",
     types="bool int float half complex",
     variants="method",

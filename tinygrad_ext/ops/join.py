@@ -1,6 +1,7 @@
 """Putting tensors together."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -59,6 +60,7 @@ op(
 
 op(
     "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+    batch=batching.stack,
     kernel="stack",
     variants="function out",
     types=_ALL,

@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching, forward
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -172,6 +172,7 @@ def _linear_reference(input, weight, bias=None):
 
 op(
     "aten::matmul(Tensor self, Tensor other) -> Tensor",
+    batch=batching.matmul,
     kernel="matmul",
     types=NUMBERS,
     variants="function method out",
@@ -201,6 +202,7 @@ op(
 
 op(
     "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+    batch=batching.matmul,
     kernel="mm",
     types=NUMBERS,
     variants="function method out",
@@ -218,6 +220,7 @@ op(
 
 op(
     "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+    batch=batching.matmul,
     kernel="bmm",
     types=NUMBERS,
     variants="function method out",
@@ -238,6 +241,7 @@ op(
 
 op(
     "aten::mv(Tensor self, Tensor vec) -> Tensor",
+    batch=batching.matmul,
     kernel="mv",
     types=NUMBERS,
     variants="function method out",
@@ -270,6 +274,7 @@ op(
 
 op(
     "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+    batch=batching.matmul,
     kernel="dot",
     types=NUMBERS,
     variants="function method out",
@@ -286,6 +291,7 @@ op(
 
 op(
     "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=batching.added,
     older="beta self alpha mat1 mat2 | beta self mat1 mat2",
     kernel="addmm",
     types=NUMBERS,
@@ -317,6 +323,7 @@ op(
 
 op(
     "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=batching.added,
     older="beta self alpha mat vec | beta self mat vec",
     kernel="addmv",
     types=NUMBERS,
@@ -335,6 +342,7 @@ op(
 
 op(
     "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=batching.added,
     older="beta self alpha batch1 batch2 | beta self batch1 batch2",
     kernel="baddbmm",
     types=NUMBERS,
@@ -359,6 +367,7 @@ op(
 
 op(
     "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    batch=batching.linear,
     kernel="linear",
     types=NUMBERS,
     variants="function",

@@ -1,7 +1,7 @@
 """Reductions made of several: variance, logsumexp, medians, both ends, and whether two tensors are equal."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching, forward
 from tinygrad_ext.ops.folding import (
     by_numpy,
     filled,
@@ -145,6 +145,7 @@ for _name, _doc in (
     _rules = _grads(_name)
     op(
         f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
+        batch=batching.whole_moment(_name),
         kernel=_name,
         types="float",
         variants=_variants.replace(" out", ""),
@@ -269,6 +270,7 @@ for _name, _doc in (
 ):
     op(
         f"aten::{_name}(Tensor self) -> Tensor",
+        batch=batching.whole_middle(_name),
         kernel=_name,
         types="int float",
         grad={"self": _share},

@@ -1,6 +1,7 @@
 """Copies with the elements in other places: flipped, rolled, repeated, padded, cut to a triangle, on a diagonal."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -52,6 +53,7 @@ op(
 
 op(
     "aten::roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    batch=batching.roll,
     kernel="roll",
     types=_ALL,
     grad={"self": lambda grad, shifts, dims: grad.roll(_negated(shifts), dims)},
@@ -104,6 +106,7 @@ op(
 
 op(
     "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    batch=batching.diag_embed,
     kernel="diag_embed",
     types=_ALL,
     grad={"self": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},

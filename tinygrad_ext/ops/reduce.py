@@ -4,7 +4,7 @@ Sums run in double or int64 and in an order given by the logical index alone, se
 """
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching, forward
 from tinygrad_ext.ops.folding import (
     by_numpy,
     divisor,
@@ -64,6 +64,7 @@ def _dims_with_dtype(make):
 
 op(
     "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=batching.whole_sum("sum"),
     kernel="sum",
     types=_ALL_DTYPES,
     variants=_OUT,
@@ -102,6 +103,7 @@ op(
 
 op(
     "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=batching.whole_sum("mean"),
     kernel="mean",
     types="float half complex",
     variants=_OUT,
@@ -169,6 +171,7 @@ def _factors_along(make):
 
 op(
     "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=batching.whole_sum("prod"),
     kernel="prod",
     variants=_OUT,
     grad={"self": _prod_back},
@@ -218,6 +221,7 @@ for _name, _doc in (
 ):
     op(
         f"aten::{_name}(Tensor self) -> Tensor",
+        batch=batching.whole(_name),
         kernel=_name,
         types=_ALL_DTYPES,
         variants=_OUT,
@@ -248,6 +252,7 @@ for _name, _doc in (
 
 op(
     "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    batch=batching.count_nonzero,
     kernel="count_nonzero",
     types=_ALL_DTYPES,
     samples=lambda make: [
@@ -314,6 +319,7 @@ def _pair_reference(name):
 for _name, _word in (("max", "largest"), ("min", "smallest")):
     op(
         f"aten::{_name}(Tensor self) -> Tensor",
+        batch=batching.whole("a" + _name),
         kernel=_name,
         variants=_OUT,
         grad={"self": _share},
@@ -368,6 +374,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
     )
     op(
         f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        batch=batching.place_of("arg" + _name),
         kernel="arg" + _name,
         types="int float",
         variants=_OUT,

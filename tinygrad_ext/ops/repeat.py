@@ -1,6 +1,7 @@
 """Copies that hold elements several times: a tensor repeated as a whole, or each element by itself."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -16,6 +17,7 @@ def _np_repeat(*args):
 
 op(
     "aten::repeat(Tensor self, int[] repeats) -> Tensor",
+    batch=batching.repeat,
     kernel="repeat",
     variants="method",
     types=_ALL,

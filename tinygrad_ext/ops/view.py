@@ -1,6 +1,7 @@
 """Views: other shapes of the same memory."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -29,6 +30,7 @@ def _matrices(make):
 
 op(
     "aten::view(Tensor(a) self, int[] size) -> Tensor(a)",
+    batch=batching.view,
     kernel="view",
     view=True,
     variants="method",
@@ -53,6 +55,7 @@ op(
 
 op(
     "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    batch=batching.view_dtype,
     kernel="view_dtype",
     view=True,
     variants="method",
@@ -69,6 +72,7 @@ op(
 
 op(
     "aten::reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
+    batch=batching.reshape,
     kernel="reshape",
     view=True,
     types=_ALL,
@@ -90,6 +94,7 @@ op(
 
 op(
     "aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+    batch=batching.flatten,
     kernel="flatten",
     view=True,
     types=_ALL,
@@ -111,6 +116,7 @@ op(
 
 op(
     "aten::ravel(Tensor(a) self) -> Tensor(a)",
+    batch=batching.ravel,
     kernel="ravel",
     view=True,
     types=_ALL,
@@ -122,6 +128,7 @@ op(
 
 op(
     "aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
+    batch=batching.unflatten,
     kernel="unflatten",
     view=True,
     types=_ALL,
@@ -160,6 +167,7 @@ op(
 
 op(
     "aten::squeeze(Tensor(a) self) -> Tensor(a)",
+    batch=batching.squeeze,
     kernel="squeeze",
     view=True,
     variants="function method inplace",
@@ -203,6 +211,7 @@ op(
 
 op(
     "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    batch=batching.unsqueeze,
     kernel="unsqueeze",
     view=True,
     variants="function method inplace",
@@ -244,6 +253,7 @@ op(
 
 op(
     "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    batch=batching.permute,
     kernel="permute",
     view=True,
     types=_ALL,
@@ -273,6 +283,7 @@ op(
 
 op(
     "aten::t(Tensor(a) self) -> Tensor(a)",
+    batch=batching.t,
     kernel="t",
     view=True,
     variants="function method inplace",
@@ -317,6 +328,7 @@ for _schema in (
 
 op(
     "aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    batch=batching.view_as,
     kernel="view",
     view=True,
     variants="method",
@@ -329,6 +341,7 @@ op(
 
 op(
     "aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    batch=batching.reshape_as,
     kernel="reshape",
     view=True,
     variants="method",

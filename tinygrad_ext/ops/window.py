@@ -1,6 +1,7 @@
 """Views that show parts of a tensor: one index, a range, all pieces of a split, a diagonal, windows."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -212,6 +213,7 @@ op(
 
 op(
     "aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+    batch=batching.as_strided,
     kernel="as_strided",
     view=True,
     types=_ALL,
