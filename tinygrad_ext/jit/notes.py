@@ -61,7 +61,8 @@ def _script(note, graph, state):
     if type(asked) is not dict or not all(word.isidentifier() and _are_texts(names) for word, names in asked.items()):
         return False
     once = note.get("broadcasts", {})
-    if type(once) is not dict or not set(once) <= set(names) or not all(v in range(1, 7) for v in once.values()):
+    counts = type(once) is dict and set(once) <= set(names) and all(type(n) is int for n in once.values())
+    if not counts or not all(0 < n < 7 for n in once.values()):
         return False
     if any(graph.inputs[names.index(name)].type.word != "List" for name in once):
         return False

@@ -349,7 +349,7 @@ def _if(c, node):
 def _expr(c, node):
     if not isinstance(node.value, ast.Constant):
         made = c.expression(node.value)
-        if made is not None and made is c.unpromised:
+        if made is not None and made is c.unpromised and made.node is c.block.nodes[-1]:
             c.block.nodes.pop()  # the check of what a Python function gives, which said nothing and nobody reads
 
 

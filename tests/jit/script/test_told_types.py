@@ -1,0 +1,158 @@
+"""What a program tells of types: annotations, comments, and where a told type makes a value of another."""
+
+import io
+from typing import Any
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
+from tinygrad_ext.jit.annotations import BroadcastingList2
+from tinygrad_ext.jit.notes import check_notes
+
+
+def same(function, *args):
+    """What a function gives, compiled, after a look that Python gives the same."""
+    scripted = jit.script(function)(*args)
+    assert scripted == function(*args) and type(scripted) is type(function(*args))
+    return scripted
+
+
+def test_annotate_gives_a_constant_the_wider_type():
+    def found(late: bool):
+        x = jit.annotate(int | None, None)
+        if late:
+            x = 3
+        return x
+
+    assert same(found, True) == 3 and same(found, False) is None
+
+    @jit.script
+    class Leaf:
+        def __init__(self):
+            self.size = 1
+
+    @jit.script
+    class Branch:
+        def __init__(self):
+            self.leaf = jit.annotate(Leaf | None, None)
+
+        def grow(self, leaf: Leaf) -> None:
+            self.leaf = leaf
+
+    def grown() -> bool:
+        branch = Branch()
+        branch.grow(Leaf())
+        return branch.leaf is not None
+
+    assert jit.script(grown)()
+
+
+def test_comments_of_methods_name_classes_of_the_function_around():
+    @jit.script
+    class Weight:
+        def __init__(self):
+            self.grams = 5
+
+    @jit.script
+    class Scale:
+        def __init__(self):
+            self.limit = 4
+
+        def takes(self, weight):
+            # type: (Weight) -> bool
+            return weight.grams <= self.limit
+
+    def fits() -> bool:
+        return Scale().takes(Weight())
+
+    assert jit.script(fits)() is False
+
+
+def test_both_ways_of_a_ternary_have_the_type_that_the_program_tells():
+    def told(way: bool) -> Any:
+        return "out" if way else {}
+
+    def assigned(way: bool):
+        a: str | list[int] = "a" if way else [1]
+        b: dict[str, int] = {"b": 1} if way else {}
+        return a, b
+
+    class Mode(nn.Module):
+        def forward(self) -> Any:
+            return "train" if self.training else [1]
+
+    for way in (True, False):
+        assert same(told, way) == ("out" if way else {})
+        assert same(assigned, way) == (("a", {"b": 1}) if way else ([1], {}))
+        assert jit.script(Mode().train(way))() == ("train" if way else [1])
+
+
+def test_zero_and_one_are_items_of_a_list_of_truths():
+    def counted(items: list[bool]):
+        return all(items), sum(items)
+
+    assert jit.script(counted)([True, 1, 0]) == (False, 2)
+    with pytest.raises(RuntimeError, match="but instead found"):
+        jit.script(counted)([True, 2])
+
+
+def test_old_names_of_tensors_with_a_dtype_are_tensors_which_is_told():
+    def shape(x: tg.LongTensor) -> tg.LongTensor:
+        return x
+
+    with pytest.warns(UserWarning, match="LongTensor for Tensor"):
+        scripted = jit.script(shape)
+    assert scripted(tg.ones(2)).dtype is tg.float32
+
+
+def test_one_item_stands_for_a_list_that_is_told_to_broadcast():
+    def sizes(n: BroadcastingList2[int], k: int = 0) -> list[int]:
+        return n
+
+    def padded(x, y):
+        # type: (float, BroadcastingList3[float]) -> List[float]
+        return y
+
+    scripted, pads = jit.script(sizes), jit.script(padded)
+    assert scripted(3) == [3, 3] and scripted([1, 2]) == scripted((1, 2)) == [1, 2]
+    assert pads(1.0, 2.0) == [2.0] * 3
+
+    def calls():
+        return scripted(3), scripted((1, 2)), pads(1.0, 2.0), pads(1.0, (1.0, 2.0, 3.0))
+
+    assert jit.script(calls)() == ([3, 3], [1, 2], [2.0] * 3, [1.0, 2.0, 3.0])
+    file = io.BytesIO()
+    scripted.save(file)
+    file.seek(0)
+    again = jit.load(file)
+    assert again(5) == [5, 5]
+    for odd in (2.0, "2", 0, 7):
+        program = again.program()
+        program.notes["forward"] = {**program.notes["forward"], "broadcasts": {"n": odd}}
+        with pytest.raises(ValueError):
+            check_notes(program)
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        scripted("3")
+
+
+def test_powers_and_rounded_numbers_are_floats_where_the_program_says_so():
+    def half(x: float) -> float:
+        return x / 2
+
+    def powers(a: int, b: int) -> float:
+        rounded: float = round(2.6)
+        a **= b
+        return half(a**2) + rounded
+
+    def alone(a: int) -> float:
+        return a**2
+
+    assert same(powers, 2, 3) == 35.0
+    assert type(jit.script(alone)(3)) is float
+    with pytest.raises(jit.Error, match="type float but found one of type int"):
+        jit.script(no_power)
+
+
+def no_power(a: int) -> float:
+    return a * 2
