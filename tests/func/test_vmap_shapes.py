@@ -1,4 +1,4 @@
-"""vmap over ops that change shapes, reduce everything or multiply: each sample as in a loop, views of the same memory."""
+"""vmap over ops that change shapes, reduce everything or multiply: each sample as in a loop, and views are views."""
 
 import pytest
 
