@@ -270,7 +270,7 @@ def test_gradient_of_the_outputs_may_be_given(fast_mode):
 # ---- options -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("flag", ["check_forward_ad", "check_batched_grad"])
+@pytest.mark.parametrize("flag", ["check_forward_ad"])
 def test_transforms_are_refused_by_name(flag):
     with pytest.raises(NotImplementedError, match=f"gradcheck: {flag}=True needs .* one of the function transforms"):
         gradcheck(lambda x: x, (leaf(1),), **{flag: True})
@@ -315,3 +315,29 @@ def test_the_module_is_found_behind_the_function():
     assert by_module is GradcheckError and issubclass(GradcheckError, RuntimeError)
     assert tg.autograd.gradcheck is gradcheck
     assert sys.modules["tinygrad_ext.autograd.gradcheck"].gradgradcheck is gradgradcheck
+
+
+def test_batched_gradients_are_compared_with_single_ones():
+    x = tg.rand(2, 3, dtype=tg.float64, requires_grad=True)
+    f = lambda x: (x.exp() @ x.T).tanh()
+    assert gradcheck(f, (x,), check_batched_grad=True) and gradgradcheck(f, (x,), check_batched_grad=True)
+
+    class Impure(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 if tg.is_tensor(grad) and "BatchedTensor" not in repr(grad) else grad * 3
+
+    with pytest.raises(GradcheckError, match="Batched gradients of output 0 by x"):
+        gradcheck(Impure.apply, (x,), check_batched_grad=True)
+
+    class Leaves(Impure):
+        @staticmethod
+        def backward(ctx, grad):
+            return tg.from_numpy(grad.numpy() * 2)
+
+    with pytest.raises(GradcheckError, match="ran under vmap"):
+        gradcheck(Leaves.apply, (x,), check_batched_grad=True)

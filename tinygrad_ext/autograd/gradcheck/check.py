@@ -26,6 +26,7 @@ class Options:
     rtol: float
     nondet_tol: float
     check_undefined_grad: bool
+    check_batched_grad: bool
     fast_mode: bool
     masked: bool | None
     seed: int
@@ -104,6 +105,8 @@ def _check_jacobians(subject, options, result):
     rules.check_multiplied([t for _, t in outputs if t.requires_grad], subject.inputs, options.masked)
     if options.check_undefined_grad:
         rules.check_undefined(subject)
+    if options.check_batched_grad:
+        rules.check_batched(subject, np.random.default_rng(options.seed), options)
 
 
 def _compare_all(subject, outputs, found, options, result):

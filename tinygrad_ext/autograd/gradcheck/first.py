@@ -39,8 +39,9 @@ def gradcheck(
         nondet_tol: how far two passes of backward may differ.
         check_undefined_grad: check that backward takes a missing gradient for zeros.
         check_grad_dtypes: accepted; the engine gives every gradient the dtype of its tensor.
-        check_backward_ad: must be true; check_forward_ad, check_batched_grad and check_batched_forward_grad must be
-            false: forward mode and vmap are not in this release.
+        check_batched_grad: check that several passes of backward in one, by vmap, give what they give one by one.
+        check_backward_ad: must be true; check_forward_ad and check_batched_forward_grad must be false: forward mode is
+            not checked by this release.
         fast_mode: compare random sums of the Jacobian instead of its entries; the number of calls does not depend on
             sizes. The result tells how small an error may go unseen.
         masked: with True, gradients near zero are good enough where exact zeros are expected.
@@ -53,7 +54,7 @@ def gradcheck(
 
     Returns True. Raises GradcheckError at a wrong gradient, ValueError when no input requires grad, RuntimeError for
     an input whose elements share memory, AssertionError when func's outputs change their shape or dtype, and
-    NotImplementedError for the forward and batched checks.
+    NotImplementedError for the forward checks.
 
     Example::
 
@@ -67,14 +68,23 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     refuse("gradcheck", "forward-mode differentiation", check_forward_ad=check_forward_ad)
-    refuse("gradcheck", "vmap", check_batched_grad=check_batched_grad)
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple
 
     subject = Subject(func, as_tuple(inputs), kwargs, names)
     options = Options(
-        eps, atol, rtol, nondet_tol, check_undefined_grad, fast_mode, masked, seed, time_limit, max_columns
+        eps,
+        atol,
+        rtol,
+        nondet_tol,
+        check_undefined_grad,
+        check_batched_grad,
+        fast_mode,
+        masked,
+        seed,
+        time_limit,
+        max_columns,
     )
     return run(subject, options, raise_exception, return_result)
 

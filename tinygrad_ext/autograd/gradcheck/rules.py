@@ -7,8 +7,11 @@ import numpy as np
 from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.gradcheck.error import GradcheckError
+from tinygrad_ext.autograd.gradcheck.gradients import random_gradient
 from tinygrad_ext.autograd.gradcheck.subject import array
 from tinygrad_ext.core.data.slots import get_slot
+
+_ROWS = 4  # of gradients in a batch
 
 
 class _Undefined(Function):
@@ -76,3 +79,29 @@ def _warn():
         'PyTorch; pass "check_undefined_grad=False" to leave it out.',
         stacklevel=6,
     )
+
+
+def check_batched(subject, rng, options):
+    """Rows of gradients in one backward pass give what they give one by one; GradcheckError otherwise."""
+    inputs = [x for _, x in subject.inputs]
+    for i, output in enumerate(subject.differentiable()):
+        seeds = get_slot("stack_rows")([random_gradient(output, rng, False).detach() for _ in range(_ROWS)])
+        loop = [grad(output, inputs, seed, retain_graph=True, allow_unused=True) for seed in seeds]
+        try:
+            found = grad(output, inputs, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        except (RuntimeError, NotImplementedError) as error:
+            raise GradcheckError(
+                f"While computing batched gradients of output {i}, backward raised {type(error).__name__}: {error}. It "
+                "ran under vmap: keep to operations on tensors there, or pass check_batched_grad=False."
+            ) from error
+        for k, (name, _) in enumerate(subject.inputs):
+            if found[k] is None:
+                continue
+            expected = np.stack([array(row[k]) for row in loop])
+            if not np.allclose(array(found[k]), expected, options.rtol, options.atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Batched gradients of output {i} by {name} are not those of one backward pass after the other: "
+                    "they "
+                    f"differ by up to {np.abs(array(found[k]) - expected).max():.3g}. A rule for vmap is wrong, or "
+                    "backward keeps a state."
+                )

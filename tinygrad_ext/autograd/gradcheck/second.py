@@ -52,7 +52,6 @@ def gradgradcheck(
     if check_batched_grad and not check_rev_over_rev:
         raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
     refuse("gradgradcheck", "forward-mode differentiation", check_fwd_over_rev=check_fwd_over_rev)
-    refuse("gradgradcheck", "vmap", check_batched_grad=check_batched_grad)
     import numpy as np
 
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
@@ -67,7 +66,17 @@ def gradgradcheck(
     else:
         drawn = as_tuple(grad_outputs)
     options = Options(
-        eps, atol, rtol, nondet_tol, check_undefined_grad, fast_mode, masked, seed, time_limit, max_columns
+        eps,
+        atol,
+        rtol,
+        nondet_tol,
+        check_undefined_grad,
+        check_batched_grad,
+        fast_mode,
+        masked,
+        seed,
+        time_limit,
+        max_columns,
     )
     # without a differentiable output there is nothing but a graph that may have been cut, which the first check sees
     return run(Gradients(first, drawn) if drawn else first, options, raise_exception, return_result)
