@@ -165,13 +165,30 @@ def test_strategies():
     for name, option in (("jacobian", "strategy"), ("hessian", "outer_jacobian_strategy")):
         with pytest.raises(AssertionError, match='Expected strategy to be either "forward-mode" or "reverse-mode"'):
             getattr(F, name)(lambda x: x.sum(), X, **{option: "sideways"})
-        with pytest.raises(NotImplementedError, match=f'{name}: "forward-mode" needs forward-mode'):
+        with pytest.raises(NotImplementedError, match="only implemented for `vectorize=True`"):
             getattr(F, name)(lambda x: x.sum(), X, **{option: "forward-mode"})
+        for flag, error in (("strict", RuntimeError), ("create_graph", NotImplementedError)):
+            with pytest.raises(error, match=f"`{flag}=True` and `strategy="):
+                getattr(F, name)(lambda x: x.sum(), X, vectorize=True, **{option: "forward-mode", flag: True})
     close(F.jacobian(lambda x: x**2, X, vectorize=True), tg.diag(2 * X))
     with pytest.raises(RuntimeError, match="`strict=True` and `vectorized=True` are not supported together"):
         F.jacobian(lambda x: x, X, strict=True, vectorize=True)
     with pytest.raises(RuntimeError, match="only for real scalar outputs but output 0 is torch.complex128"):
         F.jacobian(lambda x: tg.complex(x, x), X)
+
+
+def test_forward_mode_gives_the_same_matrices():
+    inputs = (X.clone().requires_grad_(), tg.randn(*X.shape, 2, dtype=X.dtype))
+    f = lambda x, y: (x.exp() * y.sum(), (x @ y).sin())
+    got = F.jacobian(f, inputs, vectorize=True, strategy="forward-mode")
+    for row, wanted in zip(got, F.jacobian(f, inputs)):
+        for a, b in zip(row, wanted):
+            close(a, b)
+            assert not a.requires_grad
+    close(F.jacobian(lambda x: x**2, X, vectorize=True, strategy="forward-mode"), tg.diag(2 * X))
+    g = lambda x: (x**3).sum() * x[0]
+    close(F.hessian(g, X, vectorize=True, outer_jacobian_strategy="forward-mode"), F.hessian(g, X))
+    assert not X.requires_grad
 
 
 def test_strict_mode_refuses_zeros():

@@ -8,6 +8,7 @@ from tinygrad_ext.autograd import functional_args as args
 from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.data.slots import get_slot
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -76,15 +77,18 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
     Arguments as for `vjp`, and:
         vectorize: compute all rows in one backward pass, by vmap.
-        strategy: 'reverse-mode'. 'forward-mode' raises NotImplementedError.
+        strategy: 'reverse-mode', or with vectorize 'forward-mode': best for more outputs than inputs.
 
-    Raises as `vjp`; RuntimeError for strict together with vectorize, and for complex outputs.
+    Raises as `vjp`; RuntimeError for strict together with vectorize or forward mode, and for complex outputs;
+    NotImplementedError for forward mode without vectorize or with create_graph.
 
     Example::
 
         matrix = jacobian(lambda x: x.exp(), torch.rand(3))        # (3, 3), diagonal
     """
     _check_strategy("jacobian", strategy)
+    if strategy == "forward-mode":
+        return _pushed(func, inputs, create_graph, strict, vectorize)
     with enable_grad():
         several, inputs = args.tensors(inputs, "inputs", "jacobian")
         inputs = args.fresh(inputs, create_graph)
@@ -109,11 +113,54 @@ def _check_strategy(who, strategy):
         raise AssertionError(
             f'{who}: Expected strategy to be either "forward-mode" or "reverse-mode", got {strategy!r}.'
         )
-    if strategy == "forward-mode":
-        raise NotImplementedError(
-            f'{who}: "forward-mode" needs forward-mode differentiation, which this release does not have; use '
-            '"reverse-mode"'
+
+
+def _pushed(func, inputs, create_graph, strict, vectorize, differentiates=False):
+    """The Jacobian by forward mode, all columns at once; differentiates: func does so itself, for each column."""
+    if create_graph or strict:
+        error, which = (NotImplementedError, "create_graph=True") if create_graph else (RuntimeError, "strict=True")
+        raise error(
+            f'jacobian: `{which}` and `strategy="forward-mode"` are not supported together (yet). Leave it out, or set '
+            '`strategy="reverse-mode"`.'
         )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
+        )
+    several, inputs = args.tensors(inputs, "inputs", "jacobian")
+    inputs = tuple([x.detach() for x in inputs])
+    shapes, many = [], False
+
+    def push(inputs, *tangents):
+        nonlocal many
+        run = lambda *x: args.results(func, x, "jacobian")[::-1]
+        values, products, many = later("forward mode").jvp(run, inputs, tangents, has_aux=True)
+        shapes[:] = [v.shape for v in values]
+        return tuple(products)
+
+    basis = _basis(inputs)
+    given, dim = inputs, None
+    if differentiates:
+        given, dim = tuple([x.expand(len(basis[0]), *x.shape) for x in inputs]), 0
+    columns = later("vmap").vmap(push, (dim, *[0] * len(basis)))(given, *basis)
+    blocks = []
+    for found, shape in zip(columns, shapes):
+        parts = found.split([x.numel() for x in inputs])
+        row = [p.movedim(0, -1).reshape((*shape, *x.shape)) for p, x in zip(parts, inputs)]
+        blocks.append(args.packed(args.cut(row, create_graph), several))
+    return args.packed(tuple(blocks), many)
+
+
+def _basis(inputs):
+    """For each input the unit vectors of all inputs together: one row for each element of any."""
+    total, start, found = sum(x.numel() for x in inputs), 0, []
+    for x in inputs:
+        rows = args.zeros(x).new_zeros((total, x.numel()))
+        rows.narrow(0, start, x.numel()).diagonal().fill_(1)
+        found.append(rows.reshape((total, *x.shape)))
+        start += x.numel()
+    return found
 
 
 def _rows_at_once(out, inputs, create_graph):
@@ -179,12 +226,17 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         return _single(func, given, strict, "hessian").reshape(())
 
     def slope(*given):
+        if outer_jacobian_strategy == "forward-mode":
+            given = tuple([x.requires_grad_() for x in given])
         found = jacobian(scalar, given, create_graph=True)
         if strict:
             args.require_graph(found, "jacobian")
         return found
 
-    found = jacobian(slope, inputs, create_graph, strict, vectorize)
+    if outer_jacobian_strategy == "forward-mode":
+        found = _pushed(slope, inputs, create_graph, strict, vectorize, differentiates=True)
+    else:
+        found = jacobian(slope, inputs, create_graph, strict, vectorize)
     return found if several else found[0][0]
 
 

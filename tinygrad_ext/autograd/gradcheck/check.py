@@ -10,6 +10,7 @@ from tinygrad_ext.autograd.gradcheck import rules
 from tinygrad_ext.autograd.gradcheck.analytical import rows, views
 from tinygrad_ext.autograd.gradcheck.compare import compare
 from tinygrad_ext.autograd.gradcheck.error import GradcheckError
+from tinygrad_ext.autograd.gradcheck.forward import check_batched_forward, check_forward
 from tinygrad_ext.autograd.gradcheck.numerical import Columns
 from tinygrad_ext.autograd.gradcheck.projection import Pulls, Pushes, compare_sums
 from tinygrad_ext.autograd.gradcheck.result import GradcheckResult
@@ -32,6 +33,9 @@ class Options:
     seed: int
     time_limit: float | None
     max_columns: int | None
+    forward: bool = False
+    batched_forward: bool = False
+    backward: bool = True
 
     def __post_init__(self):
         if not self.eps > 0:
@@ -96,7 +100,14 @@ def _check_jacobians(subject, options, result):
     call_seconds = time.monotonic() - started
     found, rng = views(outputs), np.random.default_rng(options.seed)
     budget = Budget(options)
-    if budget.allows_all(subject, found, call_seconds):
+    whole = budget.allows_all(subject, found, call_seconds)
+    if options.forward:
+        check_forward(subject, outputs, options, whole, rng)
+    if options.batched_forward:
+        check_batched_forward(subject, options, rng)
+    if not options.backward:
+        return
+    if whole:
         _compare_all(subject, outputs, found, options, result)
     else:
         _compare_some(subject, outputs, found, options, budget, rng, result)

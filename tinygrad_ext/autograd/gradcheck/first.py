@@ -40,8 +40,8 @@ def gradcheck(
         check_undefined_grad: check that backward takes a missing gradient for zeros.
         check_grad_dtypes: accepted; the engine gives every gradient the dtype of its tensor.
         check_batched_grad: check that several passes of backward in one, by vmap, give what they give one by one.
-        check_backward_ad: must be true; check_forward_ad and check_batched_forward_grad must be false: forward mode is
-            not checked by this release.
+        check_backward_ad, check_forward_ad: which of the two modes to check; at least one.
+        check_batched_forward_grad: check_batched_grad for forward mode.
         fast_mode: compare random sums of the Jacobian instead of its entries; the number of calls does not depend on
             sizes. The result tells how small an error may go unseen.
         masked: with True, gradients near zero are good enough where exact zeros are expected.
@@ -53,8 +53,7 @@ def gradcheck(
         return_result: return a GradcheckResult (true when all is right) instead of a bool or an exception.
 
     Returns True. Raises GradcheckError at a wrong gradient, ValueError when no input requires grad, RuntimeError for
-    an input whose elements share memory, AssertionError when func's outputs change their shape or dtype, and
-    NotImplementedError for the forward checks.
+    an input whose elements share memory, and AssertionError when func's outputs change their shape or dtype.
 
     Example::
 
@@ -67,7 +66,6 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    refuse("gradcheck", "forward-mode differentiation", check_forward_ad=check_forward_ad)
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple
@@ -85,15 +83,8 @@ def gradcheck(
         seed,
         time_limit,
         max_columns,
+        check_forward_ad,
+        check_batched_forward_grad,
+        check_backward_ad,
     )
     return run(subject, options, raise_exception, return_result)
-
-
-def refuse(name, what, **flags):
-    """Raise NotImplementedError for a flag that is set."""
-    for flag, value in flags.items():
-        if value:
-            raise NotImplementedError(
-                f"{name}: {flag}=True needs {what}, one of the function transforms, which this release does not have; "
-                f"leave {flag} out"
-            )

@@ -28,7 +28,10 @@ class Gradients(Subject):
         self.tensors = first.tensors + given
         self.inputs = first.inputs + [found for found in given if found[1].requires_grad]
 
-    def outputs(self):
-        tensors = [x for _, x in self.first.inputs]
-        got = grad(self.first.differentiable(), tensors, self.seeds, create_graph=True, allow_unused=True)
+    def outputs(self, instead=None):
+        instead = instead or {}
+        tensors = [instead.get(id(x), x) for _, x in self.first.inputs]
+        seeds = [instead.get(id(s), s) for s in self.seeds]
+        roots = [t for _, t in self.first.outputs(instead) if t.requires_grad]
+        got = grad(roots, tensors, seeds, create_graph=True, allow_unused=True)
         return [(f"gradient of {name}", g) for (name, _), g in zip(self.first.inputs, got) if g is not None]

@@ -1,6 +1,5 @@
 """gradgradcheck: the second derivative, as the first derivative of a function that returns gradients."""
 
-from tinygrad_ext.autograd.gradcheck.first import refuse
 from tinygrad_ext.core.call.boundary import boundary
 
 
@@ -36,7 +35,7 @@ def gradgradcheck(
         grad_outputs: a gradient for each output that requires grad; derivatives by those that require grad are
             checked too. By default random ones between -1 and 1.
         gen_non_contig_grad_outputs: make the random ones non-contiguous.
-        check_rev_over_rev: must be true; check_fwd_over_rev must be false: forward mode is not in this release.
+        check_rev_over_rev, check_fwd_over_rev: differentiate the gradients by backward, by forward mode; at least one.
 
     Returns and raises as `gradcheck`.
 
@@ -51,7 +50,6 @@ def gradgradcheck(
         raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     if check_batched_grad and not check_rev_over_rev:
         raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
-    refuse("gradgradcheck", "forward-mode differentiation", check_fwd_over_rev=check_fwd_over_rev)
     import numpy as np
 
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
@@ -77,6 +75,8 @@ def gradgradcheck(
         seed,
         time_limit,
         max_columns,
+        forward=check_fwd_over_rev,
+        backward=check_rev_over_rev,
     )
     # without a differentiable output there is nothing but a graph that may have been cut, which the first check sees
     return run(Gradients(first, drawn) if drawn else first, options, raise_exception, return_result)

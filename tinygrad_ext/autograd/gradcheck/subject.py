@@ -24,6 +24,16 @@ def leaves(value, label):
         yield label, None
 
 
+def _replaced(value, instead):
+    """Nested tuples, lists and dicts with other tensors in place of some."""
+    if isinstance(value, dict):
+        return {key: _replaced(v, instead) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        row = [_replaced(v, instead) for v in value]
+        return type(value)(*row) if hasattr(value, "_fields") else type(value)(row)
+    return instead.get(id(value), value)
+
+
 def as_tuple(value):
     """Several things as a tuple, one as a tuple of one."""
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
@@ -68,9 +78,10 @@ class Subject:
         self.tensors = [found for name, value in named for found in leaves(value, name) if found[1] is not None]
         self.inputs = [(name, t) for name, t in self.tensors if t.requires_grad]
 
-    def outputs(self):
-        """(name, tensor) of each floating output of one call."""
-        result = self.func(*self.args, **self.kwargs)
+    def outputs(self, instead=None):
+        """(name, tensor) of each floating output of one call; instead: {id of an input: what is given for it}."""
+        args, kwargs = (self.args, self.kwargs) if not instead else _replaced((self.args, self.kwargs), instead)
+        result = self.func(*args, **kwargs)
         if isinstance(result, Tensor):
             return [("output", result)] if _is_floating(result) else []
         found = [*leaves(result, "output")]
