@@ -143,6 +143,15 @@ op(
 )
 
 op(
+    "aten::diagflat(Tensor self, int offset=0) -> Tensor",
+    compose=lambda self, offset: self.flatten().diag_embed(offset),
+    types=_ALL,
+    samples=lambda make: [Sample(make(3)), Sample(make(2, 2), 1), Sample(make(), -2), Sample(make(0, 2))],
+    reference="numpy.diagflat",
+    doc="All elements on the diagonal of a matrix of zeros.",
+)
+
+op(
     "aten::tril(Tensor self, int diagonal=0) -> Tensor",
     batch="leading",
     kernel="tril",

@@ -586,6 +586,9 @@ class Tensor:
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
         """Square matrices in two new dimensions, zero but for a diagonal that is the last dimension of self."""
         ...
+    def diagflat(self, offset: _int = 0) -> Tensor:
+        """All elements on the diagonal of a matrix of zeros."""
+        ...
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The diagonal of the matrices in two dimensions, which go; it becomes the last dimension."""
         ...
