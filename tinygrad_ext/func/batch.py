@@ -12,6 +12,7 @@ from tinygrad_ext.core.call.levels import OpForm, active_levels
 from tinygrad_ext.core.data.tensor import Carried
 
 from .carrying import Rows
+from .draws import check_write
 from .nesting import above
 from .rules import functional, host, rule_of
 
@@ -31,6 +32,8 @@ _OF_VALUE = ("requires_grad", "is_leaf", "is_contiguous", "is_complex", "is_floa
 
 class Batch(Rows):
     """Carries tensors for one call of vmap."""
+
+    sees_draws = True
 
     def __repr__(self):
         return f"vmap over {self.size}"
@@ -52,7 +55,11 @@ class Batch(Rows):
             return host(self, operation, args)
         op = operation.op
         target = args[0] if operation.kind == "inplace" else args[-1]
-        self.check_target(operation, target, args)
+        if operation.draws:
+            if not check_write(self, op, target, args):
+                return NotImplemented
+        else:
+            self.check_target(operation, target, args)
         if op.record.view and operation.kind == "inplace":
             return self.moved(target, op, args)
         given = args if operation.kind == "inplace" else args[:-1]
@@ -88,6 +95,8 @@ class Batch(Rows):
         if name in _OF_VALUE:
             found = getattr(value.value, name)
             return found(*args) if callable(found) else found
+        if name == "storage_offset":
+            return value.value.storage_offset()  # of the first sample
         if name == "stride":
             strides = value.value.stride()[1:]
             return strides[args[0]] if args else strides

@@ -61,11 +61,22 @@ cdef class Rows(Level):
         """Results of a rule as the program sees them."""
         if isinstance(result, Tensor):
             return carry_row(self, <Tensor>result)
+        if type(result) is Shared:
+            return (<Shared>result).tensor
         if type(result) is list:
             return [self.shown(r) for r in result]
         if isinstance(result, tuple):
             return tuple.__new__(type(result), [self.shown(r) for r in result])
         return result
+
+
+cdef class Shared:
+    """A result of a rule that all rows have in common."""
+
+    cdef readonly object tensor
+
+    def __init__(self, tensor):
+        self.tensor = tensor
 
 
 cdef class Pointwise:

@@ -14,6 +14,12 @@ def run(level, op, args):
             f"vmap: {op.name}: the size of its result depends on the data, so it may differ from sample to sample. "
             "Compute it outside of vmap, or use a form with a mask of fixed size."
         )
+    if op.record.view:
+        raise NotImplementedError(
+            f"vmap: {op.name} is a view and has no rule for batches, without which what is written to it would be "
+            "lost: "
+            "give its record a `batch=`"
+        )
     if not level.size:
         raise RuntimeError(f"vmap: {op.name} has no rule for batches, and there is no sample to learn its result from")
     counts[op.name] = counts.get(op.name, 0) + 1

@@ -15,6 +15,8 @@ from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .carrying import Pointwise
+from .draws import draws
+from .draws import run as drawn
 from .looped import run as sample_by_sample
 
 _rules = {}  # id of an op -> (op, rule)
@@ -43,13 +45,17 @@ def kind_of(record):
         return record.batch
     if record.scalar is not None:
         return "pointwise"
-    return "composite" if record.compose is not None else "loop"
+    if record.compose is not None:
+        return "composite"
+    return "rule" if "Generator?" in record.schema else "loop"
 
 
 def _make(op):
     kind = kind_of(op.record)
     if kind == "composite":
         return None
+    if draws(op):
+        return drawn
     if kind == "rule":
         written = op.record.batch
         return lambda level, op, args: written(level, *args)
