@@ -8,7 +8,7 @@ from tinygrad_ext.autograd import functional_args as args
 from tinygrad_ext.autograd.engine import grad
 from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.core.call.later import later
+from tinygrad_ext.core.call.later import later as _later
 from tinygrad_ext.core.data.slots import get_slot
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -135,7 +135,7 @@ def _pushed(func, inputs, create_graph, strict, vectorize, differentiates=False)
     def push(inputs, *tangents):
         nonlocal many
         run = lambda *x: args.results(func, x, "jacobian")[::-1]
-        values, products, many = later("forward mode").jvp(run, inputs, tangents, has_aux=True)
+        values, products, many = _later("forward mode").jvp(run, inputs, tangents, has_aux=True)
         shapes[:] = [v.shape for v in values]
         return tuple(products)
 
@@ -143,7 +143,7 @@ def _pushed(func, inputs, create_graph, strict, vectorize, differentiates=False)
     given, dim = inputs, None
     if differentiates:
         given, dim = tuple([x.expand(len(basis[0]), *x.shape) for x in inputs]), 0
-    columns = later("vmap").vmap(push, (dim, *[0] * len(basis)))(given, *basis)
+    columns = _later("vmap").vmap(push, (dim, *[0] * len(basis)))(given, *basis)
     blocks = []
     for found, shape in zip(columns, shapes):
         parts = found.split([x.numel() for x in inputs])

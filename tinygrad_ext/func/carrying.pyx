@@ -59,6 +59,8 @@ cdef class Rows(Level):
 
     def shown(self, result):
         """Results of a rule as the program sees them."""
+        if type(result) is Carried and (<Carried>result).level is self:
+            return result
         if isinstance(result, Tensor):
             return carry_row(self, <Tensor>result)
         if type(result) is Shared:

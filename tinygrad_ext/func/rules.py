@@ -13,6 +13,7 @@ import functools
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.library.state import VMAP, states
 
 from .carrying import Pointwise
 from .draws import draws
@@ -59,7 +60,19 @@ def _make(op):
     if kind == "rule":
         written = op.record.batch
         return lambda level, op, args: written(level, *args)
+    if kind == "loop" and op.name in states:
+        return _custom
     return {"pointwise": _pointwise(op), "leading": _leading, "dims": _with_dims(op), "loop": sample_by_sample}[kind]
+
+
+def _custom(level, op, args):
+    """A custom op: by its own rule, else sample by sample."""
+    rule = states[op.name].get(VMAP)
+    if rule is None:
+        return sample_by_sample(level, op, args)
+    from .functions import by_rule  # lazy: few programs need it
+
+    return by_rule(level, op.name, rule, args)
 
 
 # ---- pointwise -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""autograd.Functions and custom ops under vmap: their own rules, generated ones, and none."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import library
+from tinygrad_ext.autograd import Function
+from tinygrad_ext.func import grad, jacrev, vmap
+from tinygrad_ext.registry import scope
+
+
+class Generated(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, w, k):
+        assert x.dim() == 1
+        return x * w**k, x + w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, ctx.k = inputs
+        ctx.save_for_backward(x, w)
+        ctx.double = x * 2
+
+    @staticmethod
+    def backward(ctx, first, second):
+        x, w = ctx.saved_tensors
+        assert x.dim() == 1 and ctx.double.dim() == 1
+        by_w = first * ctx.double / 2 * ctx.k * w ** (ctx.k - 1) + second
+        return first * w**ctx.k + second, by_w, None
+
+
+class Ruled(Function):
+    seen = []
+
+    @staticmethod
+    def forward(x, w):
+        return x * w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w, (g * x).sum_to_size(w.shape)
+
+    @staticmethod
+    def vmap(info, in_dims, x, w):
+        Ruled.seen.append((info.batch_size, info.randomness, in_dims))
+        return Ruled.apply(x, w).movedim(0, 1), 1
+
+
+class Plain(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+X, W = tg.rand(4, 3) + 0.5, tg.rand(3) + 0.5
+
+
+def plain(x, w):
+    return (x * w**3 + (x + w).sin()).sum()
+
+
+def generated(x, w):
+    first, second = Generated.apply(x, w, 3)
+    return (first + second.sin()).sum()
+
+
+def test_forward_and_backward_run_under_vmap_where_that_is_asked_for():
+    assert tg.allclose(vmap(generated, (0, None))(X, W), vmap(plain, (0, None))(X, W))
+    for f in (
+        lambda f: vmap(grad(f, (0, 1)), (0, None)),
+        lambda f: grad(lambda x, w: vmap(f, (0, None))(x, w).sum(), (0, 1)),
+    ):
+        for one, other in zip(f(generated)(X, W), f(plain)(X, W)):
+            assert tg.allclose(one, other)
+
+
+def test_a_generated_rule_nests():
+    f = lambda f: vmap(vmap(f, (0, None)), (None, 0))(X, tg.stack([W, W + 1]))
+    assert tg.allclose(f(generated), f(plain))
+    assert tg.allclose(vmap(jacrev(generated), (0, None))(X, W), vmap(jacrev(plain), (0, None))(X, W))
+
+
+def test_a_rule_gets_the_tensors_behind_and_says_where_the_batch_is():
+    Ruled.seen.clear()
+    got = vmap(Ruled.apply, (1, None), randomness="same")(X.T, W)
+    assert tg.equal(got, X * W) and Ruled.seen == [(4, "same", (0, None))]
+    slopes = vmap(grad(lambda x, w: Ruled.apply(x, w).sum(), 1), (0, None))(X, W)
+    assert tg.allclose(slopes, X)
+
+
+def test_what_has_no_rule_is_refused():
+    with pytest.raises(RuntimeError, match="vmap over Plain, but it does not have vmap support"):
+        vmap(Plain.apply)(X)
+
+    class Both(Ruled):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="has both generate_vmap_rule=True and an overridden vmap"):
+        vmap(Both.apply, (0, None))(X, W)
+
+    class Takes(Plain):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="must not take ctx"):
+        vmap(Takes.apply)(X)
+
+
+@pytest.fixture
+def twice():
+    mark = scope.application.mark()
+    calls = []
+
+    @library.custom_op("vmapped::twice", mutates_args=())
+    def twice(x: tg.Tensor) -> tg.Tensor:
+        calls.append(tuple(x.shape))
+        return x * 2
+
+    twice.calls = calls
+    yield twice
+    scope.application.undo(mark)
+
+
+def test_a_custom_op_runs_by_its_rule_and_else_sample_by_sample(twice):
+    assert tg.equal(vmap(twice)(X), X * 2) and twice.calls == [(3,)] * 4
+    twice.calls.clear()
+    twice.register_vmap(lambda info, in_dims, x: (twice(x), in_dims[0]))
+    assert tg.equal(vmap(twice)(X), X * 2) and twice.calls == [(4, 3)]
