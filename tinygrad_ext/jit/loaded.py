@@ -72,16 +72,17 @@ class LoadedPart(ScriptModule):
 
     def __init__(self, path=""):
         super().__init__()
-        self.__dict__.update(_path=path, _program=None, _name="Module", _names=())
+        self.__dict__.update(_path=path, _program=None, _name="Module", _names={})
 
     def _belong(self, program):
         """Be what a program says of the module at this path."""
         own, told = self.__dict__, program.notes.get("", {})
         name = told.get("classes", {}).get(self._path) if self._path else told.get("name", "LoadedModule")
         own["_program"], own["_name"] = program, str(name or "Module")
-        prefix = f"{self._path}." if self._path else ""
-        rows = [(n, note) for n, note in _methods_told(program) if note.get("part", "") == self._path]
-        own["_names"] = list(dict.fromkeys(note.get("of", name).removeprefix(prefix) for name, note in rows))
+        own["_names"] = names = {}  # of a method -> of its graph in the program, the first one of several
+        for full, note in _methods_told(program):
+            if note.get("part", "") == self._path:
+                names.setdefault(note.get("method" if self._path else "of", full), full)
 
     def compile_all(self):
         """Nothing: its methods are graphs already."""
@@ -181,7 +182,7 @@ class LoadedMethod:
 
     def __init__(self, owner, name):
         self.owner, self.name, self.__name__ = owner, name, name
-        self.full = f"{owner._path}.{name}" if owner._path else name
+        self.full = owner._names.get(name, name)
 
     def __call__(self, *args, **kwargs):
         ways = self.prepared(args, kwargs)

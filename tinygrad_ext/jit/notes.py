@@ -28,8 +28,8 @@ def check_notes(program):
     for name, graph in program.methods.items():
         note = program.notes.get(name, {})
         part = note.get("part", "")
-        if type(part) is not str or (part and not name.startswith(f"{part}.")):
-            raise ValueError(f"the method '{name[:100]}' is of no module '{part!r:.100}'")
+        if type(part) is not str or (part and type(note.get("method")) is not str):
+            raise ValueError(f"the method '{name[:100]}' has no name of its own in a module")
         check = {"script": _script, "trace": _trace}.get(note.get("kind"))
         if check is not None and not check(note, graph, program.state):
             raise ValueError(f"the note of the method '{name}' does not fit its graph")

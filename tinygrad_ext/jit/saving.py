@@ -180,7 +180,8 @@ class _Gathered:
         to which names of state are relative that begin with the prefix."""
         if held is None:
             held = {state.name: getattr(owner, attribute) for state, owner, attribute in entry.accessors}
-        name = f"{path}.{name}" if path else name
+        of_part = {"part": path, "method": name} if path else {}
+        name = f"part{len(self.methods)}.{name}" if path else name  # a path may be anything, a graph's name not
         self.add(name, entry.graph, held, lambda n: f"{path}.{n.removeprefix(prefix)}" if path else n)
         defaults = {key: self.default(value) for key, value in entry.defaults.items() if key in entry.names}
         self.notes[name] = {
@@ -191,7 +192,7 @@ class _Gathered:
             "annotated": [key for key, value in entry.annotations.items() if value is not None],
             "returns": str(entry.returns),
         }
-        self.notes[name].update({"part": path} if path else {})
+        self.notes[name].update(of_part)
         self.notes[name].update({"broadcasts": entry.broadcasts} if entry.broadcasts else {})
         asked = interfaces_in(entry.types.values())
         if asked:

@@ -313,6 +313,24 @@ def test_loaded_lists_and_dicts_of_modules_are_what_they_were():
     assert jit.script(Wrapped())(X).equal(Wrapped()(X))
 
 
+def test_parts_are_saved_whatever_they_are_called():
+    odd = nn.ModuleDict({"conv-1": nn.ReLU(), "a b/c": nn.Tanh()})
+
+    class Keyed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.odd = odd
+
+        def forward(self, x):
+            return self.odd["conv-1"](x)
+
+    again = loaded(loaded(jit.script(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), Keyed())))))
+    first, second = again.children()
+    keyed = second[1]
+    assert keyed.odd["conv-1"](X).equal(X.relu()) and keyed.odd["a b/c"](X).equal(X.tanh())
+    assert second(X).equal(X.relu()) and again(X).equal(second(first(X)))
+
+
 def test_parts_of_a_loaded_program_are_compiled_into_others():
     class Wrapped(nn.Module):
         def __init__(self, net):
@@ -339,9 +357,9 @@ def test_damaged_notes_of_parts_are_refused():
     from tinygrad_ext.jit.notes import check_notes
     from tinygrad_ext.jit.saving import program_of
 
-    for change in ({"part": 3}, {"part": "heads"}, {"broadcasts": {"scale": 2}}):
+    for change in ({"part": 3}, {"method": 3}, {"broadcasts": {"scale": 2}}):
         program = program_of(jit.script(Net()))
-        program.notes["encoder.forward"].update(change)
+        next(note for note in program.notes.values() if note.get("part") == "encoder").update(change)
         with pytest.raises(ValueError):
             check_notes(program)
     program.notes[""]["classes"] = {"encoder": 3}

@@ -67,7 +67,7 @@ REFUSED = [
     ("optional method", "def f(x: Optional[Tensor]):\n    return x.sum()", "Check `is not None`", 2),
     ("no overload", "def f(x):\n    return x.reshape('a')", "reshape: Arguments for call are not valid", 2),
     ("no method", "def f(x):\n    return x.rehsape(2)", "no attribute or method 'rehsape'", 2),
-    ("item", "def f(x, n):\n    return x.sum(0, n)", "Write x.item()", 2),
+    ("item", "def f(x, n):\n    return x.sum(n)", "Write x.item()", 2),
     ("unknown keyword", "def f(x):\n    return x.sum(dimension=1)", "takes no argument 'dimension'", 2),
     ("out", "def f(x):\n    return torch.randn_like(x, out=x)", "takes no out=", 2),
     ("mixed list", "def f(n: int):\n    return [n, 'a'][0] + 1", "operator + takes no Union[int, str]", 2),

@@ -181,7 +181,7 @@ def _fit(c, arg, operand, record, convert):
     whole = convert and inner.args[0] is FLOAT and given.word == "List" and given.args[0] is INT
     if whole or (given.word == "List" and accepts(inner.args[0], given.args[0])):
         return c.emit("prim::cast", (operand,), inner)
-    if not arg.size or given.word == "List":
+    if not arg.size or given.word == "List" or given is TENSOR:
         raise _mismatch(arg, given)
     return _element(c, arg, operand, record, convert, arg.elem_optional)
 
