@@ -47,8 +47,7 @@ class Batch(Rows):
 
     # ---- operations ------------------------------------------------------------------------------------------------
 
-    def rule_of(self, op):
-        return rule_of(op)
+    rule_of = staticmethod(rule_of)
 
     def process_other(self, operation, args):
         if not isinstance(operation, OpForm):

@@ -8,6 +8,11 @@ from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op
 from tinygrad_ext.core.call.levels cimport Level, OpForm, Operation, carry_row
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 
+from tinygrad_ext.core.call.levels import OF_GEOMETRY
+
+
+OPENED = object()       # in the place of a rule: the op is a composite, and what it is written in has rules
+
 
 cdef class Rows(Level):
     """A level that carries tensors whose first dimension the program does not see.
@@ -21,10 +26,10 @@ cdef class Rows(Level):
     cdef readonly str randomness
 
     def __init__(self, size, str randomness="error"):
-        self.size, self.randomness = size, randomness
+        self.size, self.randomness, self.known = size, randomness, OF_GEOMETRY
 
     def rule_of(self, op):
-        """How an op is carried out for all rows: function(level, op, args), None for a composite that is opened."""
+        """How an op is carried out for all rows: function(level, op, args), OPENED for a composite that is."""
         raise NotImplementedError
 
     def process_other(self, operation, args):
@@ -36,10 +41,10 @@ cdef class Rows(Level):
         if type(operation) is not OpForm or (<OpForm>operation).form != FUNCTIONAL:
             return self.process_other(operation, args)
         op = (<OpForm>operation).op
-        rule = self.rule_of(op)
+        rule = self.rule_of(op) if op.batch_rule is None else op.batch_rule
         if type(rule) is Pointwise:
             return carry_row(self, <Tensor>(<Pointwise>rule).run(self, <tuple>args))
-        if rule is None:
+        if rule is OPENED:
             return NotImplemented
         return self.shown(rule(self, op, args))
 

@@ -9,7 +9,7 @@ stays as it is.
 """
 
 from tinygrad_ext.autograd import grad as gradients_of
-from tinygrad_ext.core.call.levels import Observer, OpForm
+from tinygrad_ext.core.call.levels import OF_GEOMETRY, Observer, OpForm
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
 
@@ -92,7 +92,7 @@ class Dual(Observer):
     """
 
     def __init__(self):
-        self.resting = 0
+        self.known = OF_GEOMETRY
 
     def __repr__(self):
         return "forward-mode differentiation"
@@ -166,7 +166,7 @@ class Dual(Observer):
     def made(self, operation, args):
         """An operation on what nobody carries: memory made inside."""
         shares = operation.op.record.view or operation.op.name == "aten::detach"
-        if self.resting or shares or operation.composite or operation.reads or operation.mutates:
+        if shares or operation.composite or operation.reads or operation.mutates:
             return NotImplemented
         result = operation(*args)
         if isinstance(result, Tensor) and any(result is a for a in args):

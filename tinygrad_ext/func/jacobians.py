@@ -67,6 +67,10 @@ def _rows(task, output, inputs, chunk_size):
     count = output.numel()
     if not count:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
+    if count == 1:
+        ones = functions["ones"](output.shape, dtype=output.dtype, device=output.device)
+        rows = task.gradients([output], inputs, [ones], keep=True)
+        return [g.reshape((*output.shape, *x.shape)) for g, x in zip(rows, inputs)]
     basis = functions["eye"](count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
 
     def row(seed):

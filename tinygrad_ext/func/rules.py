@@ -15,12 +15,11 @@ from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import VMAP, states
 
-from .carrying import Pointwise
+from .carrying import OPENED, Pointwise
 from .draws import draws
 from .draws import run as drawn
 from .looped import run as sample_by_sample
 
-_rules = {}  # id of an op -> (op, rule)
 # arguments that name dimensions of the operand
 DIMS = frozenset(["dim", "dims", "dim0", "dim1", "dim2", "start_dim", "end_dim", "source", "destination", "dimension"])
 
@@ -31,11 +30,11 @@ def functional(op):
 
 
 def rule_of(op):
-    """The rule of an op; None for a composite that is opened."""
-    found = _rules.get(id(op))
-    if found is None or found[0] is not op:
-        found = _rules[id(op)] = op, _make(op)
-    return found[1]
+    """The rule of an op; OPENED for a composite that is."""
+    found = op.batch_rule
+    if found is None:
+        found = op.batch_rule = _make(op) or OPENED
+    return found
 
 
 def kind_of(record):

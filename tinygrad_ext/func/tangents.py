@@ -21,7 +21,7 @@ from tinygrad_ext.registry.derivatives import rules_of
 
 from .transposed import targets_of, transposed, zeros
 
-_rules = {}  # id of an op -> (op, rule)
+_OPENED = object()  # in the place of a rule: the op is a composite, and what it is written in has rules
 
 
 def functional(op):
@@ -52,12 +52,12 @@ def differentiable(op):
 
 def rule_of(op):
     """The rule of an op; None for a composite that is opened."""
-    found = _rules.get(id(op))
-    if found is None or found[0] is not op:
+    found = op.tangent_rule
+    if found is None:
         kind = kind_of(op.record)
-        made = _made_here(op) if op.name in states else None if kind == "composite" else _MAKERS[kind](op)
-        found = _rules[id(op)] = op, made
-    return found[1] if op.name not in states or not operation(op).composite else None
+        made = _made_here(op) if op.name in states else _OPENED if kind == "composite" else _MAKERS[kind](op)
+        found = op.tangent_rule = made
+    return None if found is _OPENED or (op.name in states and operation(op).composite) else found
 
 
 def _made_here(op):

@@ -87,6 +87,8 @@ cdef class Op:
     cdef bint writes                # some argument is mutated
     cdef bint loose                 # registered no more
     cdef readonly object shape_rule # (*args) -> sizes and dtype, for meta tensors
+    cdef public object batch_rule   # how vmap carries it out, and forward mode its tangents: what func makes of the record
+    cdef public object tangent_rule # when they are first asked for, else None
     # pointwise
     cdef tgx_loop[TGX_NTYPES] loops
     cdef int nscalars

@@ -6,10 +6,11 @@ from tinygrad_ext.core.data.types cimport int32_t
 
 cdef class Level:
     cdef Py_ssize_t at              # place in the stack of its thread; -1: it is on none
+    cdef public frozenset known     # names that shape and dtype of its values answer, about which read() is not asked
     cdef dict __dict__
 
 cdef class Observer(Level):
-    pass
+    cdef public int resting         # above zero: it is asked about values that it carries only
 
 cdef class Operation:
     cdef readonly str name

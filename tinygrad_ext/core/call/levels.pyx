@@ -50,6 +50,12 @@ cdef frozenset _READS_ELEMENTS = frozenset([
 ])
 
 
+cdef frozenset _NOTHING = frozenset()
+
+# What shape and dtype say of a value: for levels whose programs may know it.
+OF_GEOMETRY = frozenset(["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "__len__"])
+
+
 # ---- operations ----------------------------------------------------------------------------------------------------
 
 cdef class Operation:
@@ -192,9 +198,12 @@ cdef object offer(Operation operation, tuple args):
         _note_line()        # else a level is processing an operation, whose line it is
     for i in range(was - 1, -1, -1):
         level = <Level>levels[i]
-        if i != carrier and not isinstance(level, Observer) and not (
-                isinstance(operation, OpForm) and (<OpForm>operation).draws and level.sees_draws):
-            continue
+        if i != carrier:
+            if isinstance(level, Observer):
+                if (<Observer>level).resting:
+                    continue
+            elif not (isinstance(operation, OpForm) and (<OpForm>operation).draws and level.sees_draws):
+                continue
         if i == carrier and isinstance(operation, OpForm) and (<OpForm>operation).reads:
             result = read_carried(_first_of(level, args), operation.schema.name, args[1:])
             if result is NotImplemented:
@@ -271,7 +280,7 @@ cdef class Level:
     sees_draws = False
 
     def __cinit__(self, *args, **kwargs):
-        self.at = -1
+        self.at, self.known = -1, _NOTHING
 
     def process(self, operation, args):
         """Carry out an operation on values of which this level carries at least one.
@@ -356,7 +365,8 @@ cdef class Observer(Level):
     composite that is passed, the operations inside are seen too. With `after_transforms = True` the level sees what the
     transforms around it have made of the program; else what the program says. With `sees_attributes = True` it is asked
     about attributes, and methods that are no ops, of all tensors: `read` and `write` get those too that no level carries,
-    and return NotImplemented for what is to go on as usual.
+    and return NotImplemented for what is to go on as usual. While `resting` is above zero it is asked about the values
+    that it carries only, like any level.
     """
 
     after_transforms = False

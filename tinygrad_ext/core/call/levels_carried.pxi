@@ -66,6 +66,8 @@ cdef object _ask_level(Carried o, str how, tuple given):
         if given[1] == "__repr__":
             return f"<value of {o.level!r}, which ended>"
         _refuse_ended(o)
+    if how == "read" and given[1] in (<Level>o.level).known:
+        return NotImplemented
     n = len(<list>st.levels)
     if was == n:
         _note_line()
