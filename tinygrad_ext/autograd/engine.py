@@ -55,7 +55,10 @@ def _inputs(values, who):
 
 def _level_of(outputs):
     """The level that carries one of the outputs, and has to differentiate it itself; None where there is none."""
-    return next((t.level for t in outputs if type(t) is Carried), None)
+    for t in outputs:
+        if type(t) is Carried:
+            return t.level
+    return None
 
 
 def _root_grads(outputs, grads, is_batched=False):
@@ -183,16 +186,20 @@ def grad(
         if materialize_grads:
             got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
         return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
-    level = _level_of(outputs)
-    if level is not None:
-        got = level.gradients(outputs, wanted, _as_tuple(grad_outputs, "grad_outputs"), create_graph, allow)
-    else:
-        grads = _root_grads(outputs, _as_tuple(grad_outputs, "grad_outputs"))
-        keep = create_graph if retain_graph is None else retain_graph
-        got = run_backward(outputs, grads, keep, create_graph, wanted, False, allow)
+    seeds = _as_tuple(grad_outputs, "grad_outputs")
+    keep = create_graph if retain_graph is None else retain_graph
+    got = gradients(outputs, wanted, seeds, keep, create_graph, allow)
     if materialize_grads:
         got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
     return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
+
+
+def gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused):
+    """What `grad` gives, of sequences: a list with a gradient or None for each input."""
+    level = _level_of(outputs)
+    if level is not None:
+        return level.gradients(outputs, inputs, seeds, create_graph, allow_unused)
+    return run_backward(outputs, _root_grads(outputs, seeds), keep_graph, create_graph, inputs, False, allow_unused)
 
 
 def _zeros(t, requires_grad):

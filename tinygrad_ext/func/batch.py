@@ -7,7 +7,7 @@ Rejected: the batch at any dimension, told with each value. A view moves it to t
 one layout to think of.
 """
 
-from tinygrad_ext.autograd import grad as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OpForm, active_levels
 from tinygrad_ext.core.data.tensor import Carried
 
@@ -135,7 +135,7 @@ class Batch(Rows):
         given = [None] * len(outs) if seeds is None else seeds
         ready = [o.new_ones(o.shape) if g is None else self.lowered(g) for o, g in zip(outs, given)]
         ins = [x.value for x in inputs]
-        got = gradients_of(outs, ins, ready, retain_graph=True, create_graph=create_graph, allow_unused=allow_unused)
+        got = gradients_of(outs, ins, ready, True, create_graph, allow_unused)
         return [None if g is None else self.raised(g) for g in got]
 
     def backward(self, outputs, seeds, create_graph, inputs):

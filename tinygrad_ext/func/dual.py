@@ -8,7 +8,7 @@ function may be written to with what has one (`out = zeros(3); out[0] = x`). Wha
 stays as it is.
 """
 
-from tinygrad_ext.autograd import grad as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OF_GEOMETRY, Observer, OpForm
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
@@ -346,14 +346,7 @@ class Dual(Observer):
             chosen = [(r, w) for r, w in zip(roots, weights) if r is not None and w is not None and r.requires_grad]
             if not chosen:
                 return [None] * len(wanted)
-            return gradients_of(
-                [r for r, _ in chosen],
-                wanted,
-                [w for _, w in chosen],
-                retain_graph=keep,
-                create_graph=create_graph,
-                allow_unused=unused,
-            )
+            return gradients_of([r for r, _ in chosen], wanted, [w for _, w in chosen], keep, create_graph, unused)
 
         if not any(v.requires_grad for v in values):
             raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")

@@ -6,14 +6,13 @@ levels. Under vmap an input that all samples share is repeated first, so each sa
 
 import functools
 
-from tinygrad_ext.autograd import grad as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.autograd.modes import enable_grad
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Carried, Tensor
-from tinygrad_ext.core.grad.edges import AccumulateGrad
-from tinygrad_ext.core.grad.reach import nodes_behind
+from tinygrad_ext.core.grad.reach import leads_elsewhere
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .batch import Batch
@@ -58,7 +57,8 @@ class Pass:
         """(inputs of the pass, their structure, arguments with them in their places)."""
         chosen = positions(argnums, len(args))
         flat, spec = tree_flatten([args[i] for i in chosen])
-        inputs = [self.fresh(checked_input(x, who)) for x in flat]
+        levels = active_levels()
+        inputs = [self.fresh(checked_input(x, who), levels) for x in flat]
         given = list(args)
         for i, part in zip(chosen, tree_unflatten(inputs, spec)):
             given[i] = part
@@ -70,15 +70,15 @@ class Pass:
             return False
         if self.outer:
             return True
-        found = [b for v in values for b in bottoms(v) if b.requires_grad]
-        for b in found:
-            # a program that is written down: whatever needs a gradient there
-            if type(b) is Carried and any(id(leaf) not in self.leaves for leaf in b.level.leaves.values()):
-                return True
-        return any(
-            isinstance(node, AccumulateGrad) and id(node.variable) not in self.leaves
-            for node in nodes_behind([b.grad_fn for b in found if type(b) is not Carried and b.grad_fn is not None])
-        )
+        roots = []
+        for v in values:
+            for b in bottoms(v):
+                if type(b) is not Carried:
+                    if b.grad_fn is not None:
+                        roots.append(b.grad_fn)
+                elif b.requires_grad and any(id(leaf) not in self.leaves for leaf in b.level.leaves.values()):
+                    return True  # a program that is written down: whatever needs a gradient there
+        return leads_elsewhere(roots, self.leaves)
 
     def released(self, value):
         """A result without the history that is only this pass's."""
@@ -86,20 +86,19 @@ class Pass:
             return severed(value)
         return value
 
-    def gradients(self, outputs, inputs, seeds=None, keep=False):
-        """Gradients of outputs that may not hang on the inputs; zeros where nothing arrives."""
-        roots = [i for i, o in enumerate(outputs) if o.requires_grad]
-        create = self.tracked and (self.leads_out(*outputs) or any(s.requires_grad for s in seeds or ()))
+    def gradients(self, outputs, inputs, seeds=None, keep=False, create=None):
+        """Gradients of outputs that may not hang on the inputs; zeros where nothing arrives.
+
+        create: somebody else wants derivatives of them; None: it is found out.
+        """
+        if create is None:
+            create = self.tracked and (self.leads_out(*outputs) or any(s.requires_grad for s in seeds or ()))
         got = [None] * len(inputs)
+        roots = [i for i, o in enumerate(outputs) if o.requires_grad]
         if roots and inputs:
-            got = gradients_of(
-                [outputs[i] for i in roots],
-                inputs,
-                None if seeds is None else [seeds[i] for i in roots],
-                retain_graph=keep or create,
-                create_graph=create,
-                allow_unused=True,
-            )
+            if len(roots) < len(outputs):
+                outputs, seeds = [outputs[i] for i in roots], None if seeds is None else [seeds[i] for i in roots]
+            got = gradients_of(outputs, inputs, seeds, keep or create, create, True)
         return [x.new_zeros(x.shape) if g is None else g for g, x in zip(got, inputs)]
 
 
@@ -152,8 +151,9 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
         inputs, spec, given = task.arguments(func, argnums, args, who)
         output, aux = split_aux(func(*given, **kwargs), has_aux, who)
         _check_output(output, who)
-        got = tree_unflatten(task.gradients([output], inputs), spec)
-        value = task.released(output)
+        leads_out = task.leads_out(output)
+        got = tree_unflatten(task.gradients([output], inputs, create=leads_out), spec)
+        value = output if leads_out or not output.requires_grad else severed(output)
         if has_aux:
             value = value, tree_map(task.released, aux)
     return got[0] if isinstance(argnums, int) else tuple(got), value

@@ -4,10 +4,14 @@ Tuples, named tuples (what ops return among them), lists, dicts, ordered and def
 all else is a leaf, until `register_pytree_node` tells how it is taken apart.
 """
 
-from collections import OrderedDict, defaultdict, deque, namedtuple
-from typing import Any, NamedTuple
-
 from tinygrad_ext.core.call.boundary import boundary
+
+from ._trees import LeafSpec, TreeSpec
+from ._trees import flatten as _flatten
+from ._trees import kind_of as _kind_of
+from ._trees import register as _register
+from ._trees import unflatten as _unflatten
+from ._trees import unregister as _unregister
 
 __all__ = [
     "LeafSpec",
@@ -26,100 +30,18 @@ __all__ = [
     "tree_unflatten",
 ]
 
-# flatten(container) -> (children, context); unflatten(children, context) -> container
-Kind = namedtuple("Kind", "flatten unflatten")
-
-
-class TreeSpec(NamedTuple):
-    """How a tree is built: the type of its container, what that keeps besides, and the specs of its children."""
-
-    type: Any
-    context: Any
-    children_specs: list
-
-    @property
-    def num_leaves(self):
-        return sum(child.num_leaves for child in self.children_specs)
-
-    @property
-    def num_children(self):
-        return len(self.children_specs)
-
-    def is_leaf(self):
-        return self.type is None
-
-    def unflatten(self, leaves):
-        return tree_unflatten(leaves, self)
-
-    def __repr__(self):
-        if self.type is None:
-            return "*"
-        inner = ", ".join(map(repr, self.children_specs))
-        return f"TreeSpec({self.type.__name__}, {self.context!r}, [{inner}])"
-
-
-class LeafSpec(TreeSpec):
-    """The spec of a leaf."""
-
-    __slots__ = ()
-
-    def __new__(cls):
-        return TreeSpec.__new__(cls, None, None, [])
-
-    num_leaves = 1
-
-
-_LEAF = LeafSpec()
-
-
-def _of_dict(tree):
-    return list(tree.values()), list(tree)
-
-
-def _to_dict(children, keys):
-    return dict(zip(keys, children))
-
-
-_kinds = {
-    tuple: Kind(lambda t: (list(t), None), lambda children, _: tuple(children)),
-    list: Kind(lambda t: (t, None), lambda children, _: list(children)),
-    dict: Kind(_of_dict, _to_dict),
-    OrderedDict: Kind(_of_dict, lambda children, keys: OrderedDict(zip(keys, children))),
-    defaultdict: Kind(
-        lambda t: (list(t.values()), [t.default_factory, list(t)]),
-        lambda children, context: defaultdict(context[0], _to_dict(children, context[1])),
-    ),
-    deque: Kind(lambda t: (list(t), t.maxlen), lambda children, maxlen: deque(children, maxlen)),
-}
-_namedtuple = Kind(lambda t: (list(t), type(t)), lambda children, cls: tuple.__new__(cls, children))
-
 
 @boundary
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
     """Let values of a class be containers: flatten_fn(value) -> (list of children, context), and
     unflatten_fn(children, context) back. Raises ValueError for a class that is registered already.
     """
-    if cls in _kinds:
-        raise ValueError(f"{cls} is already registered as pytree node.")
-    _kinds[cls] = Kind(flatten_fn, unflatten_fn)
+    _register(cls, flatten_fn, unflatten_fn)
 
 
-def _kind_of(tree, is_leaf):
-    if is_leaf is not None and is_leaf(tree):
-        return None
-    kind = _kinds.get(type(tree))
-    if kind is None and isinstance(tree, tuple) and (hasattr(tree, "_make") or hasattr(tree, "n_fields")):
-        return _namedtuple
-    return kind
-
-
-def _flatten(tree, leaves, is_leaf):
-    kind = _kind_of(tree, is_leaf)
-    if kind is None:
-        leaves.append(tree)
-        return _LEAF
-    children, context = kind.flatten(tree)
-    return TreeSpec(type(tree), context, [_flatten(child, leaves, is_leaf) for child in children])
+def _deregister_pytree_node(cls):
+    """Let values of a class be leaves again."""
+    _unregister(cls)
 
 
 @boundary
@@ -132,21 +54,7 @@ def tree_flatten(tree, is_leaf=None):
 @boundary
 def tree_unflatten(leaves, treespec):
     """The tree of a spec with new leaves. Raises ValueError where their number does not fit."""
-    leaves = list(leaves)
-    if len(leaves) != treespec.num_leaves:
-        raise ValueError(
-            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
-            f"holds {treespec.num_leaves} items ({treespec})."
-        )
-    return _unflatten(iter(leaves), treespec)
-
-
-def _unflatten(leaves, spec):
-    if spec.type is None:
-        return next(leaves)
-    children = [_unflatten(leaves, child) for child in spec.children_specs]
-    kind = _kinds.get(spec.type, _namedtuple)
-    return kind.unflatten(children, spec.context)
+    return _unflatten(leaves, treespec)
 
 
 def _walk(tree, is_leaf):

@@ -5,6 +5,7 @@ Nothing recurses, since graphs are deeper than any stack. Edges lead from newer 
 finds every answer ready that it needs; only passes with `inputs=` take it (the engine orders nodes without, engine.pyx).
 """
 from cpython.object cimport PyObject
+from tinygrad_ext.core.grad.edges cimport AccumulateGrad
 from tinygrad_ext.core.grad.node cimport Node
 
 
@@ -25,6 +26,23 @@ def nodes_behind(roots):
                 stack.append(<object>n.edges[i].node)
     found.sort(key=_sequence)
     return found
+
+
+def leads_elsewhere(roots, set leaves not None):
+    """Whether a leaf can be reached from these nodes whose id is not among `leaves`."""
+    cdef set seen = set()
+    cdef list stack = list(roots)
+    cdef Node n
+    cdef int i
+    while stack:
+        n = stack.pop()
+        if isinstance(n, AccumulateGrad) and <size_t><PyObject *>(<AccumulateGrad>n).variable not in leaves:
+            return True
+        for i in range(n.nedges):
+            if n.edges[i].node != NULL and <size_t>n.edges[i].node not in seen:
+                seen.add(<size_t>n.edges[i].node)
+                stack.append(<object>n.edges[i].node)
+    return False
 
 
 def _sequence(Node n):
