@@ -11,9 +11,9 @@ from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OpForm, active_levels
 from tinygrad_ext.core.data.tensor import Carried
 
-from .carrying import Rows
+from .carrying import Pointwise, Rows
 from .draws import check_write
-from .nesting import above
+from .nesting import above, before_write
 from .rules import functional, host, rule_of
 
 _DATA_DEPENDENT = (
@@ -61,9 +61,13 @@ class Batch(Rows):
             self.check_target(operation, target, args)
         if op.record.view and operation.kind == "inplace":
             return self.moved(target, op, args)
+        rule = rule_of(op)
+        if type(rule) is Pointwise and operation.kind == "inplace":
+            rule.write(operation, self, args)
+            return target
         given = args if operation.kind == "inplace" else args[:-1]
         # what the op computes, composite or not, is written to the memory of the target
-        result = self.resume(functional(op), *given)
+        result = self.resume(functional(op), *before_write(self, target, given))
         for to, new in zip(target, result) if isinstance(target, (tuple, list)) else ((target, result),):
             to.value.copy_(self.whole(new))
         return target
@@ -103,6 +107,13 @@ class Batch(Rows):
             return value.value.grad_fn
         if name == "__repr__":
             return f"BatchedTensor(lvl={self.at_number()}, bdim=0, value=\n    {value.value!r}\n)"
+        if name == "data":
+            raise RuntimeError(
+                "accessing `data` under vmap transform is not allowed: derivatives would not see what is computed. Use "
+                ".detach()"
+            )
+        if name == "__deepcopy__":
+            return self.wrap(value.value.clone())
         if name in _DATA_DEPENDENT:
             raise RuntimeError(_data_dependent(name))
         if name == "register_hook":

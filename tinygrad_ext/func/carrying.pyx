@@ -104,6 +104,18 @@ cdef class Pointwise:
         return self.run(level, args)
 
     cdef object run(self, Level level, tuple args):
+        return (<Operation>self.form).run(self.lowered(level, args))
+
+    def write(self, OpForm form not None, Level level not None, tuple args not None):
+        """The op in place, of a value of the level: what autograd keeps of it is as without a batch."""
+        cdef tuple row = self.lowered(level, args)
+        if row[0] is not (<Carried>args[0]).value:
+            shapes = " and ".join([str(list(args[i].shape)) for i in self.tensors if isinstance(args[i], Tensor)])
+            raise RuntimeError(f"{form.name}: output with shape {list(args[0].shape)} doesn't match the broadcast shape of "
+                               f"{shapes}. Use the form without the underscore, which makes a new tensor")
+        (<Operation>form).run(row)
+
+    cdef tuple lowered(self, Level level, tuple args):
         cdef list row = list(args)
         cdef int i, kind = -1, rank = 0, lowest = 64
         cdef bint mixed = False
@@ -127,7 +139,7 @@ cdef class Pointwise:
                 row[i] = t if t.rank > rank else aligned(t, rank + 1)
         if mixed and lowest == 0:
             self.promote(level, args, row)
-        return (<Operation>self.form).run(tuple(row))
+        return tuple(row)
 
 
 def aligned(Tensor tensor not None, int rank):

@@ -14,7 +14,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
 
 from . import tangents
-from .nesting import above
+from .nesting import above, before_write, carriers
 
 # what a dual tensor says as its primal does: what reads elements or memory, and the state of autograd
 _OF_PRIMAL = frozenset(
@@ -58,30 +58,47 @@ class Pair:
         base, view: what this is a view of, and how tangents of that become tangents of this.
     """
 
-    __slots__ = ("_tangent", "base", "loose", "primal", "view")
+    __slots__ = ("_found", "_tangent", "base", "loose", "primal", "view")
 
     def __init__(self, primal, tangent=None, base=None, view=None, loose=False):
         self.primal, self._tangent, self.base, self.view, self.loose = primal, tangent, base, view, loose
+        self._found = None  # the tangent of the base that the tangent of a view was taken from
 
     @property
     def tangent(self):
         """The derivative, or None for zeros."""
-        if self._tangent is None and self.base is not None and self.base.tangent is not None:
-            self._tangent = self.view(self.base.tangent)
+        if self.base is not None:
+            whole = self.base.tangent
+            if whole is not self._found:
+                self._found, self._tangent = whole, None if whole is None else self.view(whole)
         return self._tangent
 
-    def own(self):
-        """The tangent as memory to write to, which views of this share and nobody else."""
+    def own(self, incoming):
+        """The tangent as memory for `incoming` to be written to, which views of this share and nobody else."""
         if self.base is not None:
-            was = self.base.tangent
-            if self.base.own() is not was or self._tangent is None:
-                self._tangent = self.view(self.base.tangent)
-        elif self._tangent is None:
-            self._tangent = functions["zeros_like"](self.primal)
-        elif self.loose:
-            self._tangent = functions["zeros_like"](self.primal).copy_(self._tangent)
+            self.base.own(incoming)
+            return self.tangent
+        if self._tangent is None:
+            self._tangent = _blank(incoming, self.primal)
+        elif self.loose or not carriers(incoming) <= carriers(self._tangent):
+            self._tangent = _blank(self._tangent + incoming.new_zeros(()), self.primal).copy_(self._tangent)
         self.loose = False
         return self._tangent
+
+    def clear(self):
+        """Zeros are written."""
+        if self.base is None:
+            self._tangent = None
+        elif self.tangent is not None:
+            self.own(self.tangent).zero_()
+
+
+def _blank(like, primal):
+    """Zeros in the order of a primal's memory, for each sample where `like` is batched."""
+    strides = primal.stride()
+    if any(s == 0 and n > 1 for s, n in zip(strides, primal.shape)):
+        return like.new_zeros(primal.shape)
+    return like.new_empty_strided(primal.shape, strides).zero_()
 
 
 class Dual(Observer):
@@ -152,11 +169,11 @@ class Dual(Observer):
         duals = self.found(args, [])
         if not duals:
             return self.made(operation, args)
-        if not any(d.tangent is not None for d in duals):
-            return self.untouched(operation, args, duals)
         rule = tangents.rule_of(op)
         if rule is None:
-            return NotImplemented
+            return NotImplemented  # opened without tangents too: it may return a view, which is to be written to
+        if not any(d.tangent is not None for d in duals):
+            return self.untouched(operation, args, duals)
         if op.record.view:
             return self.viewed(operation, args, rule)
         primals = self.stripped(args)
@@ -176,7 +193,7 @@ class Dual(Observer):
     def untouched(self, operation, args, duals):
         """An operation on values of which none has a tangent."""
         if operation.op.record.view:
-            return self.viewed(operation, args, tangents.rule_of(operation.op) or tangents.linear(operation.op))
+            return self.viewed(operation, args, tangents.rule_of(operation.op))
         return self.joined(operation(*self.stripped(args)), None, duals)
 
     def viewed(self, operation, args, rule):
@@ -197,6 +214,9 @@ class Dual(Observer):
         if isinstance(result, Tensor):
             if not (result.is_floating_point() or result.is_complex()):
                 return result
+            for d in duals:
+                if d.primal is result:
+                    return self.shown(d)  # the argument itself, whose memory may be written to by either name
             pair = Pair(result, found)
             if found is not None:
                 shared = [d for d in duals if d.tangent is found]
@@ -272,18 +292,17 @@ class Dual(Observer):
         primals = self.stripped(args)
         if not any(d.tangent is not None for d in duals) or "random" in (op.record.tags or ""):
             operation(*primals)
-            if pair.tangent is not None:
-                pair.own().zero_()
+            pair.clear()
             return target
-        result = self.resume(tangents.functional(op), *args)
+        result = self.resume(tangents.functional(op), *before_write(self, target, args))
         new, tangent = (self.primal(result), self.tangent(result))
         if tuple(new.shape) != tuple(target.shape) or tangents.cannot_cast(new.dtype, target.dtype):
             return operation(*primals)  # which says what is wrong
         pair.primal.copy_(new)
-        if tangent is not None:
-            pair.own().copy_(tangent)
-        elif pair.tangent is not None:
-            pair.own().zero_()
+        if tangent is None:
+            pair.clear()
+        else:
+            pair.own(tangent).copy_(tangent)
         return target
 
     def moved(self, target, operation, op, args):

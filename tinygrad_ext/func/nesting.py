@@ -5,7 +5,9 @@ level says what its values are made of. What a pass starts from may be carried b
 rows of a Jacobian are a vmap of its own), so a level has to find its own values inside those of others.
 """
 
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.registry import functions
 
 
 def above(level, *values):
@@ -22,6 +24,21 @@ def bottoms(value):
     if type(value) is Carried and hasattr(value.level, "parts"):
         return [b for part in value.level.parts(value) for b in bottoms(part)]
     return [value] if isinstance(value, Tensor) else []
+
+
+def carriers(value):
+    """The levels that carry a value, one inside the other."""
+    if type(value) is not Carried or not hasattr(value.level, "parts"):
+        return frozenset()
+    return frozenset([value.level]).union(*[carriers(part) for part in value.level.parts(value)])
+
+
+def before_write(level, target, args):
+    """Arguments of an op whose result is written to the memory of one of them; autograd keeps a copy of that one."""
+    if not is_grad_enabled() or isinstance(target, (list, tuple)) or not target.requires_grad:
+        return args
+    copy = level.resume(functions["clone"], target)
+    return [copy if a is target else a for a in args]
 
 
 def severed(value):

@@ -141,7 +141,7 @@ def _output(level, name, ctx, args, primals, result, tangent, i):
     for a, p in zip(args, primals):
         if result is p and type(a) is Carried and a.level is level and any(p is d for d in ctx.dirty):
             if tangent is not None:
-                a.value.own().copy_(tangent)
+                a.value.own(tangent).copy_(tangent)
             return a
     shown = level.joined(result, tangent, ())
     if type(shown) is Carried and shown.level is level:

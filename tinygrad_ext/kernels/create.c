@@ -36,11 +36,10 @@ static int empty_shape(tgx_call *c) {
 }
 TGX_KERNEL(empty, empty_shape, nothing_run, TGX_ANY_LAYOUT)
 
-/* (size, stride, options) */
-static int empty_strided_shape(tgx_call *c) {
-    const tgx_value *strides = &c->args[1];
-    int dtype = tgx_made_dtype(c, 2, c->services->default_dtype());
-    if (dtype < 0 || tgx_made(c, 0, dtype)) return TGX_FAILED;
+/* The sizes are an argument, and the strides the next one. */
+static int strided(tgx_call *c, int size, int dtype) {
+    const tgx_value *strides = &c->args[size + 1];
+    if (dtype < 0 || tgx_made(c, size, dtype)) return TGX_FAILED;
     tgx_output *o = &c->outputs[0];
     if (strides->n != o->rank)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "empty_strided: dimensionality of sizes (%d) must match dimensionality of strides (%d)",
@@ -54,6 +53,9 @@ static int empty_strided_shape(tgx_call *c) {
     }
     return 0;
 }
+
+/* (size, stride, options) */
+static int empty_strided_shape(tgx_call *c) { return strided(c, 0, tgx_made_dtype(c, 2, c->services->default_dtype())); }
 TGX_KERNEL(empty_strided, empty_strided_shape, nothing_run, 0)
 
 /* ---- of a number ------------------------------------------------------------------------------------------------- */
@@ -93,6 +95,10 @@ static int new_shape(tgx_call *c) {
 TGX_KERNEL(new_empty, new_shape, nothing_run, 0)
 TGX_KERNEL(new_zeros, new_shape, tgx_fill_zero, 0)
 TGX_KERNEL(new_ones, new_shape, ones_run, 0)
+
+/* (self, size, stride, options) */
+static int new_empty_strided_shape(tgx_call *c) { return strided(c, 1, tgx_made_dtype(c, 3, tgx_in(c, 0)->dtype)); }
+TGX_KERNEL(new_empty_strided, new_empty_strided_shape, nothing_run, 0)
 
 /* (self, fill_value, options, memory_format) */
 static int full_like_shape(tgx_call *c) {

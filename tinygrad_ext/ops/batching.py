@@ -138,6 +138,13 @@ def new_filled(name, values=0):
     return rule
 
 
+def new_empty_strided(b, self, size, stride, dtype, layout, device, pin_memory, requires_grad):
+    """The memory of one sample behind that of the other."""
+    reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    made = b.whole(self).new_empty_strided((b.size, *size), (reach, *stride), dtype=dtype, device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
 def copy(b, self, src, non_blocking=False):
     return widened(b.whole(src), self.dim()).to(self.dtype).expand(b.whole(self).shape)
 

@@ -151,6 +151,18 @@ op(
     doc="Tensor of the given size with self's dtype and device, filled with one value.",
 )
 
+op(
+    f"aten::new_empty_strided(Tensor self, int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
+    batch=batching.new_empty_strided,
+    kernel="new_empty_strided",
+    variants="method",
+    types=_ALL,
+    tags="unset",
+    samples=lambda make: [Sample(make(2), (2, 3), (1, 2)), Sample(make(), (2, 0), (7, 1)), Sample(make(3), (), ())],
+    errors=[(lambda: __import__("tinygrad_ext").ones(2).new_empty_strided((2,), (1, 1)), RuntimeError, "must match")],
+    doc="Tensor of the given size and strides, in elements, with self's dtype and device, whose elements are not set.",
+)
+
 # ---- ranges --------------------------------------------------------------------------------------------------------
 
 

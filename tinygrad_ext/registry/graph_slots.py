@@ -12,7 +12,7 @@ def _zeros(size, dtype, device):
 
 def _copy_strided(grad, sizes, strides):
     """A copy of a gradient with the memory order of the tensor it belongs to."""
-    return registry.functions["empty_strided"](sizes, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
+    return grad.new_empty_strided(sizes, strides).copy_(grad)
 
 
 def _accumulate_into(total, grad):

@@ -140,7 +140,7 @@ cdef Carried carry_row(Level level, Tensor rows):
     t.tid, t.device_id = rows.tid, META
     t.level, t.value = level, rows
     t.shown_device = (<Carried>rows).shown_device if type(rows) is Carried else device_of(rows.device_id)
-    if needs_grad(rows):
-        t.bits |= REQUIRES_GRAD
+    if t.rank == 0 or needs_grad(rows):
+        t.bits |= REQUIRES_GRAD     # of no dimensions: it is no mere number where an op takes either
     finish(t)
     return t
