@@ -112,7 +112,8 @@ def _result_type(zero, others):
 
 
 def _leading(level, op, args):
-    return operation(op)(*[_whole(level, a) for a in args])
+    schema = op.schema.args  # (a tensor without dimensions in the place of a number is one)
+    return operation(op)(*[_whole(level, a) if s.type == "Tensor" else a for a, s in zip(args, schema)])
 
 
 def _whole(level, a):

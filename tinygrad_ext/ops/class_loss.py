@@ -1,6 +1,6 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_losses, forward
 from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.loss import np_reduced, reduction_of
@@ -68,6 +68,7 @@ op(
 
 op(
     "aten::_nll_loss(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) -> Tensor",
+    batch=batching_losses.nll_loss,
     kernel="nll_loss",
     variants="function",
     where="_fused",
@@ -81,6 +82,7 @@ op(
 op(
     "aten::_nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int[] sizes, str reduction, "
     "int ignore_index) -> Tensor",
+    batch=batching_losses.nll_loss_backward,
     kernel="nll_loss_backward",
     variants="function",
     where="_fused",
@@ -120,6 +122,7 @@ op(
 op(
     "aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
     "-> (Tensor loss, Tensor lse)",
+    batch=batching_losses.cross_entropy,
     kernel="cross_entropy",
     variants="function",
     where="_fused",
@@ -159,6 +162,7 @@ def _cross_entropy_twice_grad(grad, grad_output, self, target, weight, reduction
 op(
     "aten::_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor lse, Tensor target, Tensor? weight, "
     "str reduction, int ignore_index) -> Tensor",
+    batch=batching_losses.cross_entropy_backward,
     kernel="cross_entropy_backward",
     variants="function",
     where="_fused",
@@ -175,6 +179,7 @@ op(
 op(
     "aten::_class_scale(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, str reduction, int "
     "ignore_index) -> Tensor",
+    batch=batching_losses.class_scale,
     kernel="class_scale",
     variants="function",
     where="_fused",

@@ -1,6 +1,7 @@
 """Convolution of signals and images."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_layers
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -119,6 +120,7 @@ _TAIL = (
 op(
     "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
     "int[2] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv2d"),
     kernel="conv2d",
     types="int float",
     variants="function",
@@ -168,6 +170,7 @@ op(
 op(
     'aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding="valid", '
     "int[2] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv2d"),
     kernel="conv2d",
     types="int float",
     variants="function",
@@ -189,6 +192,7 @@ op(
 op(
     "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
     "int[1] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv1d"),
     kernel="conv1d",
     types="int float",
     variants="function",
@@ -215,6 +219,7 @@ op(
 op(
     'aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding="valid", '
     "int[1] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv1d"),
     kernel="conv1d",
     types="int float",
     variants="function",
@@ -256,6 +261,7 @@ def _samples_weight_grad(make):
 
 op(
     f"aten::_conv_window(Tensor self, Tensor weight, {_WINDOW}, int[] size) -> Tensor",
+    batch=batching_layers.conv_window,
     kernel="conv_window",
     types="float",
     variants="method",
@@ -274,6 +280,7 @@ op(
 
 op(
     f"aten::_conv_input_grad(Tensor self, Tensor weight, int[] input_size, {_WINDOW}) -> Tensor",
+    batch=batching_layers.conv_input_grad,
     kernel="conv_input_grad",
     types="float",
     variants="method",
@@ -292,6 +299,7 @@ op(
 
 op(
     f"aten::_conv_weight_grad(Tensor self, Tensor input, int[] weight_size, {_WINDOW}) -> Tensor",
+    batch=batching_layers.conv_weight_grad,
     kernel="conv_weight_grad",
     types="float",
     variants="method",

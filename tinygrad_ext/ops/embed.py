@@ -1,6 +1,7 @@
 """Rows by number, classes as vectors, dropout."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_layers
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -18,6 +19,7 @@ def _embedding_samples(make):
 op(
     "aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
     "sparse=False) -> Tensor",
+    batch=batching_layers.embedding,
     kernel="embedding",
     variants="function",
     samples=_embedding_samples,
@@ -46,6 +48,7 @@ def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq)
 op(
     "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
+    batch=batching_layers.embedding_backward,
     kernel="embedding_backward",
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
@@ -68,6 +71,7 @@ def _np_renorm(weight, indices, max_norm, norm_type):
 
 op(
     "aten::_embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    batch=batching_layers.embedding_renorm,
     kernel="embedding_renorm",
     variants="function",
     where="_fused",

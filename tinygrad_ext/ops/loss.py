@@ -4,7 +4,7 @@ The public functions are PyTorch's, with its old options size_average and reduce
 reduction only.
 """
 
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_losses, forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -97,6 +97,7 @@ op(
 
 op(
     "aten::_mse_loss(Tensor self, Tensor target, str reduction) -> Tensor",
+    batch=batching_losses.mse_loss,
     kernel="mse_loss",
     variants="function",
     where="_fused",
@@ -123,6 +124,7 @@ def _mse_backward_self(grad, grad_output, reduction):
 
 op(
     "aten::_mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction) -> Tensor",
+    batch=batching_losses.mse_loss_backward,
     kernel="mse_loss_backward",
     variants="function",
     where="_fused",

@@ -1,7 +1,7 @@
 """Layer norm, batch norm and their relatives."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
 from tinygrad_ext.ops.record import op
@@ -28,7 +28,8 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 _LAYER_NORM = {
-    "kernel": "layer_norm", "variants": "function", "samples": _layer_samples, "reference": _np_layer_norm,
+    "batch": batching_layers.layer_norm, "kernel": "layer_norm", "variants": "function",
+    "samples": _layer_samples, "reference": _np_layer_norm,
     "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
     "jvp": forward.layer_norm,
     "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
@@ -56,6 +57,7 @@ def _three(make):
 op(
     "aten::_layer_norm_backward(Tensor grad_output, Tensor self, int[] normalized_shape, Tensor? weight, float eps, "
     "bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+    batch=batching_layers.layer_norm_backward,
     kernel="layer_norm_backward",
     variants="function",
     where="_fused",
@@ -146,6 +148,7 @@ op(
     "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, "
     "Tensor(b!)? running_var, bool training, float momentum, float eps) "
     "-> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+    batch=batching_layers.batch_norm,
     kernel="batch_norm",
     variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
@@ -158,6 +161,7 @@ op(
 op(
     "aten::_batch_norm_backward(Tensor grad_output, Tensor self, Tensor? weight, Tensor mean, Tensor invstd, "
     "bool training, float eps, bool[3] output_mask) -> (Tensor dx, Tensor dweight, Tensor dbias)",
+    batch=batching_layers.batch_norm_backward,
     kernel="batch_norm_backward",
     variants="function",
     where="_fused",

@@ -1,7 +1,7 @@
 """Pooling: the largest or the mean of each window, in one and two dimensions."""
 
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -154,6 +154,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
     _name = f"max_pool{_n}d"
     op(
         f"aten::{_name}_with_indices(Tensor self, {_window}) -> (Tensor values, Tensor indices)",
+        batch=batching_layers.pool(f"{_name}_with_indices", _n),
         kernel=_name,
         types="int float",
         variants="function",
@@ -198,6 +199,7 @@ for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
     _name = f"adaptive_max_pool{_n}d"
     op(
         f"aten::{_name}_with_indices(Tensor self, {_size}) -> (Tensor values, Tensor indices)",
+        batch=batching_layers.pool(f"{_name}_with_indices", _n),
         kernel=_name,
         types="float",
         variants="function",
@@ -230,6 +232,7 @@ for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
 op(
     "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
+    batch=batching_layers.pool("avg_pool1d", 1),
     kernel="avg_pool1d",
     types="int float",
     variants="function",
@@ -243,6 +246,7 @@ op(
 op(
     "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    batch=batching_layers.pool("avg_pool2d", 2),
     kernel="avg_pool2d",
     types="int float",
     variants="function",
@@ -270,6 +274,7 @@ op(
 
 op(
     "aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    batch=batching_layers.pool("adaptive_avg_pool1d", 1),
     kernel="adaptive_avg_pool1d",
     types="float",
     variants="function",
@@ -288,6 +293,7 @@ op(
 
 op(
     "aten::adaptive_avg_pool2d(Tensor self, Any output_size) -> Tensor",
+    batch=batching_layers.pool("adaptive_avg_pool2d", 2),
     kernel="adaptive_avg_pool2d",
     types="float",
     variants="function",
@@ -311,6 +317,7 @@ op(
 op(
     "aten::_avg_pool_backward(Tensor self, int[] input_size, int[1] kernel_size, int[1]? stride, int[1] padding, "
     "bool ceil_mode, bool count_include_pad, int? divisor_override, int dims) -> Tensor",
+    batch=batching_layers.pool_gradient("_avg_pool_backward"),
     kernel="avg_pool_backward",
     types="float",
     variants="method",
@@ -322,6 +329,7 @@ op(
 
 op(
     "aten::_adaptive_avg_pool_backward(Tensor self, int[] input_size, int dims) -> Tensor",
+    batch=batching_layers.pool_gradient("_adaptive_avg_pool_backward"),
     kernel="adaptive_avg_pool_backward",
     types="float",
     variants="method",
@@ -333,6 +341,7 @@ op(
 
 op(
     "aten::_max_pool_backward(Tensor self, Tensor indices, int[] input_size, int dims) -> Tensor",
+    batch=batching_layers.pool_gradient("_max_pool_backward"),
     kernel="max_pool_backward",
     types="float",
     variants="method",
@@ -344,6 +353,7 @@ op(
 
 op(
     "aten::_max_pool_gather(Tensor self, Tensor indices, int dims) -> Tensor",
+    batch=batching_layers.pool_gradient("_max_pool_gather"),
     kernel="max_pool_gather",
     types="float",
     variants="method",

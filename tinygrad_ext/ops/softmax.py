@@ -1,6 +1,6 @@
 """Softmax and log_softmax."""
 
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -56,6 +56,7 @@ op(
 
 op(
     "aten::softmax.functional(Tensor self, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+    batch=batching_layers.softmax("softmax"),
     kernel="softmax_functional",
     variants="function",
     where="nn.functional",
@@ -72,6 +73,7 @@ op(
 
 op(
     "aten::log_softmax.functional(Tensor self, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+    batch=batching_layers.softmax("log_softmax"),
     kernel="log_softmax_functional",
     variants="function",
     where="nn.functional",
