@@ -5,6 +5,7 @@ channels, or its groups. b is the level, as in batching.py.
 """
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.batching import after
 from tinygrad_ext.ops.fused import fused
 
@@ -237,7 +238,7 @@ def softmax(name):
     """softmax and log_softmax whose dimension may be left to them."""
 
     def rule(b, self, dim, stacklevel, dtype):
-        run = getattr(tg.nn.functional, name)
+        run = functions[f"nn.functional.{name}"]
         rank = self.dim()
         if dim is None:
             run(tg.zeros((1,) * rank), None, stacklevel)  # which warns
