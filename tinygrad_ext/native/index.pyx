@@ -16,11 +16,13 @@ from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, call_op, register_ker
 from tinygrad_ext.core.data.dtype cimport CPU
 from tinygrad_ext.core.call.elsewhere cimport class_name, how_to_convert, must_convert
 from tinygrad_ext.core.call.inplace cimport call_inplace
-from tinygrad_ext.core.data.tensor cimport Tensor, dtype_title, empty
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, dtype_title, empty
 from tinygrad_ext.core.data.table import DTYPES
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
+
+from tinygrad_ext.native.carried_numbers import beside
 
 cdef extern from "Python.h":
     int PySequence_Check(object o)
@@ -116,6 +118,8 @@ cdef bint _is_array(object o):
 cdef object _as_int(object o):
     """The int of a 0-dim integer tensor, a NumPy integer or another type with __index__; None for the rest."""
     cdef int tid
+    if type(o) is Carried:      # a level may have one number for each sample: carried_numbers.py
+        return None
     if isinstance(o, Tensor):
         tid = (<Tensor>o).tid
         return int(o) if (<Tensor>o).rank == 0 and is_integral(tid) and not is_mask(tid) else None
@@ -133,22 +137,21 @@ cdef Tensor _as_index_tensor(object o):
     cdef Tensor t
     if isinstance(o, Tensor):
         t = <Tensor>o
+        if type(o) is Carried and t.rank == 0 and is_integral(t.tid) and not is_mask(t.tid):
+            return t.long()
         if not is_mask(t.tid) and t.tid != TGX_I32 and t.tid != TGX_I64:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got "
-                             f"{dtype_title(t.tid)}. "
-                             "Convert it with .long().")
+                             f"{dtype_title(t.tid)}. Convert it with .long().")
         return t
     if must_convert(o):
         raise TypeError(f"an index must be a Tensor or an int, a slice, None, Ellipsis or a sequence of these, not "
                         f"{class_name(o)}{how_to_convert(o)}")
     if not PySequence_Check(o) and not hasattr(o, "__array_interface__"):
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                         "indices "
-                         f"(got {type(o).__name__})")
+                         f"indices (got {type(o).__name__})")
     if isinstance(o, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(o).__name__}': an index is an int, a slice, None, Ellipsis, "
-                        "or a "
-                        "tensor or sequence of ints or bools")
+                        "or a tensor or sequence of ints or bools")
     t = tensor_of(o, -1, 0)
     return cast(t, t.tid if t.tid == TGX_BOOL or t.tid == TGX_U8 else TGX_I64)
 
@@ -181,8 +184,7 @@ cdef object _clean_slice(object o):
     for v in (o.start, o.stop, o.step):
         if v is not None and not PyLong_CheckExact(v):
             if not hasattr(type(v), "__index__") or isinstance(v, Tensor) and (<Tensor>v).count != 1:
-                raise TypeError("slice indices must be integers or None or have an __index__ method, got "
-                                f"{type(v).__name__}")
+                raise TypeError("slice indices must be integers or None or have an __index__ method, got " + type(v).__name__)
             v = int(v.__index__())
         parts.append(v)
     return slice(*parts)
@@ -272,6 +274,7 @@ cdef object c_getitem(PyObject **a):
         t = _window(t, index, _kind_of(index))
     if not tensors:
         return t
+    t = beside(t, tensors)
     args[0], args[1] = <PyObject *>t, <PyObject *>tensors
     return call_op(_index, args)
 
@@ -340,7 +343,7 @@ cdef Tensor _lone_mask(Tensor target, list tensors):
     for i in range(m.rank):
         if m.sizes[i] != target.sizes[len(tensors) - 1 + i]:
             return None
-    m = cast(m, TGX_BOOL)
+    m = m.bool() if type(m) is Carried else cast(m, TGX_BOOL)
     return m if behind == 0 else _window(m, (Ellipsis,) + (None,) * behind, UNSQUEEZE)
 
 
@@ -387,7 +390,7 @@ cdef object c_setitem(PyObject **a):
     if not _is_whole(index):
         t = _window(t, index, _kind_of(index))
     if tensors:
-        _assign_indexed(t, tensors, value)
+        _assign_indexed(beside(t, tensors), tensors, value)
     else:
         _assign(t, value)
     return None

@@ -30,8 +30,16 @@ def expand_as(b, self, other):
     return expand(b, self, other.shape)
 
 
+def sized(b, self, size):
+    """A new size with the batch in front. Of an empty batch -1 is found by a sample's own number of elements."""
+    size = tuple(size)
+    if not b.size and -1 in size:
+        size = tg.zeros(()).expand(self.shape).reshape(size).shape
+    return b.size, *size
+
+
 def view(b, self, size):
-    return b.whole(self).view((b.size, *size))
+    return b.whole(self).view(sized(b, self, size))
 
 
 def view_dtype(b, self, dtype):
@@ -43,7 +51,7 @@ def view_dtype(b, self, dtype):
 
 
 def reshape(b, self, shape):
-    return b.whole(self).reshape((b.size, *shape))
+    return b.whole(self).reshape(sized(b, self, shape))
 
 
 def view_as(b, self, other):

@@ -1,7 +1,7 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_index, forward
 from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -74,7 +74,7 @@ _OUTSIDE = "index 5 is out of bounds for dimension 0 with size 2"
 
 op(
     "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("gather"),
     kernel="gather",
     types="bool int float half complex",
     variants="function method out",
@@ -90,6 +90,7 @@ op(
 
 op(
     "aten::_gather_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
+    batch=batching_index.gather_backward,
     kernel="gather_backward",
     types="bool int float half complex",
     variants="method",
@@ -125,7 +126,7 @@ def _repeated(make):
 
 op(
     "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter.src"),
     kernel="scatter",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -142,7 +143,7 @@ op(
 
 op(
     "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter.value"),
     kernel="scatter",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -157,7 +158,7 @@ _OLD_NAMES = {"add": "sum", "multiply": "prod"}
 
 op(
     "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter.reduce"),
     kernel="scatter_with",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -174,7 +175,7 @@ op(
 
 op(
     "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter.value_reduce"),
     kernel="scatter_with",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -192,7 +193,7 @@ op(
 
 op(
     "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter_add"),
     kernel="scatter_add",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -291,7 +292,7 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
 op(
     "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
     "-> Tensor",
-    batch="dims",
+    batch=batching_index.along("scatter_reduce.two"),
     kernel="scatter_reduce",
     types="bool int float half",
     variants="function method inplace out",

@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.data.dtype import by_name
-from tinygrad_ext.ops import batching
+from tinygrad_ext.ops import batching, batching_index
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.shapes import meta
@@ -161,6 +161,7 @@ def _reference_put(self, indices, values, accumulate=False):
 
 op(
     "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    batch=batching_index.index_of,
     kernel="index",
     types="bool int float half complex",
     variants="",
@@ -174,6 +175,7 @@ op(
 
 op(
     "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    batch=batching_index.index_put,
     kernel="index_put",
     types="bool int float half complex",
     variants="function method inplace",
@@ -192,6 +194,7 @@ op(
 
 op(
     "aten::_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
+    batch=batching_index.index_backward,
     kernel="index_backward",
     types="bool int float half complex",
     variants="method",

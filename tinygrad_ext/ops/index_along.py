@@ -1,6 +1,7 @@
 """One index vector along one dimension."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_index
 from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -38,6 +39,7 @@ def _bad(name, *args):
 
 op(
     "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    batch=batching_index.index_select,
     kernel="index_select",
     types="bool int float half complex",
     variants="function method out",
@@ -57,6 +59,7 @@ op(
 
 op(
     "aten::_index_select_backward(Tensor grad, int[] size, int dim, Tensor index) -> Tensor",
+    batch=batching_index.index_select_backward,
     kernel="index_select_backward",
     types="bool int float half complex",
     variants="method",
@@ -68,6 +71,7 @@ op(
 
 op(
     "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    batch=batching_index.index_add,
     kernel="index_add",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -91,6 +95,7 @@ op(
 
 op(
     "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    batch=batching_index.index_copy,
     kernel="index_copy",
     types="bool int float half complex",
     variants="function method inplace out",
@@ -124,6 +129,7 @@ _OF_VALUE = {"value": _sum_filled}
 for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
     op(
         f"aten::index_fill.int_{_kind}(Tensor self, int dim, Tensor index, {_kind} value) -> Tensor",
+        batch=batching_index.index_fill(_kind),
         kernel="index_fill",
         types="bool int float half complex",
         variants="function method inplace",
@@ -143,6 +149,7 @@ for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
 
 op(
     "aten::take(Tensor self, Tensor index) -> Tensor",
+    batch=batching_index.take,
     kernel="take",
     types="bool int float half complex",
     variants="function method out",

@@ -1,6 +1,7 @@
 """Masks: nonzero, and reading and writing under a bool mask."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -51,6 +52,7 @@ def _some(make):
 
 op(
     "aten::nonzero(Tensor self) -> Tensor",
+    batch=batching_masks.nonzero,
     kernel="nonzero",
     types="bool int float half complex",
     samples=_some,
@@ -118,6 +120,7 @@ def _bad_mask(name, *args):
 
 op(
     "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+    batch=batching_masks.masked_select,
     kernel="masked_select",
     types="bool int float half complex",
     variants="function method out",
@@ -132,6 +135,7 @@ op(
 
 op(
     "aten::_masked_select_backward(Tensor grad, int[] size, Tensor mask) -> Tensor",
+    batch=batching_masks.masked_select_backward,
     kernel="masked_select_backward",
     types="bool int float half complex",
     variants="method",
@@ -146,6 +150,7 @@ op(
 
 op(
     "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    batch=batching_masks.masked_fill("Scalar"),
     kernel="masked_fill",
     types="bool int float half complex",
     variants="function method inplace",
@@ -159,6 +164,7 @@ op(
 
 op(
     "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    batch=batching_masks.masked_fill("Tensor"),
     kernel="masked_fill",
     types="bool int float half complex",
     variants="function method inplace",
@@ -180,6 +186,7 @@ def _fill_with_vector():
 
 op(
     "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    batch=batching_masks.masked_scatter,
     kernel="masked_scatter",
     types="bool int float half complex",
     variants="function method inplace",

@@ -196,6 +196,7 @@ def _refused(name, error, text, shape, *args, dtype=None, **options):
 op(
     "aten::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
+    batch="dims",
     kernel="vector_norm",
     types="float",
     where="linalg",

@@ -2,6 +2,7 @@
 
 And what writing to such a view does, without writing: a copy of the whole with the part replaced."""
 
+from tinygrad_ext.ops import batching_putback
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -12,6 +13,7 @@ _SUMMED = "float half complex"
 
 op(
     "aten::_select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+    batch=batching_putback.select_backward,
     kernel="select_backward",
     variants="method",
     types=_ALL,
@@ -23,6 +25,7 @@ op(
 
 op(
     "aten::_slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int step) -> Tensor",
+    batch=batching_putback.slice_backward,
     kernel="slice_backward",
     variants="method",
     types=_ALL,
@@ -42,6 +45,7 @@ op(
 
 op(
     "aten::_diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    batch=batching_putback.diagonal_backward,
     kernel="diagonal_backward",
     variants="method",
     types=_ALL,
@@ -53,6 +57,7 @@ op(
 
 op(
     "aten::_unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+    batch=batching_putback.unfold_backward,
     kernel="unfold_backward",
     variants="method",
     types=_SUMMED,
@@ -70,6 +75,7 @@ op(
     "aten::_rewindow(Tensor self, int[] stride, int offset, int[] into_size, int[] into_stride, int into_offset, bool "
     "by_source) "
     "-> Tensor",
+    batch=batching_putback.rewindow,
     kernel="rewindow",
     variants="method",
     types=_SUMMED,

@@ -1,7 +1,7 @@
 """Copies that hold elements several times: a tensor repeated as a whole, or each element by itself."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import batching
+from tinygrad_ext.ops import batching, batching_masks
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -57,6 +57,7 @@ op(
 
 op(
     "aten::repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
+    batch=batching_masks.repeat_counts,
     kernel="repeat_counts",
     variants="function",
     types="int",

@@ -1,6 +1,7 @@
 """Finding: places in sorted rows, distinct elements, counts of small integers."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -13,6 +14,7 @@ def _int64():
 
 op(
     "aten::_searchsorted(Tensor sorted_sequence, Tensor self, bool right, Tensor? sorter) -> Tensor",
+    batch=batching_masks.searchsorted,
     kernel="searchsorted",
     types="bool int float",
     variants="method",

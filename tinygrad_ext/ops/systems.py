@@ -1,7 +1,7 @@
 """Systems of linear equations, by the LAPACK that NumPy brings."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import forward
+from tinygrad_ext.ops import batching_masks, forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.linalg import _adjoint
 from tinygrad_ext.ops.record import op
@@ -154,6 +154,7 @@ def _refused(error, text, A, B, **options):
 
 op(
     "aten::_solve(Tensor A, Tensor B) -> Tensor",
+    batch=batching_masks.solve,
     kernel=_solved,
     types=_TYPES,
     variants="function",
