@@ -93,10 +93,26 @@ static int product_shape(tgx_call *c, const operands_t *x) {
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-/* Whether the batch and row dimensions of a are one evenly spaced run of rows. */
-static int rows_collapse(const tgx_tensor *a) {
-    for (int i = 0; i < a->rank - 2; i++)
-        if (a->sizes[i] != 1 && a->strides[i] != a->strides[i + 1] * a->sizes[i + 1]) return 0;
+/* Whether the batch and row dimensions of a, of which c has all, are one run of m rows, evenly spaced by row. */
+static int rows_collapse(const tgx_tensor *a, const tgx_tensor *c, int rank, int64_t *m, int64_t *row) {
+    int found = 0;
+    int64_t last = 0;
+    if (rank != a->rank - 2) return 0;
+    for (int i = a->rank - 2; i >= 0; i--) { /* a size of 1 has no meaningful stride */
+        if (i < rank && a->sizes[i] != c->sizes[i]) return 0;
+        if (a->sizes[i] == 1) continue;
+        if (found && a->strides[i] != last) return 0;
+        if (!found) found = 1, *row = a->strides[i];
+        last = a->strides[i] * a->sizes[i];
+        if (i < rank) *m *= a->sizes[i];
+    }
+    return tgx_is_integral(a->dtype) || tgx_blas_takes(*m, a->sizes[a->rank - 1], *row, a->strides[a->rank - 1]);
+}
+
+/* Whether the matrices of all batches are one and the same. */
+static int is_one_matrix(const tgx_tensor *b) {
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->sizes[i] != 1 && b->strides[i]) return 0;
     return 1;
 }
 
@@ -111,14 +127,9 @@ static void steps(const tgx_tensor *t, int rank, int64_t *step) {
 
 /* A batch: one tall matrix where the right operand is the same for all, else item after item. */
 static void set_batch(tgx_product *p, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c, int rank) {
-    if (b->rank <= 2 && c->flags & TGX_CONTIGUOUS && rows_collapse(a)) {
-        for (int i = 0; i < a->rank - 2; i++) p->s.m *= a->sizes[i];
-        for (int i = a->rank - 2; i >= 0; i--) /* a size of 1 has no meaningful stride */
-            if (a->sizes[i] != 1) {
-                p->s.a_row = a->strides[i];
-                break;
-            }
-        p->s.c_row = p->s.n;
+    int64_t m = p->s.m, row = p->s.a_row;
+    if (c->flags & TGX_CONTIGUOUS && is_one_matrix(b) && rows_collapse(a, c, rank, &m, &row)) {
+        p->s.m = m, p->s.a_row = row, p->s.c_row = p->s.n;
         return;
     }
     p->rank = rank;
