@@ -9,12 +9,12 @@ stays as it is.
 """
 
 from tinygrad_ext.autograd.engine import gradients as gradients_of
-from tinygrad_ext.core.call.levels import OF_GEOMETRY, Observer, OpForm
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
 
 from . import tangents
-from .nesting import above, before_write, carriers
+from .nesting import above, before_write
+from .pairing import Pair, Pairs
 
 # what a dual tensor says as its primal does: what reads elements or memory, and the state of autograd
 _OF_PRIMAL = frozenset(
@@ -49,84 +49,13 @@ _OF_PRIMAL = frozenset(
 )
 
 
-class Pair:
-    """What a dual tensor stands for.
-
-    Attributes:
-        primal: the value.
-        loose: the tangent may share its memory with others than the views of this one.
-        base, view: what this is a view of, and how tangents of that become tangents of this.
-    """
-
-    __slots__ = ("_found", "_tangent", "base", "loose", "primal", "view")
-
-    def __init__(self, primal, tangent=None, base=None, view=None, loose=False):
-        self.primal, self._tangent, self.base, self.view, self.loose = primal, tangent, base, view, loose
-        self._found = None  # the tangent of the base that the tangent of a view was taken from
-
-    @property
-    def tangent(self):
-        """The derivative, or None for zeros."""
-        if self.base is not None:
-            whole = self.base.tangent
-            if whole is not self._found:
-                self._found, self._tangent = whole, None if whole is None else self.view(whole)
-        return self._tangent
-
-    def own(self, incoming):
-        """The tangent as memory for `incoming` to be written to, which views of this share and nobody else."""
-        if self.base is not None:
-            self.base.own(incoming)
-            return self.tangent
-        if self._tangent is None:
-            self._tangent = _blank(incoming, self.primal)
-        elif self.loose or not carriers(incoming) <= carriers(self._tangent):
-            self._tangent = _blank(self._tangent + incoming.new_zeros(()), self.primal).copy_(self._tangent)
-        self.loose = False
-        return self._tangent
-
-    def clear(self):
-        """Zeros are written."""
-        if self.base is None:
-            self._tangent = None
-        elif self.tangent is not None:
-            self.own(self.tangent).zero_()
-
-
-def _blank(like, primal):
-    """Zeros in the order of a primal's memory, for each sample where `like` is batched."""
-    strides = primal.stride()
-    if any(s == 0 and n > 1 for s, n in zip(strides, primal.shape)):
-        return like.new_zeros(primal.shape)
-    return like.new_empty_strided(primal.shape, strides).zero_()
-
-
-class Dual(Observer):
-    """Carries pairs of a primal and its tangent for one forward pass.
-
-    Attributes:
-        resting: above zero while gradients are computed below the level, of which it should see nothing.
-    """
-
-    def __init__(self):
-        self.known = OF_GEOMETRY
+class Dual(Pairs):
+    """Carries pairs of a primal and its tangent for one forward pass."""
 
     def __repr__(self):
         return "forward-mode differentiation"
 
     # ---- values ----------------------------------------------------------------------------------------------------
-
-    def owns(self, value):
-        return type(value) is Carried and value.level is self
-
-    def pair(self, primal, tangent=None):
-        """A dual tensor."""
-        return self.shown(Pair(primal, tangent))
-
-    def shown(self, pair):
-        primal = pair.primal
-        # (it is no mere number, whatever autograd has to do with it: the flag says so where an op takes either)
-        return self.carry(pair, primal.shape, primal.dtype, primal.device, requires_grad=True)
 
     def parts(self, value):
         pair = value.value
@@ -156,29 +85,14 @@ class Dual(Observer):
 
     # ---- operations ------------------------------------------------------------------------------------------------
 
-    def process(self, operation, args):
-        if not isinstance(operation, OpForm):
-            return tangents.host(self, operation, args)
-        if operation.kind == "functional":
-            return self.functional(operation, args)
-        target = args[0] if operation.kind == "inplace" else args[-1]
-        return (self.inplace if operation.kind == "inplace" else self.out)(operation, target, args)
+    def rule_of(self, op):
+        return tangents.rule_of(op)
 
-    def functional(self, operation, args):
-        op = operation.op
-        duals = self.found(args, [])
-        if not duals:
-            return self.made(operation, args)
-        rule = tangents.rule_of(op)
-        if rule is None:
-            return NotImplemented  # opened without tangents too: it may return a view, which is to be written to
-        if not any(d.tangent is not None for d in duals):
-            return self.untouched(operation, args, duals)
-        if op.record.view:
-            return self.viewed(operation, args, rule)
-        primals = self.stripped(args)
-        result, found = rule(operation, primals, self.derivatives(args))
-        return self.joined(result, found, duals)
+    def process_other(self, operation, args):
+        if not hasattr(operation, "kind"):
+            return tangents.host(self, operation, args)
+        inplace = operation.kind == "inplace"
+        return (self.inplace if inplace else self.out)(operation, args[0] if inplace else args[-1], args)
 
     def made(self, operation, args):
         """An operation on what nobody carries: memory made inside."""
@@ -189,12 +103,6 @@ class Dual(Observer):
         if isinstance(result, Tensor) and any(result is a for a in args):
             return result
         return self.joined(result, None, ())
-
-    def untouched(self, operation, args, duals):
-        """An operation on values of which none has a tangent."""
-        if operation.op.record.view:
-            return self.viewed(operation, args, tangents.rule_of(operation.op))
-        return self.joined(operation(*self.stripped(args)), None, duals)
 
     def viewed(self, operation, args, rule):
         """Views, whose tangents are views of the tangent."""
@@ -208,61 +116,6 @@ class Dual(Observer):
         if isinstance(result, Tensor):
             return args[0] if result is base.primal else self.shown(Pair(result, None, base, view))
         return type(result)([self.shown(Pair(r, None, base, lambda t, i=i: view(t)[i])) for i, r in enumerate(result)])
-
-    def joined(self, result, found, duals):
-        """Results with their tangents, as the program sees them."""
-        if isinstance(result, Tensor):
-            if not (result.is_floating_point() or result.is_complex()):
-                return result
-            for d in duals:
-                if d.primal is result:
-                    return self.shown(d)  # the argument itself, whose memory may be written to by either name
-            pair = Pair(result, found)
-            if found is not None:
-                shared = [d for d in duals if d.tangent is found]
-                pair.loose = bool(shared) or type(found) is Carried or found._is_view()
-                for d in shared:
-                    root = d
-                    while root.base is not None:
-                        root = root.base
-                    root.loose = True
-            return self.shown(pair)
-        if isinstance(result, (list, tuple)):
-            row = [self.joined(r, None if found is None else found[i], duals) for i, r in enumerate(result)]
-            return row if type(result) is list else tuple.__new__(type(result), row)
-        return result
-
-    def found(self, args, duals):
-        """The pairs among arguments."""
-        for a in args:
-            if type(a) is Carried:
-                if a.level is self:
-                    duals.append(a.value)
-            elif type(a) in (list, tuple):
-                self.found(a, duals)
-        return duals
-
-    def stripped(self, args):
-        """Arguments with primals for what is dual."""
-        return [
-            (a.value.primal if a.level is self else a)
-            if type(a) is Carried
-            else type(a)(self.stripped(a))
-            if type(a) in (list, tuple)
-            else a
-            for a in args
-        ]
-
-    def derivatives(self, args):
-        """The tangents of arguments, None where there is none."""
-        return [
-            (a.value.tangent if a.level is self else None)
-            if type(a) is Carried
-            else self.derivatives(a)
-            if type(a) in (list, tuple) and a and any(isinstance(x, Tensor) for x in a)
-            else None
-            for a in args
-        ]
 
     # ---- memory that is written to ---------------------------------------------------------------------------------
 
@@ -287,7 +140,7 @@ class Dual(Observer):
         if op.record.view:
             return self.moved(target, operation, op, args)
         if op.name == "aten::detach":
-            pair._tangent = pair.base = None
+            pair.detach()
             return target
         primals = self.stripped(args)
         if not any(d.tangent is not None for d in duals) or "random" in (op.record.tags or ""):

@@ -64,6 +64,15 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 def checked_pair(level, primal, tangent):
     """A dual tensor of what a user gave."""
+    if not level.fits(primal, tangent):
+        tangent = _fitted(primal, tangent)
+    made = level.pair(primal, tangent)
+    made.value.loose = True  # it is the user's
+    return made
+
+
+def _fitted(primal, tangent):
+    """A tangent in the dtype of its primal; RuntimeError or ValueError where they do not belong together."""
     for what, tensor in (("primal", primal), ("tangent", tangent)):
         if not (tensor.is_floating_point() or tensor.is_complex()):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
@@ -79,9 +88,7 @@ def checked_pair(level, primal, tangent):
                 f"Expected the tangent to be of the primal's dtype {primal.dtype}, but got {tangent.dtype}"
             )
         tangent = tangent.to(primal.dtype)
-    made = level.pair(primal, tangent)
-    made.value.loose = True  # it is the user's
-    return made
+    return tangent
 
 
 def without_level(value):

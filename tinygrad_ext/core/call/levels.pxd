@@ -41,3 +41,4 @@ cdef object write_carried(object carried, object target, str name, object new)
 # What observers that see attributes say of one of a tensor that no level carries, or of a method that is no op.
 cdef object ask_observers(object tensor, str name, tuple args, bint writes)
 cdef Carried carry_row(Level level, Tensor rows)    # shows what is behind the first dimension of `rows`
+cdef Carried carry_like(Level level, object value, Tensor like)

@@ -129,6 +129,22 @@ cdef Carried _carry(Level level, object value, tuple shape, object kind, object 
     return t
 
 
+cdef Carried carry_like(Level level, object value, Tensor like):
+    """A value that shows the shape and dtype of a tensor."""
+    cdef Carried t = blank_carried(like.rank)
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(like.rank - 1, -1, -1):
+        t.sizes[i], t.strides[i] = like.sizes[i], n
+        n *= max(t.sizes[i], 1)
+    t.tid, t.device_id = like.tid, META
+    t.level, t.value = level, value
+    t.shown_device = (<Carried>like).shown_device if type(like) is Carried else device_of(like.device_id)
+    t.bits |= REQUIRES_GRAD     # it is no mere number where an op takes either
+    finish(t)
+    return t
+
+
 cdef Carried carry_row(Level level, Tensor rows):
     """A value that shows one row of what it stands for: all dimensions but the first."""
     cdef Carried t = blank_carried(rows.rank - 1)

@@ -1,0 +1,207 @@
+# cython: language_level=3
+"""The part of forward mode that every op goes through: primals and tangents out of the arguments, and into the results.
+
+Compiled, because a small op should cost little more than itself and its tangent: in Python the level took twice as long as
+both.
+"""
+from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op
+from tinygrad_ext.core.call.levels cimport Level, Observer, OpForm, Operation, carry_like
+from tinygrad_ext.core.data.table_gen cimport is_inexact
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
+
+from tinygrad_ext.core.call.levels import OF_GEOMETRY
+
+from .nesting import carriers
+
+
+cdef class Pair:
+    """What a dual tensor stands for.
+
+    Attributes:
+        primal: the value.
+        loose: the tangent may share its memory with others than the views of this one.
+        base, view: what this is a view of, and how tangents of that become tangents of this.
+    """
+
+    cdef public object primal
+    cdef public Pair base
+    cdef public object view
+    cdef public bint loose
+    cdef object _tangent, _found        # of a view: and the tangent of the base that it was taken from
+
+    def __init__(self, primal, tangent=None, Pair base=None, view=None, bint loose=False):
+        self.primal, self._tangent, self.base, self.view, self.loose = primal, tangent, base, view, loose
+
+    @property
+    def tangent(self):
+        """The derivative, or None for zeros."""
+        return self.slope()
+
+    cdef object slope(self):
+        if self.base is not None:
+            whole = self.base.slope()
+            if whole is not self._found:
+                self._found, self._tangent = whole, None if whole is None else self.view(whole)
+        return self._tangent
+
+    def own(self, incoming):
+        """The tangent as memory for `incoming` to be written to, which views of this share and nobody else."""
+        if self.base is not None:
+            self.base.own(incoming)
+            return self.slope()
+        if self._tangent is None:
+            self._tangent = _blank(incoming, self.primal)
+        elif self.loose or not carriers(incoming) <= carriers(self._tangent):
+            self._tangent = _blank(self._tangent + incoming.new_zeros(()), self.primal).copy_(self._tangent)
+        self.loose = False
+        return self._tangent
+
+    def clear(self):
+        """Zeros are written."""
+        if self.base is None:
+            self._tangent = None
+        elif self.slope() is not None:
+            self.own(self.slope()).zero_()
+
+    def detach(self):
+        """The value is no function of anything from now on, nor a view."""
+        self._tangent = self.base = None
+
+
+def _blank(like, primal):
+    """Zeros in the order of a primal's memory, for each sample where `like` is batched."""
+    strides = primal.stride()
+    if any([s == 0 and n > 1 for s, n in zip(strides, primal.shape)]):
+        return like.new_zeros(primal.shape)
+    return like.new_empty_strided(primal.shape, strides).zero_()
+
+
+cdef class Pairs(Observer):
+    """A level that carries pairs."""
+
+    def __init__(self):
+        self.known = OF_GEOMETRY
+
+    def rule_of(self, op):
+        """How an op's tangents are found: function(operation, primals, tangents); None for a composite that is opened."""
+        raise NotImplementedError
+
+    def process_other(self, operation, args):
+        """Operations that are no functional ops."""
+        raise NotImplementedError
+
+    def process(self, operation, args):
+        cdef list duals
+        cdef Pair d
+        cdef Op op
+        cdef bint moves = False
+        if type(operation) is not OpForm or (<OpForm>operation).form != FUNCTIONAL:
+            return self.process_other(operation, args)
+        duals = []
+        _collect(self, args, duals)
+        if not duals:
+            return self.made(operation, args)
+        op = (<OpForm>operation).op
+        rule = self.rule_of(op)
+        if rule is None:
+            return NotImplemented       # opened without tangents too: it may return a view, which is to be written to
+        for d in duals:
+            if d.slope() is not None:
+                moves = True
+        if op.record.view:
+            return self.viewed(operation, args, rule)
+        if not moves:
+            return self.joined((<Operation>operation).run(tuple(self.stripped(args))), None, duals)
+        result, found = rule(operation, self.stripped(args), self.derivatives(args))
+        return self.joined(result, found, duals)
+
+    # ---- values ----------------------------------------------------------------------------------------------------
+
+    def owns(self, value):
+        """Whether this level carries a value."""
+        return type(value) is Carried and (<Carried>value).level is self
+
+    def shown(self, Pair pair not None):
+        """What the program sees of a pair."""
+        return carry_like(self, pair, <Tensor>pair.primal)
+
+    def pair(self, primal, tangent=None):
+        """A dual tensor."""
+        return carry_like(self, Pair(primal, tangent), <Tensor?>primal)
+
+    def fits(self, primal, tangent):
+        """Whether a tangent is of the shape and dtype of a primal that has derivatives."""
+        if not isinstance(primal, Tensor) or not isinstance(tangent, Tensor):
+            return False
+        cdef Tensor p = primal, t = tangent
+        return p.tid == t.tid and is_inexact(p.tid) and same_sizes(p, t)
+
+    def joined(self, result, found, duals):
+        """Results with their tangents, as the program sees them."""
+        cdef Pair pair, d
+        cdef Tensor tensor
+        if isinstance(result, Tensor):
+            tensor = <Tensor>result
+            if not is_inexact(tensor.tid):
+                return result
+            for d in duals:
+                if d.primal is result:
+                    return self.shown(d)        # the argument itself, whose memory may be written to by either name
+            pair = Pair(result, found)
+            if found is not None:
+                pair.loose = type(found) is Carried or found._is_view()
+                for d in duals:
+                    if d.slope() is found:
+                        pair.loose = True
+                        while d.base is not None:
+                            d = d.base
+                        d.loose = True
+            return carry_like(self, pair, tensor)
+        if isinstance(result, (list, tuple)):
+            row = [self.joined(r, None if found is None else found[i], duals) for i, r in enumerate(result)]
+            return row if type(result) is list else tuple.__new__(type(result), row)
+        return result
+
+    def found(self, args, list duals not None):
+        """The pairs among arguments, appended to a list, which is returned."""
+        _collect(self, args, duals)
+        return duals
+
+    def stripped(self, args):
+        """Arguments with primals for what is dual."""
+        cdef list row = []
+        for a in args:
+            if type(a) is Carried and (<Carried>a).level is self:
+                a = (<Pair>(<Carried>a).value).primal
+            elif type(a) is list:
+                a = self.stripped(a)
+            elif type(a) is tuple:
+                a = tuple(self.stripped(a))
+            row.append(a)
+        return row
+
+    def derivatives(self, args):
+        """The tangents of arguments, None where there is none."""
+        cdef list row = []
+        for a in args:
+            found = None
+            if type(a) is Carried:
+                if (<Carried>a).level is self:
+                    found = (<Pair>(<Carried>a).value).slope()
+            elif type(a) is list or type(a) is tuple:
+                for x in a:
+                    if isinstance(x, Tensor):
+                        found = self.derivatives(a)
+                        break
+            row.append(found)
+        return row
+
+
+cdef int _collect(Level level, args, list duals) except -1:
+    for a in args:
+        if type(a) is Carried:
+            if (<Carried>a).level is level:
+                duals.append((<Carried>a).value)
+        elif type(a) is list or type(a) is tuple:
+            _collect(level, a, duals)
+    return 0
