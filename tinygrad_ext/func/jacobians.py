@@ -67,10 +67,8 @@ def _rows(task, output, inputs, chunk_size):
     count = output.numel()
     if not count:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
-    if count == 1:
-        ones = functions["ones"](output.shape, dtype=output.dtype, device=output.device)
-        rows = task.gradients([output], inputs, [ones], keep=True)
-        return [g.reshape((*output.shape, *x.shape)) for g, x in zip(rows, inputs)]
+    if not output.dim() and not output.is_complex():
+        return task.gradients([output], inputs, keep=True)
     basis = functions["eye"](count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
 
     def row(seed):
@@ -127,16 +125,16 @@ def _basis(inputs, sizes):
     """For each input the rows of the identity over all of them that belong to it."""
     total, at, rows = sum(sizes), 0, []
     for x, size in zip(inputs, sizes):
-        block = functions["zeros"](total, size, dtype=x.dtype, device=x.device)
-        block.narrow(0, at, size).diagonal().fill_(1)
-        rows.append(block.reshape((total, *x.shape)))
+        whole = functions["eye"](total, dtype=x.dtype, device=x.device)
+        rows.append(whole.narrow(1, at, size).reshape((total, *x.shape)) if size < total else whole.view(total, *x.shape))
         at += size
     return rows
 
 
 def _split_columns(columns, inputs, sizes):
     """(all, *output) as one block (*output, *input) for each input."""
-    parts = columns.movedim(0, -1).split(sizes, -1)
+    moved = columns.movedim(0, -1)
+    parts = moved.split(sizes, -1) if len(sizes) > 1 else [moved]
     return [p.reshape((*columns.shape[1:], *x.shape)) for p, x in zip(parts, inputs)]
 
 

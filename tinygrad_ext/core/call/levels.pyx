@@ -30,6 +30,7 @@ from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
 from tinygrad_ext.core.data.tensor cimport (
     REQUIRES_GRAD, Carried, Tensor, blank_carried, checked_numel, finish, needs_grad, set_geometry,
 )
+from tinygrad_ext.core.data.table_gen cimport is_complex, is_inexact
 from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
 
 cdef extern from *:
@@ -52,8 +53,9 @@ cdef frozenset _READS_ELEMENTS = frozenset([
 
 cdef frozenset _NOTHING = frozenset()
 
-# What shape and dtype say of a value: for levels whose programs may know it.
-OF_GEOMETRY = frozenset(["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "__len__"])
+# What shape, dtype and device say of a value: for levels whose programs may know it.
+OF_GEOMETRY = frozenset(["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "__len__", "device", "is_complex",
+                         "is_floating_point"])
 
 
 # ---- operations ----------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ cdef object _ask_level(Carried o, str how, tuple given):
             return f"<value of {o.level!r}, which ended>"
         _refuse_ended(o)
     if how == "read" and given[1] in (<Level>o.level).known:
-        return NotImplemented
+        return _known(o, given[1])
     n = len(<list>st.levels)
     if was == n:
         _note_line()
@@ -76,6 +76,17 @@ cdef object _ask_level(Carried o, str how, tuple given):
         return getattr(o.level, how)(*given)
     finally:
         _activate(st, was + len(<list>st.levels) - n)
+
+
+cdef object _known(Carried o, str name):
+    """What shape, dtype and device say; NotImplemented where the tensor's own attribute does."""
+    if name == "device":
+        return o.shown_device
+    if name == "is_complex":
+        return is_complex(o.tid)
+    if name == "is_floating_point":
+        return is_inexact(o.tid) and not is_complex(o.tid)
+    return NotImplemented
 
 
 cdef object read_carried(object carried, str name, tuple args):
