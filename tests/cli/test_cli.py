@@ -103,6 +103,13 @@ def test_list_tells_how_tangents_are_found_and_few_ops_need_two_backward_passes(
     assert sum(kind == "transposed" for kind in kinds.values()) <= 7
 
 
+def test_list_tells_how_ops_go_through_vmap_and_no_builtin_one_loops(capsys):
+    _, out = run(capsys, "ops", "list", "--batch")
+    kinds = {line.split()[0]: line.split()[-1] for line in out.out.splitlines() if line.startswith("aten::")}
+    assert kinds["aten::exp"] == "pointwise" and kinds["aten::conv2d"] == "rule" and kinds["aten::zeros"] == "shared"
+    assert kinds["aten::item"] == "read" and "loop" not in kinds.values()
+
+
 def test_few_kernels_call_a_library():
     found = {o.name: op_facts.calls_library(o) for o in builtin_ops() if op_facts.calls_library(o)}
     assert len(found) <= CALL_A_LIBRARY_AT_MOST, found

@@ -17,8 +17,9 @@ def ops():
 @ops.command("list")
 @click.option("--kind", type=click.Choice(KINDS), help="Only ops of one kind of kernel.")
 @click.option("--jvp", is_flag=True, help="How the tangents of forward mode are found, in place of the kernel.")
+@click.option("--batch", is_flag=True, help="How they go through vmap, in place of the kernel; loop: sample by sample.")
 @as_json
-def list_ops(kind, jvp, as_json):
+def list_ops(kind, jvp, batch, as_json):
     """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
     from tinygrad_ext.describe import op_facts  # lazy: for this command only
 
@@ -27,7 +28,13 @@ def list_ops(kind, jvp, as_json):
     if as_json:
         return dump([op_facts.facts(o) for o in found])
     if jvp:
-        return by_rule(found, "jvp")
+        from tinygrad_ext.func import tangents  # lazy: for this command only
+
+        return by_rule(found, "jvp", lambda op: tangents.kind_of(op.record))
+    if batch:
+        from tinygrad_ext.func import rules  # lazy: for this command only
+
+        return by_rule(found, "batch", rules.kind_of)
     libraries = [op_facts.calls_library(o) for o in found]
     rows = [
         (o.name, ", ".join(filter(None, (o.kernel_kind, library))), op_facts.family(o), op_facts.owner(o))
@@ -40,11 +47,9 @@ def list_ops(kind, jvp, as_json):
     note(f"{len(rows)} ops: {kinds}; {sum(map(bool, libraries))} call NumPy or SciPy")
 
 
-def by_rule(found, column):
+def by_rule(found, column, kind_of):
     """Ops with the kind of their rule, and how many there are of each."""
-    from tinygrad_ext.func import tangents  # lazy: for this command only
-
-    kinds = [tangents.kind_of(o.record) for o in found]
+    kinds = [kind_of(o) for o in found]
     table(("op", column), [(o.name, kind) for o, kind in zip(found, kinds)])
     print()
     note(", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), key=kinds.count, reverse=True)))

@@ -126,7 +126,7 @@ def _basis(inputs, sizes):
     total, at, rows = sum(sizes), 0, []
     for x, size in zip(inputs, sizes):
         whole = functions["eye"](total, dtype=x.dtype, device=x.device)
-        rows.append(whole.narrow(1, at, size).reshape((total, *x.shape)) if size < total else whole.view(total, *x.shape))
+        rows.append((whole.narrow(1, at, size) if size < total else whole).reshape((total, *x.shape)))
         at += size
     return rows
 

@@ -37,8 +37,11 @@ def rule_of(op):
     return found
 
 
-def kind_of(record):
-    """ "pointwise", "leading", "dims", "rule", "composite" or "loop": how a record's op goes through a batch."""
+def kind_of(op):
+    """How an op goes through a batch: "pointwise", "leading", "dims", "rule", "composite" or "loop"; "registered" for a
+    custom op with register_vmap, "shared" for one that takes no tensor, "read" for one that gives none.
+    """
+    record = op.record
     if callable(record.batch):
         return "rule"
     if record.batch is not None:
@@ -47,11 +50,17 @@ def kind_of(record):
         return "pointwise"
     if record.compose is not None:
         return "composite"
-    return "rule" if "Generator?" in record.schema else "loop"
+    if "Generator?" in record.schema:
+        return "rule"
+    if op.name in states and states[op.name].get(VMAP) is not None:
+        return "registered"
+    if not any(a.type == "Tensor" for a in op.schema.args):
+        return "shared"
+    return "loop" if any(r.type == "Tensor" for r in op.schema.returns) else "read"
 
 
 def _make(op):
-    kind = kind_of(op.record)
+    kind = kind_of(op)
     if kind == "composite":
         return None
     if draws(op):
@@ -59,9 +68,10 @@ def _make(op):
     if kind == "rule":
         written = op.record.batch
         return lambda level, op, args: written(level, *args)
-    if kind == "loop" and op.name in states:
+    if kind in ("loop", "registered") and op.name in states:
         return _custom
-    return {"pointwise": _pointwise(op), "leading": _leading, "dims": _with_dims(op), "loop": sample_by_sample}[kind]
+    known = {"pointwise": _pointwise, "leading": lambda op: _leading, "dims": _with_dims}
+    return known[kind](op) if kind in known else sample_by_sample
 
 
 def _custom(level, op, args):

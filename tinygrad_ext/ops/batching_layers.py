@@ -283,6 +283,15 @@ def embedding_backward(b, grad_output, indices, num_weights, padding_idx, scale_
     return found.reshape((b.size, num_weights, grad.shape[-1]))
 
 
+def one_hot(b, self, num_classes):
+    if num_classes < 0:
+        raise RuntimeError(
+            "vmap: one_hot: the number of classes depends on the data, so it may differ from sample to sample: please "
+            "provide an explicit positive num_classes argument"
+        )
+    return fused.one_hot(b.whole(self), num_classes)
+
+
 def embedding_renorm(b, self, indices, max_norm, norm_type):
     found = fused._embedding_renorm(rows_folded(b.whole(self)), placed(b, indices, self.shape[0]), max_norm, norm_type)
     return found.reshape((b.size, *self.shape))

@@ -123,7 +123,7 @@ def _np_one_hot(x, num_classes=-1):
 
 op(
     "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
-    batch="leading",
+    batch=batching_layers.one_hot,
     kernel="one_hot",
     variants="function",
     where="nn.functional",

@@ -26,9 +26,9 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
                 give none; a key "a, b" is a joint rule
     batch       how it goes through vmap: "leading": further leading dimensions are taken as they are; "dims":
-                arguments that name dimensions count from the second one on; else a function of the level
-                (func/batch.py) and all arguments, which returns tensors with the batch in front (ops/batching.py).
-                Pointwise ops and composites need none
+                arguments that name dimensions count from the second one on; "pointwise": tensors are broadcast, for
+                kernels of which that is not known; else a function of the level (func/batch.py) and all arguments,
+                which returns tensors with the batch in front (ops/batching.py). Pointwise ops and composites need none
     jvp         forward mode, what the tangents of the results are: "linear": the op itself, of the tangents; "each":
                 the same for one tensor argument at a time, with the others held; "symmetric": what grad says, of the
                 tangent; "reduce": where each element goes into one result, what grad says of ones gives its factor;

@@ -27,6 +27,7 @@ def add(register, schema, grad, *, domain, doc, fn=None, samples=None, returns="
         shape=_shape(name, returns.count("Tensor")),
         grad=grad,
         types="int float half",
+        batch="pointwise" if returns == "Tensor" else None,
         variants="function out" if returns == "Tensor" else "function",
         domain=domain,
         samples=samples or SAMPLES[count],

@@ -1,14 +1,18 @@
+# cython: language_level=3
 """The fallback of vmap: an op without a rule runs once for each sample, and the results are stacked."""
+from tinygrad_ext.core.call.dispatch cimport Op
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 
 from tinygrad_ext.core.call.levels import operation
-from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.registry import functions
 
-counts = {}  # name of an op -> how often it ran sample by sample
+counts = {}         # name of an op -> how often it ran sample by sample
 
 
-def run(level, op, args):
+def run(level, Op op not None, args):
     """The results of an op for each sample, stacked."""
+    cdef list rows = []
+    cdef Py_ssize_t k, size = level.size
     if "data_dependent" in (op.record.tags or "").split():
         raise RuntimeError(
             f"vmap: {op.name}: the size of its result depends on the data, so it may differ from sample to sample. "
@@ -16,27 +20,29 @@ def run(level, op, args):
         )
     if op.record.view:
         raise NotImplementedError(
-            f"vmap: {op.name} is a view and has no rule for batches, without which what is written to it would be "
-            "lost: "
+            f"vmap: {op.name} is a view and has no rule for batches, without which what is written to it would be lost: "
             "give its record a `batch=`"
         )
-    if not level.size:
+    if not size:
         raise RuntimeError(f"vmap: {op.name} has no rule for batches, and there is no sample to learn its result from")
     counts[op.name] = counts.get(op.name, 0) + 1
     call = operation(op)
-    rows = [call(*[_sample(level, a, k) for a in args]) for k in range(level.size)]
+    for k in range(size):
+        rows.append(call(*[_sample(level, a, k) for a in args]))
     return _stacked(rows)
 
 
-def _sample(level, a, k):
-    if level.owns(a):
-        return a.value[k]
-    if type(a) in (list, tuple) and any(isinstance(x, Tensor) for x in a):
-        return type(a)([_sample(level, x, k) for x in a])
+cdef object _sample(level, a, Py_ssize_t k):
+    if type(a) is Carried and (<Carried>a).level is level:
+        return (<Carried>a).value[k]
+    if type(a) in (list, tuple):
+        for x in a:
+            if isinstance(x, Tensor):
+                return type(a)([_sample(level, x, k) for x in a])
     return a
 
 
-def _stacked(rows):
+cdef object _stacked(list rows):
     first = rows[0]
     if isinstance(first, Tensor):
         return functions["stack"](rows)
