@@ -3,14 +3,10 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tinygrad_ext.core.call.levels import operation
 
 import tinygrad_ext as tg
-from tests.helpers.batches import as_a_loop, ints, of, same, samples
+from tests.helpers.batches import as_a_loop, ints, of, same
 from tinygrad_ext.func import looped, vmap
-from tinygrad_ext.registry import ops
 
 
 @pytest.fixture(autouse=True)
@@ -342,47 +338,3 @@ def test_errors_speak_of_a_sample(f, args, error, words):
         return
     with pytest.raises(error, match=words):
         vmap(f)(*args)
-
-
-# ---- random indices ------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def _reads(draw):
-    """A shape, for each dimension an index's shape or None, and which tensors are batched."""
-    rank = draw(st.integers(1, 4))
-    shape = tuple(draw(st.integers(1, 3)) for _ in range(rank))
-    common = draw(st.sampled_from([(), (2,), (3, 2), (0,)]))
-    kinds = [draw(st.sampled_from([None, common, common[1:], tuple(1 for _ in common)])) for _ in shape]
-    batched = [draw(st.booleans()) for _ in range(2 + sum(k is not None for k in kinds))]
-    return shape, kinds, batched
-
-
-@settings(max_examples=150, deadline=None)
-@given(_reads(), st.booleans())
-def test_random_indices(case, accumulate):
-    shape, kinds, batched = case
-    made = [ints(s, 2, *k, low=-s) for s, k in zip(shape, kinds) if k is not None]
-    if not made or not any(batched):
-        return
-
-    def placed(indices):
-        rest = iter(indices)
-        return [None if k is None else next(rest) for k in kinds]
-
-    def read(x, v, *indices):
-        return operation(ops["aten::index.Tensor"])(x, placed(indices))
-
-    def put(x, v, *indices):
-        return x.index_put(placed(indices), v, accumulate)
-
-    x = of(2, *shape)
-    picked = read(x[0], None, *[i[0] for i in made]).shape
-    args = [x, of(2, *picked), *made]
-    in_dims = tuple(0 if b else None for b in batched)
-    given = [a if b else a[0] for a, b in zip(args, batched)]
-    for f in (put, read):
-        if f is read and not (batched[0] or any(batched[2:])):
-            continue
-        want = tg.stack([f(*samples(given, in_dims, k)) for k in range(2)])
-        same(vmap(f, in_dims)(*given), want)

@@ -91,6 +91,24 @@ def test_repeat_interleave():
         vmap(lambda c: tg.repeat_interleave(c, output_size=5))(tg.tensor([[2, 2], [3, 3]]))
 
 
+def test_bincount():
+    counted = tg.tensor([[0, 3, 3], [3, 1, 2], [3, 3, 3]])
+    as_a_loop(lambda x, w: x.bincount(w), counted, of(3, 3), gradients=False, of_shapes=False)
+    as_a_loop(lambda x: x.bincount(minlength=6), counted.int(), of_shapes=False)
+    assert vmap(lambda x: x.bincount(minlength=2))(tg.zeros(3, 0, dtype=tg.int64)).tolist() == [[0, 0]] * 3
+    for numbers, options, words in [
+        ([[0, 3], [1, 2]], {}, "vmap: bincount: .* depends on the data"),
+        ([[0, 3], [-1, 3]], {}, "1-d non-negative"),
+        ([[0, 3], [1, 3]], {"minlength": -1}, "minlength should be >= 0, got -1"),
+    ]:
+        with pytest.raises(RuntimeError, match=words):
+            vmap(lambda x, options=options: x.bincount(**options))(tg.tensor(numbers))
+    with pytest.raises(RuntimeError, match="weights should be 1-d"):
+        vmap(lambda x: x.bincount(tg.ones(2)))(counted)
+    with pytest.raises(RuntimeError, match="vmap"):  # which the outer batch keeps from being read
+        vmap(vmap(lambda x: x.bincount()))(counted[None])
+
+
 # ---- derivatives of views ------------------------------------------------------------------------------------------
 
 VIEWS = {

@@ -231,6 +231,13 @@ def test_a_saved_tensor_may_not_be_written():
         c.sum().backward()
 
 
+def test_values_put_at_index_tensors_that_stand_apart_get_the_gradient_in_their_own_shape():
+    number, row = tg.tensor(1), tg.tensor([0, 2])
+    values = tg.rand(2, 3, 4, requires_grad=True)  # the common shape (2,) comes first
+    tg.zeros(3, 3, 4, 2).index_put([None, row, None, number], values, accumulate=True)[1].sum().backward()
+    assert values.grad.shape == (2, 3, 4) and values.grad[:, 1].eq(1).all() and values.grad.sum() == 8
+
+
 def test_repeated_indices_add_up_in_the_gradient():
     a = arange(3).requires_grad_()
     a[[0, 0, 2]].sum().backward()

@@ -22,7 +22,7 @@ from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
 )
 
-from tinygrad_ext.native.carried_numbers import beside
+from tinygrad_ext.native.carried_numbers import as_copied, beside
 
 cdef extern from "Python.h":
     int PySequence_Check(object o)
@@ -390,7 +390,7 @@ cdef object c_setitem(PyObject **a):
     if not _is_whole(index):
         t = _window(t, index, _kind_of(index))
     if tensors:
-        _assign_indexed(beside(t, tensors), tensors, value)
+        _assign_indexed(beside(t, tensors), tensors, as_copied(t, tensors, value))
     else:
         _assign(t, value)
     return None

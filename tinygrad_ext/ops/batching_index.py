@@ -235,6 +235,8 @@ def _into(name):
     @told(name)
     def rule(b, self, dim, index, source, alpha=1):
         _vector(self, index)
+        if name == "index_copy" and index.dtype is not tg.int64:
+            raise RuntimeError(f"index_copy: expected int64 for index, got {index.dtype}")
         further = {} if alpha == 1 else {"alpha": alpha}
         at, x, s = after(dim, self.dim()), lifted(b.whole(self)), lifted(b.whole(source))
         if b.owns(index):
@@ -280,8 +282,12 @@ def fill_where(b, whole, mask, value):
     """A tensor with a value of each sample, or of all, where a mask is true."""
     if not b.owns(value):
         return whole.masked_fill(mask, value)
-    if value.dim() or (value.is_complex() and not whole.is_complex()):
-        raise RuntimeError(f"a value of shape {list(value.shape)} and {value.dtype} is none for {whole.dtype}")
+    if value.dim():
+        raise RuntimeError(f"expected a value without dimensions, got shape {list(value.shape)}")
+    if value.is_complex() and not whole.is_complex():
+        raise RuntimeError(
+            f"vmap: whether complex values fit {whole.dtype} depends on their data: give value.real, or a complex self"
+        )
     rank = max(whole.dim(), mask.dim())
     return tg.where(mask, b.whole(value).to(whole.dtype).reshape((b.size, *(1,) * (rank - 1))), whole)
 

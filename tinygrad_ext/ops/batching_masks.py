@@ -120,6 +120,26 @@ def repeat_counts(b, repeats, output_size=None):
     return each.index_select(0, (found - numbers(b, found) * size).reshape(-1)).reshape(found.shape)
 
 
+@told("bincount")
+def bincount(b, self, weights=None, minlength=0):
+    """Where the samples count equally far, which is read off their largest numbers: each in bins of its own."""
+    if self.dim() != 1 or minlength < 0 or self.is_floating_point() or self.is_complex():
+        raise RuntimeError(f"expected a vector of integers and no negative length, got {list(self.shape)} {self.dtype}")
+    if weights is not None and weights.shape != self.shape:
+        raise RuntimeError(f"expected weights of shape {list(self.shape)}, got {list(weights.shape)}")
+    values, size = b.whole(self).to(tg.int64), minlength
+    if values.numel():
+        sizes = set((values.amax(1) + 1).clamp(min=minlength).tolist())
+        if len(sizes) > 1:
+            refuse("bincount", "self")
+        size = sizes.pop()
+        if values.min().item() < 0:
+            raise RuntimeError("a negative number would be counted for another sample")
+    binned = (values + numbers(b, values) * size).reshape(-1)
+    each = None if weights is None else b.whole(weights).reshape(-1)
+    return tg.bincount(binned, each, b.size * size).reshape((b.size, size))
+
+
 # ---- equations -----------------------------------------------------------------------------------------------------
 
 

@@ -206,8 +206,13 @@ op(
 
 
 def _read(grad, indices):
-    """What index tensors read from a gradient."""
-    return grad[tuple(slice(None) if i is None else i for i in indices)]
+    """What index tensors read from a gradient.
+
+    Beside others, one without dimensions must not become a number: the common shape of tensors that stand apart comes
+    first, a number has no say in it.
+    """
+    wide = any(i is not None and i.dim() for i in indices)
+    return grad[tuple(slice(None) if i is None else i.reshape(1) if wide and not i.dim() else i for i in indices)]
 
 
 def _sum_to(grad, shape):

@@ -251,6 +251,7 @@ def _bincount(self, weights, minlength):
 
 op(
     "aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    batch=batching_masks.bincount,
     compose=_bincount,
     types="int",
     samples=lambda make: [
