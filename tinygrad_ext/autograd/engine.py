@@ -216,11 +216,10 @@ def _batched_seeds(outputs, seeds):
         if not seed.dim() or (isinstance(out, Tensor) and tuple(seed.shape[1:]) != tuple(out.shape)):
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                "dimension. "
-                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
-                f"mismatch was detected: grad_output[{i}] has a shape of {seed.shape} and output[{i}] has a shape of "
-                f"{out.shape}. If you only want some tensors in `grad_output` to be considered batched, consider using "
-                "vmap."
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{i}] has a shape of {seed.shape} and output[{i}] "
+                f"has a shape of {out.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
             )
     return seeds
 

@@ -138,6 +138,24 @@ class set_grad_enabled(_Mode):
         set_modes(self.mode, inference, anomaly)
 
 
+class recording(_Mode):
+    """History is recorded whatever is on outside, inference mode too: for what differentiates by itself."""
+
+    __slots__ = ()
+
+    def _switch(self, grad, inference, anomaly):
+        set_modes(True, False, anomaly)
+
+
+class not_inference(_Mode):
+    """Inference mode is off, and what it made of recording stays: tensors made inside may enter graphs of others."""
+
+    __slots__ = ()
+
+    def _switch(self, grad, inference, anomaly):
+        set_modes(grad and not inference, False, anomaly)
+
+
 class inference_mode(_Mode):
     """No recording, and the tensors made inside can never enter a graph."""
 

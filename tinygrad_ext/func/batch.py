@@ -82,8 +82,7 @@ class Batch(Rows):
             f"vmap: {operation.name}(self, *extra_args) is not possible because there exists a Tensor `{which}` in "
             "extra_args that has more elements than `self`. This happened due to it being vmapped over but `self` not "
             "being vmapped over in a vmap. Please use the out-of-place operator, or write to memory made from a "
-            "batched "
-            "tensor, as new_zeros() or zeros_like() give it."
+            "batched tensor, as new_zeros() or zeros_like() give it."
         )
 
     def moved(self, target, op, args):
@@ -139,8 +138,7 @@ class Batch(Rows):
             if not self.owns(x):
                 raise RuntimeError(
                     f"autograd.grad() inside vmap: input {i} is not batched, while the outputs are, so there would be "
-                    "one "
-                    "gradient for each sample. Use func.grad inside vmap, which gives them"
+                    "one gradient for each sample. Use func.grad inside vmap, which gives them"
                 )
         outs = [self.lowered(o) for o in outputs]
         given = [None] * len(outs) if seeds is None else seeds
@@ -152,8 +150,7 @@ class Batch(Rows):
     def backward(self, outputs, seeds, create_graph, inputs):
         raise RuntimeError(
             "backward() inside vmap would add up the gradients of all samples in one .grad: use func.grad there, or "
-            "call "
-            "backward() on what vmap returns"
+            "call backward() on what vmap returns"
         )
 
     def lowered(self, value):
@@ -184,8 +181,7 @@ def _data_dependent(name):
     if name == "__bool__":
         return (
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: there is one "
-            "truth "
-            "value for each sample. Use tg.where(condition, a, b), or compute it outside of vmap."
+            "truth value for each sample. Use tg.where(condition, a, b), or compute it outside of vmap."
         )
     call = f".{name}()" if name in ("item", "tolist", "numpy") else f"{name.strip('_')}()"
     return (

@@ -30,8 +30,7 @@ def check(level, op, args):
     if level.randomness == "error":
         raise RuntimeError(
             f"vmap: called random operation while in randomness error mode ({op.name}). Please either use the 'same' "
-            "or "
-            "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+            "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
     if level.randomness == "same" and op.name in _BY_VALUE and level.any_owned(args):
         raise RuntimeError(

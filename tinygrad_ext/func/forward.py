@@ -1,12 +1,15 @@
 """Forward mode as a function of functions: jvp, linearize."""
 
-from tinygrad_ext.autograd import grad as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
+from tinygrad_ext.autograd.modes import not_inference, recording
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .dual import Dual
+from .nesting import bottoms, severed
 from .reverse import vjp
 
 _SAID = "jvp(f, primals, tangents)"
@@ -42,7 +45,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         )
     _check_tensors(flat, "primals")
     _check_tensors(slopes, "tangents")
-    with Dual() as level:
+    with not_inference(), Dual() as level:
         duals = [checked_pair(level, p, t) for p, t in zip(flat, slopes)]
         output = func(*tree_unflatten(duals, spec))
         aux = None
@@ -64,6 +67,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 def checked_pair(level, primal, tangent):
     """A dual tensor of what a user gave."""
+    if primal.is_inference() or tangent.is_inference():
+        primal, tangent = level.suspend(primal.clone), level.suspend(tangent.clone)
     if not level.fits(primal, tangent):
         tangent = _fitted(primal, tangent)
     made = level.pair(primal, tangent)
@@ -144,11 +149,16 @@ def linearize(func, *primals):
     """
     flat, spec = tree_flatten(primals)
     _check_tensors(flat, "primals")
-    output, back = vjp(func, *primals)
-    outputs, made = tree_flatten(output)
-    seeds = [functions["zeros_like"](o).requires_grad_() for o in outputs]
-    given = tree_unflatten(seeds, made)
-    pulled, _ = tree_flatten(back(*given) if isinstance(given, tuple) else back(given))
+    tracked = is_grad_enabled()
+    with recording():
+        output, back = vjp(func, *primals)
+        outputs, made = tree_flatten(output)
+        seeds = [functions["zeros_like"](o).requires_grad_() for o in outputs]
+        given = tree_unflatten(seeds, made)
+        pulled, _ = tree_flatten(back(*given) if isinstance(given, tuple) else back(given))
+    if not tracked:
+        outputs = [severed(o) for o in outputs]
+    outer = tracked and any(b.requires_grad for p in flat for b in bottoms(p))
 
     @boundary
     def jvp_fn(*tangents):
@@ -166,9 +176,8 @@ def linearize(func, *primals):
         roots = [(g, t) for g, t in zip(pulled, slopes) if g.requires_grad]
         got = [None] * len(seeds)
         if roots:
-            got = gradients_of(
-                [g for g, _ in roots], seeds, [t for _, t in roots], retain_graph=True, allow_unused=True
-            )
+            create = is_grad_enabled() and (outer or any(t.requires_grad for t in slopes))
+            got = gradients_of([g for g, _ in roots], seeds, [t for _, t in roots], True, create, True)
         return tree_unflatten([o.new_zeros(o.shape) if g is None else g for g, o in zip(got, outputs)], made)
 
-    return output, jvp_fn
+    return tree_unflatten(outputs, made), jvp_fn

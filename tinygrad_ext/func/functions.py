@@ -48,8 +48,8 @@ def batched(level, operation, args):
     if own and function.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
-            "staticmethod. "
-            "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+            "ambiguity."
         )
     if own:
         return by_rule(level, name, function.vmap, args)

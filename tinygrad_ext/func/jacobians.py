@@ -2,7 +2,7 @@
 
 import functools
 
-from tinygrad_ext.autograd.modes import enable_grad
+from tinygrad_ext.autograd.modes import recording
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.registry import functions
@@ -36,7 +36,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     @boundary
     def wrapped(*args, **kwargs):
         task = Pass()
-        with enable_grad():
+        with recording():
             inputs, spec, given = task.arguments(func, argnums, args, "jacrev")
             output, aux = split_aux(func(*given, **kwargs), has_aux, "jacrev")
             aux = tree_map(task.released, aux)

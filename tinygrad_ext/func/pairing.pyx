@@ -4,7 +4,7 @@
 Compiled, because a small op should cost little more than itself and its tangent: in Python the level took twice as long as
 both.
 """
-from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op
+from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op, state
 from tinygrad_ext.core.call.levels cimport Level, Observer, OpForm, Operation, carry_like
 from tinygrad_ext.core.data.table_gen cimport is_inexact
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
@@ -79,8 +79,10 @@ def _blank(like, primal):
 cdef class Pairs(Observer):
     """A level that carries pairs."""
 
+    cdef bint inference         # inference mode was on outside; when it is switched on inside, results have no tangents
+
     def __init__(self):
-        self.known = OF_GEOMETRY
+        self.known, self.inference = OF_GEOMETRY, state().inference
 
     def rule_of(self, op):
         """How an op's tangents are found: function(operation, primals, tangents); None for a composite that is opened."""
@@ -108,7 +110,9 @@ cdef class Pairs(Observer):
         for d in duals:
             if d.slope() is not None:
                 moves = True
-        if op.record.view:
+        if state().inference and not self.inference:
+            moves = False
+        elif op.record.view:
             return self.viewed(operation, args, rule)
         if not moves:
             return self.joined((<Operation>operation).run(tuple(self.stripped(args))), None, duals)

@@ -18,8 +18,7 @@ def functionalize(func, *, remove="mutations"):
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             f"functionalize(f, remove='mutations'): received invalid argument for remove={remove!r}. Valid options "
-            "are: "
-            "remove='mutations' and remove='mutations_and_views'"
+            "are: remove='mutations' and remove='mutations_and_views'"
         )
 
     @boundary

@@ -7,7 +7,7 @@ levels. Under vmap an input that all samples share is repeated first, so each sa
 import functools
 
 from tinygrad_ext.autograd.engine import gradients as gradients_of
-from tinygrad_ext.autograd.modes import enable_grad
+from tinygrad_ext.autograd.modes import recording
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
@@ -48,7 +48,7 @@ class Pass:
             self.outer = True
             made = x.view_as(x)
         else:
-            made = x.detach().requires_grad_()
+            made = (_copied(x, len(levels)) if x.is_inference() else x.detach()).requires_grad_()
             self.leaves.add(id(made))
         self.kept.append(made)
         return made
@@ -102,6 +102,12 @@ class Pass:
         return [x.new_zeros(x.shape) if g is None else g for g, x in zip(got, inputs)]
 
 
+def _copied(x, below):
+    """A copy that no level sees but those below a place in the stack."""
+    levels = active_levels()
+    return levels[below].suspend(x.clone) if below < len(levels) else x.clone()
+
+
 # ---- grad ----------------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +153,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
     task = Pass()
-    with enable_grad():
+    with recording():
         inputs, spec, given = task.arguments(func, argnums, args, who)
         output, aux = split_aux(func(*given, **kwargs), has_aux, who)
         _check_output(output, who)
@@ -243,7 +249,7 @@ def vjp(func, *primals, has_aux=False):
         back(torch.tensor(2.0))                                        # (2,)
     """
     task = Pass()
-    with enable_grad():
+    with recording():
         flat, spec = tree_flatten(primals)
         inputs = [task.fresh(checked_input(x, "vjp")) for x in flat]
         output, aux = split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "vjp")
@@ -266,8 +272,7 @@ def vjp(func, *primals, has_aux=False):
         if built != made:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                "function. "
-                f"cotangents: {built}, primal output: {made}"
+                f"function. cotangents: {built}, primal output: {made}"
             )
         for seed, o in zip(seeds, outputs):
             if tuple(seed.shape) != tuple(o.shape):

@@ -204,6 +204,5 @@ def host(level, operation, args):
         return batched(level, operation, args)
     raise RuntimeError(
         f"vmap: {operation.name} inside vmap would change what all samples share. Compute new values and return them, "
-        "or "
-        "do it outside of vmap."
+        "or do it outside of vmap."
     )

@@ -1,7 +1,7 @@
 """Tangents by two backward passes, for ops without a rule for forward mode."""
 
 from tinygrad_ext.autograd import grad as gradients_of
-from tinygrad_ext.autograd.modes import enable_grad
+from tinygrad_ext.autograd.modes import recording
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import states
 from tinygrad_ext.registry import functions
@@ -30,7 +30,7 @@ def transposed(op):
         counts[op.name] = counts.get(op.name, 0) + 1
         row, task, inputs, slopes = list(primals), Pass(), [], []
         tracked = task.tracked and any(b.requires_grad for v in _flat([primals, tangents]) for b in bottoms(v))
-        with enable_grad():
+        with recording():
             for i in targets:
                 row[i] = _fresh(primals[i], tangents[i], task, inputs, slopes)
             results = call(*row)

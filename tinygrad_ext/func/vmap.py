@@ -69,8 +69,7 @@ def _mapped(in_dims, args, name):
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
-            "tuple "
-            f"matching the structure of inputs, got: {type(in_dims)}."
+            f"tuple matching the structure of inputs, got: {type(in_dims)}."
         )
     if type(in_dims) is int and all([isinstance(x, Tensor) for x in args]):
         flat, spec, dims = args, None, [in_dims] * len(args)  # as most calls are
@@ -80,8 +79,7 @@ def _mapped(in_dims, args, name):
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
-            "`inputs`. "
-            f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"`inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     sizes = []
     for i, (value, dim) in enumerate(zip(flat, dims)):
@@ -98,8 +96,7 @@ def _mapped(in_dims, args, name):
     if sizes.count(sizes[0]) < len(sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
-            "mapped "
-            "dimension"
+            "mapped dimension"
         )
     return sizes[0], dims, flat, spec
 
@@ -125,8 +122,7 @@ def _check_out_dims(out_dims, name):
         if not (dim is None or isinstance(dim, int)):
             raise ValueError(
                 f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
-                "ints "
-                "representing where in the outputs the vmapped dimension should appear."
+                "ints representing where in the outputs the vmapped dimension should appear."
             )
 
 
@@ -166,8 +162,7 @@ def _taken_out(level, result, dim, name):
     if not isinstance(result, Tensor):
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. Did you mean to set "
-            "out_dims= "
-            "to None for output?"
+            "out_dims= to None for output?"
         )
     whole = level.whole(result)
     if dim == 0:

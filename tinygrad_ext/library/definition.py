@@ -114,8 +114,7 @@ def _check_mutates(op, mutates):
     if written != named:
         raise ValueError(
             f"custom_op({op.name!r}): the schema {op.schema} says that {_listed(written)} mutated, and mutates_args "
-            "that "
-            f"{_listed(named)}. Make them the same"
+            f"that {_listed(named)}. Make them the same"
         )
 
 
@@ -130,8 +129,7 @@ def register_kernel(state, device_types, fn, to, override=False):
     if kinds != (None,) and not _state.has_tensors(op.schema) and _state.device_argument(op.schema) is None:
         raise ValueError(
             f"{op.name}: Functions without tensor inputs are required to have a `device: torch.device` argument, which "
-            "says "
-            "whose kernel to take; or register one kernel for all devices, without device_types"
+            "says whose kernel to take; or register one kernel for all devices, without device_types"
         )
     for kind in kinds:
         if kind is not None and (not isinstance(kind, str) or kind != kind.lower() or kind == "meta"):

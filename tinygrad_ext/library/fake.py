@@ -32,8 +32,7 @@ def refusal(op):
         raise NotImplementedError(
             f"{op.name}: there is no fake kernel, so the op cannot run on meta tensors. Register one with "
             f"library.register_fake('{op.name}'): a function of the same arguments that returns empty tensors of the "
-            "right "
-            "shape and dtype"
+            "right shape and dtype"
         )
 
     return run

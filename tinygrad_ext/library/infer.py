@@ -89,8 +89,7 @@ class _Reader:
             if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
                 self._refuse(
                     f"parameter '{p}' is {p.kind.description}, which a schema has no word for. Make it a plain "
-                    "parameter, "
-                    "or a list"
+                    "parameter, or a list"
                 )
             if p.kind is p.KEYWORD_ONLY and not star:
                 star = True
@@ -114,8 +113,7 @@ class _Reader:
         except NameError as error:
             self._refuse(
                 f"a type hint is a string that cannot be read here ({error}). With `from __future__ import "
-                "annotations` "
-                "the types must be names of the module, not of a function"
+                "annotations` the types must be names of the module, not of a function"
             )
 
     def _mutates(self, mutates):
@@ -189,8 +187,7 @@ class _Reader:
         if text is None:
             self._refuse(
                 f"the return has the type hint {_show(self.hints['return'])}. Known are Tensor, list[Tensor], int, "
-                "float, "
-                "bool, str, complex, a tuple or NamedTuple of these, and None"
+                "float, bool, str, complex, a tuple or NamedTuple of these, and None"
             )
         return self._returned_by_tag(text)
 

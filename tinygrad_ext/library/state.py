@@ -159,8 +159,7 @@ class State:
     def _refuse_no_tensor(self, *args, **keywords):
         raise NotImplementedError(
             f"{self.op.name}: no argument is a tensor, so nothing says which device's kernel to take; register one for "
-            "all "
-            "devices: library.impl(..., 'default')"
+            "all devices: library.impl(..., 'default')"
         )
 
     def _shape_rule(self):

@@ -53,8 +53,7 @@ def _no_list(*args):
 
 op(
     "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None, "
-    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     batch="leading",
     kernel="_to_copy",
     shape="kernel",
@@ -79,8 +78,7 @@ op(
 
 op(
     "aten::to.device(Tensor(a) self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool "
-    "copy=False, "
-    "*, MemoryFormat? memory_format=None) -> Tensor(a)",
+    "copy=False, *, MemoryFormat? memory_format=None) -> Tensor(a)",
     compose="to_device",
     variants="method",
     types=_ALL,
@@ -266,8 +264,7 @@ def _complex(real, imag):
     if real.dtype != imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
-            f"argument: "
-            "complex() joins two tensors of one dtype"
+            "argument: complex() joins two tensors of one dtype"
         )
     if real.dtype.name == "float16":
         raise NotImplementedError(

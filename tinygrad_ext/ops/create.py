@@ -253,8 +253,7 @@ def _data(make):
 
 op(
     "aten::tensor(Any data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool "
-    "pin_memory=False) "
-    "-> Tensor",
+    "pin_memory=False) -> Tensor",
     kernel="tensor",
     shape="kernel",
     tags="any_device",

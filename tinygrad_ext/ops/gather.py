@@ -329,8 +329,7 @@ def _take_along_dim(self, indices, dim):
     if self.dim() != indices.dim():
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-            "got "
-            f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
+            f"got {self.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
         )
     dim = wrapped(dim, self.dim())
     if not self.dim():

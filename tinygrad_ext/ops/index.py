@@ -55,8 +55,7 @@ op(
     doc="The part of self that index names. Ints, slices, None and Ellipsis give a view; tensors, sequences and arrays "
     "of "
     "ints or bools pick elements and give a copy. Adjacent index tensors put their common shape where they stand, "
-    "others "
-    "in front. IndexError outside the bounds, ValueError for a step below 1.",
+    "others in front. IndexError outside the bounds, ValueError for a step below 1.",
 )
 
 op(

@@ -44,8 +44,7 @@ def warn_sizes(self, target):
 
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({self.shape}). This "
-            "will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             UserWarning,
             stacklevel=3,
         )

@@ -118,8 +118,7 @@ op(
     reference=_np_batch_norm,
     doc="Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each). "
     "training takes mean and variance from the batch and moves running_mean and running_var towards them by "
-    "momentum, "
-    "in place; otherwise these two are used.",
+    "momentum, in place; otherwise these two are used.",
 )
 
 

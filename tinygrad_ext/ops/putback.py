@@ -73,8 +73,7 @@ op(
 
 op(
     "aten::_rewindow(Tensor self, int[] stride, int offset, int[] into_size, int[] into_stride, int into_offset, bool "
-    "by_source) "
-    "-> Tensor",
+    "by_source) -> Tensor",
     batch=batching_putback.rewindow,
     kernel="rewindow",
     variants="method",

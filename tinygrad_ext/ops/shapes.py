@@ -40,8 +40,7 @@ def broadcast_sizes(*shapes):
                 raise RuntimeError(
                     f"The size of tensor a ({out[i]}) must match the size of tensor b ({size}) at "
                     f"non-singleton dimension {i}: shapes {', '.join(str(list(s)) for s in shapes)} do "
-                    f"not "
-                    "broadcast"
+                    "not broadcast"
                 )
             out[i] = size
     return tuple(out)

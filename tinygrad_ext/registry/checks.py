@@ -120,8 +120,7 @@ def _check_mutation(record, schema):
     if written and set(variants(record)) & {"inplace", "out"}:
         raise TypeError(
             f"{record.schema}: an op that writes to {', '.join(written)} has no in-place and out= forms of its own; "
-            "leave "
-            "them out of variants="
+            "leave them out of variants="
         )
     if record.kernel is not None and not record.view:
         check_kernel_returns(schema)
@@ -133,8 +132,7 @@ def check_kernel_returns(schema):
         if r.alias is not None and not r.is_write:
             raise TypeError(
                 f"{schema}: a kernel cannot return a view of its argument ('{r}'). Write the op as a composite of view "
-                "ops, "
-                "compose= in a record and Library.impl(..., 'CompositeImplicitAutograd'), or return a clone"
+                "ops, compose= in a record and Library.impl(..., 'CompositeImplicitAutograd'), or return a clone"
             )
 
 

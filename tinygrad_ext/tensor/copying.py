@@ -182,8 +182,7 @@ def _resize_(self, *sizes, memory_format=None):
 def _set_(self, *args, **kwargs):
     raise NotImplementedError(
         "set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
-        "tensor "
-        "with as_strided()."
+        "tensor with as_strided()."
     )
 
 

@@ -243,8 +243,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if offset + count * size > have:
         raise ValueError(
             f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
-            f"greater "
-            f"than actual buffer length ({have} bytes)"
+            f"greater than actual buffer length ({have} bytes)"
         )
     t = construct.over_bytes(buffer, dtype, offset, count)
     return t.requires_grad_() if requires_grad else t

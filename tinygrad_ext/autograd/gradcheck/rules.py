@@ -101,7 +101,6 @@ def check_batched(subject, rng, options):
             if not np.allclose(array(found[k]), expected, options.rtol, options.atol, equal_nan=True):
                 raise GradcheckError(
                     f"Batched gradients of output {i} by {name} are not those of one backward pass after the other: "
-                    "they "
-                    f"differ by up to {np.abs(array(found[k]) - expected).max():.3g}. A rule for vmap is wrong, or "
-                    "backward keeps a state."
+                    f"they differ by up to {np.abs(array(found[k]) - expected).max():.3g}. A rule for vmap is wrong, "
+                    "or backward keeps a state."
                 )
