@@ -59,6 +59,54 @@ def test_random_indices(case, accumulate):
             same(got, tg.stack(list(want)))
 
 
+@st.composite
+def _lines(draw):
+    """A shape, a dimension of it, how long the index along that is, and what is batched."""
+    shape = draw(st.lists(st.integers(0, 3), max_size=3).map(tuple))
+    dim = draw(st.integers(-max(len(shape), 1), max(len(shape), 1) - 1))
+    size = shape[dim] if shape else 1
+    length = draw(st.integers(0, 4)) if shape and size else int(not shape)
+    batched = draw(st.tuples(st.booleans(), st.booleans(), st.booleans()).filter(any))
+    return shape, dim, length, batched
+
+
+ALONG = {
+    "index_select": lambda x, d, i, large, s: x.index_select(d, i) * s.sum(),
+    "index_add": lambda x, d, i, large, s: x.index_add(d, i, s, alpha=2),
+    "index_copy": lambda x, d, i, large, s: x.index_copy(d, i, s),
+    "index_fill": lambda x, d, i, large, s: x.index_fill(d, i, s.sum()),
+    "take": lambda x, d, i, large, s: x.take(i[: x.numel()]) + s.sum(),
+    "gather": lambda x, d, i, large, s: x.gather(d, large) * s,
+    "scatter": lambda x, d, i, large, s: x.scatter(d, large, s),
+    "scatter_add": lambda x, d, i, large, s: x.scatter_add(d, large, s),
+    "scatter_reduce": lambda x, d, i, large, s: x.scatter_reduce(d, large, s, "mean", include_self=False),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(_lines(), st.sampled_from(sorted(ALONG)))
+def test_random_lines(case, name):
+    shape, dim, length, batched = case
+    x, i = of(2, *shape), ints(shape[dim] if shape else 1, 2, length)
+    s = of(2, *[length if d == dim % len(shape) else n for d, n in enumerate(shape)])
+
+    def f(x, i, s):
+        along = [length if d == dim % max(len(shape), 1) else 1 for d in range(len(shape))]
+        return ALONG[name](x, dim, i, i.reshape(along).expand(s.shape), s)
+
+    in_dims = tuple(0 if b else None for b in batched)
+    given = [a if b else a[0] for a, b in zip((x, i, s), batched)]
+    rows = [samples(given, in_dims, k) for k in range(2)]
+    want = tg.stack([f(*row) for row in rows])
+    same(vmap(f, in_dims)(*given), want)
+    twice = [a if d is None else tg.stack([a, a.flip(0), a]) for a, d in zip(given, in_dims)]
+    same(vmap(vmap(f, in_dims), in_dims)(*twice), tg.stack([want, want.flip(0), want]))
+    if name not in ("index_copy", "scatter"):  # where an index names a place twice, the gradient of src is any of them
+        slope = grad(lambda *row: (f(*row) ** 2).sum(), (0, 2))
+        for got, each in zip(vmap(slope, in_dims)(*given), zip(*[slope(*row) for row in rows])):
+            assert tg.allclose(got, tg.stack(list(each)))
+
+
 # ---- beside PyTorch ------------------------------------------------------------------------------------------------
 
 BESIDE = {

@@ -3,7 +3,7 @@
 import itertools
 
 import tinygrad_ext as tg
-from tinygrad_ext.func import grad, vmap
+from tinygrad_ext.func import grad, jvp, vmap
 
 
 def of(*shape, dtype=tg.float64):
@@ -88,8 +88,14 @@ def _nested(f, args, in_dims, wanted):
                 same(g[k], w)
 
 
+def _filled(args, places, values):
+    """Arguments with others at some places."""
+    given = dict(zip(places, values))
+    return [given.get(i, a) for i, a in enumerate(args)]
+
+
 def _gradients(f, args, in_dims, size):
-    """vmap of grad, grad of vmap, and rows of a Jacobian: derivatives of the derivative's ops too."""
+    """vmap of grad, grad of vmap, the same in forward mode, and second derivatives."""
     at = tuple(i for i, a in enumerate(args) if a.is_floating_point())
     if not at:
         return
@@ -105,6 +111,13 @@ def _gradients(f, args, in_dims, size):
     whole = grad(lambda *row: vmap(value, tuple(in_dims))(*row).sum(), at)(*args)
     for got, want, i in zip(whole, wanted, at):
         assert tg.allclose(got, want if in_dims[i] == 0 else want.sum(0), equal_nan=True)
+    pushed = lambda *row: jvp(
+        lambda *r: value(*_filled(row, at, r)), tuple(row[i] for i in at), tuple(row[i] for i in at)
+    )
+    ahead = tg.stack([pushed(*samples(args, in_dims, k))[1] for k in range(size)])
+    assert tg.allclose(vmap(pushed, tuple(in_dims))(*args)[1], ahead, equal_nan=True)
+    batched = lambda *r: vmap(value, tuple(in_dims))(*_filled(args, at, r))
+    assert tg.allclose(jvp(batched, *[tuple(args[i] for i in at)] * 2)[1], ahead, equal_nan=True)
     second = lambda *row: grad(lambda *r: sum((g**2).sum() for g in slope(*r)), at)(*row)
     twice = [tg.stack(list(r)) for r in zip(*[second(*samples(args, in_dims, k)) for k in range(size)])]
     for got, want in zip(vmap(second, tuple(in_dims))(*args), twice):

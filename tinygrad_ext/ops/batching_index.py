@@ -78,8 +78,6 @@ class _Aim:
         batched = [i for i in indices if b.owns(i)]
         if any(_is_mask(i) for i in batched):
             refuse("indexing with a mask", "mask")
-        if batched:
-            indices = [part for i in indices for part in _without_mask(i)]
         dims = [d for d, i in _dims(indices)]
         together = not dims or dims[-1] - dims[0] == len(dims) - 1
         place = dims[0] if dims and together else 0
@@ -126,13 +124,6 @@ def _dims(indices):
         found += [(at + k, i) for k in range(taken) if i is not None]
         at += taken
     return found
-
-
-def _without_mask(index):
-    """A mask that all samples share as the coordinates of its true elements."""
-    if not _is_mask(index):
-        return [index]
-    return list(index.nonzero().unbind(1)) if index.dim() else []
 
 
 @told("index.Tensor")

@@ -35,7 +35,7 @@ def rewindow(b, self, stride, offset, into_size, into_stride, into_offset, by_so
     """Every sample's windows lie in memory of its own, one behind the other."""
     low = min(offset, into_offset)
     ends = _reach(self.shape, stride) + offset - low, _reach(into_size, into_stride) + into_offset - low
-    step = max(*ends, 1)
+    step = max(ends)
     into = (b.size, *into_size), (step, *into_stride), into_offset
     return b.whole(self)._rewindow((step, *stride), offset, *into, by_source)
 
