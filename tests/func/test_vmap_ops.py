@@ -70,11 +70,11 @@ def cases(op, dtype, count=None):
             yield found
 
 
-def same(op, got, rows, dtype, what):
+def same(op, got, rows, dtype, what, factor=1.0):
     """Compare results with the batch in front with those of each sample."""
     for i, whole in enumerate(got):
         want = tg.stack([row[i] for row in rows])
-        compare.assert_close(whole, want, dtype, what)
+        compare.assert_close(whole, want, dtype, what, factor)
 
 
 def chosen(count):
@@ -117,7 +117,7 @@ def compared():
 
 @pytest.mark.parametrize("op", compared())
 def test_each_sample_is_as_in_a_loop(op):
-    for dtype in ("float32", "float64", "complex64", "int64", "bool", "float16"):
+    for dtype in ("float64", "float32", "complex64", "complex128", "int64", "int32", "bool", "float16", "bfloat16"):
         for function in cases(op, dtype, None if dtype == "float64" or dtype == "int64" else 2):
             for which in chosen(len(function.tensors)) if dtype in ("float64", "int64") else [None]:
                 check(function, dtype, range(len(function.tensors)) if which is None else which)
@@ -138,8 +138,8 @@ def test_nested_batches_at_other_dimensions(op):
         same(op, got, expected, "float64", f"{op.name} {function.sample} nested")
 
 
-def differentiable(op):
-    for sample in itertools.islice(sweep.samples(op, "float64", True) if "float64" in sweep.supported(op) else (), 4):
+def differentiable(op, dtype):
+    for sample in itertools.islice(sweep.samples(op, dtype, True) if dtype in sweep.supported(op) else (), 4):
         function = Batched(op, sample)
         needs = [t.requires_grad for t in sweep.leaves(sample.args, sample.kwargs, tg.Tensor)]
         if not any(needs):
@@ -151,9 +151,10 @@ def differentiable(op):
             yield function, tuple(i for i, n in enumerate(needs) if n), smooth
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("op", compared())
-def test_gradients_under_vmap_and_vmap_under_gradients(op):
-    for function, places, smooth in differentiable(op):
+def test_gradients_under_vmap_and_vmap_under_gradients(op, dtype):
+    for function, places, smooth in differentiable(op, dtype):
         if SIZES.get(op.name.removeprefix("aten::")) is not None:
             continue
         rows = function.rows()
@@ -174,10 +175,10 @@ def test_gradients_under_vmap_and_vmap_under_gradients(op):
             given = [tg.stack(r) if i in which else r[0] for i, r in enumerate(row)]
             dims = tuple(0 if i in which else None for i in range(len(given)))
             got = vmap(slope, dims)(*given)
-            same(op, got, expected_here, "float64", described(function, "vmap of grad", which))
+            same(op, got, expected_here, dtype, described(function, "vmap of grad", which), 20)
         stacked = [tg.stack(r) for r in rows]
         got = grad(lambda *t, total=total: vmap(total)(*t).sum(), places)(*stacked)
-        same(op, got, expected, "float64", described(function, "grad of vmap", "all"))
+        same(op, got, expected, dtype, described(function, "grad of vmap", "all"), 20)
 
 
 @pytest.mark.parametrize("name", sorted(EXEMPT["its result hangs on the data: refused, see below"]))
