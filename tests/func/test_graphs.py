@@ -88,3 +88,32 @@ def test_a_training_step_of_many_models_is_one_graph():
         ((model(x) - y) ** 2).mean().backward()
         optimizer.step()
     assert all(tg.allclose(p, a[name][3], atol=1e-6) for name, p in model.named_parameters())
+
+
+def test_a_training_step_of_a_hundred_networks_is_one_plan():
+    tg.manual_seed(0)
+    layers = lambda: [nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    models = [nn.Sequential(*layers(), nn.Linear(16, 3)) for _ in range(100)]
+    stacked, _ = stack_module_state(models)
+    stacked = {name: p.detach() for name, p in stacked.items()}
+    images, classes = tg.rand(5, 1, 4, 4), tg.randint(3, (5,))
+
+    def error(weights, images, classes):
+        return nn.functional.cross_entropy(functional_call(models[0], weights, images), classes)
+
+    def step(weights, images, classes):
+        slopes = vmap(grad(error), (0, None, None))(weights, images, classes)
+        return {name: w - 0.1 * slopes[name] for name, w in weights.items()}
+
+    traced = tg.jit.trace(step, (stacked, images, classes))
+    got, want = traced(stacked, images, classes), step(stacked, images, classes)
+    assert all(tg.equal(got[name], want[name]) for name in want)
+    assert "1 plan made, for 1 row of nodes" in str(traced.explain())
+
+
+def test_gradients_of_each_sample_fuse():
+    f = vmap(grad(lambda w, x: (w * x).sin().exp().sum()), (None, 0))
+    traced = tg.jit.trace(f, (W, X))
+    assert tg.allclose(traced(W, X), f(W, X))
+    groups = [row.split("  ")[-1].split(", ") for row in str(traced.plan(W, X).table()).splitlines() if "TILE" in row]
+    assert len(groups) == 2 and sum(map(len, groups)) == 7

@@ -96,3 +96,12 @@ def test_what_is_wrong_is_told_in_terms_of_a_sample():
     ]:
         with pytest.raises((IndexError, RuntimeError), match=words):
             vmap(f)(X)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "max", "min", "amax", "amin"])
+def test_equal_elements_share_the_gradient_as_in_a_loop(name):
+    x = tg.tensor([[1.0, 1, 0, 1], [2, 2, 2, 2], [0, 3, float("nan"), 1]])
+    f = lambda x: getattr(x, name)()
+    got = vmap(grad(f))(x)
+    assert tg.allclose(got, tg.stack([grad(f)(row) for row in x]), equal_nan=True)
+    assert tg.allclose(vmap(f)(x), tg.stack([f(row) for row in x]), equal_nan=True)

@@ -191,8 +191,18 @@ def whole_moment(name):
 
 
 def whole_middle(name):
-    """median and nanmedian of all elements."""
-    return lambda b, self: getattr(rows(b, self), name)(1).values
+    """median and nanmedian of all elements, of which equal ones share the gradient."""
+
+    def rule(b, self):
+        x = rows(b, self)
+        value = getattr(x, name)(1).values.detach()
+        if not x.is_floating_point():
+            return value
+        equal = (x == value.unsqueeze(1)) | (x.isnan() & value.isnan().unsqueeze(1))
+        mean = tg.where(equal, x, 0).sum(1) / equal.sum(1)
+        return value + (mean - mean.detach())  # nothing is added but a derivative
+
+    return rule
 
 
 def count_nonzero(b, self, dim=None):
