@@ -230,17 +230,129 @@ def test_hessians_by_one_parameter(name):
             close(vmap(outer(inner(loss)), (None, 0))(p, xs), want)
 
 
-# ---- other modes ---------------------------------------------------------------------------------------------------
+# ---- graphs --------------------------------------------------------------------------------------------------------
 
 
 @every_model
 def test_traced_gradients_of_each_sample(name):
     model, xs = built(name), samples(name)
     slopes = vmap(grad(loss_of(model)), (None, 0))
-    weights = weights_of(model)
-    traced = tg.jit.trace(slopes, (weights, xs))
-    other = {n: w * 0.9 for n, w in weights.items()}
+    traced = tg.jit.trace(slopes, (weights_of(model), xs))
+    other = {n: w * 0.9 for n, w in weights_of(model).items()}
     all_close(traced(other, xs.flip(0)), slopes(other, xs.flip(0)))
+
+
+@every_model
+def test_graphs_of_gradients_go_through_vmap(name):
+    """The derivatives' own ops are in the graph, so any of their arguments may be batched."""
+    models, xs = [built(name, seed=k) for k in range(SIZE)], samples(name)
+    stack = {n: w.detach() for n, w in stack_module_state(models)[0].items()}
+    by_input = xs.is_floating_point()
+    slopes = grad(loss_of(models[0]), (0, 1) if by_input else (0,))
+    graph = tg.jit.trace(slopes, (weights_of(models[0]), xs[0]))
+    for dims in ((None, 0), (0, None), (0, 0)):
+        weights = stack if dims[0] == 0 else weights_of(models[0])
+        got = vmap(graph, dims)(weights, xs if dims[1] == 0 else xs[0])
+        alone = [slopes_by_backward(models[k * (dims[0] == 0)], xs[k * (dims[1] == 0)]) for k in range(SIZE)]
+        all_close(got[0], stacked([a[0] for a in alone]))
+        if by_input:
+            close(got[1], tg.stack([a[1] for a in alone]))
+
+
+@every_model
+@pytest.mark.parametrize("way", ["scripted", "traced", "compiled"])
+def test_programs_of_modules_go_through_transforms(name, way):
+    model, xs = built(name), samples(name)
+    ways = {"scripted": tg.jit.script, "traced": lambda m: tg.jit.trace(m, (xs[0],)), "compiled": tg.compile}
+    program = ways[way](model)
+    close(vmap(program)(xs), tg.stack([model(x) for x in xs]))
+    if xs.is_floating_point():
+        alone = tg.stack([slopes_by_backward(model, x)[1] for x in xs])
+        close(vmap(grad(lambda x: bent(program(x))))(xs), alone)
+        pushed = vmap(lambda x: jvp(lambda x: bent(program(x)), (x,), (x * x,))[1])(xs)
+        close(pushed, (alone * xs * xs).flatten(1).sum(1))
+
+
+# ---- statistics, hooks, dropout, training --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_statistics_move_wherever_their_batch_stands(dim):
+    x = tg.rand(SIZE, 5, 4, dtype=tg.float64)
+    start = lambda value: tg.full((SIZE, 4), value, dtype=tg.float64).movedim(0, dim).contiguous()
+    run = lambda x, mean, var: tg.nn.functional.batch_norm(x, mean, var, training=True)
+    for dims in ((0, dim, dim), (None, dim, dim)):
+        mean, var = start(0.0), start(1.0)
+        got = vmap(run, dims)(x if dims[0] == 0 else x[0], mean, var)
+        for k in range(SIZE):
+            m, v = tg.zeros(4, dtype=tg.float64), tg.ones(4, dtype=tg.float64)
+            close(got[k], run(x[k * (dims[0] == 0)], m, v))
+            close(mean.select(dim, k), m)
+            close(var.select(dim, k), v)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda f, x: grad(lambda x: f(x).sin().sum())(x),
+        lambda f, x: grad(lambda x: (grad(lambda x: f(x).sin().sum())(x) ** 2).sum())(x),
+        lambda f, x: vjp(f, x)[1](x),
+        lambda f, x: jvp(f, (x,), (x,)),
+        lambda f, x: jvp(grad(lambda x: f(x).sin().sum()), (x,), (x,)),
+        lambda f, x: linearize(f, x)[1](x),
+        lambda f, x: jacrev(f)(x),
+        lambda f, x: jacfwd(f)(x),
+    ],
+)
+def test_statistics_move_once_whatever_is_derived(run):
+    x = tg.rand(5, 4, dtype=tg.float64)
+    plain, derived = tg.nn.BatchNorm1d(4).double(), tg.nn.BatchNorm1d(4).double()
+    plain(x)
+    run(derived, x)
+    for got, want in zip(derived.buffers(), plain.buffers()):
+        assert type(got) is type(want) and not got.requires_grad
+        assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("words", [{"padding_idx": 1}, {"scale_grad_by_freq": True}])
+def test_rows_of_a_table_in_a_jacobian(words):
+    table, index = tg.rand(4, 2, dtype=tg.float64), tg.tensor([1, 2, 1, 0])
+    look = lambda w: tg.nn.functional.embedding(index, w, **words)
+    each = [grad(lambda w, i=i, j=j: look(w)[i, j])(table) for i in range(4) for j in range(2)]
+    close(jacrev(look)(table), tg.stack(each).reshape(4, 2, 4, 2))
+
+
+def test_hooks_of_modules_and_tensors_run():
+    model, xs = tg.nn.Linear(4, 3).double(), tg.rand(SIZE, 4, dtype=tg.float64)
+    model.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+
+    def doubled(module, args, result):
+        assert args[0].shape == (4,) and result.shape == (3,)
+        result.register_hook(lambda g: g * 5)
+        return result * 2
+
+    model.register_forward_hook(doubled)
+    alone = [slopes_by_backward(model, x) for x in xs]
+    got = vmap(grad(loss_of(model), (0, 1)), (None, 0))(weights_of(model), xs)
+    all_close(got[0], stacked([a[0] for a in alone]))
+    close(got[1], tg.stack([a[1] for a in alone]))
+
+
+def test_ensembles_are_trained_as_each_alone():
+    models, xs = [built("single images", seed=k) for k in range(SIZE)], samples("single images")
+    weights, _ = stack_module_state(models)
+    together = tg.optim.Adam(weights.values(), lr=0.01)
+    for _ in range(3):
+        together.zero_grad()
+        vmap(lambda w, x: bent(functional_call(models[0], w, (x,))))(weights, xs).sum().backward()
+        together.step()
+    for model, x in zip(models, xs):
+        alone = tg.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(3):
+            alone.zero_grad()
+            bent(model(x)).backward()
+            alone.step()
+    all_close({n: w.detach() for n, w in weights.items()}, stacked([weights_of(m) for m in models]))
 
 
 class Dropped(tg.nn.Module):
