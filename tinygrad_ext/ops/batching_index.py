@@ -9,7 +9,10 @@ import functools
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.ops.batching import after, rows, widened
+
+_MASKS = by_name["bool"], by_name["uint8"]
 
 # ---- what the rules share ------------------------------------------------------------------------------------------
 
@@ -74,25 +77,33 @@ class _Aim:
 
     def __init__(self, b, indices, owned):
         """owned: whether what is indexed has a batch."""
-        indices = list(indices)
-        batched = [i for i in indices if b.owns(i)]
-        if any(_is_mask(i) for i in batched):
-            refuse("indexing with a mask", "mask")
-        dims = [d for d, i in _dims(indices)]
+        dims, at, self.common, first = [], 0, 0, None
+        for i in indices:
+            if i is None:
+                at += 1
+                continue
+            rank, mask, own = i.dim(), i.dtype in _MASKS, b.owns(i)
+            if own:
+                if mask:
+                    refuse("indexing with a mask", "mask")
+                first = i if first is None else first
+            taken = rank if mask else 1
+            dims += range(at, at + taken)
+            at += taken
+            self.common = max(self.common, min(rank, 1) if mask else rank)
+        self.rest = -len(dims)
         together = not dims or dims[-1] - dims[0] == len(dims) - 1
         place = dims[0] if dims and together else 0
-        self.common = max([min(i.dim(), 1) if _is_mask(i) else i.dim() for i in indices if i is not None], default=0)
-        self.rest = -len(dims)
-        if not batched:
-            self.indices, self.moves = [None, *indices], ((0,), (0,)) if together else ((self.common,), (0,))
+        if first is None:
+            self.indices, self.moves = [None, *indices], (0, 0) if together else (self.common, 0)
             return
         whole = [widened(b.whole(i), self.common) if b.owns(i) else i for i in indices]
         if not owned:
-            self.indices, self.moves = whole, ((place,), (0,))
+            self.indices, self.moves = whole, (place, 0)
             return
-        number = next(numbers(b, w) for w, i in zip(whole, indices) if b.owns(i))
-        start = range(1, self.common + 1)
-        self.indices, self.moves = [number, *whole], (tuple(start), tuple(d + place for d in start))
+        number = numbers(b, widened(b.whole(first), self.common))
+        start = tuple(range(1, self.common + 1)) if place else 0
+        self.indices, self.moves = [number, *whole], (start, tuple(d + place for d in start) if place else 0)
 
     def front(self, picked):
         source, target = self.moves
@@ -113,17 +124,7 @@ class _Aim:
 
 
 def _is_mask(index):
-    return index is not None and index.dtype in (tg.bool, tg.uint8)
-
-
-def _dims(indices):
-    """(dimension, index) of each dimension that is indexed."""
-    at, found = 0, []
-    for i in indices:
-        taken = i.dim() if _is_mask(i) else 1
-        found += [(at + k, i) for k in range(taken) if i is not None]
-        at += taken
-    return found
+    return index is not None and index.dtype in _MASKS
 
 
 @told("index.Tensor")

@@ -1,6 +1,7 @@
 """How masks, searches, counts and systems of equations go through vmap."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.ops.batching import rows, widened
 from tinygrad_ext.ops.batching_index import call, fill_where, numbers, refuse, told
 from tinygrad_ext.ops.fused import fused
@@ -14,11 +15,15 @@ def _aligned(b, tensor, rank):
     return widened(b.whole(tensor), rank) if b.owns(tensor) else tensor
 
 
+def _checked(mask):
+    if mask.dtype is not by_name["bool"]:
+        raise RuntimeError(f"expected a mask of bool, got {mask.dtype}")
+    return mask
+
+
 def _common(self, mask):
     """The shape that a sample of self and the mask have together."""
-    if mask.dtype is not tg.bool:
-        raise RuntimeError(f"expected a mask of bool, got {mask.dtype}")
-    return broadcast_sizes(self.shape, mask.shape)
+    return broadcast_sizes(self.shape, _checked(mask).shape)
 
 
 def masked_fill(kind):
@@ -26,7 +31,7 @@ def masked_fill(kind):
 
     @told("masked_fill." + kind)
     def rule(b, self, mask, value):
-        rank = len(_common(self, mask))
+        rank = max(self.dim(), _checked(mask).dim())
         x = widened(b.whole(self), rank) if b.owns(self) or b.owns(value) else self
         return fill_where(b, x, _aligned(b, mask, rank), value)
 
