@@ -15,20 +15,26 @@ from tinygrad_ext.registry import ops
 
 @st.composite
 def _reads(draw):
-    """A shape, for each dimension an index's shape or None, and which tensors are batched."""
+    """A shape, for each dimension an index's shape, "mask" or None, and which tensors are batched."""
     rank = draw(st.integers(1, 4))
     shape = tuple(draw(st.integers(1, 3)) for _ in range(rank))
     common = draw(st.sampled_from([(), (2,), (3, 2), (0,)]))
-    kinds = [draw(st.sampled_from([None, common, common[1:], tuple(1 for _ in common)])) for _ in shape]
-    batched = [draw(st.booleans()) for _ in range(2 + sum(k is not None for k in kinds))]
+    kinds = [draw(st.sampled_from([None, common, common[1:], tuple(1 for _ in common), "mask"])) for _ in shape]
+    batched = [draw(st.booleans()) for _ in range(2)]
+    batched += [k != "mask" and draw(st.booleans()) for k in kinds if k is not None]
     return shape, kinds, batched
+
+
+def _index(size, kind):
+    """Indices for two samples; a mask has one true place, so that it goes with every other index."""
+    return (tg.arange(size) == size - 1).expand(2, size) if kind == "mask" else ints(size, 2, *kind, low=-size)
 
 
 @settings(max_examples=150, deadline=None)
 @given(_reads(), st.booleans())
 def test_random_indices(case, accumulate):
     shape, kinds, batched = case
-    made = [ints(s, 2, *k, low=-s) for s, k in zip(shape, kinds) if k is not None]
+    made = [_index(s, k) for s, k in zip(shape, kinds) if k is not None]
     if not made or not any(batched):
         return
 
