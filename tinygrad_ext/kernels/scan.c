@@ -70,6 +70,25 @@ void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64
     }
 }
 
+/* What lies in front of an element, then times what lies behind it: no division, so zeros do no harm. */
+#define OTHERS(NAME, T) \
+static void NAME(const T *x, T *out, int64_t n, int64_t inner) { \
+    for (int64_t i = 0; i < inner; i++) { \
+        T product = 1; \
+        for (int64_t k = i; k < n * inner; k += inner) out[k] = product, product *= x[k]; \
+        product = 1; \
+        for (int64_t k = (n - 1) * inner + i; k >= 0; k -= inner) out[k] *= product, product *= x[k]; \
+    } }
+OTHERS(others_f32, float)
+OTHERS(others_f64, double)
+
+void tgx_prod_others(const char *x, char *out, int64_t n, int64_t inner, int64_t outer, int dtype) {
+    for (int64_t i = 0; i < outer * n * inner; i += n * inner) {
+        if (dtype == TGX_F32) others_f32((const float *)x + i, (float *)out + i, n, inner);
+        else others_f64((const double *)x + i, (double *)out + i, n, inner);
+    }
+}
+
 #define TOGETHER 8 /* lines that lie apart: enough to hide the latency of an addition, few enough for the cache */
 
 void tgx_scan_tiles(const tgx_scan_plan *p, int64_t lo, int64_t hi) {

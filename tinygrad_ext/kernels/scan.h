@@ -37,6 +37,7 @@ typedef struct {
 
 /* h[k] = x[k] + decay[k] * h[k - 1] along the middle of three dimensions, all contiguous; decay[0] is not read.
  * float32 and float64. */
+void tgx_prod_others(const char *x, char *out, int64_t n, int64_t inner, int64_t outer, int dtype);
 void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64_t inner, int64_t lo, int64_t hi, int dtype);
 
 void tgx_plan_scan(tgx_scan_plan *p, const int64_t *sizes, const int64_t *strides, int ndim, int dim, int itemsize);

@@ -77,14 +77,40 @@ static int linear_scan_shape(tgx_call *c) {
     return 0;
 }
 
+/* How many lines there are in front of a dimension, and elements behind it. */
+static void around(const tgx_tensor *t, int dim, int64_t *outer, int64_t *inner) {
+    *outer = *inner = 1;
+    for (int i = 0; i < dim; i++) *outer *= t->sizes[i];
+    for (int i = dim + 1; i < t->rank; i++) *inner *= t->sizes[i];
+}
+
 static int linear_scan_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     int dim = (int)tgx_int(c, 2);
-    int64_t outer = 1, inner = 1;
-    for (int i = 0; i < dim; i++) outer *= t->sizes[i];
-    for (int i = dim + 1; i < t->rank; i++) inner *= t->sizes[i];
+    int64_t outer, inner;
+    around(t, dim, &outer, &inner);
     if (t->count)
         tgx_linear_scan(t->data, tgx_in(c, 1)->data, tgx_out(c, 0)->data, t->rank ? t->sizes[dim] : 1, inner, 0, outer, t->dtype);
     return 0;
 }
 TGX_KERNEL(linear_scan, linear_scan_shape, linear_scan_run, 0)
+
+/* _prod_others: (self, dim): for each element the product of the others along dim */
+static int prod_others_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    if (tgx_wrap_arg(c, 1, t->rank)) return TGX_FAILED;
+    if (!tgx_is_native_float(t->dtype)) return refuse_dtype(c, "_prod_others", t->dtype);
+    tgx_need_dense(c, 0);
+    tgx_like(c, 0, t, t->dtype);
+    return 0;
+}
+
+static int prod_others_run(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    int dim = (int)tgx_int(c, 1);
+    int64_t outer, inner;
+    around(t, dim, &outer, &inner);
+    if (t->count) tgx_prod_others(t->data, tgx_out(c, 0)->data, t->rank ? t->sizes[dim] : 1, inner, outer, t->dtype);
+    return 0;
+}
+TGX_KERNEL(prod_others, prod_others_shape, prod_others_run, 0)

@@ -108,6 +108,17 @@ def _extreme_reference(name):
     return reference
 
 
+def _others_reference(x, dim):
+    import numpy
+
+    if not x.ndim:
+        return numpy.ones_like(x)
+    lines = numpy.moveaxis(x, dim, -1)
+    n = lines.shape[-1]
+    found = [numpy.delete(lines, i, -1).prod(-1) for i in range(n)]
+    return numpy.moveaxis(numpy.stack(found, -1), -1, dim) if n else x
+
+
 def _far(name):
     def call():
         return getattr(tg, name)(tg.zeros(2, 3), 2)
@@ -159,6 +170,38 @@ op(
     ],
     domain=(-1, 1),
     doc="h[k] = self[k] + decay[k] * h[k - 1] along dim, with nothing before the first. The derivative of cumprod.",
+)
+
+
+def _onward(x, factors, dim):
+    """s[k] = x[k + 1] + factors[k + 1] * s[k + 1] along dim: what reaches an element from behind."""
+    n = x.shape[dim]
+    later = _cat((x.narrow(dim, 1, n - 1), x.new_zeros(_edge(x, dim))), dim)
+    return _from_behind(later, factors, dim)
+
+
+def _others_back(grad, self, dim):
+    """Of the products of all others: the matrix of derivatives is symmetric, products of all but two."""
+    if not self.dim() or not self.shape[dim]:
+        return grad * 0
+    turned = self.flip(dim)
+    front, behind = before(self, dim), before(turned, dim).flip(dim)
+    back = _onward((grad * front).flip(dim), turned, dim).flip(dim)
+    return front * _onward(grad * behind, self, dim) + behind * back
+
+
+op(
+    "aten::_prod_others(Tensor self, int dim) -> Tensor",
+    batch="dims",
+    kernel="prod_others",
+    types="float",
+    variants="method",
+    grad={"self": _others_back},
+    jvp="symmetric",
+    samples=_zero_lines,
+    domain=(-2, 2),
+    reference=_others_reference,
+    doc="For each element the product of the others along dim: the derivative of prod. Zeros do no harm.",
 )
 
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):
