@@ -148,3 +148,55 @@ def aligned(Tensor tensor not None, int rank):
     if missing <= 0:
         return tensor
     return tensor.reshape((tensor.shape[0], *(1,) * missing, *tensor.shape[1:]))
+
+
+cdef class ByDims:
+    """The rule of an op whose arguments name dimensions: behind the batch each stands one further.
+
+    tensors, dims: numbers of the arguments; lists: of dims that are lists; reduced: of those where no dimensions stand for
+    all; scalars: function(operation, row, tensors) for samples without dimensions.
+    """
+
+    cdef OpForm form
+    cdef list tensors, dims
+    cdef frozenset lists, reduced
+    cdef object scalars
+
+    def __init__(self, OpForm form, list tensors, list dims, frozenset lists, frozenset reduced, scalars):
+        self.form, self.tensors, self.dims, self.lists, self.reduced = form, tensors, dims, lists, reduced
+        self.scalars = scalars
+
+    def __call__(self, Rows level not None, op, args):
+        cdef list row = list(args)
+        cdef int i, rank = 0
+        for i in self.tensors:
+            a = row[i]
+            if isinstance(a, Tensor):
+                row[i] = a = level.whole(<Tensor>a)
+                rank = max(rank, (<Tensor>a).rank - 1)
+            elif a is not None:
+                row[i] = a = [None if t is None else level.whole(<Tensor?>t) for t in a]
+                for t in a:
+                    if t is not None:
+                        rank = max(rank, (<Tensor>t).rank - 1)
+        for i in self.dims:
+            a = args[i]
+            if a is None and i not in self.lists:
+                continue
+            row[i] = shifted(None if a is None or (i in self.reduced and isinstance(a, (list, tuple)) and not a) else a, rank)
+        if rank:
+            return (<Operation>self.form).run(tuple(row))
+        return self.scalars(self.form, row, self.tensors)
+
+
+def shifted(dim, int rank):
+    """Where dimension `dim` of what the program sees lies in the tensor behind it; a list of them; None for all."""
+    cdef int at, limit = max(rank, 1)
+    if dim is None:
+        return list(range(1, rank + 1))
+    if isinstance(dim, (list, tuple)):
+        return [shifted(d, rank) for d in dim]
+    at = dim
+    if not -limit <= at < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return (at + limit if at < 0 else at) + 1

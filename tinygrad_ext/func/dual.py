@@ -208,11 +208,12 @@ class Dual(Pairs):
     def _gradients(self, outputs, inputs, seeds, create_graph, allow_unused):
         values = [self.primal(o) for o in outputs]
         slopes = [self.tangent(o) for o in outputs]
-        given = [None] * len(values) if seeds is None else list(seeds)
-        ones = functions["ones_like"]
-        weights = [ones(v) if s is None else self.primal(s) for v, s in zip(values, given)]
-        bends = [None if s is None else self.tangent(s) for s in given]
         wanted = [self.primal(x) for x in inputs]
+        if seeds is None:
+            weights, bends = [functions["ones_like"](v) for v in values], [None] * len(values)
+        else:
+            weights = [functions["ones_like"](v) if s is None else self.primal(s) for v, s in zip(values, seeds)]
+            bends = [None if s is None else self.tangent(s) for s in seeds]
 
         def pulled(roots, weights, unused, keep):
             chosen = [(r, w) for r, w in zip(roots, weights) if r is not None and w is not None and r.requires_grad]

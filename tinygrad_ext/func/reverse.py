@@ -152,6 +152,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
+    """(gradients, value), or (gradients, (value, others)); for "grad" the value is None."""
     task = Pass()
     with recording():
         inputs, spec, given = task.arguments(func, argnums, args, who)
@@ -159,7 +160,9 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
         _check_output(output, who)
         leads_out = task.leads_out(output)
         got = tree_unflatten(task.gradients([output], inputs, create=leads_out), spec)
-        value = output if leads_out or not output.requires_grad else severed(output)
+        value = None
+        if who != "grad":
+            value = output if leads_out or not output.requires_grad else severed(output)
         if has_aux:
             value = value, tree_map(task.released, aux)
     return got[0] if isinstance(argnums, int) else tuple(got), value

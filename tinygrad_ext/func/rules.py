@@ -15,7 +15,7 @@ from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import VMAP, states
 
-from .carrying import OPENED, Pointwise
+from .carrying import OPENED, ByDims, Pointwise
 from .draws import draws
 from .draws import run as drawn
 from .looped import run as sample_by_sample
@@ -134,43 +134,13 @@ def _whole(level, a):
     return a
 
 
-def shifted(dim, rank):
-    """Where dimension `dim` of what the program sees lies in the tensor behind it; a list of them; None for all."""
-    if dim is None:
-        return list(range(1, rank + 1))
-    if isinstance(dim, (list, tuple)):
-        return [shifted(d, rank) for d in dim]
-    limit = max(rank, 1)
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return dim % limit + 1
-
-
 def _with_dims(op):
     args = op.schema.args
     dims = [i for i, a in enumerate(args) if a.name in DIMS and a.type == "int"]
-    lists = {i for i in dims if args[i].is_list}
-    reduced = {i for i in lists if args[i].size == 1}  # int[1]: no dimensions stand for all
+    lists = frozenset(i for i in dims if args[i].is_list)
+    reduced = frozenset(i for i in lists if args[i].size == 1)  # int[1]: no dimensions stand for all
     tensors = [i for i, a in enumerate(args) if a.type == "Tensor"]
-    run = operation(op)
-
-    def rule(level, op, given):
-        row, rank = list(given), 0
-        for i in tensors:
-            row[i] = _whole(level, row[i])
-            for t in row[i] if type(row[i]) in (list, tuple) else row[i : i + 1]:
-                if t is not None:
-                    rank = max(rank, t.dim() - 1)
-        for i in dims:
-            everything = given[i] is None or (i in reduced and given[i] in ([], ()))
-            row[i] = shifted(None if everything else given[i], rank)
-            if i not in lists and type(row[i]) is list and given[i] is None:
-                row[i] = None
-        if rank:
-            return run(*row)
-        return _of_scalars(run, row, tensors)
-
-    return rule
+    return ByDims(operation(op), tensors, dims, lists, reduced, _of_scalars)
 
 
 def _of_scalars(run, row, tensors):
