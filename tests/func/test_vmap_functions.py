@@ -136,3 +136,32 @@ def test_a_custom_op_runs_by_its_rule_and_else_sample_by_sample(twice):
     twice.calls.clear()
     twice.register_vmap(lambda info, in_dims, x: (twice(x), in_dims[0]))
     assert tg.equal(vmap(twice)(X), X * 2) and twice.calls == [(4, 3)]
+
+
+NUMBERS = {
+    "zeros": lambda i: tg.zeros(i, 2),
+    "eye": lambda i: tg.eye(i),
+    "view": lambda i: tg.ones(4).view(i),
+    "dim": lambda i: tg.ones(2, 3).sum(i),
+    "narrow": lambda i: tg.ones(9).narrow(0, 0, i),
+    "repeat": lambda i: tg.ones(2).repeat(i),
+    "roll": lambda i: tg.ones(5).roll(i),
+    "topk": lambda i: tg.ones(9).topk(i),
+    "expand": lambda i: tg.ones(1).expand(i),
+    "slice": lambda i: tg.ones(9)[i:],
+    "range": lambda i: list(range(i)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("values", [[2, 2], [1, 3]])
+def test_a_number_of_each_sample_is_no_number_for_all(name, values):
+    with pytest.raises(RuntimeError, match="It looks like you're calling"):
+        vmap(NUMBERS[name])(tg.tensor(values))
+
+
+@pytest.mark.parametrize("call", [lambda x: tg.full((2,), x[0]), lambda x: tg.add(x, x, alpha=x[0])])
+def test_messages_call_what_a_transform_carries_a_tensor(call):
+    for run in (lambda: vmap(call)(tg.rand(3, 4)), lambda: tg.func.jvp(call, (tg.rand(4),), (tg.rand(4),))):
+        with pytest.raises(TypeError, match="must be Number, not Tensor"):
+            run()

@@ -38,9 +38,12 @@ cdef class Rows(Level):
 
     def process(self, operation, args):
         cdef Op op
-        if type(operation) is not OpForm or (<OpForm>operation).form != FUNCTIONAL:
+        if type(operation) is not OpForm:
             return self.process_other(operation, args)
         op = (<OpForm>operation).op
+        _check_attributes(self, op, <tuple>args)
+        if (<OpForm>operation).form != FUNCTIONAL:
+            return self.process_other(operation, args)
         rule = self.rule_of(op) if op.batch_rule is None else op.batch_rule
         if type(rule) is Pointwise:
             return carry_row(self, <Tensor>(<Pointwise>rule).run(self, <tuple>args))
@@ -75,6 +78,29 @@ cdef class Rows(Level):
         if isinstance(result, tuple):
             return tuple.__new__(type(result), [self.shown(r) for r in result])
         return result
+
+
+cdef int _check_attributes(Level level, Op op, tuple args) except -1:
+    """RuntimeError for a batched tensor in the place of a number, as which each sample has its own."""
+    cdef int i
+    for i in op.attributes[:op.nattributes]:
+        if _holds(level, args[i]) and op.schema.args[i].type != "Any":
+            raise RuntimeError(
+                f"vmap: It looks like you're calling .item() on a Tensor: {op.title}() takes a number for "
+                f"'{op.schema.args[i].name}', and there is one for each sample. Keep to operations on tensors, or compute "
+                "the number outside of vmap."
+            )
+    return 0
+
+
+cdef bint _holds(Level level, a) noexcept:
+    if type(a) is Carried:
+        return (<Carried>a).level is level
+    if type(a) is list or type(a) is tuple:
+        for x in a:
+            if type(x) is Carried and (<Carried>x).level is level:
+                return True
+    return False
 
 
 cdef class Shared:

@@ -95,7 +95,7 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
                         return TypeError(f"{op.title}(): expected Tensor as element {k} in argument {at}, but got "
                                          f"{class_name(item)}{how_to_convert(item)}")
                     return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, but found element of type "
-                                     f"{type(item).__name__} at pos {k}")
+                                     f"{class_name(item)} at pos {k}")
         return TypeError(f"{op.title}(): {where} must be {_type_text(s)}, not {class_name(v)}{how_to_convert(v)}")
     if op.one_tensor:
         return TypeError(f"{op.title}() received an invalid combination of arguments - got "

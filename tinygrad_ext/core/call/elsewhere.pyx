@@ -8,7 +8,7 @@ our tensors is refused.
 import sys
 
 from cpython.object cimport PyTypeObject
-from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 from tinygrad_ext.core.data.slots import set_slot
 
 cdef extern from "Python.h":
@@ -64,6 +64,8 @@ cdef bint must_convert(object o) except -1:
 cpdef str class_name(object o):
     """The name of o's type; that of another library's Tensor with the library's."""
     t = type(o)
+    if t is Carried:
+        return "Tensor"         # what a level calls it is nothing to a user
     if t.__name__ not in ("Tensor", "Parameter") or isinstance(o, Tensor):
         return t.__name__
     return f"{(t.__module__ or '').partition('.')[0]}.{t.__name__}"
