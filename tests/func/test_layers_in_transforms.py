@@ -12,6 +12,7 @@ from tests.helpers.transformed_modules import (
     built,
     close,
     directions,
+    loaded,
     loss_of,
     samples,
     slopes_by_backward,
@@ -244,18 +245,17 @@ def test_traced_gradients_of_each_sample(name):
 
 @every_model
 def test_graphs_of_gradients_go_through_vmap(name):
-    """The derivatives' own ops are in the graph, so any of their arguments may be batched."""
+    """A loaded graph is all there is, and in it are the derivatives' ops, any of whose arguments may be batched."""
     models, xs = [built(name, seed=k) for k in range(SIZE)], samples(name)
     stack = {n: w.detach() for n, w in stack_module_state(models)[0].items()}
-    by_input = xs.is_floating_point()
-    slopes = grad(loss_of(models[0]), (0, 1) if by_input else (0,))
-    graph = tg.jit.trace(slopes, (weights_of(models[0]), xs[0]))
+    slopes = grad(loss_of(models[0]), (0, 1) if xs.is_floating_point() else (0,))
+    graph = loaded(tg.jit.trace(slopes, (weights_of(models[0]), xs[0])))
     for dims in ((None, 0), (0, None), (0, 0)):
         weights = stack if dims[0] == 0 else weights_of(models[0])
         got = vmap(graph, dims)(weights, xs if dims[1] == 0 else xs[0])
         alone = [slopes_by_backward(models[k * (dims[0] == 0)], xs[k * (dims[1] == 0)]) for k in range(SIZE)]
         all_close(got[0], stacked([a[0] for a in alone]))
-        if by_input:
+        if xs.is_floating_point():
             close(got[1], tg.stack([a[1] for a in alone]))
 
 

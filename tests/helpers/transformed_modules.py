@@ -5,6 +5,7 @@ Each is built from a library, so that PyTorch's can be built from the same lines
 
 import copy
 import functools
+import io
 
 import tinygrad_ext as tg
 from tinygrad_ext.func import functional_call
@@ -222,6 +223,14 @@ def all_close(got, want, **words):
 
 def stacked(dicts):
     return {n: tg.stack([d[n] for d in dicts]) for n in dicts[0]}
+
+
+def loaded(traced):
+    """A traced function from its file; the traced one itself is run op by op inside transforms, in Python."""
+    file = io.BytesIO()
+    tg.jit.save(traced, file)
+    file.seek(0)
+    return tg.jit.load(file)
 
 
 def directions(weights):
