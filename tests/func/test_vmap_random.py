@@ -65,6 +65,17 @@ def test_the_same_numbers_cannot_hang_on_what_differs(name):
         vmap(BY_VALUE[name], randomness="same")(X)
 
 
+def test_what_is_written_over_does_not_decide_what_is_drawn():
+    chances = tg.full((6,), 0.5)
+    tg.manual_seed(5)
+    rows = vmap(lambda x: x.clone().bernoulli_(chances), randomness="same")(X)
+    tg.manual_seed(5)
+    once = X[0].clone().bernoulli_(chances)
+    assert all(tg.equal(row, once) for row in rows)
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        vmap(lambda x, p: x.clone().bernoulli_(p), randomness="same")(X, X)
+
+
 def test_drawing_into_what_all_share():
     shared = tg.zeros(3)
     with pytest.raises(RuntimeError, match="different inplace randomness on an unbatched tensor"):

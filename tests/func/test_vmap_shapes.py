@@ -105,3 +105,36 @@ def test_equal_elements_share_the_gradient_as_in_a_loop(name):
     got = vmap(grad(f))(x)
     assert tg.allclose(got, tg.stack([grad(f)(row) for row in x]), equal_nan=True)
     assert tg.allclose(vmap(f)(x), tg.stack([f(row) for row in x]), equal_nan=True)
+
+
+def test_each_sample_is_asked_whether_it_is_contiguous():
+    said = []
+
+    def note(x):
+        said.append(x.is_contiguous())
+        return x
+
+    x = tg.rand(4, 3, 5)
+    vmap(note)(x)
+    vmap(note, in_dims=1)(x)
+    vmap(note, in_dims=2)(x)
+    vmap(vmap(note), in_dims=1)(x)
+    vmap(vmap(note, in_dims=1))(x)
+    vmap(note, in_dims=1)(tg.rand(0, 2, 3))
+    assert said == [True, False, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: f(tg.bmm)(tg.ones(2, 1, 3, 3), tg.ones(2, 4, 3, 3)),
+        lambda f: f(tg.addmm)(tg.ones(2, 4, 3), tg.ones(2, 1, 3), tg.ones(2, 3, 3)),
+        lambda f: f(tg.addmm)(tg.ones(2, 2, 3, 3), tg.ones(2, 3, 3), tg.ones(2, 3, 3)),
+        lambda f: f(tg.addmv)(tg.ones(2, 3, 3), tg.ones(2, 3, 3), tg.ones(2, 3)),
+    ],
+)
+def test_what_a_product_of_samples_refuses_is_refused(call):
+    with pytest.raises(RuntimeError):
+        call(lambda op: lambda *t: loop(op, *t))
+    with pytest.raises(RuntimeError, match="mm|mv|expand"):
+        call(vmap)

@@ -27,7 +27,7 @@ _DATA_DEPENDENT = (
     "numpy",
     "__array__",
 )
-_OF_VALUE = ("requires_grad", "is_leaf", "is_contiguous", "is_complex", "is_floating_point", "is_inference")
+_OF_VALUE = ("requires_grad", "is_leaf", "is_complex", "is_floating_point", "is_inference")
 
 
 class Batch(Rows):
@@ -97,6 +97,9 @@ class Batch(Rows):
         if name in _OF_VALUE:
             found = getattr(value.value, name)
             return found(*args) if callable(found) else found
+        if name == "is_contiguous":
+            # of one sample, wherever the batch lies in memory; an order of channels is asked of the whole
+            return _in_order(value.value) if not args else value.value.is_contiguous(*args)
         if name == "storage_offset":
             return value.value.storage_offset()  # of the first sample
         if name == "stride":
@@ -175,6 +178,18 @@ class Batch(Rows):
 
     def parts(self, value):
         return (value.value,)
+
+
+def _in_order(tensor):
+    """Whether each sample of a batch lies in memory as a contiguous tensor does."""
+    step = 1
+    if 0 in tensor.shape[1:]:
+        return True
+    for size, stride in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:])):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def _data_dependent(name):

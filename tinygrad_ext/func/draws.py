@@ -32,12 +32,17 @@ def check(level, op, args):
             f"vmap: called random operation while in randomness error mode ({op.name}). Please either use the 'same' "
             "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
-    if level.randomness == "same" and op.name in _BY_VALUE and level.any_owned(args):
+    if level.randomness == "same" and op.name in _BY_VALUE and level.any_owned(_deciding(op, args)):
         raise RuntimeError(
             f"Vmap does not currently support same randomness with a batched tensor input ({op.name}): the numbers "
             "hang on "
             "the elements, which differ from sample to sample. Use randomness='different'"
         )
+
+
+def _deciding(op, args):
+    """The operands whose elements decide what is drawn: of bernoulli_(p) only p, what is written over gives a shape."""
+    return args[1:] if op.name == "aten::bernoulli.Tensor" else args
 
 
 def run(level, op, args):

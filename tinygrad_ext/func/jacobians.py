@@ -50,6 +50,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 def _tensors(output, who):
     flat, spec = tree_flatten(output)
+    if not flat:
+        raise RuntimeError(f"{who}: Expected func to return at least one tensor, got {output!r}")
     for o in flat:
         if not isinstance(o, Tensor):
             raise RuntimeError(

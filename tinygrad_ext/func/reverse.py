@@ -188,6 +188,8 @@ def positions(argnums, count):
     if not chosen:
         raise RuntimeError("argnums must be non-empty")
     for i in chosen:
+        if not isinstance(i, int):
+            raise RuntimeError(f"argnum must be int, got: {type(i)}; argnums is an int or a tuple of them")
         if not -count <= i < count:
             raise RuntimeError(f"Got argnum={i}, but only {count} positional inputs")
     found = [i % count for i in chosen]

@@ -245,13 +245,44 @@ def matmul(b, self, other):
     return product.squeeze(-1) if right == 1 else product
 
 
-def added(b, self, left, right, beta=1, alpha=1):
+def product(name, *ranks):
+    """A product that takes samples of these ranks alone: matmul would see a batch in what is too many."""
+
+    def rule(b, self, other):
+        found = self.dim(), other.dim()
+        if found != ranks:
+            raise RuntimeError(
+                f"{name}(): Shape mismatch: expected a {ranks[0]}D and a {ranks[1]}D tensor in each sample of vmap, "
+                f"but got {found[0]}D and {found[1]}D; matmul() takes batches and single vectors"
+            )
+        if found == (3, 3) and self.shape[0] != other.shape[0]:
+            raise RuntimeError(
+                f"{name}(): Shape mismatch: expected as many matrices in both arguments of each sample of vmap, "
+                f"but got {self.shape[0]} and {other.shape[0]}; matmul() repeats a single one"
+            )
+        return matmul(b, self, other)
+
+    return rule
+
+
+def added(name, *ranks):
     """beta self + alpha (left @ right): what self holds does not count where beta is 0."""
-    product = matmul(b, left, right)
-    if beta == 0:
-        return product * alpha if alpha != 1 else product
-    start = widened(b.whole(self), product.dim() - 1) if b.owns(self) else self
-    return tg.add(start if beta == 1 else start * beta, product, alpha=alpha).to(product.dtype)
+    multiplied = product(name, *ranks)
+
+    def rule(b, self, left, right, beta=1, alpha=1):
+        result = multiplied(b, left, right)
+        if self.dim() >= result.dim():
+            raise RuntimeError(
+                f"{name}(): expected `self` to expand to {list(result.shape[1:])} in each sample of vmap, but it is "
+                f"{self.dim()}D with the shape {list(self.shape)}; take part of it, or add it to the product"
+            )
+        start = widened(b.whole(self), result.dim() - 1) if b.owns(self) else self
+        start = start.expand(result.shape)  # the result has the product's shape, whatever adding would make of the two
+        if beta == 0:
+            return result * alpha if alpha != 1 else result
+        return tg.add(start if beta == 1 else start * beta, result, alpha=alpha).to(result.dtype)
+
+    return rule
 
 
 def linear(b, input, weight, bias=None):

@@ -202,7 +202,7 @@ op(
 
 op(
     "aten::mm(Tensor self, Tensor mat2) -> Tensor",
-    batch=batching.matmul,
+    batch=batching.product("mm", 2, 2),
     kernel="mm",
     types=NUMBERS,
     variants="function method out",
@@ -220,7 +220,7 @@ op(
 
 op(
     "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-    batch=batching.matmul,
+    batch=batching.product("bmm", 3, 3),
     kernel="bmm",
     types=NUMBERS,
     variants="function method out",
@@ -241,7 +241,7 @@ op(
 
 op(
     "aten::mv(Tensor self, Tensor vec) -> Tensor",
-    batch=batching.matmul,
+    batch=batching.product("mv", 2, 1),
     kernel="mv",
     types=NUMBERS,
     variants="function method out",
@@ -274,7 +274,7 @@ op(
 
 op(
     "aten::dot(Tensor self, Tensor tensor) -> Tensor",
-    batch=batching.matmul,
+    batch=batching.product("dot", 1, 1),
     kernel="dot",
     types=NUMBERS,
     variants="function method out",
@@ -291,7 +291,7 @@ op(
 
 op(
     "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    batch=batching.added,
+    batch=batching.added("addmm", 2, 2),
     older="beta self alpha mat1 mat2 | beta self mat1 mat2",
     kernel="addmm",
     types=NUMBERS,
@@ -323,7 +323,7 @@ op(
 
 op(
     "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    batch=batching.added,
+    batch=batching.added("addmv", 2, 1),
     older="beta self alpha mat vec | beta self mat vec",
     kernel="addmv",
     types=NUMBERS,
@@ -342,7 +342,7 @@ op(
 
 op(
     "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    batch=batching.added,
+    batch=batching.added("baddbmm", 3, 3),
     older="beta self alpha batch1 batch2 | beta self batch1 batch2",
     kernel="baddbmm",
     types=NUMBERS,
