@@ -4,9 +4,44 @@ A rule gets the level `b` and the arguments as the program sees them, and return
 batch: `b.whole(x)` is the tensor behind x, repeated where all samples share it; `b.owns(x)` tells which is which.
 """
 
+import functools
+
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.levels import operation
+from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.shapes import wrapped
+
+# ---- errors --------------------------------------------------------------------------------------------------------
+
+
+def told(name):
+    """A rule whose errors are those of the first sample that the op refuses: their numbers count no batch.
+
+    So a rule may refuse what it does not like in a word, and leave the message to the op.
+    """
+
+    def decorated(rule):
+        @functools.wraps(rule)
+        def tried(b, *args):
+            try:
+                return rule(b, *args)
+            except (IndexError, RuntimeError, ValueError, TypeError):
+                call = operation(ops["aten::" + name])
+                for k in range(b.size):
+                    call(*[_sample(b, a, k) for a in args])
+                raise
+
+        return tried
+
+    return decorated
+
+
+def _sample(b, a, k):
+    if b.owns(a):
+        return b.whole(a)[k]
+    return [_sample(b, x, k) for x in a] if isinstance(a, (list, tuple)) else a
+
 
 # ---- shapes --------------------------------------------------------------------------------------------------------
 

@@ -4,42 +4,15 @@ What all samples share is not repeated: a shared index stands behind a `:` for t
 the indices of all samples at once. Only where both are batched the number of the sample is an index of its own.
 """
 
-import functools
-
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.dtype import by_name
-from tinygrad_ext.ops.batching import after, rows, widened
+from tinygrad_ext.ops.batching import after, rows, told, widened
 
 _MASKS = by_name["bool"], by_name["uint8"]
 
 # ---- what the rules share ------------------------------------------------------------------------------------------
-
-
-def told(name):
-    """A rule whose errors are those of the first sample that the op refuses: their numbers count no batch."""
-
-    def decorated(rule):
-        @functools.wraps(rule)
-        def tried(b, *args):
-            try:
-                return rule(b, *args)
-            except (IndexError, RuntimeError, NotImplementedError):
-                call = operation(ops["aten::" + name])
-                for k in range(b.size):
-                    call(*[_sample(b, a, k) for a in args])
-                raise
-
-        return tried
-
-    return decorated
-
-
-def _sample(b, a, k):
-    if b.owns(a):
-        return b.whole(a)[k]
-    return [_sample(b, x, k) for x in a] if isinstance(a, (list, tuple)) else a
 
 
 def refuse(name, argument):

@@ -6,7 +6,7 @@ channels, or its groups. b is the level, as in batching.py.
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops.batching import after
+from tinygrad_ext.ops.batching import after, told
 from tinygrad_ext.ops.fused import fused
 
 
@@ -21,10 +21,9 @@ def channels_folded(whole):
     return whole.transpose(0, 1).reshape((n, batch * c, *whole.shape[3:]))
 
 
-def channels_unfolded(tensor, batch):
+def channels_unfolded(tensor, batch, channels):
     """(N, batch * C, ...) as (batch, N, C, ...)."""
-    n, c = tensor.shape[:2]
-    return tensor.reshape((n, batch, c // batch, *tensor.shape[2:])).transpose(0, 1)
+    return tensor.reshape((tensor.shape[0], batch, channels, *tensor.shape[2:])).transpose(0, 1)
 
 
 # ---- convolution ---------------------------------------------------------------------------------------------------
@@ -42,21 +41,27 @@ def _folded(b, run, x, weight, groups, size=None):
         shared = weight if b.size else b.whole(weight).new_zeros(weight.shape)  # (of no samples any will do)
         y = run(b.whole(x) if single else rows_folded(b.whole(x)), shared, groups, size)
         return y if single else y.unflatten(0, (b.size, x.shape[0]))
-    if size is None and groups == 1 and not b.owns(x):
-        y = run(x.unsqueeze(0) if single else x, _of_samples(b, weight), 1, None)
+    if size is None and not b.owns(x):
+        # one input for all: the samples are more channels of what comes out, in each of the groups
+        parts = b.whole(weight).unflatten(1, (groups, weight.shape[0] // groups)).transpose(0, 1)
+        y = run(x.unsqueeze(0) if single else x, parts.flatten(0, 2), groups, None)
+        y = y.unflatten(1, (groups, b.size, -1)).movedim(2, 0).flatten(2, 3)
     else:
         whole = b.whole(x).unsqueeze(1) if single else b.whole(x)
         y = run(channels_folded(whole), _of_samples(b, weight), groups * b.size, size)
-    y = channels_unfolded(y, b.size)
+        y = channels_unfolded(y, b.size, y.shape[1] // b.size)
     return y.squeeze(1) if single else y
 
 
-def convolution(name):
+def convolution(name, overload=""):
     """conv1d and conv2d, with padding by numbers or by name."""
 
+    @told(name + overload)
     def rule(b, input, weight, bias, stride, padding, dilation, groups):
         convolve = getattr(tg, name)
         plain = not b.owns(weight) and not b.owns(bias)
+        if not weight.dim() - 2 < input.dim() < weight.dim() + 1 or weight.shape[0] % max(groups, 1):
+            raise RuntimeError("shapes")
 
         def run(x, weight, groups, _):
             return convolve(x, weight, bias if plain else None, stride, padding, dilation, groups)
@@ -128,10 +133,13 @@ def _unplaned(b, like, result, dims):
 def pool(name, dims):
     """Pooling of the last `dims` dimensions."""
 
+    @told(name)
     def rule(b, self, *rest):
         run = getattr(fused, name)
         if not dims < self.dim() < dims + 3:
-            run(tg.zeros(self.shape, dtype=self.dtype), *rest)  # which says what is wrong
+            raise RuntimeError("shape")
+        if b.size and 0 in self.shape[-dims - 1 :]:
+            return _stacked([run(x, *rest) for x in b.whole(self)])  # nothing is computed but shapes
         return _unplaned(b, self, run(_planes(b, self, dims), *rest), dims)
 
     return rule
@@ -152,6 +160,12 @@ def pool_gradient(name):
     return rule
 
 
+def _stacked(results):
+    if isinstance(results[0], tuple):
+        return tuple.__new__(type(results[0]), map(tg.stack, zip(*results)))
+    return tg.stack(results)
+
+
 # ---- normalization -------------------------------------------------------------------------------------------------
 
 
@@ -164,10 +178,16 @@ def _scaled(b, y, rank, weight, bias):
     return y
 
 
-def layer_norm(b, input, normalized_shape, weight, bias, eps, cudnn_enable=True):
+def _layer_norm(b, input, normalized_shape, weight, bias, eps, cudnn_enable=True):
+    if any(t is not None and (t.shape != tuple(normalized_shape) or t.dtype != input.dtype) for t in (weight, bias)):
+        raise RuntimeError("shape or dtype of weight or bias")
     if not b.owns(weight) and not b.owns(bias):
         return tg.layer_norm(b.whole(input), normalized_shape, weight, bias, eps)
     return _scaled(b, tg.layer_norm(b.whole(input), normalized_shape, None, None, eps), input.dim(), weight, bias)
+
+
+layer_norm = told("layer_norm")(_layer_norm)
+layer_norm_functional = told("layer_norm.functional")(_layer_norm)
 
 
 def layer_norm_backward(b, grad_output, self, normalized_shape, weight, eps, output_mask):
@@ -202,8 +222,11 @@ def _running(b, value, training):
     return _channels(b, value)
 
 
+@told("native_batch_norm")
 def batch_norm(b, input, weight, bias, running_mean, running_var, training, momentum, eps):
     mean, var = _running(b, running_mean, training), _running(b, running_var, training)
+    if any(t is not None and t.shape != input.shape[1:2] for t in (weight, bias, running_mean, running_var)):
+        raise RuntimeError("shapes")
     x = channels_folded(b.whole(input))
     out, save_mean, save_invstd = fused.native_batch_norm(
         x, _channels(b, weight), _channels(b, bias), mean, var, training, momentum, eps
@@ -213,7 +236,7 @@ def batch_norm(b, input, weight, bias, running_mean, running_var, training, mome
             if statistics is not None:
                 b.whole(statistics).copy_(new.reshape(b.whole(statistics).shape))
     each = (b.size, input.shape[1])
-    return channels_unfolded(out, b.size), save_mean.reshape(each), save_invstd.reshape(each)
+    return channels_unfolded(out, b.size, input.shape[1]), save_mean.reshape(each), save_invstd.reshape(each)
 
 
 def batch_norm_backward(b, grad_output, self, weight, mean, invstd, training, eps, output_mask):
@@ -229,7 +252,7 @@ def batch_norm_backward(b, grad_output, self, weight, mean, invstd, training, ep
     )
     each = (b.size, self.shape[1])
     return (
-        None if found[0] is None else channels_unfolded(found[0], b.size),
+        None if found[0] is None else channels_unfolded(found[0], b.size, self.shape[1]),
         *[None if f is None else f.reshape(each) for f in found[1:]],
     )
 
@@ -263,7 +286,10 @@ def placed(b, index, size):
     return tg.where((whole >= 0) & (whole < size), whole + starts, b.size * size)
 
 
+@told("embedding")
 def embedding(b, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse or weight.dim() != 2:
+        raise RuntimeError("sparse gradients, or a table of another rank")
     if not b.owns(weight) and not scale_grad_by_freq:
         return fused.embedding(weight, b.whole(indices), padding_idx)
     # how often a row is looked up is counted for each sample
@@ -271,7 +297,10 @@ def embedding(b, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     rows = fused.embedding(rows_folded(b.whole(weight)), at, -1, scale_grad_by_freq)
     if padding_idx < 0:
         return rows
-    return tg.where((b.whole(indices) == padding_idx).unsqueeze(-1), rows.detach(), rows)
+    # the rows that get no gradient, of all samples, as the one row of a table that gets none
+    padding = fused.embedding(b.whole(weight)[:, padding_idx].reshape(1, -1), at.new_zeros(()), 0)
+    padding = padding.reshape((b.size, *(1,) * indices.dim(), weight.shape[1]))
+    return tg.where((b.whole(indices) == padding_idx).unsqueeze(-1), padding, rows)
 
 
 def embedding_backward(b, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):

@@ -1,14 +1,20 @@
 """How losses go through vmap: one value for each row of each sample, and each sample's own sum or mean of them."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.batching import widened
+from tinygrad_ext.ops.batching import told, widened
 from tinygrad_ext.ops.batching_layers import rows_folded
 from tinygrad_ext.ops.fused import fused
 
 # ---- squared error -------------------------------------------------------------------------------------------------
 
 
+def _check(reduction):
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
 def _reduced(each, reduction, dims):
+    _check(reduction)
     if reduction == "none" or not dims:
         return each
     return each.sum(dims) if reduction == "sum" else each.mean(dims)
@@ -20,6 +26,7 @@ def _aligned(b, *values):
     return [widened(b.whole(v), rank) for v in values], list(range(1, rank + 1))
 
 
+@told("_mse_loss")
 def mse_loss(b, self, target, reduction):
     (x, y), dims = _aligned(b, self, target)
     return _reduced(fused._mse_loss(x, y, "none"), reduction, dims)
@@ -53,13 +60,22 @@ class Rows:
     """
 
     def __init__(self, b, x, target, weight, ignore_index, sizes=None):
-        sizes = x.shape if sizes is None else sizes
+        sizes = tuple(x.shape if sizes is None else sizes)
+        whole = None if x is None else b.whole(x)
+        if len(sizes) == 1 and tuple(target.shape) == (1,):  # one row
+            sizes, whole = (1, *sizes), None if x is None else whole.unsqueeze(1)
+        if not sizes or tuple(target.shape) != (*sizes[: len(sizes) > 1], *sizes[2:]):
+            raise RuntimeError("shapes")
         self.single, self.classes = len(sizes) < 2, sizes[0 if len(sizes) < 2 else 1]
         self.b, self.ignore_index, self.sizes = b, ignore_index, sizes
         target = b.whole(target)
         self.shape = tuple(target.shape)
-        self.x = None if x is None else self.folded(b.whole(x))
+        self.x = None if x is None else self.folded(whole)
         self.target = self.folded(target)
+        if weight is not None and (
+            tuple(weight.shape) != (self.classes,) or (x is not None and weight.dtype != x.dtype)
+        ):
+            raise RuntimeError("shape or dtype of the weights")
         self.given, self.weight = weight, None if b.owns(weight) else weight
         self.factor = self.factors() if b.owns(weight) else None
 
@@ -76,7 +92,7 @@ class Rows:
         keep = target != self.ignore_index
         if self.given is None:
             return keep
-        at = target.clamp(0, self.classes - 1).reshape((self.b.size, -1))
+        at = target.clamp(0, self.classes - 1).reshape((self.b.size, self.count()))
         return self.b.whole(self.given).gather(1, at).reshape(self.shape) * keep
 
     def totals(self):
@@ -84,11 +100,19 @@ class Rows:
         found = self.factors() if self.factor is None else self.factor
         return found.sum(self.dims()) if len(self.shape) > 1 else found
 
+    def count(self):
+        """How many targets a sample has."""
+        found = 1
+        for s in self.shape[1:]:
+            found *= s
+        return found
+
     def dims(self):
         return list(range(1, len(self.shape)))
 
     def reduced(self, each, reduction):
         """Values of rows, reduced over each sample."""
+        _check(reduction)
         each = self.unfolded(each)
         if self.factor is not None:
             each = each * self.factor
@@ -108,6 +132,7 @@ class Rows:
         return self.folded(grad)
 
 
+@told("_nll_loss")
 def nll_loss(b, self, target, weight, reduction, ignore_index):
     rows = Rows(b, self, target, weight, ignore_index)
     return rows.reduced(fused._nll_loss(rows.x, rows.target, rows.weight, "none", ignore_index), reduction)
@@ -116,11 +141,12 @@ def nll_loss(b, self, target, weight, reduction, ignore_index):
 def nll_loss_backward(b, grad_output, target, weight, sizes, reduction, ignore_index):
     rows = Rows(b, None, target, weight, ignore_index, sizes)
     grad = rows.spread(b.whole(grad_output), reduction)
-    size = (b.size, *sizes) if rows.single else (b.size * sizes[0], *sizes[1:])
+    size = (b.size, *sizes) if rows.single else (b.size * rows.sizes[0], *rows.sizes[1:])
     found = fused._nll_loss_backward(grad, rows.target, rows.weight, size, "none", ignore_index)
     return found.reshape((b.size, *sizes))
 
 
+@told("_cross_entropy")
 def cross_entropy(b, self, target, weight, reduction, ignore_index):
     rows = Rows(b, self, target, weight, ignore_index)
     loss, lse = fused._cross_entropy(rows.x, rows.target, rows.weight, "none", ignore_index)

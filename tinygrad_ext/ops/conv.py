@@ -170,7 +170,7 @@ op(
 op(
     'aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding="valid", '
     "int[2] dilation=1, int groups=1) -> Tensor",
-    batch=batching_layers.convolution("conv2d"),
+    batch=batching_layers.convolution("conv2d", ".padding"),
     kernel="conv2d",
     types="int float",
     variants="function",
@@ -219,7 +219,7 @@ op(
 op(
     'aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding="valid", '
     "int[1] dilation=1, int groups=1) -> Tensor",
-    batch=batching_layers.convolution("conv1d"),
+    batch=batching_layers.convolution("conv1d", ".padding"),
     kernel="conv1d",
     types="int float",
     variants="function",

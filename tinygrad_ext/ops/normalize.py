@@ -28,7 +28,7 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 _LAYER_NORM = {
-    "batch": batching_layers.layer_norm, "kernel": "layer_norm", "variants": "function",
+    "kernel": "layer_norm", "variants": "function",
     "samples": _layer_samples, "reference": _np_layer_norm,
     "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
     "jvp": forward.layer_norm,
@@ -39,12 +39,14 @@ _LAYER_NORM = {
 op(
     "aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
+    batch=batching_layers.layer_norm,
     **_LAYER_NORM,
 )
 op(
     "aten::layer_norm.functional(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05) -> Tensor",
     where="nn.functional",
+    batch=batching_layers.layer_norm_functional,
     **_LAYER_NORM,
 )
 
