@@ -1,5 +1,6 @@
 """Laws of vmap and of its nests with derivatives, on random programs; memory of batches in chunks."""
 
+import matrix_steps
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,16 +9,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 STEPS = (
-    lambda a, b: a * b,
-    lambda a, b: (a + 2 * b).sin(),
-    lambda a, b: a @ b.T,
-    lambda a, b: tg.softmax(a, 1) - b,
-    lambda a, b: tg.cat([a[:1], b[1:]]) * 0.5,
-    lambda a, b: tg.where(a > b, a.exp() * 0.1, b),
-    lambda a, b: a.sort(0)[0] + b.cumsum(1) * 0.3,
-    lambda a, b: tg.logsumexp(a, 1, keepdim=True) * b,
-    lambda a, b: (a / (2 + b.square())).clone().mul_(b),
-    lambda a, b: a.t() * b.mean(),
+    *matrix_steps.STEPS,
     lambda a, b: tg.nn.functional.layer_norm(a, (3,), b[0], b[1]),
     lambda a, b: a.index_select(0, tg.tensor([2, 0, 0])) + b.roll(1, 0),
     lambda a, b: a[:, tg.tensor([1, 2, 0])] * b[0],
