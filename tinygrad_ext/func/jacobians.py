@@ -10,7 +10,7 @@ from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .forward import jvp
 from .reverse import Pass, checked_input, positions, split_aux
-from .vmap import vmap
+from .vmap import over_rows
 
 
 @boundary
@@ -30,8 +30,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
         jacrev(torch.sin)(torch.rand(3))                               # (3, 3), diagonal
     """
-    if not (chunk_size is None or chunk_size > 0):
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    _check_chunk(chunk_size, "jacrev")
 
     @boundary
     def wrapped(*args, **kwargs):
@@ -46,6 +45,11 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         return (found, aux) if has_aux else found
 
     return functools.update_wrapper(wrapped, func, updated=())
+
+
+def _check_chunk(size, who):
+    if not (size is None or size > 0):
+        raise ValueError(f"{who}: `chunk_size` should be greater than 0, or None for all, got {size}")
 
 
 def _tensors(output, who):
@@ -76,7 +80,7 @@ def _rows(task, output, inputs, chunk_size):
     def row(seed):
         return tuple(task.gradients([output], inputs, [seed], keep=True))
 
-    blocks = vmap(row, chunk_size=chunk_size)(basis)
+    blocks = over_rows(row, [basis], chunk_size)
     return [b.reshape((*output.shape, *x.shape)) for b, x in zip(blocks, inputs)]
 
 
@@ -86,6 +90,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error
 
     Arguments as for `jacrev`; randomness: what random ops in it do, as for `vmap`.
     """
+    _check_chunk(chunk_size, "jacfwd")
 
     @boundary
     def wrapped(*args, **kwargs):
@@ -108,7 +113,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error
             return found[1], [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
         others = []
-        got = vmap(column, randomness=randomness, chunk_size=chunk_size)(*_basis(inputs, sizes))
+        got = over_rows(column, _basis(inputs, sizes), chunk_size, randomness)
         flat_out, made = tree_flatten(got[0])
         blocks = [_split_columns(o, inputs, sizes) for o in flat_out]
         found = tree_unflatten([_chosen(tree_unflatten(b, spec), argnums) for b in blocks], made)

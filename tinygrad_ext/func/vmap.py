@@ -33,8 +33,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
         rows = vmap(torch.dot)(torch.rand(5, 3), torch.rand(5, 3))         # 5 dot products
     """
-    if randomness not in _MODES:
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    _check_mode(randomness)
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
     name = _name_of(func)
@@ -48,6 +47,11 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         return _in_chunks(func, size, dims, flat, spec, out_dims, randomness, kwargs, name, chunk_size)
 
     return functools.update_wrapper(wrapped, func, updated=())
+
+
+def _check_mode(randomness):
+    if randomness not in _MODES:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
 
 
 def _name_of(func):
@@ -127,6 +131,15 @@ def _check_out_dims(out_dims, name):
 
 
 # ---- the call ------------------------------------------------------------------------------------------------------
+
+
+def over_rows(func, rows, chunk_size=None, randomness="error"):
+    """vmap(func)(*rows) for the library itself, of tensors that have the batch in front."""
+    _check_mode(randomness)
+    size, dims = rows[0].shape[0], [0] * len(rows)
+    if chunk_size is None or chunk_size >= size:
+        return _run(func, size, dims, rows, None, 0, randomness, {}, "rows")
+    return _in_chunks(func, size, dims, rows, None, 0, randomness, {}, "rows", chunk_size)
 
 
 def _run(func, size, dims, flat, spec, out_dims, randomness, kwargs, name):
