@@ -6,7 +6,7 @@ both.
 """
 from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op, state
 from tinygrad_ext.core.call.levels cimport Level, Observer, OpForm, Operation, carry_like
-from tinygrad_ext.core.data.table_gen cimport is_inexact
+from tinygrad_ext.core.data.table_gen cimport is_complex, is_inexact
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
 
 from tinygrad_ext.core.call.levels import OF_GEOMETRY
@@ -209,3 +209,98 @@ cdef int _collect(Level level, args, list duals) except -1:
         elif type(a) is list or type(a) is tuple:
             _collect(level, a, duals)
     return 0
+
+
+# ---- tangents by the rules of gradients ----------------------------------------------------------------------------
+
+cdef enum:
+    SEED, NEEDS, RESULT, PRIMAL, SHAPE, GEOMETRY, ATTRIBUTE
+
+cdef dict _CODES = {"grad": SEED, "grads": SEED, "needs": NEEDS, "result": RESULT}
+
+
+cdef class Asks:
+    """What a gradient rule of an op asks for by the names of its parameters."""
+
+    cdef list asked     # (code, number of an argument, name of an attribute)
+
+    def __init__(self, op, rule):
+        places = {a.name: i for i, a in enumerate(op.schema.args)}
+        self.asked = []
+        for name in rule.names:
+            argument, _, what = name.rpartition("_")
+            if name in _CODES:
+                self.asked.append((_CODES[name], 0, ""))
+            elif name in places:
+                self.asked.append((PRIMAL, places[name], ""))
+            else:
+                code = SHAPE if what == "shape" else GEOMETRY if what == "geometry" else ATTRIBUTE
+                self.asked.append((code, places[argument], what))
+
+    def of(self, primals, result, seed, needs):
+        """The arguments of the rule, with `seed` for the gradient."""
+        cdef list row = []
+        cdef int code, i
+        for code, i, what in self.asked:
+            if code == SEED:
+                found = seed
+            elif code == PRIMAL:
+                found = primals[i]
+            elif code == RESULT:
+                found = result if isinstance(result, Tensor) else result[0]
+            elif code == NEEDS:
+                found = needs
+            elif code == GEOMETRY:
+                t = primals[i]
+                found = t.shape, t.stride(), t.storage_offset()
+            else:
+                found = getattr(primals[i], what, () if code == SHAPE else None)
+            row.append(found)
+        return row
+
+
+cdef class ByGradient:
+    """The tangents of a pointwise op: what its gradient rules make of those of its arguments, added up.
+
+    plan: (rule, what it asks for, which of its results, number of the argument); -1 for a rule that gives one.
+    other: for functions of complex numbers that give real ones, which have no derivative in the strict sense.
+    """
+
+    cdef list plan, tensors
+    cdef object other
+
+    def __init__(self, list plan, list tensors, other):
+        self.plan, self.tensors, self.other = plan, tensors, other
+
+    def __call__(self, Operation call not None, primals, tangents):
+        cdef int i, at, target
+        cdef bint turned
+        cdef Tensor result, slope
+        result = <Tensor?>call.run(tuple(primals))
+        if not is_complex(result.tid):
+            for i in self.tensors:
+                a = primals[i]
+                if isinstance(a, Tensor) and is_complex((<Tensor>a).tid):
+                    return self.other(call, primals, tangents)
+        total = None
+        for function, asks, at, target in self.plan:
+            tangent = tangents[target]
+            if tangent is None:
+                continue
+            slope = <Tensor?>tangent
+            if not same_sizes(slope, result):
+                slope = slope.expand(result.shape)
+            if slope.tid != result.tid:
+                slope = slope.to(result.dtype)
+            tangent = slope
+            if function is not None:
+                turned = is_complex(slope.tid)
+                needs = tuple([i == target for i in self.tensors])
+                tangent = function(*(<Asks>asks).of(primals, result, slope.conj() if turned else slope, needs))
+                if at >= 0:
+                    tangent = tangent[at]
+                if turned and tangent is not None:
+                    tangent = tangent.conj()
+            if tangent is not None:
+                total = tangent if total is None else total + tangent
+        return result, total

@@ -19,6 +19,7 @@ from tinygrad_ext.library.state import states
 from tinygrad_ext.registry import functions
 from tinygrad_ext.registry.derivatives import rules_of
 
+from .pairing import Asks, ByGradient
 from .transposed import targets_of, transposed, zeros
 
 _OPENED = object()  # in the place of a rule: the op is a composite, and what it is written in has rules
@@ -136,7 +137,7 @@ def _reduce(op):
     (found,) = rules_of(op)
     (target,) = found.targets
     places = {a.name: i for i, a in enumerate(op.schema.args)}
-    asks, other = _asks(op, found), transposed(op)
+    asks, other = Asks(op, found), transposed(op)
     dim, keepdim = places.get("dim"), places.get("keepdim")
 
     def summed(primals, product):
@@ -154,7 +155,7 @@ def _reduce(op):
         for i in range(len(results)):
             seeds = [ones(r) if i == j else None for j, r in enumerate(results)]
             seed = seeds[0] if isinstance(result, Tensor) else tuple(seeds)
-            factor = found.function(*[ask(primals, result, seed, None) for ask in asks])
+            factor = found.function(*asks.of(primals, result, seed, None))
             slopes.append(summed(primals, factor * tangent))
         return result, slopes[0] if isinstance(result, Tensor) else tuple(slopes)
 
@@ -197,67 +198,13 @@ def _written(op):
 
 def _pointwise(op):
     """The gradient rules, applied to the tangents: element by element there is nothing to transpose."""
-    plan = [(rule, target) for rule in rules_of(op) for target in rule.targets]
-    several = {id(rule) for rule in rules_of(op) if len(rule.targets) > 1}
     tensors = [i for i, a in enumerate(op.schema.args) if a.type == "Tensor"]
-    asks = {id(rule): _asks(op, rule) for rule in rules_of(op)}
-    other = transposed(op)
-
-    def rule(call, primals, tangents):
-        result = call(*primals)
-        if not result.is_complex() and any(isinstance(primals[i], Tensor) and primals[i].is_complex() for i in tensors):
-            return other(call, primals, tangents)  # no function of complex numbers in the strict sense
-        total = None
-        for rule, target in plan:
-            tangent = tangents[target]
-            if tangent is None:
-                continue
-            if tuple(tangent.shape) != tuple(result.shape):
-                tangent = tangent.expand(result.shape)
-            if tangent.dtype != result.dtype:
-                tangent = tangent.to(result.dtype)
-            if rule.function is not None:
-                turned = tangent.is_complex()
-                needs = tuple([i == target for i in tensors])
-                seed = tangent.conj() if turned else tangent
-                part = rule.function(*[ask(primals, result, seed, needs) for ask in asks[id(rule)]])
-                if id(rule) in several:
-                    part = part[rule.targets.index(target)]
-                tangent = part.conj() if turned and part is not None else part
-            if tangent is not None:
-                total = tangent if total is None else total + tangent
-        return result, total
-
-    return rule
-
-
-def _asks(op, rule):
-    """What a gradient rule asks for, as functions of the primals, the result, and what is given for the gradient."""
-    places = {a.name: i for i, a in enumerate(op.schema.args)}
-
-    def ask(name):
-        if name in ("grad", "grads"):
-            return lambda primals, result, seed, needs: seed
-        if name == "needs":
-            return lambda primals, result, seed, needs: needs
-        if name == "result":
-            return lambda primals, result, seed, needs: result if isinstance(result, Tensor) else result[0]
-        if name in places:
-            i = places[name]
-            return lambda primals, result, seed, needs: primals[i]
-        argument, _, what = name.rpartition("_")
-        i = places[argument]
-        if what == "shape":
-            return lambda primals, result, seed, needs: getattr(primals[i], "shape", ())
-        if what == "geometry":
-            return lambda primals, result, seed, needs: _geometry(primals[i])
-        return lambda primals, result, seed, needs: getattr(primals[i], what, None)
-
-    return [ask(n) for n in rule.names]
-
-
-def _geometry(tensor):
-    return tensor.shape, tensor.stride(), tensor.storage_offset()
+    plan = [
+        (rule.function, Asks(op, rule), rule.targets.index(target) if len(rule.targets) > 1 else -1, target)
+        for rule in rules_of(op)
+        for target in rule.targets
+    ]
+    return ByGradient(plan, tensors, transposed(op))
 
 
 _MAKERS = {
