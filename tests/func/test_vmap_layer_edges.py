@@ -61,8 +61,12 @@ REFUSED = {
     "rows of cross_entropy": (F.cross_entropy, ((4, 5), numbers(3))),
     "rows of an embedding": (F.embedding, (numbers(4) + 5, (5, 2))),
     "weight of batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, training=True), ((5, 4), (3,))),
+    "bias of conv2d": (lambda x, w, c: tg.conv2d(x, w, c), ((2, 4, 5, 5), (6, 4, 2, 2), (1,))),
+    "dtype of the bias of conv1d": (lambda x, w, c: tg.conv1d(x, w, c.double()), ((2, 4, 5), (6, 4, 2), (6,))),
     "window of a pool": (lambda x: F.max_pool2d(x, 9), ((2, 5, 5),)),
 }
+
+OF_VALUES = {"rows of an embedding", "no classes"}  # which there are none of without samples
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -73,6 +77,20 @@ def test_what_one_sample_is_refused_all_are_in_the_same_words(name):
         f(*one)
     with pytest.raises(alone.type) as batched:
         vmap(f)(*[tg.stack([x, x, x]) for x in one])
+    assert str(batched.value).splitlines()[0] == str(alone.value).splitlines()[0]
+    if name not in OF_VALUES:
+        with pytest.raises(alone.type) as of_none:
+            vmap(f)(*[x.new_zeros((0, *x.shape)) for x in one])
+        assert str(of_none.value).splitlines()[0] == str(alone.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("bias", [(1,), (5,), (6, 1)])
+def test_a_shared_bias_has_a_number_for_each_channel(bias):
+    x, w, c = tg.rand(3, 2, 4, 5, 5), tg.rand(3, 6, 4, 2, 2), tg.rand(bias)
+    with pytest.raises(RuntimeError) as alone:
+        tg.conv2d(x[0], w[0], c)
+    with pytest.raises(RuntimeError) as batched:
+        vmap(tg.conv2d, (0, 0, None))(x, w, c)
     assert str(batched.value).splitlines()[0] == str(alone.value).splitlines()[0]
 
 

@@ -135,6 +135,32 @@ def test_each_sample_is_as_in_a_loop(op):
                 check(function, dtype, range(len(function.tensors)) if which is None else which)
 
 
+SPECIAL = (float("inf"), float("nan"), -float("inf"))
+
+
+def special(t, k):
+    """A variant with an element that is not finite, another one in each sample; with nothing else in the last."""
+    if not t.is_floating_point() or not t.numel():
+        return t
+    t = t.clone() if k < len(SPECIAL) else t.new_full(t.shape, SPECIAL[0])
+    t.view(-1)[k % t.numel()] = SPECIAL[k % len(SPECIAL)]
+    return t
+
+
+@pytest.mark.parametrize("op", compared())
+def test_what_is_not_finite_is_as_in_a_loop(op):
+    for function in cases(op, "float64", 4):
+        rows = [[special(t.contiguous(), k) for k in range(4)] for t in function.tensors]
+        try:
+            expected = [function(*row) for row in zip(*rows)]
+        except (RuntimeError, ValueError, IndexError):
+            continue  # such values are refused
+        if not expected[0] or refused(op, range(len(rows))):
+            continue
+        got = vmap(lambda *t, function=function: tuple(function(*t)))(*[tg.stack(r) for r in rows])
+        same(op, got, expected, "float64", f"{op.name} {function.sample} of what is not finite")
+
+
 @pytest.mark.parametrize("op", compared())
 def test_nested_batches_at_other_dimensions(op):
     for function in cases(op, "float64", 2):

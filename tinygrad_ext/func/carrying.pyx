@@ -93,7 +93,7 @@ cdef int _check_attributes(Level level, Op op, tuple args) except -1:
     return 0
 
 
-cdef bint _holds(Level level, a) noexcept:
+cdef bint _holds(Level level, a) except -1:
     if type(a) is Carried:
         return (<Carried>a).level is level
     if type(a) is list or type(a) is tuple:

@@ -28,7 +28,7 @@ def told(name):
                 return rule(b, *args)
             except (IndexError, RuntimeError, ValueError, TypeError):
                 call = operation(ops["aten::" + name])
-                for k in range(b.size):
+                for k in range(max(b.size, 1)):
                     call(*[_sample(b, a, k) for a in args])
                 raise
 
@@ -37,9 +37,15 @@ def told(name):
     return decorated
 
 
+def unfit(name):
+    """The error of a rule that leaves the message to its op (see told)."""
+    return RuntimeError(f"{name}: the sizes or dtypes of the arguments of a sample do not fit together; see {name}")
+
+
 def _sample(b, a, k):
+    """Sample k of an argument; zeros of its sizes where there are no samples."""
     if b.owns(a):
-        return b.whole(a)[k]
+        return b.whole(a)[k] if b.size else b.whole(a).new_zeros(a.shape)
     return [_sample(b, x, k) for x in a] if isinstance(a, (list, tuple)) else a
 
 
@@ -234,8 +240,10 @@ def whole_middle(name):
         if not x.is_floating_point():
             return value
         equal = (x == value.unsqueeze(1)) | (x.isnan() & value.isnan().unsqueeze(1))
-        mean = tg.where(equal, x, 0).sum(1) / equal.sum(1)
-        return value + (mean - mean.detach())  # nothing is added but a derivative
+        # the largest of the equal ones, or the smallest, so that what is not finite stays as it is
+        infinity = float("inf")
+        largest = tg.where(equal, x, -infinity).amax(1)
+        return tg.where(value == -infinity, tg.where(equal, x, infinity).amin(1), largest)
 
     return rule
 

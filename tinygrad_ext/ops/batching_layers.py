@@ -6,7 +6,7 @@ channels, or its groups. b is the level, as in batching.py.
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops.batching import after, told
+from tinygrad_ext.ops.batching import after, told, unfit
 from tinygrad_ext.ops.fused import fused
 
 
@@ -61,7 +61,9 @@ def convolution(name, overload=""):
         convolve = getattr(tg, name)
         plain = not b.owns(weight) and not b.owns(bias)
         if not weight.dim() - 2 < input.dim() < weight.dim() + 1 or weight.shape[0] % max(groups, 1):
-            raise RuntimeError("shapes")
+            raise unfit(name)
+        if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != input.dtype):
+            raise unfit(name)
 
         def run(x, weight, groups, _):
             return convolve(x, weight, bias if plain else None, stride, padding, dilation, groups)
@@ -137,9 +139,11 @@ def pool(name, dims):
     def rule(b, self, *rest):
         run = getattr(fused, name)
         if not dims < self.dim() < dims + 3:
-            raise RuntimeError("shape")
-        if b.size and 0 in self.shape[-dims - 1 :]:
-            return _stacked([run(x, *rest) for x in b.whole(self)])  # nothing is computed but shapes
+            raise unfit(name)
+        if 0 in self.shape[-dims - 1 :]:  # nothing is computed but shapes, and some are refused
+            if b.size:
+                return _stacked([run(x, *rest) for x in b.whole(self)])
+            run(b.whole(self).new_zeros(self.shape), *rest)
         return _unplaned(b, self, run(_planes(b, self, dims), *rest), dims)
 
     return rule
@@ -180,7 +184,7 @@ def _scaled(b, y, rank, weight, bias):
 
 def _layer_norm(b, input, normalized_shape, weight, bias, eps, cudnn_enable=True):
     if any(t is not None and (t.shape != tuple(normalized_shape) or t.dtype != input.dtype) for t in (weight, bias)):
-        raise RuntimeError("shape or dtype of weight or bias")
+        raise unfit("layer_norm")
     if not b.owns(weight) and not b.owns(bias):
         return tg.layer_norm(b.whole(input), normalized_shape, weight, bias, eps)
     return _scaled(b, tg.layer_norm(b.whole(input), normalized_shape, None, None, eps), input.dim(), weight, bias)
@@ -226,7 +230,7 @@ def _running(b, value, training):
 def batch_norm(b, input, weight, bias, running_mean, running_var, training, momentum, eps):
     mean, var = _running(b, running_mean, training), _running(b, running_var, training)
     if any(t is not None and t.shape != input.shape[1:2] for t in (weight, bias, running_mean, running_var)):
-        raise RuntimeError("shapes")
+        raise unfit("batch_norm")
     x = channels_folded(b.whole(input))
     out, save_mean, save_invstd = fused.native_batch_norm(
         x, _channels(b, weight), _channels(b, bias), mean, var, training, momentum, eps

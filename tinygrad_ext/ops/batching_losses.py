@@ -1,7 +1,7 @@
 """How losses go through vmap: one value for each row of each sample, and each sample's own sum or mean of them."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.batching import told, widened
+from tinygrad_ext.ops.batching import told, unfit, widened
 from tinygrad_ext.ops.batching_layers import rows_folded
 from tinygrad_ext.ops.fused import fused
 
@@ -65,7 +65,7 @@ class Rows:
         if len(sizes) == 1 and tuple(target.shape) == (1,):  # one row
             sizes, whole = (1, *sizes), None if x is None else whole.unsqueeze(1)
         if not sizes or tuple(target.shape) != (*sizes[: len(sizes) > 1], *sizes[2:]):
-            raise RuntimeError("shapes")
+            raise unfit("nll_loss")
         self.single, self.classes = len(sizes) < 2, sizes[0 if len(sizes) < 2 else 1]
         self.b, self.ignore_index, self.sizes = b, ignore_index, sizes
         target = b.whole(target)
@@ -75,7 +75,7 @@ class Rows:
         if weight is not None and (
             tuple(weight.shape) != (self.classes,) or (x is not None and weight.dtype != x.dtype)
         ):
-            raise RuntimeError("shape or dtype of the weights")
+            raise unfit("nll_loss")
         self.given, self.weight = weight, None if b.owns(weight) else weight
         self.factor = self.factors() if b.owns(weight) else None
 
