@@ -70,26 +70,74 @@ void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64
     }
 }
 
-/* What lies in front of an element, then times what lies behind it: no division, so zeros do no harm. */
-#define OTHERS(NAME, T) \
-static void NAME(const T *x, T *out, int64_t n, int64_t inner) { \
-    for (int64_t i = 0; i < inner; i++) { \
-        T product = 1; \
-        for (int64_t k = i; k < n * inner; k += inner) out[k] = product, product *= x[k]; \
-        product = 1; \
-        for (int64_t k = (n - 1) * inner + i; k >= 0; k -= inner) out[k] *= product, product *= x[k]; \
-    } }
-OTHERS(others_f32, float)
-OTHERS(others_f64, double)
+#define TOGETHER 8 /* lines that lie apart: enough to hide the latency of an addition, few enough for the cache */
 
-void tgx_prod_others(const char *x, char *out, int64_t n, int64_t inner, int64_t outer, int dtype) {
-    for (int64_t i = 0; i < outer * n * inner; i += n * inner) {
-        if (dtype == TGX_F32) others_f32((const float *)x + i, (float *)out + i, n, inner);
-        else others_f64((const double *)x + i, (double *)out + i, n, inner);
-    }
+/* What lies in front of an element, then times what lies behind it: no division, so zeros do no harm. And the derivative
+ * by an element of that: the sum over the other places of their weight times the product of all but the two. A place is in
+ * front or behind, so what is summed so far goes on as the product does.
+ *
+ * w lines of n elements, with `along` from element to element and `across` from line to line; room for n times w. */
+#define OTHERS(T, OTHERS, PAIRS, LINES) \
+static inline void OTHERS(const T *x, T *out, int64_t n, int64_t along, int64_t across, int w) { \
+    T product[TGX_SCAN_TILE]; \
+    for (int j = 0; j < w; j++) product[j] = 1; \
+    for (int64_t k = 0; k < n * along; k += along) \
+        for (int j = 0; j < w; j++) out[k + j * across] = product[j], product[j] *= x[k + j * across]; \
+    for (int j = 0; j < w; j++) product[j] = 1; \
+    for (int64_t k = (n - 1) * along; k >= 0; k -= along) \
+        for (int j = 0; j < w; j++) out[k + j * across] *= product[j], product[j] *= x[k + j * across]; \
+} \
+static inline void PAIRS(const T *weight, const T *x, T *out, T *fronts, int64_t n, int64_t along, int64_t across, int w) { \
+    T product[TGX_SCAN_TILE], sum[TGX_SCAN_TILE]; \
+    for (int j = 0; j < w; j++) product[j] = 1, sum[j] = 0; \
+    for (int64_t k = 0; k < n * along; k += along, fronts += w) \
+        for (int j = 0; j < w; j++) { \
+            int64_t i = k + j * across; \
+            out[i] = sum[j], fronts[j] = product[j]; \
+            sum[j] = sum[j] * x[i] + weight[i] * product[j], product[j] *= x[i]; \
+        } \
+    for (int j = 0; j < w; j++) product[j] = 1, sum[j] = 0; \
+    for (int64_t k = (n - 1) * along; k >= 0; k -= along) { \
+        fronts -= w; \
+        for (int j = 0; j < w; j++) { \
+            int64_t i = k + j * across; \
+            out[i] = out[i] * product[j] + fronts[j] * sum[j]; \
+            sum[j] = sum[j] * x[i] + weight[i] * product[j], product[j] *= x[i]; \
+        } \
+    } \
+} \
+static void LINES(const T *weight, const T *x, T *out, void *room, int64_t n, int64_t inner, int64_t outer) { \
+    if (inner < TOGETHER) { /* lines far apart; the same place of several of them at once */ \
+        for (int64_t first = 0; first < outer; first += TOGETHER) { \
+            int w = outer - first < TOGETHER ? (int)(outer - first) : TOGETHER; \
+            for (int64_t i = first * n * inner; i < first * n * inner + inner; i++) { \
+                if (weight) PAIRS(weight + i, x + i, out + i, room, n, inner, n * inner, w); \
+                else if (w == TOGETHER) OTHERS(x + i, out + i, n, inner, n * inner, TOGETHER); \
+                else OTHERS(x + i, out + i, n, inner, n * inner, w); \
+            } \
+        } \
+        return; \
+    } \
+    for (int64_t line = 0; line < outer; line++) \
+        for (int64_t first = 0; first < inner; first += TGX_SCAN_TILE) { \
+            int64_t i = line * n * inner + first; \
+            int w = inner - first < TGX_SCAN_TILE ? (int)(inner - first) : TGX_SCAN_TILE; \
+            if (weight) PAIRS(weight + i, x + i, out + i, room, n, inner, 1, w); \
+            else OTHERS(x + i, out + i, n, inner, 1, w); \
+        } \
+}
+OTHERS(float, others_f32, pairs_f32, lines_f32)
+OTHERS(double, others_f64, pairs_f64, lines_f64)
+
+int64_t tgx_prod_room(int64_t n, int64_t inner, int64_t outer) {
+    if (inner < TOGETHER) return n * (outer < TOGETHER ? outer : TOGETHER);
+    return n * (inner < TGX_SCAN_TILE ? inner : TGX_SCAN_TILE);
 }
 
-#define TOGETHER 8 /* lines that lie apart: enough to hide the latency of an addition, few enough for the cache */
+void tgx_prod_others(const char *weight, const char *x, char *out, void *room, int64_t n, int64_t inner, int64_t outer, int dtype) {
+    if (dtype == TGX_F32) lines_f32((const float *)weight, (const float *)x, (float *)out, room, n, inner, outer);
+    else lines_f64((const double *)weight, (const double *)x, (double *)out, room, n, inner, outer);
+}
 
 void tgx_scan_tiles(const tgx_scan_plan *p, int64_t lo, int64_t hi) {
     tgx_lines at;

@@ -35,9 +35,12 @@ typedef struct {
     int64_t ntiles;
 } tgx_scan_plan;
 
-/* h[k] = x[k] + decay[k] * h[k - 1] along the middle of three dimensions, all contiguous; decay[0] is not read.
- * float32 and float64. */
-void tgx_prod_others(const char *x, char *out, int64_t n, int64_t inner, int64_t outer, int dtype);
+/* Along the middle of three dimensions, all contiguous; float32 and float64. The product of the other elements; with
+ * weights its derivative: for each element the sum over the others of their weight times the product of all but the two,
+ * with room for tgx_prod_room elements. */
+int64_t tgx_prod_room(int64_t n, int64_t inner, int64_t outer);
+void tgx_prod_others(const char *weight, const char *x, char *out, void *room, int64_t n, int64_t inner, int64_t outer, int dtype);
+/* h[k] = x[k] + decay[k] * h[k - 1] along the same; decay[0] is not read. */
 void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64_t inner, int64_t lo, int64_t hi, int dtype);
 
 void tgx_plan_scan(tgx_scan_plan *p, const int64_t *sizes, const int64_t *strides, int ndim, int dim, int itemsize);

@@ -64,25 +64,28 @@ static int cummin_shape(tgx_call *c) { return extreme_shape(c, TGX_CUMMIN); }
 TGX_KERNEL(cummax, cummax_shape, scan_run, 0)
 TGX_KERNEL(cummin, cummin_shape, scan_run, 0)
 
-/* _linear_scan: (self, decay, dim): h[k] = self[k] + decay[k] * h[k - 1] */
-static int linear_scan_shape(tgx_call *c) {
-    const tgx_tensor *t = tgx_in(c, 0), *decay = tgx_in(c, 1);
-    if (tgx_wrap_arg(c, 2, t->rank)) return TGX_FAILED;
-    if (!tgx_is_native_float(t->dtype)) return refuse_dtype(c, "_linear_scan", t->dtype);
-    if (decay->dtype != t->dtype || !tgx_same_sizes(decay, t))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "_linear_scan(): decay must have self's shape %s and dtype, got %s of %s", tgx_shape_text(t),
-                        tgx_shape_text(decay), tgx_dtype_title(decay->dtype));
-    tgx_need_dense(c, 0), tgx_need_dense(c, 1);
-    tgx_like(c, 0, t, t->dtype);
-    return 0;
-}
-
 /* How many lines there are in front of a dimension, and elements behind it. */
 static void around(const tgx_tensor *t, int dim, int64_t *outer, int64_t *inner) {
     *outer = *inner = 1;
     for (int i = 0; i < dim; i++) *outer *= t->sizes[i];
     for (int i = dim + 1; i < t->rank; i++) *inner *= t->sizes[i];
 }
+
+/* Two operands of one shape and dtype, and a dimension. */
+static int two_lines(tgx_call *c, const char *name) {
+    const tgx_tensor *t = tgx_in(c, 0), *u = tgx_in(c, 1);
+    if (tgx_wrap_arg(c, 2, t->rank)) return TGX_FAILED;
+    if (!tgx_is_native_float(t->dtype)) return refuse_dtype(c, name, t->dtype);
+    if (u->dtype != t->dtype || !tgx_same_sizes(u, t))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): the second argument must have the first one's shape %s and dtype, got %s of %s", name,
+                        tgx_shape_text(t), tgx_shape_text(u), tgx_dtype_title(u->dtype));
+    tgx_need_dense(c, 0), tgx_need_dense(c, 1);
+    tgx_like(c, 0, t, t->dtype);
+    return 0;
+}
+
+/* _linear_scan: (self, decay, dim): h[k] = self[k] + decay[k] * h[k - 1] */
+static int linear_scan_shape(tgx_call *c) { return two_lines(c, "_linear_scan"); }
 
 static int linear_scan_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
@@ -105,12 +108,25 @@ static int prod_others_shape(tgx_call *c) {
     return 0;
 }
 
-static int prod_others_run(tgx_call *c) {
-    const tgx_tensor *t = tgx_in(c, 0);
-    int dim = (int)tgx_int(c, 1);
-    int64_t outer, inner;
+static int others(tgx_call *c, const tgx_tensor *weight, const tgx_tensor *t, int dim) {
+    int64_t outer, inner, n = t->rank ? t->sizes[dim] : 1;
     around(t, dim, &outer, &inner);
-    if (t->count) tgx_prod_others(t->data, tgx_out(c, 0)->data, t->rank ? t->sizes[dim] : 1, inner, outer, t->dtype);
+    if (t->count) tgx_prod_others(weight ? weight->data : NULL, t->data, tgx_out(c, 0)->data, c->scratch, n, inner, outer, t->dtype);
     return 0;
 }
+
+static int prod_others_run(tgx_call *c) { return others(c, NULL, tgx_in(c, 0), (int)tgx_int(c, 1)); }
 TGX_KERNEL(prod_others, prod_others_shape, prod_others_run, 0)
+
+/* _prod_others_backward: (grad, self, dim) */
+static int prod_others_backward_shape(tgx_call *c) {
+    if (two_lines(c, "_prod_others_backward")) return TGX_FAILED;
+    const tgx_tensor *t = tgx_in(c, 0);
+    int64_t outer, inner;
+    around(t, (int)tgx_int(c, 2), &outer, &inner);
+    c->scratch_bytes = tgx_prod_room(t->rank ? t->sizes[tgx_int(c, 2)] : 1, inner, outer) * tgx_itemsize[t->dtype];
+    return 0;
+}
+
+static int prod_others_backward_run(tgx_call *c) { return others(c, tgx_in(c, 0), tgx_in(c, 1), (int)tgx_int(c, 2)); }
+TGX_KERNEL(prod_others_backward, prod_others_backward_shape, prod_others_backward_run, 0)

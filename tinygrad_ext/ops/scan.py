@@ -81,6 +81,12 @@ def _zero_lines(make):
     yield Sample(make.like([2, 0, 3, 4]), dim=0)
 
 
+def _weighted_lines(make):
+    for sample in _zero_lines(make):
+        shape = tuple(sample.args[0].shape)
+        yield Sample(make(*shape), *sample.args, **sample.kwargs)
+
+
 def _tied_lines(make):
     for shape, dim in (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((), 0), ((0, 3), 1), ((2, 70), 0)):
         yield Sample(make.distinct(*shape), dim)
@@ -117,6 +123,20 @@ def _others_reference(x, dim):
     n = lines.shape[-1]
     found = [numpy.delete(lines, i, -1).prod(-1) for i in range(n)]
     return numpy.moveaxis(numpy.stack(found, -1), -1, dim) if n else x
+
+
+def _pairs_reference(weight, x, dim):
+    import numpy
+
+    if not x.ndim:
+        return numpy.zeros_like(x)
+    weights, lines = numpy.moveaxis(weight, dim, -1), numpy.moveaxis(x, dim, -1)
+    found, n = numpy.zeros_like(lines), lines.shape[-1]
+    for i in range(n):
+        for k in range(n):
+            if k != i:
+                found[..., i] += weights[..., k] * numpy.delete(lines, (i, k), -1).prod(-1)
+    return numpy.moveaxis(found, -1, dim)
 
 
 def _far(name):
@@ -180,14 +200,27 @@ def _onward(x, factors, dim):
     return _from_behind(later, factors, dim)
 
 
-def _others_back(grad, self, dim):
-    """Of the products of all others: the matrix of derivatives is symmetric, products of all but two."""
+def _two_more(grad, grad_output, self, dim):
+    """The derivative of _prod_others_backward by self: the weights of two places times the product of all but three.
+
+    Each of the two is in front of the element or behind it, and what is in front is summed from there, as in the kernel.
+    """
     if not self.dim() or not self.shape[dim]:
         return grad * 0
     turned = self.flip(dim)
     front, behind = before(self, dim), before(turned, dim).flip(dim)
-    back = _onward((grad * front).flip(dim), turned, dim).flip(dim)
-    return front * _onward(grad * behind, self, dim) + behind * back
+
+    def from_front(x):
+        return _onward(x.flip(dim), turned, dim).flip(dim)
+
+    def from_behind(x):
+        return _onward(x, self, dim)
+
+    first_front, other_front = from_front(grad * front), from_front(grad_output * front)
+    first_behind, other_behind = from_behind(grad * behind), from_behind(grad_output * behind)
+    both_front = from_front(first_front * grad_output + other_front * grad)
+    both_behind = from_behind(first_behind * grad_output + other_behind * grad)
+    return both_front * behind + first_front * other_behind + other_front * first_behind + both_behind * front
 
 
 op(
@@ -196,12 +229,30 @@ op(
     kernel="prod_others",
     types="float",
     variants="method",
-    grad={"self": _others_back},
+    grad={"self": "_prod_others_backward(grad, self, dim)"},
     jvp="symmetric",
     samples=_zero_lines,
     domain=(-2, 2),
     reference=_others_reference,
     doc="For each element the product of the others along dim: the derivative of prod. Zeros do no harm.",
+)
+
+op(
+    "aten::_prod_others_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batch="dims",
+    kernel="prod_others_backward",
+    types="float",
+    variants="method",
+    grad={
+        "grad_output": "_prod_others_backward(grad, self, dim)",
+        "self": _two_more,
+    },
+    jvp="symmetric",
+    samples=_weighted_lines,
+    domain=(-2, 2),
+    reference=_pairs_reference,
+    doc="The derivative of _prod_others: for each element the sum over the others of their gradient times the product of "
+    "all but the two.",
 )
 
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):
