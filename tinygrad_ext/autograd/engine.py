@@ -8,8 +8,10 @@ from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.overridable import overridable
 from tinygrad_ext.core.data.slots import get_slot
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.engine import run_backward
+
+from .roots import gradients, level_of, root_grads
 
 
 class GradientEdge(NamedTuple):
@@ -53,55 +55,6 @@ def _inputs(values, who):
     return found
 
 
-def _level_of(outputs):
-    """The level that carries one of the outputs, and has to differentiate it itself; None where there is none."""
-    for t in outputs:
-        if type(t) is Carried:
-            return t.level
-    return None
-
-
-def _root_grads(outputs, grads, is_batched=False):
-    """One gradient for each output: ones for a scalar when none is given."""
-    if grads is None:
-        grads = (None,) * len(outputs)
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    ready = []
-    for i, (out, g) in enumerate(zip(outputs, grads)):
-        if g is None:
-            if not isinstance(out, Tensor):
-                raise RuntimeError("grad must be given for an output that is a GradientEdge")
-            if not out.requires_grad:
-                raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-            if out.numel() != 1:
-                raise RuntimeError(
-                    "grad can be implicitly created only for scalar outputs. This output has shape "
-                    f"{list(out.shape)}: reduce it first, for example with .sum(), or pass gradient=."
-                )
-            if not (out.dtype.is_floating_point or out.dtype.is_complex):
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            if out.dtype.is_complex:
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            g = get_slot("ones_like")(out)
-        elif not isinstance(g, Tensor):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        elif isinstance(out, Tensor):
-            if tuple(g.shape) != tuple(out.shape):
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of "
-                    f"{out.shape}."
-                )
-            if g.dtype.is_complex != out.dtype.is_complex:
-                raise RuntimeError(
-                    "For complex Tensors, both grad_output and output are required to have the same dtype. "
-                    f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
-                    f"{out.dtype}."
-                )
-        ready.append(g)
-    return ready
-
-
 @overridable
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Add the gradients of the sum of `tensors` (weighted by `grad_tensors`) into the leaves' ``.grad``.
@@ -122,11 +75,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     outputs = _as_tuple(tensors, "tensors")
     if inputs is not None:
         inputs = _inputs(inputs, "backward")
-    level = _level_of(outputs)
+    level = level_of(outputs)
     if level is not None:
         level.backward(outputs, _as_tuple(grad_tensors, "grad_tensors"), create_graph, inputs)
         return
-    grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
+    grads = root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
     keep = create_graph if retain_graph is None else retain_graph
     run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
 
@@ -192,14 +145,6 @@ def grad(
     if materialize_grads:
         got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
     return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
-
-
-def gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused):
-    """What `grad` gives, of sequences: a list with a gradient or None for each input."""
-    level = _level_of(outputs)
-    if level is not None:
-        return level.gradients(outputs, inputs, seeds, create_graph, allow_unused)
-    return run_backward(outputs, _root_grads(outputs, seeds), keep_graph, create_graph, inputs, False, allow_unused)
 
 
 def _zeros(t, requires_grad):

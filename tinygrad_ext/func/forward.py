@@ -1,12 +1,13 @@
 """Forward mode as a function of functions: jvp, linearize."""
 
-from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.autograd.modes import not_inference, recording
+from tinygrad_ext.autograd.roots import gradients as gradients_of
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.registry import functions
-from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from tinygrad_ext.utils._pytree import tree_map
+from tinygrad_ext.utils._trees import flattened, unflatten
 
 from .dual import Dual
 from .nesting import bottoms, severed
@@ -35,8 +36,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_SAID}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
-    flat, spec = tree_flatten(primals)
-    slopes, built = tree_flatten(tangents)
+    flat, spec = flattened(primals)
+    slopes, built = flattened(tangents)
     if spec != built:
         raise RuntimeError(
             f"{_SAID}: Expected primals and tangents to have the same python structure. For example, if primals is a "
@@ -47,7 +48,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     _check_tensors(slopes, "tangents")
     with not_inference(), Dual() as level:
         duals = [checked_pair(level, p, t) for p, t in zip(flat, slopes)]
-        output = func(*tree_unflatten(duals, spec))
+        output = func(*unflatten(duals, spec))
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
@@ -57,11 +58,11 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                 )
             output, aux = output
             aux = tree_map(level.primal, aux)
-        outputs, made = tree_flatten(output)
+        outputs, made = flattened(output)
         _check_outputs(outputs)
         found = [level.suspend(_unpacked, level, o, strict) for o in outputs]
-    values = tree_unflatten([p for p, _ in found], made)
-    products = tree_unflatten([_product(p, t) for p, t in found], made)
+    values = unflatten([p for p, _ in found], made)
+    products = unflatten([_product(p, t) for p, t in found], made)
     return (values, products, aux) if has_aux else (values, products)
 
 
@@ -147,15 +148,15 @@ def linearize(func, *primals):
         output, push = linearize(torch.sin, torch.tensor(0.0))
         push(torch.tensor(2.0))                                            # 2
     """
-    flat, spec = tree_flatten(primals)
+    flat, spec = flattened(primals)
     _check_tensors(flat, "primals")
     tracked = is_grad_enabled()
     with recording():
         output, back = vjp(func, *primals)
-        outputs, made = tree_flatten(output)
+        outputs, made = flattened(output)
         seeds = [functions["zeros_like"](o).requires_grad_() for o in outputs]
-        given = tree_unflatten(seeds, made)
-        pulled, _ = tree_flatten(back(*given) if isinstance(given, tuple) else back(given))
+        given = unflatten(seeds, made)
+        pulled, _ = flattened(back(*given) if isinstance(given, tuple) else back(given))
     if not tracked:
         outputs = [severed(o) for o in outputs]
     outer = tracked and any(b.requires_grad for p in flat for b in bottoms(p))
@@ -163,7 +164,7 @@ def linearize(func, *primals):
     @boundary
     def jvp_fn(*tangents):
         """The products of the Jacobian with tangents."""
-        slopes, built = tree_flatten(tangents)
+        slopes, built = flattened(tangents)
         if built != spec:
             raise RuntimeError(f"Expected the tangents {built} to have the same argspec as the primals {spec}")
         for i, (t, p) in enumerate(zip(slopes, flat)):
@@ -178,6 +179,6 @@ def linearize(func, *primals):
         if roots:
             create = is_grad_enabled() and (outer or any(t.requires_grad for t in slopes))
             got = gradients_of([g for g, _ in roots], seeds, [t for _, t in roots], True, create, True)
-        return tree_unflatten([o.new_zeros(o.shape) if g is None else g for g, o in zip(got, outputs)], made)
+        return unflatten([o.new_zeros(o.shape) if g is None else g for g, o in zip(got, outputs)], made)
 
-    return tree_unflatten(outputs, made), jvp_fn
+    return unflatten(outputs, made), jvp_fn

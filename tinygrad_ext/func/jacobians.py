@@ -6,10 +6,12 @@ from tinygrad_ext.autograd.modes import recording
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.registry import functions
-from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from tinygrad_ext.utils._pytree import tree_map
+from tinygrad_ext.utils._trees import flattened, unflatten
 
+from .differentiation import Differentiation, checked_input, positions
 from .forward import jvp
-from .reverse import Pass, checked_input, positions, split_aux
+from .reverse import split_aux
 from .vmap import over_rows
 
 
@@ -34,14 +36,14 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
     @boundary
     def wrapped(*args, **kwargs):
-        task = Pass()
+        task = Differentiation()
         with recording():
             inputs, spec, given = task.arguments(func, argnums, args, "jacrev")
             output, aux = split_aux(func(*given, **kwargs), has_aux, "jacrev")
             aux = tree_map(task.released, aux)
             flat, made = _tensors(output, "jacrev")
             blocks = [_rows(task, o, inputs, chunk_size) for o in flat]
-        found = tree_unflatten([_chosen(tree_unflatten(b, spec), argnums) for b in blocks], made)
+        found = unflatten([_chosen(unflatten(b, spec), argnums) for b in blocks], made)
         return (found, aux) if has_aux else found
 
     return functools.update_wrapper(wrapped, func, updated=())
@@ -53,7 +55,7 @@ def _check_chunk(size, who):
 
 
 def _tensors(output, who):
-    flat, spec = tree_flatten(output)
+    flat, spec = flattened(output)
     if not flat:
         raise RuntimeError(f"{who}: Expected func to return at least one tensor, got {output!r}")
     for o in flat:
@@ -95,28 +97,28 @@ def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error
     @boundary
     def wrapped(*args, **kwargs):
         chosen = positions(argnums, len(args))
-        flat, spec = tree_flatten([args[i] for i in chosen])
+        flat, spec = flattened([args[i] for i in chosen])
         inputs = [checked_input(x, "jacfwd") for x in flat]
         sizes = [x.numel() for x in inputs]
 
         def column(*tangents):
             def of_inputs(*parts):
                 given = list(args)
-                for i, part in zip(chosen, tree_unflatten(parts, spec)):
+                for i, part in zip(chosen, unflatten(parts, spec)):
                     given[i] = part
                 return func(*given, **kwargs)
 
             found = jvp(of_inputs, tuple(inputs), tangents, has_aux=has_aux)
             if not has_aux:
                 return found[1], []
-            leaves, others[:] = tree_flatten(found[2])[0], [found[2]]
+            leaves, others[:] = flattened(found[2])[0], [found[2]]
             return found[1], [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
         others = []
         got = over_rows(column, _basis(inputs, sizes), chunk_size, randomness)
-        flat_out, made = tree_flatten(got[0])
+        flat_out, made = flattened(got[0])
         blocks = [_split_columns(o, inputs, sizes) for o in flat_out]
-        found = tree_unflatten([_chosen(tree_unflatten(b, spec), argnums) for b in blocks], made)
+        found = unflatten([_chosen(unflatten(b, spec), argnums) for b in blocks], made)
         return (found, _first_rows(others[0], got[1])) if has_aux else found
 
     return functools.update_wrapper(wrapped, func, updated=())

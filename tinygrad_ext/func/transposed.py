@@ -6,8 +6,8 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import states
 from tinygrad_ext.registry import functions
 
+from .differentiation import Differentiation
 from .nesting import bottoms, severed
-from .reverse import Pass
 
 counts = {}  # name of an op -> how often it had no rule for forward mode
 
@@ -28,7 +28,7 @@ def transposed(op):
 
     def rule(call, primals, tangents):
         counts[op.name] = counts.get(op.name, 0) + 1
-        row, task, inputs, slopes = list(primals), Pass(), [], []
+        row, task, inputs, slopes = list(primals), Differentiation(), [], []
         tracked = task.tracked and any(b.requires_grad for v in _flat([primals, tangents]) for b in bottoms(v))
         with recording():
             for i in targets:

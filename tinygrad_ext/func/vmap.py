@@ -7,7 +7,8 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.random import get_rng_state, set_rng_state
 from tinygrad_ext.registry import functions
-from tinygrad_ext.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from tinygrad_ext.utils._pytree import _broadcast_to_and_flatten
+from tinygrad_ext.utils._trees import flattened, unflatten
 
 from .batch import Batch
 
@@ -78,12 +79,12 @@ def _mapped(in_dims, args, name):
     if type(in_dims) is int and all([isinstance(x, Tensor) for x in args]):
         flat, spec, dims = args, None, [in_dims] * len(args)  # as most calls are
     else:
-        flat, spec = tree_flatten(args)
+        flat, spec = flattened(args)
         dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
-            f"`inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"`inputs`. in_dims has structure {flattened(in_dims)[1]} but inputs has structure {spec}."
         )
     sizes = []
     for i, (value, dim) in enumerate(zip(flat, dims)):
@@ -122,7 +123,7 @@ def _refuse_in_dim(value, dim, said):
 def _check_out_dims(out_dims, name):
     if type(out_dims) is int:
         return
-    for dim in tree_flatten(out_dims)[0]:
+    for dim in flattened(out_dims)[0]:
         if not (dim is None or isinstance(dim, int)):
             raise ValueError(
                 f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
@@ -145,11 +146,11 @@ def over_rows(func, rows, chunk_size=None, randomness="error"):
 def _run(func, size, dims, flat, spec, out_dims, randomness, kwargs, name):
     with Batch(size, randomness) as level:
         shown = [x if dim is None else level.wrap(x.movedim(dim, 0) if dim else x) for x, dim in zip(flat, dims)]
-        result = func(*(shown if spec is None else tree_unflatten(shown, spec)), **kwargs)
+        result = func(*(shown if spec is None else unflatten(shown, spec)), **kwargs)
         if type(out_dims) is int and isinstance(result, Tensor):
             return _taken_out(level, result, out_dims, name)
-        results, made = tree_flatten(result)
-        return tree_unflatten(
+        results, made = flattened(result)
+        return unflatten(
             [_taken_out(level, r, dim, name) for r, dim in zip(results, _out_dims(out_dims, made, name))], made
         )
 
@@ -161,7 +162,7 @@ def _out_dims(out_dims, spec, name):
     if dims is None:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
-            f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"`outputs`. out_dims has structure {flattened(out_dims)[1]} but outputs has structure {spec}."
         )
     return dims
 
@@ -196,11 +197,11 @@ def _in_chunks(func, size, dims, flat, spec, out_dims, randomness, kwargs, name,
         if state is not None:
             set_rng_state(state)
         part = [x if dim is None else x.narrow(dim, start, end - start) for x, dim in zip(flat, dims)]
-        found, made = tree_flatten(_run(func, end - start, dims, part, spec, out_dims, randomness, kwargs, name))
+        found, made = flattened(_run(func, end - start, dims, part, spec, out_dims, randomness, kwargs, name))
         rows.append(found)
         start = end
     places = _out_dims(out_dims, made, name)
     join = functions["cat"]
-    return tree_unflatten(
+    return unflatten(
         [parts[0] if dim is None else join(list(parts), dim) for parts, dim in zip(zip(*rows), places)], made
     )

@@ -3,15 +3,21 @@
 from tinygrad_ext.ops.samples import Sample
 
 
-def _gone(rank, dim):
-    dims = () if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-    return {d % max(rank, 1) for d in dims} or range(rank)
+def _reduced(rank, dim):
+    """The dimensions that a reduction goes along: all for None or an empty list, none of a single element."""
+    if dim is None or dim == () or dim == []:
+        return range(rank)
+    if not rank:
+        return ()
+    return dim if isinstance(dim, (tuple, list)) else (dim,)
 
 
 def kept(shape, dim):
     """`shape` with size 1 in place of the reduced dimensions."""
-    gone = _gone(len(shape), dim)
-    return tuple([1 if i in gone else s for i, s in enumerate(shape)])
+    sizes = list(shape)
+    for d in _reduced(len(sizes), dim):
+        sizes[d] = 1
+    return tuple(sizes)
 
 
 def unfold(t, shape, dim, keepdim):
@@ -27,9 +33,8 @@ def spread(grad, shape, dim, keepdim):
 def reduced_count(shape, dim):
     """How many elements go into one result."""
     n = 1
-    for i in _gone(len(shape), dim):
-        if i < len(shape):
-            n *= shape[i]
+    for d in _reduced(len(shape), dim):
+        n *= shape[d]
     return n
 
 

@@ -203,7 +203,7 @@ def _onward(x, factors, dim):
 def _two_more(grad, grad_output, self, dim):
     """The derivative of _prod_others_backward by self: the weights of two places times the product of all but three.
 
-    Each of the two is in front of the element or behind it, and what is in front is summed from there, as in the kernel.
+    Each of the two is in front of the element or behind it, and what is in front is summed there, as in the kernel.
     """
     if not self.dim() or not self.shape[dim]:
         return grad * 0
@@ -251,8 +251,8 @@ op(
     samples=_weighted_lines,
     domain=(-2, 2),
     reference=_pairs_reference,
-    doc="The derivative of _prod_others: for each element the sum over the others of their gradient times the product of "
-    "all but the two.",
+    doc="The derivative of _prod_others: for each element the sum over the others of their gradient times the product "
+    "of all but the two.",
 )
 
 for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "smallest", "minimum")):

@@ -109,6 +109,12 @@ def flatten(tree, list leaves not None, is_leaf=None):
     return tuple.__new__(TreeSpec, (type(tree), context, [flatten(child, leaves, is_leaf) for child in children]))
 
 
+def flattened(tree):
+    """(leaves in order, spec) of a tree."""
+    cdef list leaves = []
+    return leaves, flatten(tree, leaves)
+
+
 def unflatten(leaves, spec):
     """The tree of a spec with new leaves; ValueError where their number does not fit."""
     if not isinstance(spec, TreeSpec):

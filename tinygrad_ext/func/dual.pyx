@@ -1,3 +1,4 @@
+# cython: language_level=3, wraparound=True
 """The level behind forward mode: tensors with a tangent, the derivative along one direction.
 
 Each operation is carried out on the primals, and what its record says gives the tangent of the result (tangents.py). No
@@ -8,8 +9,9 @@ function may be written to with what has one (`out = zeros(3); out[0] = x`). Wha
 stays as it is.
 """
 
-from tinygrad_ext.autograd.engine import gradients as gradients_of
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor
+
+from tinygrad_ext.autograd.roots import gradients as gradients_of
 from tinygrad_ext.registry import functions
 
 from . import tangents
@@ -206,28 +208,22 @@ class Dual(Pairs):
             self.resting -= 1
 
     def _gradients(self, outputs, inputs, seeds, create_graph, allow_unused):
-        values = [self.primal(o) for o in outputs]
-        slopes = [self.tangent(o) for o in outputs]
-        wanted = [self.primal(x) for x in inputs]
-        if seeds is None:
-            weights, bends = [functions["ones_like"](v) for v in values], [None] * len(values)
-        else:
-            weights = [functions["ones_like"](v) if s is None else self.primal(s) for v, s in zip(values, seeds)]
-            bends = [None if s is None else self.tangent(s) for s in seeds]
-
-        def pulled(roots, weights, unused, keep):
-            chosen = [(r, w) for r, w in zip(roots, weights) if r is not None and w is not None and r.requires_grad]
-            if not chosen:
-                return [None] * len(wanted)
-            return gradients_of([r for r, _ in chosen], wanted, [w for _, w in chosen], keep, create_graph, unused)
-
-        if not any(v.requires_grad for v in values):
+        cdef list values = [self.primal(o) for o in outputs]
+        cdef list slopes = [self.tangent(o) for o in outputs]
+        cdef list wanted = [self.primal(x) for x in inputs]
+        cdef list weights = [], bends = [], found = []
+        for i in range(len(values)):
+            seed = None if seeds is None else seeds[i]
+            weights.append(functions["ones_like"](values[i]) if seed is None else self.primal(seed))
+            bends.append(None if seed is None else self.tangent(seed))
+        if not any([v.requires_grad for v in values]):
             raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-        got = pulled(values, weights, allow_unused, True)
-        bent = pulled([*slopes, *values], [*weights, *bends], True, True)
-        return [
-            None if g is None and t is None else self.raised(_filled(g, x), t) for g, t, x in zip(got, bent, wanted)
-        ]
+        got = _pulled(values, weights, wanted, create_graph, allow_unused)
+        bent = _pulled(slopes + values, weights + bends, wanted, create_graph, True)
+        for i in range(len(wanted)):
+            g, t = got[i], bent[i]
+            found.append(None if g is None and t is None else self.raised(_filled(g, wanted[i]), t))
+        return found
 
     def raised(self, primal, tangent):
         """A dual tensor of parts that levels above may carry."""
@@ -246,5 +242,15 @@ class Dual(Pairs):
         return self.pair(result, function(*[_filled(t, p) for t, p in zip(slopes, primals)]))
 
 
-def _filled(tensor, like):
+cdef list _pulled(list roots, list weights, list wanted, create_graph, unused):
+    """The gradients of those roots that have one."""
+    cdef list chosen = [], given = []
+    for root, weight in zip(roots, weights):
+        if root is not None and weight is not None and root.requires_grad:
+            chosen.append(root)
+            given.append(weight)
+    return gradients_of(chosen, wanted, given, True, create_graph, unused) if chosen else [None] * len(wanted)
+
+
+cdef _filled(tensor, like):
     return functions["zeros_like"](like) if tensor is None else tensor

@@ -1,3 +1,4 @@
+# cython: language_level=3
 """Values of several levels inside each other.
 
 Reverse mode needs no level: a backward pass runs on the tensors at the bottom, by the engine of eager mode, and each
@@ -5,8 +6,9 @@ level says what its values are made of. What a pass starts from may be carried b
 rows of a Jacobian are a vmap of its own), so a level has to find its own values inside those of others.
 """
 
-from tinygrad_ext.core.call.modes import is_grad_enabled
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor
+
 from tinygrad_ext.registry import functions
 
 
@@ -14,16 +16,26 @@ def above(level, *values):
     """The highest level above `level` that carries one of the values; None where there is none."""
     found = None
     for v in values:
-        if type(v) is Carried and v.level.place > (found or level).place:
-            found = v.level
+        if type(v) is Carried and (<Carried>v).level is not level:
+            if (<Carried>v).level.place > (level if found is None else found).place:
+                found = (<Carried>v).level
     return found
 
 
 def bottoms(value):
     """The tensors at the bottom of a value, those of observers as they are."""
-    if type(value) is Carried and hasattr(value.level, "parts"):
-        return [b for part in value.level.parts(value) for b in bottoms(part)]
-    return [value] if isinstance(value, Tensor) else []
+    cdef list found = []
+    _collect(value, found)
+    return found
+
+
+cdef int _collect(value, list found) except -1:
+    if type(value) is Carried and hasattr((<Carried>value).level, "parts"):
+        for part in (<Carried>value).level.parts(value):
+            _collect(part, found)
+    elif isinstance(value, Tensor):
+        found.append(value)
+    return 0
 
 
 def carriers(value):
@@ -35,7 +47,7 @@ def carriers(value):
 
 def before_write(level, target, args):
     """Arguments of an op whose result is written to the memory of one of them; autograd keeps a copy of that one."""
-    if not is_grad_enabled() or isinstance(target, (list, tuple)) or not target.requires_grad:
+    if state().no_grad or isinstance(target, (list, tuple)) or not target.requires_grad:
         return args
     copy = level.resume(functions["clone"], target)
     return [copy if a is target else a for a in args]

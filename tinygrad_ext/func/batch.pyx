@@ -1,3 +1,4 @@
+# cython: language_level=3, wraparound=True
 """The level behind vmap: tensors with one dimension more than the program sees.
 
 A carried value stands for a tensor whose dimension 0 is the batch. Each op is carried out once for all of the batch, by
@@ -7,9 +8,10 @@ Rejected: the batch at any dimension, told with each value. A view moves it to t
 one layout to think of.
 """
 
-from tinygrad_ext.autograd.engine import gradients as gradients_of
+from tinygrad_ext.core.data.tensor cimport Carried
+
+from tinygrad_ext.autograd.roots import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OpForm, active_levels
-from tinygrad_ext.core.data.tensor import Carried
 
 from .carrying import Pointwise, Rows
 from .draws import check_write
