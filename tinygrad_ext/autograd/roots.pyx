@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Where a backward pass begins: the outputs, a gradient for each, and the level that has to differentiate them itself.
 
 Compiled, because a transform begins several passes for one call of the user's.

@@ -1,4 +1,4 @@
-# cython: language_level=3, wraparound=True
+# cython: language_level=3, wraparound=True, boundscheck=True
 """The level behind vmap: tensors with one dimension more than the program sees.
 
 A carried value stands for a tensor whose dimension 0 is the batch. Each op is carried out once for all of the batch, by
@@ -12,6 +12,7 @@ from tinygrad_ext.core.data.tensor cimport Carried
 
 from tinygrad_ext.autograd.roots import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OpForm, active_levels
+from tinygrad_ext.ops.shapes import wrapped
 
 from .carrying import Pointwise, Rows
 from .draws import check_write
@@ -106,7 +107,7 @@ class Batch(Rows):
             return value.value.storage_offset()  # of the first sample
         if name == "stride":
             strides = value.value.stride()[1:]
-            return strides[args[0]] if args else strides
+            return strides if not args or args[0] is None else strides[wrapped(args[0], len(strides))]
         if name == "grad_fn":
             return value.value.grad_fn
         if name == "__repr__":
@@ -121,12 +122,14 @@ class Batch(Rows):
         if name in _DATA_DEPENDENT:
             raise RuntimeError(_data_dependent(name))
         if name == "register_hook":
-            hook = args[0]
-            return value.value.register_hook(lambda g: self.after_hook(hook(self.wrap(g))))
+            return self.hooked(value, *args)
         if name == "requires_grad_":
             value.value.requires_grad_(*args)
             return value
         return super().read(value, name, args)
+
+    def hooked(self, value, hook):
+        return value.value.register_hook(lambda g: self.after_hook(hook(self.wrap(g))))
 
     def after_hook(self, grad):
         return None if grad is None else self.whole(grad)

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """One differentiation in reverse mode: its inputs are given a history of their own, and eager autograd runs behind them.
 
 Compiled, because the gradient of a small function took less than what is around it.

@@ -1,4 +1,4 @@
-# cython: language_level=3, wraparound=True
+# cython: language_level=3, wraparound=True, boundscheck=True
 """The level behind forward mode: tensors with a tangent, the derivative along one direction.
 
 Each operation is carried out on the primals, and what its record says gives the tangent of the result (tangents.py). No

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Values of several levels inside each other.
 
 Reverse mode needs no level: a backward pass runs on the tensors at the bottom, by the engine of eager mode, and each

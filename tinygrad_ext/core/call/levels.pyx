@@ -304,6 +304,8 @@ cdef class Level:
             return f"<{type(self).__name__} value, shape {list(value.shape)}, {value.dtype}>"
         if name in _READS_ELEMENTS:
             _refuse_reading(self, name)
+        if name == "resize_":
+            raise RuntimeError(f"resize_: a value that {self!r} carries keeps its shape; new_empty() makes one of another shape")
         return NotImplemented
 
     def write(self, tensor, name, new):
