@@ -5,6 +5,7 @@
 typed and without effects, stands in `tinygrad_ext.graph`; `GraphModule.to_graph(*inputs)` is the way there.
 """
 
+from .codegen import CodeGen
 from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
@@ -14,6 +15,7 @@ from .subgraph_rewriter import replace_pattern
 from .tracer import Tracer, symbolic_trace, wrap
 
 __all__ = [
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",

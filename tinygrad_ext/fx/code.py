@@ -12,6 +12,7 @@ from collections import namedtuple
 
 from tinygrad_ext.core.data import dtype as dtypes
 
+from .codegen import ending
 from .node import Node, qualified_name, type_name
 
 PythonCode = namedtuple("PythonCode", "src globals")
@@ -43,7 +44,7 @@ class _Writer:
                 line = f"{node.name} = {plain}" if plain != node.name else ""
             elif node.op == "output":
                 returns = f" -> {self.annotation(node.type)}" if node.type is not None else ""
-                line = f"return {self.text(node.args[0])}"
+                line = ending(self.graph._codegen, node.args[0], self.text)
             else:
                 note = f" : {self.annotation(node.type)}" if node.type is not None else ""
                 line = f"{node.name}{note} = {self.call(node)}"
@@ -52,9 +53,17 @@ class _Writer:
                 body.append(f"{line};  {done}" if line and done else line or done)
         # stars last, names alone behind them
         given.sort(key=lambda text: 2 * text.startswith("**") + text.startswith("*"))
-        head = f"def forward({', '.join([self.root, *given])}){returns}:"
-        text = "\n".join(f"    {line}" for line in body or ["pass"])
-        return PythonCode(f"\n\n\n{head}\n{text}\n", self.globals)
+        return PythonCode(f"\n\n\n{self.function_of(given, body, returns)}\n", self.globals)
+
+    def function_of(self, given, body, returns):
+        """The text of the function, in the frame that the graph's CodeGen gives it."""
+        codegen = self.graph._codegen
+        lines = [f"{line}\n" for line in body or ["pass"]]
+        if codegen._body_transformer is not None:
+            lines = codegen._body_transformer(lines)
+        self.globals.update(codegen.additional_globals())
+        text = "".join(lines).strip("\n")
+        return f"{codegen.gen_fn_def(given, returns)}\n" + "\n".join(f"    {line}" for line in text.split("\n"))
 
     def deletion(self, node):
         dead = self.dies.get(node, ())

@@ -7,8 +7,11 @@ import keyword
 import re
 from collections import defaultdict
 
-from .code import python_code
+from .code import PythonCode, python_code
+from .codegen import CodeGen
 from .node import Node, map_arg
+
+__all__ = ["CodeGen", "Graph", "PythonCode"]
 
 _PYTHON = {*keyword.kwlist, *dir(builtins)}
 _PYTHON |= {"inf", "nan", "NoneType", "torch", "tinygrad_ext", "device", "fx_pytree", "pytree"}
@@ -71,6 +74,7 @@ class Graph:
         self._insert = self._root.prepend
         self._len, self._names = 0, Names()
         self.owning_module, self._tracer_cls, self._tracer_extras = owning_module, tracer_cls, tracer_extras
+        self._codegen = CodeGen()
 
     @property
     def nodes(self):
@@ -209,8 +213,41 @@ class Graph:
     # ---- telling --------------------------------------------------------------------------------------------------
 
     def python_code(self, root_module="self", *, verbose=False):
-        """A PythonCode: `src`, a function `forward` that does what the graph says, and the `globals` it needs."""
+        """A PythonCode: `src`, a function `forward` that does what the graph says, and the `globals` it needs.
+
+        root_module: the name under which the body finds the module of get_attr and call_module.
+        """
         return python_code(self, root_module)
+
+    def set_codegen(self, codegen):
+        """Let a CodeGen say how the code begins and ends; seen at the module's next `recompile()`."""
+        self._codegen = codegen
+
+    def on_generate_code(self, make_transformer):
+        """Change the body whenever code is made; in a `with`, until its end.
+
+        make_transformer: function of the present transformer, or None, that gives the new one: a function of the list
+        of the body's lines, each with its end, that gives such a list.
+        """
+        codegen, before = self._codegen, self._codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+
+        @contextlib.contextmanager
+        def until_the_end():
+            try:
+                yield
+            finally:
+                codegen._body_transformer = before
+
+        return until_the_end()
+
+    def process_inputs(self, *args):
+        """The values of the graph's placeholders, of the arguments that its code takes."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """What the graph's code returns, of the graph's output."""
+        return self._codegen.process_outputs(out)
 
     def __str__(self):
         returned = []
@@ -229,10 +266,12 @@ class Graph:
         places = {node: Place(i) for i, node in enumerate(self.nodes)}
         plain = lambda a: _replaced(a, Node, places.__getitem__)
         rows = [(n.op, n.name, n.target, plain(n.args), plain(n.kwargs), n.type) for n in self.nodes]
-        return graph_of_rows, (rows,)
+        own = self._codegen if type(self._codegen) is not CodeGen or self._codegen._body_transformer else None
+        return graph_of_rows, (rows, own)
 
     def __deepcopy__(self, memo=None):
         made, values = Graph(tracer_cls=self._tracer_cls), {}
+        made._codegen = copy.deepcopy(self._codegen, memo)
         for node in self.nodes:
             values[node] = new = made.node_copy(node, values.__getitem__)
             new.meta = copy.copy(node.meta)
@@ -246,9 +285,11 @@ class Place:
         self.number = number
 
 
-def graph_of_rows(rows):
+def graph_of_rows(rows, codegen=None):
     """The graph of a pickle."""
     graph, nodes = Graph(), []
+    if codegen is not None:
+        graph.set_codegen(codegen)
     for op, name, target, args, kwargs, kind in rows:
         args, kwargs = (_replaced(a, Place, lambda p: nodes[p.number]) for a in (args, kwargs))
         nodes.append(graph.create_node(op, target, args, kwargs, name, kind))

@@ -33,8 +33,12 @@ class Interpreter:
                     self.user_to_last_uses.setdefault(node, []).append(used)
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
-        """What the graph gives for these arguments. initial_env: node -> value of nodes that are not run."""
+        """What the graph gives for these arguments. initial_env: node -> value of nodes that are not run.
+        enable_io_processing: arguments and result are those of the graph's code, not of its placeholders and output.
+        """
         self.env = dict(initial_env or {})
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
         self.args_iter = iter(args)
         for node in self.graph.nodes:
             if node in self.env:
@@ -49,7 +53,7 @@ class Interpreter:
                 for used in self.user_to_last_uses.get(node, ()):
                     del self.env[used]
             if node.op == "output":
-                return self.env[node]
+                return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
         return None
 
     def boxed_run(self, args_list):
@@ -144,6 +148,7 @@ class Transformer(Interpreter):
     def __init__(self, module):
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph.set_codegen(self.graph._codegen)
         self.tracer = _Tracer(self.new_graph, module)
 
     def placeholder(self, target, args, kwargs):
@@ -164,7 +169,7 @@ class Transformer(Interpreter):
 
     def transform(self):
         """The new GraphModule."""
-        result = self.run()
+        result = self.run(enable_io_processing=False)
         if result is not None:
             strip = lambda a: a.node if isinstance(a, Proxy) else a
             old = self.graph.output_node()

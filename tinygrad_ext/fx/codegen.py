@@ -1,0 +1,48 @@
+"""`CodeGen`: the frame of the Python that a graph is written as; subclasses give it other arguments and results."""
+
+
+class CodeGen:
+    """Says how a graph's function begins and ends. `Graph.set_codegen` takes an instance of a subclass.
+
+    Between its inputs and those of the graph stand `process_inputs` and `process_outputs`, for those who run the
+    graph without its code: `process_outputs(run(graph, *process_inputs(*args)))` is what the function gives.
+    """
+
+    def __init__(self):
+        self._body_transformer = None
+        self._func_name = "forward"
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        """The line with `def`, and others where the function needs them before its body.
+
+        free_vars: texts of the graph's arguments; maybe_return_annotation: " -> type" or "".
+        """
+        if free_vars[:1] != ["self"]:
+            free_vars.insert(0, "self")
+        return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args, *, repr_fn=repr):
+        """The line with `return`. repr_fn: what writes an argument as Python."""
+        return f"return {repr_fn(output_args)}"
+
+    def process_inputs(self, *args):
+        """The graph's arguments, of those that the function takes."""
+        return args
+
+    def process_outputs(self, outputs):
+        """What the function returns, of what the graph gives."""
+        return outputs
+
+    def additional_globals(self):
+        """(name, value) of each global that the lines of this class need."""
+        return []
+
+
+def ending(codegen, output_args, text):
+    """generate_output with `text` as the writer of arguments, also of a subclass that takes the arguments alone."""
+    method = codegen.generate_output
+    code = getattr(method, "__func__", method).__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "repr_fn" in names or code.co_flags & 8:  # **kwargs
+        return method(output_args, repr_fn=text)
+    return method(output_args)
