@@ -239,7 +239,7 @@ def test_what_is_no_module_no_tuple_and_no_call():
         program.module().eval()
     with pytest.raises(ValueError, match="exported with the arguments x, but got 2"):
         program.module()(tg.ones(5, 3), tg.ones(2))
-    assert program.run_decompositions().graph == program.graph
+    assert "aten::linear" not in str(program.run_decompositions().graph)
 
 
 @pytest.mark.parametrize("told", [None, [], {"of": 3, "ranges": {}}, {"of": [["x", [["n", 1, 0]]]], "ranges": {}}])

@@ -3,6 +3,7 @@
 Sizes are those of the example unless `dynamic_shapes` leaves them open, as in PyTorch's `torch.export`.
 """
 
+from .decompositions import default_decompositions
 from .dims import Dim
 from .exporting import UserError, export, load, save
 from .program import ExportedProgram
@@ -27,6 +28,7 @@ __all__ = [
     "OutputSpec",
     "TensorArgument",
     "UserError",
+    "default_decompositions",
     "export",
     "load",
     "save",

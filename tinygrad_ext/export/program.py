@@ -5,6 +5,8 @@ from tinygrad_ext.graph import Program
 from tinygrad_ext.jit.loaded import LoadedModule
 from tinygrad_ext.nn import Module
 
+from .decompose import decompose, functions_of
+from .decompositions import default_decompositions
 from .signature import ExportGraphSignature
 
 
@@ -90,13 +92,25 @@ class ExportedProgram:
         return made
 
     def run_decompositions(self, decomp_table=None):
-        """The program in ops that have kernels or derivatives of their own: the same, for capture has opened all
-        others."""
-        if decomp_table:
-            raise NotImplementedError(
-                "run_decompositions() takes no table here: what an op becomes is said by graph.passes.Rewrite"
-            )
-        return ExportedProgram(self._program, self._names, self._sizes, self.example_inputs)
+        """Another program, over the same state, in which ops are what functions make of them.
+
+        decomp_table: dict of an op (`ops.aten.silu.default`; `ops.aten.silu` is all of its overloads) -> function that
+        takes what the op takes and gives what it gives, from other ops; default_decompositions() where it is None.
+        What a function calls is decomposed as well, but for the op it stands for. Composite ops were opened by
+        export().
+
+        Raises RuntimeError, with the op and its line, where a function does not fit its op, uses tensors that are no
+        arguments, or stands for an op that draws; and for an op on a way that the example inputs do not take.
+        """
+        functions = functions_of(default_decompositions() if decomp_table is None else decomp_table)
+        if self.example_inputs is None:
+            raise RuntimeError("run_decompositions(): the program has no example_inputs, which the functions run on")
+        args, kwargs = self.example_inputs
+        given = {**dict(zip(self._names, args)), **kwargs}
+        inputs, program = [given[name] for name in self._names], self._program
+        graph, _ = decompose(self.graph, functions, inputs, program.state_of(self.graph))
+        made = Program({**program.methods, "forward": graph}, dict(program.state), program.notes)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs)
 
     def validate(self):
         """Raise GraphError for a graph that breaks a rule."""
