@@ -4,21 +4,27 @@ Sizes are those of the example unless `dynamic_shapes` leaves them open, as in P
 """
 
 from .decompositions import default_decompositions
-from .dims import Dim
+from .dynamic_shapes import Dim, dims
 from .exporting import UserError, export, load, save
-from .program import ExportedProgram
-from .signature import (
+from .graph_signature import (
     ConstantArgument,
+    CustomObjArgument,
     ExportGraphSignature,
     InputKind,
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
     TensorArgument,
 )
+from .program import ExportedProgram
+from .unflatten import UnflattenedModule, unflatten
 
 __all__ = [
     "ConstantArgument",
+    "CustomObjArgument",
     "Dim",
     "ExportGraphSignature",
     "ExportedProgram",
@@ -26,10 +32,16 @@ __all__ = [
     "InputSpec",
     "OutputKind",
     "OutputSpec",
+    "SymBoolArgument",
+    "SymFloatArgument",
+    "SymIntArgument",
     "TensorArgument",
+    "UnflattenedModule",
     "UserError",
     "default_decompositions",
+    "dims",
     "export",
     "load",
     "save",
+    "unflatten",
 ]

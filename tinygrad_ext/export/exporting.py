@@ -16,7 +16,8 @@ from tinygrad_ext.jit.script.script_module import ScriptModule
 from tinygrad_ext.jit.tracing import trace
 from tinygrad_ext.nn import Module
 
-from .dims import Dim, Hint, Sum
+from .calls import Calls, calls_of, check_told
+from .dynamic_shapes import Dim, Hint, Sum
 from .program import ExportedProgram
 from .sizes import Sizes
 
@@ -55,7 +56,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise ValueError("export() takes a module of Python, not one that is compiled: jit.save keeps that one")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
+    with Calls(mod) as calls:
+        traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
     captured = traced._runner.latest
     refuse_python(captured.graph)
     program = program_of(traced)
@@ -64,6 +66,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
     declared = _Declared(arguments, dynamic_shapes)
     held = [holder.read() for holder in captured.holders]
     sizes = declared.tried(lambda given: captured.graph.execute([value for _, value in given], held))
+    program.notes["forward"]["calls"] = calls.told(captured.graph)
     program.notes[""]["export"] = {"sizes": sizes.told()}
     return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})))
 
@@ -241,6 +244,9 @@ def load(f, *, extra_files=None, **accepted):
         told = program.notes[""]["export"]
         names = [v.name for v in program.methods["forward"].inputs]
         sizes = Sizes.of_told(told["sizes"])
+        if "calls" in program.notes["forward"]:
+            check_told(program.notes["forward"]["calls"], {path for path, _ in program.notes[""]["modules"]})
+            calls_of(program.methods["forward"], program.notes["forward"]["calls"])
         given = serialization.load(io.BytesIO(example)) if example else None
     except files.DAMAGES as error:
         raise RuntimeError(f"load: {name} is damaged; manifest.json: {files.said(error)}") from None

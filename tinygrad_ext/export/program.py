@@ -7,7 +7,7 @@ from tinygrad_ext.nn import Module
 
 from .decompose import decompose, functions_of
 from .decompositions import default_decompositions
-from .signature import ExportGraphSignature
+from .graph_signature import ExportGraphSignature
 
 
 class ExportedProgram:
@@ -108,8 +108,16 @@ class ExportedProgram:
         args, kwargs = self.example_inputs
         given = {**dict(zip(self._names, args)), **kwargs}
         inputs, program = [given[name] for name in self._names], self._program
-        graph, _ = decompose(self.graph, functions, inputs, program.state_of(self.graph))
-        made = Program({**program.methods, "forward": graph}, dict(program.state), program.notes)
+        graph, came_from = decompose(self.graph, functions, inputs, program.state_of(self.graph))
+        notes = dict(program.notes)
+        if "calls" in notes["forward"]:
+            calls = notes["forward"]["calls"]
+            nodes = {**calls["nodes"]}
+            for new, old in came_from.items():  # what stands for a node is in its call, also at second hand
+                if old in nodes:
+                    nodes[new] = nodes[old]
+            notes["forward"] = {**notes["forward"], "calls": {**calls, "nodes": nodes}}
+        made = Program({**program.methods, "forward": graph}, dict(program.state), notes)
         return ExportedProgram(made, self._names, self._sizes, self.example_inputs)
 
     def validate(self):
@@ -129,18 +137,24 @@ class ExportedProgram:
         return f"<ExportedProgram of {self._told('name')}: {self._names}>"
 
 
+def bound(names, args, kwargs):
+    """(name, value) of each argument of a call. ValueError where they are not those of the program."""
+    given = [*zip(names, args), *kwargs.items()]
+    if len(args) > len(names) or sorted(name for name, _ in given) != sorted(names):
+        raise ValueError(
+            f"the program was exported with the arguments {', '.join(names) or 'none'}, but got {len(args)}"
+            + (f" and {', '.join(kwargs)} by name" if kwargs else "")
+        )
+    return given
+
+
 @boundary
 class ExportedModule(LoadedModule):
     """What `ExportedProgram.module()` gives."""
 
     def forward(self, *args, **kwargs):
         names, sizes = self._asked
-        given = [*zip(names, args), *kwargs.items()]
-        if len(args) > len(names) or sorted(name for name, _ in given) != sorted(names):
-            raise ValueError(
-                f"the program was exported with the arguments {', '.join(names) or 'none'}, but got {len(args)}"
-                + (f" and {', '.join(kwargs)} by name" if kwargs else "")
-            )
+        given = bound(names, args, kwargs)
         if sizes is not None:
             sizes.check(given)
         return self._method("forward")(*args, **kwargs)
@@ -175,10 +189,11 @@ class FlatModule(Module):
 
         count = len(self.graph.state)
         outputs, new = interpret.run(self.graph, list(args[count:]), list(args[:count]))
-        return (*[value for value, s in zip(new, self.graph.state) if s.written], *_flat(outputs))
+        return (*[value for value, s in zip(new, self.graph.state) if s.written], *flat(outputs))
 
 
-def _flat(tree):
+def flat(tree):
+    """The leaves of nested tuples, lists and dicts."""
     if isinstance(tree, dict):
-        return _flat(list(tree.values()))
-    return [leaf for part in tree for leaf in _flat(part)] if isinstance(tree, (tuple, list)) else [tree]
+        return flat(list(tree.values()))
+    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, (tuple, list)) else [tree]

@@ -20,6 +20,7 @@ class OutputKind(Enum):
     USER_OUTPUT = auto()
     BUFFER_MUTATION = auto()
     PARAMETER_MUTATION = auto()
+    USER_INPUT_MUTATION = auto()
 
 
 @dataclass
@@ -27,6 +28,35 @@ class TensorArgument:
     """A value of the graph. Attributes: name."""
 
     name: str
+
+
+@dataclass
+class SymIntArgument:
+    """A whole number of the graph. Attributes: name."""
+
+    name: str
+
+
+@dataclass
+class SymFloatArgument:
+    """A number of the graph that need not be whole. Attributes: name."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """A truth value of the graph. Attributes: name."""
+
+    name: str
+
+
+@dataclass
+class CustomObjArgument:
+    """A value that is neither tensor nor number, such as a generator. Attributes: name, class_fqn (its type)."""
+
+    name: str
+    class_fqn: str
 
 
 @dataclass
@@ -57,6 +87,8 @@ class OutputSpec:
 
 
 _INPUTS = {"parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER, "generator": InputKind.CUSTOM_OBJ}
+_OUTPUTS = {"parameter": OutputKind.PARAMETER_MUTATION, "argument": OutputKind.USER_INPUT_MUTATION}
+_ARGUMENTS = {"Tensor": TensorArgument, "int": SymIntArgument, "float": SymFloatArgument, "bool": SymBoolArgument}
 _PARTS = {"prim::tuple": lambda args: args, "prim::list": lambda args: args, "prim::dict": lambda args: args[1::2]}
 
 
@@ -73,16 +105,16 @@ class ExportGraphSignature:
         inputs = [
             InputSpec(
                 _INPUTS.get(s.kind, InputKind.CONSTANT_TENSOR),
-                TensorArgument(s.value.name),
+                _argument(s.value),
                 s.name,
                 s.name not in passing if s.kind == "buffer" else None,
             )
             for s in graph.state
         ]
-        inputs += [InputSpec(InputKind.USER_INPUT, TensorArgument(v.name), None) for v in graph.inputs]
+        inputs += [InputSpec(InputKind.USER_INPUT, _argument(v), None) for v in graph.inputs]
         outputs = [
             OutputSpec(
-                OutputKind.PARAMETER_MUTATION if s.kind == "parameter" else OutputKind.BUFFER_MUTATION,
+                _OUTPUTS.get(s.kind, OutputKind.BUFFER_MUTATION),
                 _argument(s.new),
                 s.name,
             )
@@ -124,7 +156,7 @@ class ExportGraphSignature:
     def user_outputs(self):
         """Names of what is returned, and constants."""
         user = [spec.arg for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT]
-        return [arg.name if isinstance(arg, TensorArgument) else arg.value for arg in user]
+        return [arg.value if isinstance(arg, ConstantArgument) else arg.name for arg in user]
 
     def _names(self, kind):
         return {spec.arg.name: spec.target for spec in self.input_specs if spec.kind is kind}
@@ -144,6 +176,37 @@ class ExportGraphSignature:
         """Name of the new value in the graph -> path."""
         return {s.arg.name: s.target for s in self.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
 
+    @property
+    def inputs_to_lifted_tensor_constants(self):
+        """Name in the graph -> name of a tensor that belongs to no module."""
+        return self._names(InputKind.CONSTANT_TENSOR)
+
+    @property
+    def lifted_custom_objs(self):
+        """Names of generators that the graph draws from."""
+        return self._targets(InputKind.CUSTOM_OBJ)
+
+    @property
+    def inputs_to_lifted_custom_objs(self):
+        """Name in the graph -> name of a generator."""
+        return self._names(InputKind.CUSTOM_OBJ)
+
+    @property
+    def parameters_to_mutate(self):
+        """Name of the new value in the graph -> path."""
+        return {s.arg.name: s.target for s in self.output_specs if s.kind is OutputKind.PARAMETER_MUTATION}
+
+    @property
+    def user_inputs_to_mutate(self):
+        """Name of the new value in the graph -> name of the argument that is written to."""
+        return {s.arg.name: s.target for s in self.output_specs if s.kind is OutputKind.USER_INPUT_MUTATION}
+
+    def replace_all_uses(self, old, new):
+        """Call a value of the graph `new` wherever it was `old`."""
+        for spec in (*self.input_specs, *self.output_specs):
+            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name == old:
+                spec.arg.name = new
+
     def __str__(self):
         told = ["# inputs"]
         for spec in self.input_specs:
@@ -152,13 +215,16 @@ class ExportGraphSignature:
             told.append(f"{spec.arg.name}: {spec.kind.name}{target}{kept}")
         told += ["", "# outputs"]
         for spec in self.output_specs:
-            name = spec.arg.name if isinstance(spec.arg, TensorArgument) else repr(spec.arg.value)
+            name = repr(spec.arg.value) if isinstance(spec.arg, ConstantArgument) else spec.arg.name
             told.append(f"{name}: {spec.kind.name}" + (f" target='{spec.target}'" if spec.target else ""))
         return "\n".join(told)
 
 
 def _argument(a):
-    return TensorArgument(a.name) if hasattr(a, "node") else ConstantArgument("", a)
+    if not hasattr(a, "node"):
+        return ConstantArgument("", a)
+    kind = _ARGUMENTS.get(a.type.word)
+    return CustomObjArgument(a.name, str(a.type)) if kind is None else kind(a.name)
 
 
 def _leaves(a):

@@ -2,6 +2,8 @@
 
 import math
 
+from tinygrad_ext.core.call.boundary import boundary
+
 
 class Hint:
     """What is said of a size that gets no name."""
@@ -83,3 +85,15 @@ class Dim(Sum):
     def __repr__(self):
         given = [f"min={self.min}"] * (self.min > 0) + [f"max={self.max}"] * (self.max < math.inf)
         return f"Dim({', '.join([repr(self._name), *given])})"
+
+
+@boundary
+def dims(*names, min=None, max=None):
+    """A Dim of each name, all from `min` to `max`.
+
+    >>> from tinygrad_ext.export import dims
+    >>> dims("height", "width", max=64)
+    (Dim('height', max=64), Dim('width', max=64))
+    """
+
+    return tuple([Dim(name, min=min, max=max) for name in names])
