@@ -3,6 +3,7 @@
  * The sum over k runs in order for every element, whatever the steps and the instruction set, so an element has the same
  * bits however its operands lie in memory. */
 typedef T NAME(wide) __attribute__((vector_size(TINY_BYTES), aligned(sizeof(T)), may_alias));
+typedef T NAME(four) __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
 typedef T NAME(half) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 
 /* Where the result of an element goes: alpha times its sum, and beta times what it starts with, if there is something. */
@@ -58,14 +59,24 @@ static inline T NAME(end)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j, T sum) {
         for (int o = 0; o < (r); o++, i++) c[i * s->c_row + j * s->c_col] = NAME(end)(p, i, j, sum[o]); \
     } while (0)
 
-/* Four columns of one row that do not lie side by side. */
+/* Four columns of one row that do not lie side by side; read four by four where each of them is in one piece. */
 static void NAME(apart)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j) {
     const tgx_shape *s = &p->s;
     const T *x = (const T *)p->a + i * s->a_row, *y = (const T *)p->b + j * s->b_col;
-    T sum[4] = {0}, *c = p->c;
-    for (ptrdiff_t k = 0; k < s->k; k++, x += s->a_col, y += s->b_row)
-        for (int q = 0; q < 4; q++) sum[q] += *x * y[q * s->b_col];
-    for (int q = 0; q < 4; q++) c[i * s->c_row + (j + q) * s->c_col] = NAME(end)(p, i, j + q, sum[q]);
+    T *c = (T *)p->c + i * s->c_row + j * s->c_col;
+    NAME(four) sum = {0};
+    ptrdiff_t k = s->k;
+    if (s->b_row == 1) {
+        for (; k >= 4; k -= 4, x += 4 * s->a_col, y += 4) {
+            T turned[16];
+            TINY_TURN(y, s->b_col, turned, 4);
+            for (int o = 0; o < 4; o++) sum += x[o * s->a_col] * *(const NAME(four) *)(turned + 4 * o);
+        }
+    }
+    for (; k; k--, x += s->a_col, y += s->b_row)
+        sum += *x * (NAME(four)){*y, y[s->b_col], y[2 * s->b_col], y[3 * s->b_col]};
+    if (s->c_col == 1 && p->alpha == 1 && !p->start) *(NAME(four) *)c = sum;
+    else for (int q = 0; q < 4; q++) c[q * s->c_col] = NAME(end)(p, i, j + q, sum[q]);
 }
 
 /* Columns that do not lie next to each other, as those of a transposed weight, are first put so where several rows need
@@ -87,6 +98,14 @@ static void NAME(pack)(const tgx_shape *s, const T *b, T *packed) {
 static void NAME(tiny)(const tgx_tiny *p) {
     enum { WIDE = TINY_BYTES / sizeof(T), HALF = 16 / sizeof(T) };
     const tgx_shape *s = &p->s;
+    tgx_tiny flipped;
+    if (s->n == 1 && s->m >= 4 && s->a_col == 1) { /* a matrix times a vector, as the vector times its transpose */
+        flipped = (tgx_tiny){.s = {.m = 1, .n = s->m, .k = s->k, .a_row = s->b_col, .a_col = s->b_row, .b_row = s->a_col,
+                                   .b_col = s->a_row, .c_row = s->c_col, .c_col = s->c_row},
+                             .a = p->b, .b = p->a, .c = p->c, .alpha = p->alpha, .beta = p->beta, .start = p->start,
+                             .start_row = p->start_col, .start_col = p->start_row};
+        p = &flipped, s = &p->s;
+    }
     const T *a = p->a, *b = p->b;
     T *c = p->c, packed[TGX_TINY_PACKED];
     ptrdiff_t b_row = s->b_row, b_col = s->b_col;
