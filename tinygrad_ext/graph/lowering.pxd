@@ -62,8 +62,8 @@ cdef class Step:
     cdef public list operands       # of a tile: the result, then what is read: Tensors and Constants
     cdef public int64_t work
     cdef public str op              # name, for tables
-    # of a raw step: (Buffer, Buffer of the result that may be written over it); of a copy to what is passed in: (that Buffer,
-    # the one with the same bytes); or None
+    # of a raw step: (Buffer, Buffer of the result that may be written over it); of a copy to what is passed in, or to a slot:
+    # (that Buffer, the one with the same bytes); or None
     cdef public tuple over
     cdef tgx_loop loop
     cdef tgx_scalar *aux

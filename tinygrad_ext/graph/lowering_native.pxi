@@ -99,7 +99,10 @@ def assign(Lowering self not None, to, source):
         self.steps.append(step)
     else:
         self.copy(<Tensor>to, <Tensor>source)
-        (<Step>self.steps[len(self.steps) - 1]).effect = True
+        step = <Step>self.steps[len(self.steps) - 1]
+        step.effect = True
+        if step.code == "tile":
+            step.over = buffer_of(<Tensor>to), buffer_of(<Tensor>source)
 
 
 def same_layout(Tensor a not None, Tensor b not None):

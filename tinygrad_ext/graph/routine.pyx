@@ -213,7 +213,7 @@ cdef class Routine:
         self.items = arrange(needed(lowering.steps, returned + numbers))
         if level():
             in_runs(self.items)
-        apart = measure(self.items, returned)
+        apart = measure(self.items)
         self.items = write_at_once(self.items)
         take_over(self.items)
         self.arena_bytes = place([b for b in apart if b.into is None])

@@ -43,7 +43,7 @@ def needed(list steps, outputs):
     cdef bint wanted
     cdef Py_ssize_t i
     for b in outputs:
-        b.wanted = True
+        b.wanted, b.kept = True, not b.mark
     for i in range(len(steps) - 1, -1, -1):
         step = <Step>steps[i]
         wanted = step.effect
@@ -104,22 +104,112 @@ cdef int _join(Step step, int after, list items, dict open_groups) except -1:
     return <int>len(items) - 1
 
 
-def measure(list items, outputs):
+# ---- slots ---------------------------------------------------------------------------------------------------------
+
+
+cdef class Uses:
+    """Which items write and read each buffer, and where the way parts or joins."""
+
+    cdef dict writes, reads         # Buffer -> items, in order
+    cdef list ways                  # items
+
+    def __init__(self, list items):
+        cdef set targets = set()
+        cdef int at
+        cdef Step step
+        self.writes, self.reads, self.ways = {}, {}, []
+        for at in range(len(items)):
+            for s in (<Group>items[at]).steps if type(items[at]) is Group else (items[at],):
+                step = <Step>s
+                for buffer in step.writes:
+                    (<list>self.writes.setdefault(buffer, [])).append(at)
+                for buffer, _ in step.reads:
+                    (<list>self.reads.setdefault(buffer, [])).append(at)
+                if step.code == "control" and step.opcode:
+                    targets.add(step.b)
+        for at in range(len(items)):
+            if type(items[at]) is Step and (<Step>items[at]).code == "control":
+                step = <Step>items[at]
+                if step.opcode or step.which or step.b in targets:
+                    self.ways.append(at)
+
+    cdef bint none_between(self, list found, int begin, int end):
+        """Whether none of the items stands in begin .. end, both included."""
+        cdef Py_ssize_t i = bisect_left(found, begin)
+        return i == len(found) or <int>found[i] > end
+
+
+cdef int _fill_at_once(list items) except -1:
+    """Let what goes into a slot, as loops carry it from trip to trip, be written there when it is computed, and not be copied
+    there later, where nothing in between reads what the slot holds or takes another way. The groups' `runs` are known."""
+    cdef Uses uses = None
+    cdef Group group
+    cdef list left
+    cdef int at
+    for at in range(len(items)):
+        if type(items[at]) is not Group or (<Group>items[at]).key is None:
+            continue
+        group = <Group>items[at]
+        if not any([(<Step>s).over is not None for s in group.steps]):
+            continue
+        if uses is None:
+            uses = Uses(items)
+        left = [(<Step>s).over is None or not _fills(uses, items, at, <Step>s) for s in group.steps]
+        if not all(left):
+            group.runs = [(sum(left[:begin]), sum(left[:end])) for begin, end in group.runs if any(left[begin:end])]
+            group.steps = [s for s, stays in zip(group.steps, left) if stays]
+            if not group.steps:
+                items[at] = Group(None)         # nothing, so that the others keep their numbers
+    return 0
+
+
+cdef bint _fills(Uses uses, list items, int at, Step fill) except -1:
+    """Let the source of one copy at an item lie in the slot, if it may; whether."""
+    cdef Buffer slot, new
+    cdef list written
+    cdef int first
+    slot, new = fill.over
+    if new.base >= 0 or new.constant is not None or new.into is not None or new.kept or new.row or new.nbytes != slot.nbytes:
+        return False
+    if slot.into is not None:
+        return False
+    written = uses.writes.get(new, [])
+    if len(written) != 1:
+        return False
+    first = written[0]
+    if first >= at or type(items[first]) is not Group or (<Group>items[first]).key is None:
+        return False
+    if not uses.none_between(uses.ways, first, at) or not uses.none_between(uses.reads.get(slot, []), first + 1, at):
+        return False
+    if not uses.none_between(uses.writes[slot], first, at - 1) or <int>max(uses.reads[new]) > at:
+        return False
+    if not _is_free(<Group>items[first], slot, new):
+        return False
+    new.into = slot
+    (<list>uses.writes[slot]).append(first)
+    (<list>uses.writes[slot]).sort()
+    return True
+
+
+# ---- memory --------------------------------------------------------------------------------------------------------
+
+
+def measure(list items):
     """Set the lives of buffers (first and last item), and which are local; returns those that need the arena."""
     cdef list found = []
     cdef Buffer b
     cdef int at
+    _fill_at_once(items)
     for at in range(len(items)):
         for s in (<Group>items[at]).steps if type(items[at]) is Group else (items[at],):
             for buffer in (<Step>s).writes:
                 _use(<Buffer>buffer, at, found)
             for buffer, _ in (<Step>s).reads:
                 _use(<Buffer>buffer, at, found)
-    for b in outputs:
-        b.kept = True
     _extend(items, found)
     for b in found:
-        b.local = b.base < 0 and b.constant is None and not b.kept and b.first == b.last and type(items[b.first]) is Group
+        b.local = (b.base < 0 and b.constant is None and not b.kept and b.into is None and b.first == b.last
+                   and type(items[b.first]) is Group)
     return [b for b in found if b.base < 0 and b.constant is None and not b.local and not b.mark]
 
 
@@ -146,7 +236,7 @@ cdef int _use(Buffer b, int at, list found) except -1:
         found.append(b)
         b.first = at
     b.last = at
-    return 0
+    return 0 if b.into is None else _use(b.into, at, found)
 
 
 def take_over(list items):
