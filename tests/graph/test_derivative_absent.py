@@ -193,3 +193,31 @@ def test_a_function_is_told_so_where_a_branch_decides():
     traced = jit.trace(program(jit.script(choose)), (tg.ones(2), tg.tensor(3)))
     for k in (1, 3, 5):
         assert gradients(traced, [tg.tensor(k)]) == gradients(program(choose), [tg.tensor(k)])
+
+
+def random_in_a_branch(x, n: int, b: int):
+    y = x * 0.5
+    for _ in range(n):
+        if b > 1:
+            x = tg.rand_like(y) + x
+    if n > 2:
+        out = x - y
+    else:
+        out = y + y
+    return out
+
+
+@pytest.mark.parametrize(
+    "sizes", [[(0, 1), (4, 1), (0, 3), (4, 3)], [(4, 3), (0, 1), (4, 1)], [(3, 1), (1, 1), (1, 2)]]
+)
+def test_a_way_that_has_no_derivative_leaves_the_others_whole(sizes):
+    """What a gradient is added to is there, though the branch that draws is not derived."""
+    scripted = jit.script(random_in_a_branch)
+    for n, b in sizes:
+        found = []
+        for function in (random_in_a_branch, scripted):
+            x = tg.tensor([0.5, -1.0], requires_grad=True)
+            tg.manual_seed(0)
+            out = function(x, n, b)
+            found.append((out.tolist(), tg.autograd.grad(out.sum(), x)[0].tolist()))
+        assert found[0] == found[1]

@@ -195,6 +195,8 @@ def agree(program, expected, ways):
                 found, got = outcome(call, row, wants)
                 if "Error: " in wanted:  # messages of graphs name the line too
                     wanted, found = wanted.partition(":")[0], found.partition(":")[0]
+                    if way == "trace, loaded" and found == "GuardFailed":
+                        continue  # no graph was captured of a way that ends in an error
                 # several gradients that meet are added in another order where views were written to; a loop gives its
                 # part of one as one number
                 loose = program.writes if "trace" in way else "for " in program.text or "while " in program.text

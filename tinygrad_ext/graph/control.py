@@ -21,12 +21,13 @@ def replay_if(replay, node, frame):
         return replay.block(node.blocks[0 if condition else 1], frame)
     taken = 0 if condition.hint else 1
     halves = [_branch(replay, node, frame, condition, i, i == taken) for i in range(2)]
+    goes_on = [half is not None for half in halves]
     if halves[1 - taken] is None:
         halves[1 - taken] = _never(capture, condition, halves[taken])
     blocks, tapes, yields = zip(*halves)
     made = Node("prim::If", (condition,), blocks)
     entry = IfEntry(made, tapes)
-    results = [_joined(replay, entry, of_node, *pair, taken) for of_node, *pair in zip(node.outputs, *yields)]
+    results = [_joined(replay, entry, of_node, *pair, taken, goes_on) for of_node, *pair in zip(node.outputs, *yields)]
     capture.block.nodes.append(made)
     entry.note(capture)
     return results
@@ -60,14 +61,14 @@ def _never(capture, condition, other):
     return block, nobody, [missing(a) for a in other[2]]
 
 
-def _joined(replay, entry, of_node, first, second, taken):
-    """What a branch gives for two operands that its blocks yield."""
+def _joined(replay, entry, of_node, first, second, taken, goes_on):
+    """What a branch gives for two operands that its blocks yield. goes_on: whether anything runs behind each block."""
     pair = first, second
     if type(first) is Items and _alike(first, second):
         inner = of_node.type.args
         types = inner if of_node.type.word == "Tuple" else [inner[-1]] * len(first.parts)
         parts = zip(types, first.parts, second.parts)
-        return first.like([_joined(replay, entry, Value("", t), a, b, taken) for t, a, b in parts])
+        return first.like([_joined(replay, entry, Value("", t), a, b, taken, goes_on) for t, a, b in parts])
     if first is second or (not isinstance(first, (Value, Items)) and _equal(first, second)):
         return first
     lifted = []
@@ -80,7 +81,7 @@ def _joined(replay, entry, of_node, first, second, taken):
     example = replay.example(pair[taken])
     value = replay.graph.value(of_node.type, entry.node, example)
     entry.node.outputs = (*entry.node.outputs, value)
-    if any(_is_undefined(a) or id(a) in replay.capture.hollow for a in lifted):
+    if any(on and _is_hollow(replay.capture, a) for a, on in zip(lifted, goes_on)):
         replay.capture.hollow.add(id(value))
         value.hint = replay.example(pair[1 - taken]) if example is None else example
     if any(isinstance(a, Value) and id(a) in replay.capture.needs for a in lifted):
