@@ -1,0 +1,1 @@
+"""Passes for graphs of one kind of calls."""

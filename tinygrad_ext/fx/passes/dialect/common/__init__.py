@@ -1,0 +1,1 @@
+"""Passes for graphs of any kind of calls."""

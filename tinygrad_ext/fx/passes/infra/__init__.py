@@ -1,0 +1,1 @@
+"""What a pass over fx graphs is, a manager of several, and a partitioner."""
