@@ -106,7 +106,7 @@ class _Opening:
         with no_grad(), level:
             stand = dict(zip(map(id, values), [level.argument(e, v.name) for e, v in zip(examples, values)]))
             row = [interpret.read(a, stand) for a in node.args]
-            positional, named = _called(signature.op.schema.args, row)
+            positional, named = called(signature.op.schema.args, row)
             try:
                 inspect.signature(function).bind(*positional, **named)
             except TypeError as error:
@@ -162,7 +162,7 @@ def _plain(value):
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def _called(arguments, row):
+def called(arguments, row):
     """(args, kwargs) of a call with one value for each argument of a schema; defaults at the end are left out."""
     named = {a.name: v for a, v in zip(arguments, row) if a.kwarg_only and not _is_default(a, v)}
     positional = [v for a, v in zip(arguments, row) if not a.kwarg_only]

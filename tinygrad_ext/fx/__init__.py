@@ -12,12 +12,13 @@ from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
 from .subgraph_rewriter import replace_pattern
-from .tracer import Tracer, symbolic_trace, wrap
+from .tracer import PH, Tracer, symbolic_trace, wrap
 
 __all__ = [
     "CodeGen",
     "Graph",
     "GraphModule",
+    "PH",
     "Interpreter",
     "Node",
     "Proxy",

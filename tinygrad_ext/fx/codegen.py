@@ -1,5 +1,7 @@
 """`CodeGen`: the frame of the Python that a graph is written as; subclasses give it other arguments and results."""
 
+from tinygrad_ext.utils._pytree import tree_flatten, tree_map
+
 
 class CodeGen:
     """Says how a graph's function begins and ends. `Graph.set_codegen` takes an instance of a subclass.
@@ -36,6 +38,37 @@ class CodeGen:
     def additional_globals(self):
         """(name, value) of each global that the lines of this class need."""
         return []
+
+
+class PyTreeCodeGen(CodeGen):
+    """A function of nested arguments, whose graph has a placeholder for each leaf.
+
+    Args:
+        names: of the function's arguments.
+        example: those arguments, as they are nested; leaves may be anything.
+    """
+
+    def __init__(self, names, example):
+        super().__init__()
+        self.names, self.example = list(names), tree_map(lambda leaf: 0, list(example))
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        first = super().gen_fn_def(list(self.names), maybe_return_annotation)
+        given = [text.split(" ")[0] for text in free_vars if text != "self"]
+        return f"{first}\n    [{', '.join(given)}] = _leaves_of({', '.join(self.names)})"
+
+    def process_inputs(self, *args):
+        leaves, spec = tree_flatten(list(args))
+        _, wanted = tree_flatten(self.example)
+        if spec != wanted:
+            raise TypeError(
+                f"the graph was recorded with {', '.join(self.names)} nested as {wanted}, but got {spec}; record it "
+                "for such arguments too"
+            )
+        return leaves
+
+    def additional_globals(self):
+        return [("_leaves_of", self.process_inputs)]
 
 
 def ending(codegen, output_args, text):

@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
 import math
 import sys
 import types
@@ -11,12 +12,23 @@ import types
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.nn.module import Module, speed_up
 from tinygrad_ext.nn.parameter import Parameter
+from tinygrad_ext.utils._pytree import tree_map
 
+from .codegen import PyTreeCodeGen
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import has_side_effect
 from .proxy import Proxy, TracerBase
 
+
+class PHBase:
+    """Stands in `concrete_args` for a leaf that stays open."""
+
+    def __repr__(self):
+        return "PH"
+
+
+PH = PHBase()
 _wrapped = {}  # (id of a module's globals, name) -> the globals
 
 
@@ -25,7 +37,8 @@ def symbolic_trace(root, concrete_args=None):
 
     Args:
         root: it is called once, with Proxies for all arguments. What does not depend on them is done while recording.
-        concrete_args: dict of an argument's name -> value that it has for good.
+        concrete_args: dict of an argument's name -> value that it has for good. In nested tuples, lists and dicts PH
+            stands for what stays open; the code then takes arguments that are nested like them.
 
     Raises TraceError where the program decides by a value, NotImplementedError for arguments that no graph can hold.
 
@@ -168,6 +181,8 @@ class Tracer(TracerBase):
             self.root, function = Module(), root
         self.graph = Graph(tracer_cls=type(self))
         function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
+        if any(map(_is_nested, (concrete_args or {}).values())):
+            self._nest(function, isinstance(root, Module), concrete_args)
         with self._patched(function.__globals__):
             result = function(*args)
         self.create_node(
@@ -203,14 +218,37 @@ class Tracer(TracerBase):
             function = made
         return function, args
 
+    def _nest(self, function, is_module, concrete):
+        """Let the code take arguments that are nested like the concrete ones."""
+        code = function.__code__
+        if any(node.target.startswith("*") for node in self.graph.find_nodes(op="placeholder")):
+            raise NotImplementedError("nested concrete_args beside *args or **kwargs: name each argument instead")
+        names = code.co_varnames[is_module : code.co_argcount]
+        self.graph.set_codegen(PyTreeCodeGen(names, [concrete.get(name, PH) for name in names]))
+
+    def _leaves(self, name, tree, default, kind):
+        """A nested concrete argument with Proxies for what is open in it."""
+        count = itertools.count(1)
+
+        def leaf(value):
+            given = self.create_proxy("placeholder", f"{name}_{next(count)}", default, {}, type_expr=kind)
+            return given if isinstance(value, PHBase) else self._settled(given, name, value)
+
+        return tree_map(leaf, tree)
+
     def _argument(self, function, name, defaults, concrete):
         declared = defaults[name].default
         default = () if declared is inspect.Parameter.empty else (declared,)
         kind = function.__annotations__.get(name)
         if name not in concrete:
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
-        value = concrete[name]
+        if _is_nested(concrete[name]):
+            return self._leaves(name, concrete[name], default, kind)
         given = self.create_proxy("placeholder", f"{name}_1", default, {}, type_expr=kind)
+        return self._settled(given, name, concrete[name])
+
+    def _settled(self, given, name, value):
+        """A value for good; the graph says where it is given another one."""
         said = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
             self.create_proxy("call_function", _assert_is_none, (given, said), {})
@@ -255,6 +293,10 @@ class Tracer(TracerBase):
             del Module.__getattribute__
             Module.__call__ = call
             _quick_again(Module)
+
+
+def _is_nested(value):
+    return isinstance(value, (tuple, list, dict, PHBase))
 
 
 def _quick_again(cls):

@@ -1,0 +1,154 @@
+"""make_fx: what a function calls in the end, as an fx graph of ops; and nested arguments of recorded functions."""
+
+import copy
+import pickle
+
+import pytest
+
+import tinygrad_ext as tg
+from tests.helpers import fx_programs as programs
+from tinygrad_ext import fx, nn
+from tinygrad_ext.fx.experimental.proxy_tensor import make_fx
+from tinygrad_ext.utils import _pytree
+
+
+def nested(T):
+    def f(x, more):
+        y = x.sin() + more["a"] * x.shape[0]
+        return {"o": y.view(-1), "t": (y.sum(), more["n"])}
+
+    return f, (T.ones(2, 3), {"a": T.ones(3) * 2, "n": 4})
+
+
+def views(T):
+    return lambda x: (T.split(x, 1)[1] + 1, x[1:].T, x.unsqueeze(0)), (T.arange(6.0).reshape(2, 3),)
+
+
+def outside(T):
+    held = T.ones(3) * 2
+    return lambda x: T.relu(x * held) @ held, (T.arange(3.0) - 1,)
+
+
+def gradient(T):
+    return lambda x: T.func.grad(lambda y: (y * y).sin().sum())(x), (T.arange(3.0),)
+
+
+def mapped(T):
+    return T.func.vmap(lambda x: x.sum() * x), (T.arange(6.0).reshape(3, 2),)
+
+
+def sizes(T):
+    def f(x):
+        for i in range(x.shape[0]):
+            x = x + i if x.dim() == 2 else x
+        return x.reshape(x.shape[0] * x.shape[1])
+
+    return f, (T.ones(2, 3),)
+
+
+PROGRAMS = [nested, views, outside, gradient, mapped, sizes]
+each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+
+
+@each
+def test_the_module_gives_what_the_function_gives(program):
+    f, args = program(tg)
+    made = make_fx(f)(*args)
+    made.graph.lint()
+    assert all(n.op in ("placeholder", "call_function", "get_attr", "output") for n in made.graph.nodes)
+    wanted = programs.plain(f(*args))
+    assert programs.plain(made(*args)) == programs.plain(fx.Interpreter(made).run(*args)) == wanted
+    assert programs.plain(copy.deepcopy(made)(*args)) == wanted
+
+
+@each
+def test_results_are_those_of_pytorch_and_ops_too(program):
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    proxies = pytest.importorskip("torch.fx.experimental.proxy_tensor")
+    (f, args), (g, given) = program(tg), program(torch)
+    found, wanted = make_fx(f)(*args), proxies.make_fx(g)(*given)
+    leaves = lambda r: [t.tolist() if hasattr(t, "tolist") else t for t in _pytree.tree_leaves(r)]
+    for a, b in zip(leaves(found(*args)), leaves(wanted(*given)), strict=True):
+        assert tg.allclose(tg.tensor(a), tg.tensor(b))
+    if program is nested:
+        ops = lambda made: [str(n.target) for n in made.graph.nodes if n.op == "call_function"]
+        assert ops(found) == ops(wanted)
+
+
+def test_what_is_written_to_is_written_to():
+    norm = nn.BatchNorm1d(3)
+
+    def f(x):
+        x.add_(1)
+        return norm(x)
+
+    made = make_fx(f)(tg.randn(4, 3))
+    twin = copy.deepcopy(norm)
+    x = tg.randn(4, 3)
+    given, wanted = x.clone(), twin(x + 1)
+    made.graph.eliminate_dead_code()
+    made.recompile()
+    assert made(given).equal(wanted) and given.equal(x + 1)
+    assert norm.running_mean.equal(twin.running_mean) and norm.num_batches_tracked.equal(twin.num_batches_tracked)
+    assert norm.weight is made._param_constant0
+
+
+def test_random_numbers_are_drawn_when_it_runs():
+    def f(x):
+        return tg.dropout(x, 0.5, True) + tg.rand_like(x)
+
+    made, x = make_fx(f)(tg.ones(4)), tg.ones(4)
+    for seed in (0, 1):
+        tg.manual_seed(seed)
+        wanted = f(x)
+        tg.manual_seed(seed)
+        assert made(x).equal(wanted)
+
+
+def test_ops_are_decomposed():
+    table = {tg.ops.aten.silu: lambda x: x * tg.sigmoid(x)}
+    made = make_fx(lambda x, n: nn.functional.silu(x)[: x.shape[0] - n].sum(), decomposition_table=table)(tg.ones(3), 1)
+    assert [str(n.target) for n in made.graph.nodes if n.op == "call_function"][:2] == [
+        "aten.sigmoid.default",
+        "aten.mul.Tensor",
+    ]
+    assert tg.allclose(made(tg.ones(3), 1), nn.functional.silu(tg.ones(2)).sum())
+
+
+def test_what_has_no_node_is_refused():
+    @tg.jit.script
+    def loop(x):
+        while bool(x.sum() > 1):
+            x = x * 0.5
+        return x
+
+    with pytest.raises(NotImplementedError, match="has no node in fx"):
+        make_fx(lambda x: loop(x))(tg.ones(3))
+    with pytest.raises(NotImplementedError, match=r"graph.capture"):
+        make_fx(lambda x: x, tracing_mode="symbolic")
+    with pytest.raises(TypeError, match="record it for such arguments too"):
+        make_fx(lambda x: x["a"])({"a": tg.ones(1)})({"b": tg.ones(1)})
+
+
+# ---- nested arguments
+
+
+def open_and_closed(fx):
+    return fx.symbolic_trace(lambda p, y: p["a"][0] + p["b"] * y, {"p": {"a": [fx.PH], "b": 3}})
+
+
+def test_nested_arguments_are_told_leaf_by_leaf():
+    made = open_and_closed(fx)
+    assert made({"a": [1], "b": 3}, 2) == 7 == fx.Interpreter(made).run({"a": [1], "b": 3}, 2)
+    assert pickle.loads(pickle.dumps(made))({"a": [1], "b": 3}, 2) == 7
+    assert fx.Transformer(made).transform()({"a": [1], "b": 3}, 5) == 16
+    with pytest.raises(AssertionError, match="specialized to have value 3"):
+        made({"a": [1], "b": 4}, 2)
+    with pytest.raises(TypeError, match="nested as"):
+        made({"a": [1, 2], "b": 3}, 2)
+    with pytest.raises(NotImplementedError, match="name each argument"):
+        fx.symbolic_trace(lambda p, *more: p["a"], {"p": {"a": fx.PH}})
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    wanted = open_and_closed(pytest.importorskip("torch.fx"))
+    names = lambda made: [(n.op, n.name) for n in made.graph.nodes]
+    assert names(made) == names(wanted) and torch is not None

@@ -1,0 +1,1 @@
+"""Ways to fx graphs other than `symbolic_trace`."""
