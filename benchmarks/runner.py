@@ -97,8 +97,10 @@ def medians(calls, rounds, seconds):
 
 
 def _count(fn, seconds):
-    """How many calls take about `seconds`."""
+    """How many calls take about `seconds`; the first few, in which a library may compile, do not count."""
     n = 1
+    for _ in range(2):
+        fn()
     while (t := _time(fn, n) * n) < seconds / 4 and n < 1 << 22:
         n *= 4 if t < seconds / 16 else 2
     return max(1, round(n * seconds / t))
