@@ -221,3 +221,24 @@ def test_a_way_that_has_no_derivative_leaves_the_others_whole(sizes):
             out = function(x, n, b)
             found.append((out.tolist(), tg.autograd.grad(out.sum(), x)[0].tolist()))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_branch_that_draws_is_not_taken_and_a_loop_reads_what_the_other_gives(turns):
+    """The derivative is good for one side of the branch, so what it gives has sizes."""
+    f = tg.jit.CompilationUnit(
+        """
+def f(x, n: int):
+    y = x * 2
+    if bool(x[0] > 5):
+        y = torch.rand_like(x)
+    ts = [x]
+    for k in range(n):
+        ts.append(x + y)
+    return torch.stack(ts).sum(0)
+"""
+    ).f
+    x = tg.rand(3, requires_grad=True)
+    assert tg.autograd.grad(f(x, turns).sum(), x)[0].tolist() == [1.0 + 3 * turns] * 3
+    x = (tg.rand(3) + 5).requires_grad_()
+    assert tg.autograd.grad(f(x, turns).sum(), x)[0].tolist() == [1.0 + turns] * 3
