@@ -271,3 +271,13 @@ def test_a_list_that_is_multiplied_stays_the_list():
 
     for times in (2, 0):
         assert jit.script(repeated)([1, 2], times) == repeated([1, 2], times)
+
+
+def test_bytes_stand_for_a_text_of_their_numbers():
+    @jit.script
+    def numbers(s: str):
+        return [ord(c) for c in s], len(s)
+
+    assert numbers(b"a\xc2\x00") == ([97, 194, 0], 3)
+    with pytest.raises(RuntimeError, match="Expected a value of type 'str'"):
+        numbers(bytearray(b"a"))

@@ -147,6 +147,8 @@ def _converted(value, wanted):
         if word in ("int", "float", "complex") and value.dim() == 0 and not value.requires_grad:
             return None if word == "int" and value.is_floating_point() else value.item()
         return None
+    if word == "str" and type(value) is bytes:
+        return value.decode("latin-1")  # a character for each byte, as ord() counts them
     if word == "Device" and type(value) is str:
         return dtypes.device(value)
     if word in ("List", "Tuple") and type(value) in (list, tuple):

@@ -91,7 +91,8 @@ def ignore(drop=False, *, drop_on_export=None):
         return _marked(drop, "ignore")
     if drop_on_export is not None:
         warnings.warn(
-            "ignore(drop_on_export=...) is out of date: compiled code drops the function at once; write jit.unused",
+            "ignore(drop_on_export=...) is deprecated: TorchScript will now drop the function where it is compiled, "
+            "not where it is exported; write jit.unused",
             FutureWarning,
             stacklevel=2,
         )
