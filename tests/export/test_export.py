@@ -281,3 +281,38 @@ def test_surface_and_refusals_are_those_of_pytorch():
             refusal(lambda T=T, p=p, call=call: call(T, p.module())) for T, p in ((tg, ours), (torch, theirs))
         )
         assert mine == other is not None, name
+
+
+def collected(T, nn, export):
+    """What is said of sizes by tensors, as a tree, and the kinds of errors."""
+    x, y, shapes = T.ones(3, 2), T.ones(2), export.ShapesCollection()
+    batch = export.Dim("batch")
+
+    class Net(nn.Module):
+        def forward(self, pair, k=None):
+            return pair["a"][0].sum(0) + k
+
+    shapes[x] = {0: batch}
+    found = shapes.dynamic_shapes(Net(), ({"a": [x, y]},), {"k": y})
+    program = export.export(Net(), ({"a": [x, y]},), {"k": y}, dynamic_shapes=found)
+    errors = [
+        refusal(lambda: shapes.__setitem__(3, {})),
+        refusal(lambda: shapes.__setitem__(x, {0: 3})),
+        refusal(lambda: shapes.dynamic_shapes(Net(), ({"a": [y]},), {"k": y})),
+    ]
+    result = program.module()({"a": [T.ones(5, 2), y]}, k=y)
+    return str(found).replace(str(batch), "batch"), errors, len(shapes), shapes[x] == {0: batch}, result.tolist()
+
+
+def test_sizes_are_said_by_tensors():
+    found = collected(tg, nn, export)
+    assert found[-1] == [6, 6]
+    if HAVE_TORCH:
+        import torch
+
+        assert found == collected(torch, torch.nn, torch.export)
+
+
+def test_several_names_of_sizes():
+    one, two = export.dims("one", "two", min=2, max=8)
+    assert (one.__name__, two.__name__, one.min, two.max) == ("one", "two", 2, 8)

@@ -103,3 +103,16 @@ def test_plugin_ops_and_functions_are_nodes():
         traced = fx.symbolic_trace(lambda x: tg.ops.fxdemo.double(x) + 1)
         assert "tinygrad_ext.ops.fxdemo.double" in traced.code
         assert traced(tg.ones(1)).item() == 3
+
+
+def test_objects_made_of_proxies_are_recorded():
+    class Pair(metaclass=fx.ProxyableClassMeta):
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+        def sum(self):
+            return self.a + self.b
+
+    made = fx.symbolic_trace(lambda x, y: Pair(x, b=[y, 1][0]).sum() * Pair(2, 3).sum())
+    assert next(n.target for n in made.graph.nodes if n.op == "call_function") is Pair
+    assert made(1, 4) == 25 and len(made.graph.find_nodes(op="call_method", target="sum")) == 1

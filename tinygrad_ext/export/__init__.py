@@ -4,7 +4,7 @@ Sizes are those of the example unless `dynamic_shapes` leaves them open, as in P
 """
 
 from .decompositions import default_decompositions
-from .dynamic_shapes import Dim, dims
+from .dynamic_shapes import Dim, ShapesCollection, dims
 from .exporting import UserError, export, load, save
 from .graph_signature import (
     ConstantArgument,
@@ -32,6 +32,7 @@ __all__ = [
     "InputSpec",
     "OutputKind",
     "OutputSpec",
+    "ShapesCollection",
     "SymBoolArgument",
     "SymFloatArgument",
     "SymIntArgument",

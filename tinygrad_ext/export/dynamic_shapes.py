@@ -1,8 +1,10 @@
 """Names for sizes that an exported program leaves open."""
 
+import inspect
 import math
 
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Tensor
 
 
 class Hint:
@@ -97,3 +99,53 @@ def dims(*names, min=None, max=None):
     """
 
     return tuple([Dim(name, min=min, max=max) for name in names])
+
+
+@boundary
+class ShapesCollection:
+    """What is said of the sizes of tensors, by the tensors themselves, where arguments are nested deeply.
+
+    >>> import tinygrad_ext as tg
+    >>> from tinygrad_ext.export import Dim, ShapesCollection
+    >>> x, shapes = tg.ones(3, 2), ShapesCollection()
+    >>> shapes[x] = {0: Dim("batch")}
+    >>> shapes.dynamic_shapes(lambda pair: pair[0], ((x, 1),))
+    {'pair': ({0: Dim('batch')}, None)}
+    """
+
+    def __init__(self):
+        self._said = {}
+
+    def __setitem__(self, t, shape):
+        if not isinstance(t, Tensor):
+            raise AssertionError(f"Cannot assign shape to non-tensor type {type(t)}")
+        if id(t) in self._said and self._said[id(t)][1] != shape:
+            raise AssertionError(f"Shapes assigned to tensor do not match: {self._said[id(t)][1]} and {shape}")
+        self._said[id(t)] = t, shape
+
+    def __getitem__(self, t):
+        if id(t) not in self._said:
+            self[t] = {}
+        return self._said[id(t)][1]
+
+    def __len__(self):
+        return len(self._said)
+
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """What `export(m, args, kwargs, dynamic_shapes=...)` takes. ValueError for a tensor that is no argument."""
+        seen = set()
+
+        def told(tree):
+            if isinstance(tree, Tensor):
+                seen.add(id(tree))
+                return self._said[id(tree)][1] if id(tree) in self._said else None
+            if isinstance(tree, dict):
+                return {key: told(part) for key, part in tree.items()}
+            return type(tree)(map(told, tree)) if type(tree) in (tuple, list) else None
+
+        bound = inspect.signature(getattr(m, "forward", m)).bind(*args, **(kwargs or {})).arguments
+        found = {name: told(value) for name, value in bound.items()}
+        for key, (tensor, shape) in self._said.items():
+            if key not in seen:
+                raise ValueError(f"no argument is the tensor of sizes {list(tensor.shape)} of which {shape} is said")
+        return found

@@ -10,7 +10,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
-from .proxy import Proxy
+from .proxy import Proxy, ProxyableClassMeta
 from .subgraph_rewriter import replace_pattern
 from .tracer import PH, Tracer, symbolic_trace, wrap
 
@@ -22,6 +22,7 @@ __all__ = [
     "Interpreter",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "Tracer",
     "Transformer",
     "has_side_effect",

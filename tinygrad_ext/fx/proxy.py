@@ -199,3 +199,18 @@ def _define():
 
 
 _define()
+
+
+class ProxyableClassMeta(type):
+    """A metaclass of classes whose construction from Proxies is recorded as a call, with what is done to the object.
+
+    What the methods do is recorded on the object's proxy, where they are called on it.
+    """
+
+    def __call__(cls, *args, **kwargs):
+        found = []
+        for a in (args, kwargs):
+            map_aggregate(a, lambda x: found.append(x) if isinstance(x, Proxy) else x)
+        if not found:
+            return super().__call__(*args, **kwargs)
+        return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
