@@ -143,6 +143,33 @@ def test_what_is_shared_called_twice_and_drawn():
     assert made.tied.weight is made.inner.weight is module.inner.weight
 
 
+def aliased(T, nn, export):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+            self.two = nn.ModuleList([self.one[0]])
+
+        def forward(self, x):
+            return self.two[0](self.one(x))
+
+    module = Net()
+    made = export.unflatten(export.export(module, (T.ones(3, 2),)))
+    x = T.ones(3, 2) * 2
+    assert T.equal(made(x), module(x))
+    return sorted(made.state_dict()), sorted(module.state_dict())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_of_two_names_has_both():
+    found = aliased(tg, nn, export)
+    assert found[0] == found[1]
+    if HAVE_TORCH:
+        import torch
+
+        assert found == aliased(torch, torch.nn, torch.export)
+
+
 def test_what_is_no_program_is_refused():
     with pytest.raises(TypeError, match="must be an ExportedProgram"):
         export.unflatten(nn.ReLU())
@@ -158,10 +185,11 @@ def test_what_is_no_program_is_refused():
     "calls",
     [
         3,
-        {"made": [], "nodes": {"1": 0}},
-        {"made": [["nobody", -1]], "nodes": {}},
-        {"made": [["head", 0]], "nodes": {}},
-        {"made": [["head", -1], ["head.0", -1]], "nodes": {"3": 0, "4": 1, "5": 0}},
+        {"shared": [], "made": [], "nodes": {"1": 0}},
+        {"shared": [], "made": [["nobody", -1]], "nodes": {}},
+        {"shared": [], "made": [["head", 0]], "nodes": {}},
+        {"shared": [["other", "nobody"]], "made": [], "nodes": {}},
+        {"shared": [], "made": [["head", -1], ["head.0", -1]], "nodes": {"3": 0, "4": 1, "5": 0}},
     ],
 )
 def test_damaged_calls_are_refused(calls):

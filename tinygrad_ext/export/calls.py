@@ -55,7 +55,15 @@ class Calls:
     def told(self, graph):
         """What the notes of a program say of its graph."""
         names = [v.name for node in graph.nodes for v in node.outputs[:1]]
-        return {"made": self.made, "nodes": {name: self.nodes[name] for name in names if name in self.nodes}}
+        first, shared = {id(m): path for path, m in self.module.named_modules()}, []
+        for path, part in self.module.named_modules(remove_duplicate=False):
+            if first[id(part)] != path:
+                shared.append([path, first[id(part)]])
+        return {
+            "shared": shared,
+            "made": self.made,
+            "nodes": {name: self.nodes[name] for name in names if name in self.nodes},
+        }
 
 
 class Call:
@@ -73,7 +81,9 @@ class Call:
 
 def check_told(told, modules):
     """ValueError where notes of calls are not as `Calls.told` writes them. modules: the paths that there are."""
-    made, nodes = told["made"], told["nodes"]
+    made, nodes, shared = told["made"], told["nodes"], told["shared"]
+    if not all(list(map(type, row)) == [str, str] and row[1] in modules for row in shared):
+        raise ValueError("its shared modules are no pairs of paths")
     if type(made) is not list or type(nodes) is not dict:
         raise ValueError("its calls are no list and no dict")
     for i, (path, within) in enumerate(made):

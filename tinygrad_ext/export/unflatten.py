@@ -165,6 +165,9 @@ class UnflattenedModule(InterpreterModule):
         for name, value in program.named_buffers():
             path, _, last = name.rpartition(".")
             self._part(path).register_buffer(last, value, persistent=name not in notes[""].get("passing", []))
+        for path, first in notes["forward"]["calls"]["shared"]:
+            folder, _, last = path.rpartition(".")
+            self._part(folder).add_module(last, self._part(first))
         generator = next((inner.state[s.name] for s in graph.state if s.kind == "generator"), None)
         self._take(calls_of(graph, notes["forward"]["calls"]), inner, generator)
 
