@@ -5,6 +5,14 @@
  * read from memory once and found in the cache afterwards. Rejected: maximum and sum in one pass, with the sum scaled anew when
  * the maximum rises. That is a second exponential for each element: 1.3 to 1.9 times as long, for 64 floats a row as for 4M. */
 
+#ifndef SHORT_ROW
+#ifdef __AVX512F__
+#define SHORT_ROW 16
+#else
+#define SHORT_ROW 0
+#endif
+#endif
+
 /* sum exp(x - m), the exponentials kept in out if it is not NULL. */
 static double NAME(exp_sum)(const T *x, T *out, ptrdiff_t n, T m) {
     T buffer[ROW_BLOCK];
@@ -18,7 +26,41 @@ static double NAME(exp_sum)(const T *x, T *out, ptrdiff_t n, T m) {
     return total;
 }
 
+/* A row of a few elements, as one of SHORT_ROW: nothing in it is a loop. What is behind the row adds nothing to its sum.
+ * It takes 0.5 to 0.8 of the time where vectors have masks, and up to three times as long where they have none. */
+#if SHORT_ROW
+static void NAME(short_row)(const T *x, T *out, ptrdiff_t n, int log_too) {
+    T shifted[SHORT_ROW], lanes[SHORT_ROW], m, k;
+    SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] = lanes[i] = i < n ? x[i] : T_MIN;
+    for (int half = SHORT_ROW / 2; half; half /= 2)
+        SIMD for (int i = 0; i < half; i++) lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+    m = lanes[0];
+    SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] -= m;
+    SIMD for (int i = 0; i < SHORT_ROW; i++) lanes[i] = i < n ? NAME(vm_exp)(shifted[i]) : 0;
+    if (log_too) {
+        for (int half = SHORT_ROW / 2; half; half /= 2)
+            SIMD for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+        k = (T)log((double)lanes[0]);
+        SIMD for (int i = 0; i < SHORT_ROW; i++)
+            if (i < n) out[i] = shifted[i] - k;
+        return;
+    }
+    SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] = lanes[i];
+    for (int half = SHORT_ROW / 2; half; half /= 2)
+        SIMD for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    k = (T)(1.0 / (double)lanes[0]);
+    SIMD for (int i = 0; i < SHORT_ROW; i++)
+        if (i < n) out[i] = shifted[i] * k;
+}
+#endif
+
 static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too) {
+#if SHORT_ROW
+    if (n <= SHORT_ROW) {
+        NAME(short_row)(x, out, n, log_too);
+        return;
+    }
+#endif
     T m = NAME(row_max)(x, n);
     double sum = NAME(exp_sum)(x, log_too ? NULL : out, n, m);
     if (log_too) {
