@@ -1,5 +1,7 @@
 """Trees taken apart and put together again."""
 
+import copy
+import pickle
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -62,3 +64,10 @@ def test_classes_of_a_program_can_be_containers():
 def test_a_wrong_number_of_leaves_is_told():
     with pytest.raises(ValueError, match="holds 2 items"):
         tree.tree_unflatten([1], tree.tree_structure((1, 2)))
+
+
+@pytest.mark.parametrize("value", [1, [1, {"a": 2, "b": (3,)}], (), {"x": OrderedDict(y=1)}])
+def test_a_spec_can_be_copied_and_pickled(value):
+    spec = tree.tree_structure(value)
+    for other in (copy.copy(spec), copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
+        assert other == spec and other.num_leaves == spec.num_leaves and other.is_leaf() == spec.is_leaf()

@@ -46,6 +46,9 @@ class LeafSpec(TreeSpec):
     def __new__(cls):
         return tuple.__new__(cls, (None, None, []))
 
+    def __reduce__(self):
+        return LeafSpec, ()
+
     num_leaves = 1
 
 
