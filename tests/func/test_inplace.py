@@ -116,6 +116,10 @@ def _agrees(f, rows):
     one = rows[0]
     slopes = tg.stack([_gradient(f, r) for r in rows])
     assert tg.allclose(vmap(f)(rows), tg.stack([f(r) for r in rows]))
+    nest = tg.stack([rows, rows + 0.05])
+    assert tg.allclose(vmap(vmap(f))(nest), tg.stack([tg.stack([f(r) for r in part]) for part in nest]))
+    assert tg.allclose(vmap(vmap(grad(f), 1), 2)(nest.movedim(0, 2).movedim(0, 1))[0], slopes)
+    assert tg.allclose(vmap(grad(lambda part: vmap(f)(part).sum()))(nest)[0], slopes)
     assert tg.allclose(grad(f)(one), slopes[0])
     assert tg.allclose(vmap(grad(f))(rows), slopes)
     assert tg.allclose(grad(lambda x: vmap(f)(x).sum())(rows), slopes)
