@@ -10,10 +10,10 @@ from . import interpret, primitives
 from .ir import Value, used_values, values_in
 from .lowering import ByValue
 from .passes.base import has_effect
-from .planning import BOXED, Planner, Unplanned, fits
+from .planning import Planner, Unplanned, fits
 from .routine import Runner, difference
 from .signature import signature_of
-from .steps import CallStep, Flow, FunctionStep, IfStep, LoopStep, Parted, Place, RowStep
+from .steps import CallStep, Flow, IfStep, LoopStep, Parted, Place, RowStep
 
 _STACKS = {"prim::push", "prim::pop"}
 MOST = 250  # values that a row reads
@@ -190,7 +190,7 @@ class Cut:
         return [*found, row] if row else found
 
     def _stands_alone(self, node):
-        if node.op in BOXED or node in self.executor.boxed or self.executor.one_by_one:
+        if node in self.executor.boxed or self.executor.one_by_one:
             return True
         row = primitives.TABLE.get(node.op)
         carried = node.op in _STACKS and node.args[0].node is None and self.nodes is not self.executor.graph.block.nodes
@@ -216,7 +216,7 @@ class Cut:
 
     def _step(self, node):
         to, args = [self.place(v).at for v in node.outputs], [self.told(a) for a in node.args]
-        if node.op == "prim::Function" and self.executor.one_by_one:
+        if node.op == "prim::Function":  # only of those that are done one by one
             return self._recorded(node, to)
         if node.blocks:
             if node not in self.inner:
@@ -239,9 +239,7 @@ class Cut:
         inputs = [self.place(v).at for v in node.blocks[0].inputs]
         if node.op == "prim::If":
             return IfStep(node, to, args[0], *flows)
-        if node.op == "prim::Loop":
-            return LoopStep(node, to, tuple(args), inputs, flows[0])
-        return FunctionStep(node, to, tuple(args[1:]), inputs, flows[0])
+        return LoopStep(node, to, tuple(args), inputs, flows[0])
 
     def walk(self):
         """Rows and nodes that are done one by one, those of inner blocks too."""

@@ -26,6 +26,7 @@ from .lowering import (
     same_layout,
     slot_like,
 )
+from .ways import OWN
 
 MOST = 1 << 62  # trips of a loop without a count
 _KINDS = (int, float, bool, complex)
@@ -59,11 +60,16 @@ def lower_if(planner, node, args):
     low.place_label(otherwise)
     second = planner.block(node.blocks[1])
     slots = [_joined(planner, a, b, condition) for a, b in zip(first, second)]
+    for slot, value in [*_filled(slots, first), *_filled(slots, second)]:
+        if planner.ways.of(value) != OWN:
+            planner.ways.open(slot)
     rest = low.steps[mark:]
     del low.steps[mark:]  # before its jump the first branch fills what both agree on
     _fill(low, slots, first)
+    _note(planner, slots, first)
     low.steps.extend(rest)
     _fill(low, slots, second)
+    _note(planner, slots, second)
     low.place_label(end)
     return slots
 
@@ -124,8 +130,13 @@ def _loop(planner, block, first, count, goes_on, carried, shapes):
     same = [new is old for new, old in zip(block.outputs[1:], block.inputs[1:])]
     slots = [old if is_same else _slot(planner, like) for old, like, is_same in zip(carried, shapes, same)]
     _fill(low, slots, carried, undefined=True)
+    own = [slot for slot, _ in _filled(slots, carried)]
+    for slot in own:
+        planner.ways.open(slot)
+    _note(planner, slots, carried)
     low.move(turn, first)
     _enter(planner, first, count, goes_on, end)
+    begin, before = len(low.steps), planner.ways.count
     low.place_label(top, "prim::Loop", number)
     goes_on, *new = planner.block(block, [turn, *slots])
     found = [_known(like, n) for like, n in zip(shapes, new)]
@@ -136,14 +147,24 @@ def _loop(planner, block, first, count, goes_on, carried, shapes):
         _check(slot, n)
     if isinstance(goes_on, Number):
         goes_on = low.compute("move", bool, goes_on)
+    found = [(slot, planner.ways.copied(planner.ways.of(n))) for slot, n in _filled(slots, new)]
+    once = [slot for slot, way in found if way == OWN and not planner.ways.is_read(slot, before)]
     new = [n if n is slot else _apart(low, n, slots) for n, slot in zip(new, slots)]
     _fill(low, slots, new)
+    for slot, way in found:
+        if not any(slot is each for each in once):
+            planner.ways.fill(slot, way)
     low.barrier()
     if isinstance(goes_on, Number):
         low.control(CODES["unless"], a=goes_on, label=end)
     if goes_on is not False:
         low.control(CODES["next"], a=MOST if count is None else count, to=turn, label=top)
     low.place_label(end, loop=-number)
+    rest = low.steps[begin:]
+    del low.steps[begin:]
+    for slot in once:  # the first trip fills them with what is their own, and the others do too
+        planner.ways.fill(slot, OWN)
+    low.steps.extend(rest)
     return slots, shapes
 
 
@@ -276,6 +297,21 @@ def _apart(low, new, slots):
         elif isinstance(new, Stacked) and isinstance(slot, Stacked) and new.number is slot.number:
             return Stacked(low.compute("move", int, new.number), new.heap)
     return new
+
+
+def _filled(slots, values):
+    """(slot, value) of the tensors that slots are filled with."""
+    for slot, value in zip(slots, values):
+        if _parts(slot) is not None and _parts(value) is not None:
+            yield from _filled(slot, value)
+        elif isinstance(slot, Tensor) and isinstance(value, Tensor) and slot is not value:
+            yield slot, value
+
+
+def _note(planner, slots, values):
+    """Note what slots were filled from."""
+    for slot, value in _filled(slots, values):
+        planner.ways.fill(slot, planner.ways.of(value))
 
 
 def _fill(low, slots, values, undefined=False):

@@ -47,6 +47,11 @@ cdef class Stacked:                 # stands for a stack
     cdef readonly object number     # of its last row: a Number, or -1
     cdef readonly Heap heap         # or None: nothing was pushed so far
 
+cdef class Way:                     # stands for a result that may be what was passed in
+    cdef readonly Tensor own        # else
+    cdef readonly Number number     # which of the sources it is, or -1
+    cdef readonly list sources
+
 cdef class Constant:                # an element, repeated
     cdef char *data
     cdef int size

@@ -81,7 +81,7 @@ def numbers_in(o):
     """The Numbers in a value, or in lists in it."""
     if isinstance(o, Number):
         return [o]
-    if isinstance(o, Stacked):
+    if isinstance(o, (Stacked, Way)):
         o = (o.number,)
     if isinstance(o, slice):
         o = (o.start, o.stop, o.step)

@@ -50,6 +50,11 @@ cdef class Stacked:
         self.number, self.heap = number, heap
 
 
+cdef class Way:
+    def __init__(self, Tensor own, Number number, list sources):
+        self.own, self.number, self.sources = own, number, sources
+
+
 cdef class Constant:
     pass
 
@@ -62,6 +67,11 @@ cdef class Step:
 
 cdef Buffer buffer_of(Tensor t):
     return <Buffer>t.storage.owner
+
+
+def base_of(Tensor t not None):
+    """The number of the input that a stand-in lies in, or less than zero."""
+    return buffer_of(t).base
 
 
 cdef inline Tensor _on_meta(Tensor t):

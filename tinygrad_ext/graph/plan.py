@@ -13,8 +13,8 @@ from tinygrad_ext.autograd import no_grad
 
 from .check import has_effect
 from .cutting import Cut, Row, places_of, updated
+from .flattening import Spread, depths_of, without_functions
 from .passes.functional import stays
-from .planning import BOXED
 from .routine import Routine
 
 
@@ -37,18 +37,23 @@ class Executor:
         one_by_one: call op after op, with autograd where it is on, as graphs with effects run anyway, because what is
         written to may be anybody's.
         """
-        self.graph = graph
         self.one_by_one = one_by_one or (graph.effects and any(map(has_effect, graph.walk())))
+        self.graph = graph = graph if self.one_by_one else without_functions(graph)
         self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
         self.boxed, self.misses, self.overflows = {}, [], 0
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
         self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
-        self._cut()
+        depths = [] if self.one_by_one else depths_of(self.graph)
+        self.spread = Spread(self.graph, depths, lambda graph: Executor(graph, updates)) if any(depths) else None
+        if self.spread is not None:
+            self.function = self.spread
+        else:
+            self._cut()
 
     def _cut(self):
         self.whole, self.flow, self.cuts = None, None, {}
         nodes = self.graph.block.nodes
-        if not self.one_by_one and not any(node.op in BOXED or node in self.boxed for node in nodes):
+        if not self.one_by_one and not any(node in self.boxed for node in nodes):
             self.whole = Row(self, nodes, self.inputs, self.outputs)
             self.whole.updates, self.function = self.updates, self.whole.runner
             states = enumerate(self.graph.state, len(self.graph.outputs))
@@ -60,6 +65,8 @@ class Executor:
         self.function = self
 
     def __call__(self, *values):
+        if self.spread is not None:
+            return self.spread(*values)
         if self.whole is not None:
             return self.whole.runner(*values)
         if len(values) != len(self.inputs):
@@ -81,6 +88,9 @@ class Executor:
 
     def plan(self, *values):
         """The Plan for values. Rows behind what the interpreter does are planned by running what stands before them."""
+        if self.spread is not None:
+            found, parts = self.spread.find(values)
+            return found.plan(*parts)
         if self.whole is None or self.whole.runner.find(*values) is None:
             self(*values)
         if self.whole is not None:
@@ -92,6 +102,8 @@ class Executor:
 
     def explain(self):
         """What was planned and why, and what the interpreter does: text."""
+        if self.spread is not None:
+            return self.spread.explain()
         rows = sum(type(p) is Row for p in self.parts)
         made = len(self.misses)
         head = f"{self.graph.name}: {made} plan{'s' * (made != 1)} made, for {rows} row{'s' * (rows != 1)} of nodes"

@@ -14,12 +14,13 @@ from .opening import opened
 from .routine import Routine
 from .signature import signature_of
 from .stacks import Stack
+from .ways import Ways
 
 # primitives that look at no element, whatever they are given
 _OF_SIZES = {"prim::size", "prim::shape", "prim::rank", "prim::numel", "prim::dtype", "prim::device"}
 _OF_PARTS = {f"prim::{name}" for name in ("list", "tuple", "dict", "unpack", "len", "cast", "is", "isnot")}
 _TEXTS = {"prim::format", "prim::percent", "prim::str"}
-BOXED = {"prim::Function"}
+
 _FLOW = {
     "prim::If": lower_if,
     "prim::Loop": lower_loop,
@@ -58,7 +59,9 @@ class Planner:
         self.row, self.node, self.fixed = row, None, set()
 
     def routine(self, values):
-        self.lowering, self.roots = Lowering(), {}  # roots: slot of a Number -> inputs it follows from; None: elements
+        self.lowering = Lowering()
+        self.ways = Ways(self.lowering, {i for _, i in self.row.updates})
+        self.roots = {}  # slot of a Number -> inputs it follows from; None: elements
         given = [(self.taken(i, value), value) for i, value in enumerate(values)]
         self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
         for i, node in enumerate(self.row.nodes):
@@ -71,7 +74,7 @@ class Planner:
             raise Unplanned(self.row.nodes[-1], "a text follows from numbers")
         outputs = [self.lowering.result_of(None if o is UNDEFINED else o) for o in outputs]
         self.update(given, outputs)
-        return Routine(self.lowering, given, outputs, self.row.again)
+        return Routine(self.lowering, given, self.ways.results(outputs), self.row.again)
 
     def update(self, given, outputs):
         """Let new states be written to the old ones, after all that reads those."""
@@ -216,16 +219,21 @@ class Planner:
             return self.fail(node)
         if node.op == "prim::tensor.as_written" and _alike(*args):
             return args[1:]
-        if row.effect or node.op in BOXED or node.op == "prim::new":  # each run has objects of its own
+        if row.effect or node.op == "prim::new":  # each run has objects of its own
             raise NotPlanned(f"{node.op} is done by the interpreter")
+        if node.op == "prim::boxed":
+            raise NotPlanned("it is a function of Python")
+        if node.op == "prim::once":  # concerns derivatives only
+            return args[2 : 2 + len(node.outputs)]
         if node.op in _OF_ELEMENTS and isinstance(args[0], Tensor) and len(args) == 1:
             args = [self.known(self.lowering.item(args[0]))]
             numbers = numbers_in(args)
-        if node.op not in (*_OF_PARTS, "prim::item") and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
+        looks = node.op not in (*_OF_PARTS, "prim::item") and not _is_entry(node, args)
+        if looks and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
             raise NotPlanned(f"{node.op} looks at a tensor")
         if node.op == "prim::item":
             return (self.known(self.lowering.item(args[0])),)
-        if not numbers or node.op in _OF_PARTS:
+        if not numbers or node.op in _OF_PARTS or _is_entry(node, args):
             try:
                 result = row.run(*args)
             except ArithmeticError:
@@ -277,6 +285,11 @@ def fits(old, new):
     """Whether a tensor can hold another as it is."""
     both = isinstance(old, Tensor) and isinstance(new, Tensor)
     return both and old.dtype is new.dtype and old.shape == new.shape
+
+
+def _is_entry(node, args):
+    """Whether it takes out of a container what is at a place that is known."""
+    return node.op == "prim::getitem" and isinstance(args[0], (list, tuple, dict)) and not numbers_in(args[1])
 
 
 def _unknown(args):

@@ -30,7 +30,7 @@ from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
 from tinygrad_ext.graph.emission cimport Code, level, tgx_emit_step, tgx_emit_value, tgx_formula
-from tinygrad_ext.graph.lowering cimport Buffer, Constant, Heap, Number, Room, Stacked, Step, buffer_of, kind_of
+from tinygrad_ext.graph.lowering cimport Buffer, Constant, Heap, Number, Room, Stacked, Step, Way, buffer_of, kind_of
 from tinygrad_ext.graph.stacks cimport Pile, Stack, grow, number_of, stack_of
 
 from tinygrad_ext.graph.plan_h cimport *

@@ -20,6 +20,7 @@ cdef enum Kind:             # of what is passed in, and of what comes out
     ITSELF                  # out: what was passed in
     WINDOW                  # out: a view of what was passed in
     NEST                    # out: a list or tuple of others
+    WAY                     # out: one of several, by a number of this call
 
 cdef struct Guard:
     Kind kind

@@ -2,6 +2,7 @@
 
 cdef int _set_result(Routine self, Result *r, object o, dict given) except -1:
     cdef Tensor t
+    cdef Way way
     cdef Result *inner
     if isinstance(o, Tensor):
         t = <Tensor>o
@@ -17,6 +18,12 @@ cdef int _set_result(Routine self, Result *r, object o, dict given) except -1:
         r.kind, r.known, r.at = STACK, <PyObject *>(<Stacked>o).heap, -1
         if isinstance((<Stacked>o).number, Number):
             r.at = (<Number>(<Stacked>o).number).slot
+    elif isinstance(o, Way):
+        way = <Way>o
+        inner = <Result *>self.room.take((1 + len(way.sources)) * sizeof(Result))
+        r.kind, r.at, r.geometry = WAY, way.number.slot, <int64_t *>inner
+        for i, x in enumerate([way.own, *way.sources]):
+            _set_result(self, &inner[<int>i], x, given)
     elif isinstance(o, (list, tuple, dict)) and _nested(o):
         inner = <Result *>self.room.take(len(o) * sizeof(Result) + 8)
         r.kind, r.rank, r.geometry, r.known = NEST, len(o), <int64_t *>inner, <PyObject *>o
@@ -46,6 +53,8 @@ cdef object _result(Routine self, Result *r, PyObject **args, list memories):
         t = view(<Tensor>args[r.at], r.geometry, r.geometry + r.rank, r.rank, 0)
         t.data, t.tid = t.data + r.offset, r.dtype
         return t
+    if r.kind == WAY:
+        return _result(self, &(<Result *>r.geometry)[1 + self.plan.numbers[r.at].i], args, memories)
     if r.kind == NUMBER:
         return number_of(&self.plan.numbers[r.at], r.dtype)
     if r.kind == STACK:
@@ -67,6 +76,8 @@ def _tensors(o):
     """The tensors in a value, or in lists in it."""
     if isinstance(o, Tensor):
         return [o]
+    if isinstance(o, Way):
+        return [(<Way>o).own]
     if isinstance(o, dict):
         o = list(o.values())
     return [t for x in o for t in _tensors(x)] if isinstance(o, (list, tuple)) else []
@@ -75,7 +86,7 @@ def _tensors(o):
 cdef bint _nested(object o):
     """Whether a list or dict is or holds what is made anew in each call."""
     for x in o:
-        if isinstance(x, (Tensor, Number, Stacked, Generator, list, dict)) or (isinstance(x, tuple) and _nested(x)):
+        if isinstance(x, (Tensor, Number, Stacked, Way, Generator, list, dict)) or (isinstance(x, tuple) and _nested(x)):
             return True
     return not isinstance(o, tuple)
 

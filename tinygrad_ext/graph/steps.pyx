@@ -159,26 +159,6 @@ cdef class LoopStep(Step):
         return 0
 
 
-cdef class FunctionStep(Step):
-    """The forward half of a Function, on its operands."""
-
-    cdef tuple operands
-    cdef list inputs
-    cdef Flow body
-
-    def __init__(self, node, to, operands, inputs, body):
-        super().__init__(node, to)
-        self.operands, self.inputs, self.body = operands, inputs, body
-
-    cdef int run(self, list frame) except -1:
-        cdef Py_ssize_t i
-        given = [read(a, frame) for a in self.operands]
-        for i in range(len(given)):
-            frame[<int>self.inputs[i]] = given[i]
-        self.body.go(frame)
-        return self.put(frame, [read(a, frame) for a in self.body.yields[:len(self.to)]])
-
-
 class Parted(Exception):
     """A step has not run: it has become several."""
 

@@ -6,6 +6,9 @@ than the ops of a small function.
 """
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
+cdef enum:
+    DEEPEST = 500           # containers in each other
+
 # flatten(container) -> (children, context); unflatten(children, context) -> container
 Kind = namedtuple("Kind", "flatten unflatten")
 
@@ -101,15 +104,22 @@ def kind_of(tree, is_leaf):
 
 def flatten(tree, list leaves not None, is_leaf=None):
     """The spec of a tree, whose leaves are appended to a list."""
+    return _spec(tree, leaves, is_leaf, 0)
+
+
+cdef object _spec(tree, list leaves, is_leaf, int depth):
     kind = kind_of(tree, is_leaf)
     if kind is None:
         leaves.append(tree)
         return _LEAF
+    if depth == DEEPEST:
+        raise RecursionError(f"a tree has containers that stand in each other more than {DEEPEST} deep, or in themselves: pass "
+                             "their parts")
     if type(tree) is tuple:
         children, context = tree, None
     else:
         children, context = kind.flatten(tree)
-    return tuple.__new__(TreeSpec, (type(tree), context, [flatten(child, leaves, is_leaf) for child in children]))
+    return tuple.__new__(TreeSpec, (type(tree), context, [_spec(child, leaves, is_leaf, depth + 1) for child in children]))
 
 
 def flattened(tree):

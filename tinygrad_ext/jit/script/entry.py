@@ -173,8 +173,11 @@ def _wants_grad(values):
         elif isinstance(value, (list, tuple)):
             if _wants_grad(value):
                 return True
+        elif isinstance(value, dict):
+            if _wants_grad(value.values()):
+                return True
         elif value is not None and not isinstance(value, (int, float, str, complex)):
-            return True  # a dict or an object, which may hold any
+            return True  # an object, which may hold any
     return False
 
 
