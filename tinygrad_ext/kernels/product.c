@@ -7,7 +7,7 @@
 #include "product.h"
 #include "isa.h"
 
-enum how { TINY, INTEGER, DOT, MATRIX_VECTOR, VECTOR_MATRIX, GEMM };
+enum how { SMALL, INTEGER, DOT, MATRIX_VECTOR, VECTOR_MATRIX, GEMM };
 
 enum {
     QUIET_WORK = 65536,        /* work below which a batch is not dealt out */
@@ -18,16 +18,29 @@ enum {
     MIN_WORK = 2 << 20,        /* multiplications of a piece */
 };
 
-/* ---- tiny and integer products ----------------------------------------------------------------------------------- */
+/* ---- small and integer products ---------------------------------------------------------------------------------- */
 
-void tgx_tiny_product_base(const tgx_tiny *, int);
-void tgx_tiny_product_avx2(const tgx_tiny *, int);
-void tgx_tiny_product_avx512(const tgx_tiny *, int);
+void tgx_small_product_base(const tgx_small *, int);
+void tgx_small_product_avx2(const tgx_small *, int);
+void tgx_small_product_avx512(const tgx_small *, int);
 
-void tgx_tiny_product(const tgx_tiny *p, int dtype) {
-    static void (*found)(const tgx_tiny *, int);
-    if (!found) found = TGX_PICK(tgx_tiny_product);
+void tgx_small_product(const tgx_small *p, int dtype) {
+    static void (*found)(const tgx_small *, int);
+    if (!found) found = TGX_PICK(tgx_small_product);
     found(p, dtype);
+}
+
+enum {
+    MIDDLE_WORK = 2 << 20,     /* multiplications up to which they beat a BLAS call */
+    MIDDLE_ROWS = 16,          /* fewer do not pay for laying out the other operand */
+    MIDDLE_COLUMNS = 24,       /* fewer leave vectors empty, but for eight and sixteen */
+};
+
+int tgx_is_middle(int64_t m, int64_t n, int64_t k) {
+    static int level = -1;
+    if (m < MIDDLE_ROWS || (n < MIDDLE_COLUMNS && (n % 8 || !n)) || k > TGX_MIDDLE_DEPTH || (m | n) >> 20 || m * n * k > MIDDLE_WORK) return 0;
+    if (level < 0) level = tgx_cpu_level();
+    return level > 0;
 }
 
 void tgx_integer_product_base(const tgx_shape *, int, int64_t, const void *, const void *, int64_t, void *);
@@ -51,7 +64,7 @@ static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
     if (tgx_is_integral(p->dtype)) return INTEGER;
     if (tgx_is_complex(p->dtype)) return GEMM;
-    if (tgx_is_tiny(s->m, s->n, s->k)) return TINY;
+    if (tgx_is_small(s->m, s->n, s->k)) return SMALL;
     if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
     return s->m == 1 ? VECTOR_MATRIX : GEMM;
 }
@@ -117,9 +130,9 @@ static void dot(const tgx_product *p, char *a, char *b, char *c) {
     }
 }
 
-static void tiny(const tgx_product *p, char *a, char *b, char *c) {
-    tgx_tiny t = {p->s, a, b, c, p->alpha.f, p->beta.f, p->beta.f == 0 ? NULL : c, p->s.c_row, p->s.c_col};
-    tgx_tiny_product(&t, p->dtype);
+static void small(const tgx_product *p, char *a, char *b, char *c) {
+    tgx_small t = {p->s, a, b, c, p->alpha.f, p->beta.f, p->beta.f == 0 ? NULL : c, p->s.c_row, p->s.c_col};
+    tgx_small_product(&t, p->dtype);
 }
 
 /* The product of one item, or of m rows and n columns of it. */
@@ -127,7 +140,7 @@ static void one(const tgx_product *p, char *a, char *b, char *c, int64_t m, int6
     const tgx_shape *s = &p->s;
     tgx_shape part = *s;
     switch ((enum how)p->how) {
-    case TINY: tiny(p, a, b, c); return;
+    case SMALL: small(p, a, b, c); return;
     case INTEGER:
         part.m = m, part.n = n;
         tgx_integer_product(&part, tgx_itemsize[p->dtype], p->alpha.i, a, b, p->beta.i, c);
@@ -189,7 +202,7 @@ static int item(const tgx_product *p, int64_t index) {
         index /= p->sizes[d];
         cut.a += at * p->a_step[d], cut.b += at * p->b_step[d], cut.c += at * p->c_step[d];
     }
-    if (p->how == TINY || work <= lone_work(p)) {
+    if (p->how == SMALL || work <= lone_work(p)) {
         one(p, cut.a, cut.b, cut.c, p->s.m, p->s.n);
         return 0;
     }
@@ -206,8 +219,8 @@ static int run_items(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 int tgx_product_run(tgx_call *c, tgx_product *p) {
     double work = work_of(&p->s);
     p->how = choose(p, work);
-    if (p->how == TINY && p->batches == 1) {
-        tiny(p, p->a, p->b, p->c);
+    if (p->how == SMALL && p->batches == 1) {
+        small(p, p->a, p->b, p->c);
         return 0;
     }
     if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;

@@ -11,6 +11,7 @@ enum {
     TGX_TINY_MATRIX = 8192,    /* the same where they use vectors */
     TGX_TINY_DEPTH = 64,       /* and a sum in order is as good as any */
     TGX_TINY_PACKED = TGX_TINY_MATRIX / 4,
+    TGX_MIDDLE_DEPTH = 256,    /* of products that product_middle.h computes */
 };
 
 /* Whether a product of floats has so little work. */
@@ -19,6 +20,10 @@ static inline int tgx_is_tiny(int64_t m, int64_t n, int64_t k) {
     int64_t work = m * n * k;
     return work <= TGX_TINY_WORK || (work <= TGX_TINY_MATRIX && m >= 4 && n >= 8 && k <= TGX_TINY_DEPTH);
 }
+
+/* Whether it is larger, but own loops are still quicker than BLAS on this processor. */
+int tgx_is_middle(int64_t m, int64_t n, int64_t k);
+static inline int tgx_is_small(int64_t m, int64_t n, int64_t k) { return tgx_is_tiny(m, n, k) || tgx_is_middle(m, n, k); }
 
 /* Steps of rows and columns are in elements and may be anything. */
 typedef struct {
@@ -42,7 +47,7 @@ typedef struct {
     int64_t lda, ldb, ldc;
 } tgx_product;
 
-/* C = alpha A B + beta S of float32 or float64 matrices where tgx_is_tiny; S may be C, or NULL. */
+/* C = alpha A B + beta S of float32 or float64 matrices where tgx_is_small; S may be C, or NULL. */
 typedef struct {
     tgx_shape s;
     const void *a, *b;
@@ -50,8 +55,17 @@ typedef struct {
     double alpha, beta;
     const void *start;
     ptrdiff_t start_row, start_col;
-} tgx_tiny;
-void tgx_tiny_product(const tgx_tiny *p, int dtype);
+} tgx_small;
+void tgx_small_product(const tgx_small *p, int dtype);
+
+/* The same numbers as the product of the transposed matrices in the other order. */
+static inline tgx_small tgx_flipped(const tgx_small *p) {
+    const tgx_shape *s = &p->s;
+    return (tgx_small){.s = {.m = s->n, .n = s->m, .k = s->k, .a_row = s->b_col, .a_col = s->b_row, .b_row = s->a_col,
+                             .b_col = s->a_row, .c_row = s->c_col, .c_col = s->c_row},
+                       .a = p->b, .b = p->a, .c = p->c, .alpha = p->alpha, .beta = p->beta, .start = p->start,
+                       .start_row = p->start_col, .start_col = p->start_row};
+}
 
 /* 0, TGX_FAILED or a code of tgx_error. */
 int tgx_product_run(tgx_call *c, tgx_product *p);

@@ -1,7 +1,11 @@
 /* Products of integers modulo 2^bits in one instruction set: four rows of A at a time against vectors of B's columns, with
- * the depth cut so that the part of B in use stays near. And tiny ones of floats, see product_tiny.h. */
+ * the depth cut so that the part of B in use stays near. And small ones of floats, see product_tiny.h and
+ * product_middle.h. */
 #include "product.h"
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -11,6 +15,13 @@
 #define VECTOR_BYTES 16
 #endif
 enum { ROWS = 4, VECTORS = 2, DEPTH = 128 };
+#if defined(__AVX512F__)
+enum { MIDDLE_ROWS = 12 };       /* 24 of 32 registers hold sums */
+#elif defined(__AVX2__)
+enum { MIDDLE_ROWS = 6 };        /* 12 of 16 */
+#else
+enum { MIDDLE_ROWS = 4 };
+#endif
 
 /* Unsigned types wrap. The narrow ones are widened by C to int, where two uint16_t could overflow: int16_t cannot. */
 #define T uint8_t
@@ -60,21 +71,49 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
     *(quad *)(to + 3 * row) = __builtin_shuffle(ab2, cd2, (order){2, 3, 6, 7});
 }
 
+/* FUSED: a number times a vector of so many bytes plus another, with one rounding where the machine has it; the build forbids
+ * the compiler to contract by itself. */
+#define PASTE(a, b) a##b
+#define FUSED(bytes, x, y, z) PASTE(FUSED_, bytes)(x, y, z)
 #define T float
 #define NAME(base) base##_f32
-#define TINY_TURN(from, across, to, row) turn(from, across, to, row)
+#define TURN(from, across, to, row) turn(from, across, to, row)
+#if defined(__AVX2__)
+#define FUSED_16(x, y, z) ((vec16_f32)_mm_fmadd_ps(_mm_set1_ps(x), (__m128)(y), (__m128)(z)))
+#define FUSED_32(x, y, z) ((vec32_f32)_mm256_fmadd_ps(_mm256_set1_ps(x), (__m256)(y), (__m256)(z)))
+#define FUSED_64(x, y, z) ((vec64_f32)_mm512_fmadd_ps(_mm512_set1_ps(x), (__m512)(y), (__m512)(z)))
+#else
+#define FUSED_16(x, y, z) ((x) * (y) + (z))
+#endif
 #include "product_tiny.h"
+#include "product_middle.h"
 #undef T
 #undef NAME
-#undef TINY_TURN
+#undef TURN
+#undef FUSED_16
+#undef FUSED_32
+#undef FUSED_64
+
 #define T double
 #define NAME(base) base##_f64
-#define TINY_TURN(from, across, to, row)                                                 \
+#define TURN(from, across, to, row)                                                      \
     for (int q = 0; q < 4; q++)                                                          \
         for (int o = 0; o < 4; o++) (to)[q * (row) + o] = (from)[o * (across) + q]
+#if defined(__AVX2__)
+#define FUSED_16(x, y, z) ((vec16_f64)_mm_fmadd_pd(_mm_set1_pd(x), (__m128d)(y), (__m128d)(z)))
+#define FUSED_32(x, y, z) ((vec32_f64)_mm256_fmadd_pd(_mm256_set1_pd(x), (__m256d)(y), (__m256d)(z)))
+#define FUSED_64(x, y, z) ((vec64_f64)_mm512_fmadd_pd(_mm512_set1_pd(x), (__m512d)(y), (__m512d)(z)))
+#else
+#define FUSED_16(x, y, z) ((x) * (y) + (z))
+#endif
 #include "product_tiny.h"
+#include "product_middle.h"
 
-void ISA(tgx_tiny_product)(const tgx_tiny *p, int dtype) {
-    if (dtype == TGX_F32) tiny_f32(p);
-    else tiny_f64(p);
+void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
+    const tgx_shape *s = &p->s;
+    if (tgx_is_tiny(s->m, s->n, s->k)) {
+        if (dtype == TGX_F32) tiny_f32(p);
+        else tiny_f64(p);
+    } else if (dtype == TGX_F32) middle_f32(p);
+    else middle_f64(p);
 }

@@ -7,7 +7,7 @@ typedef T NAME(four) __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T
 typedef T NAME(half) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 
 /* Where the result of an element goes: alpha times its sum, and beta times what it starts with, if there is something. */
-static inline T NAME(end)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j, T sum) {
+static inline T NAME(end)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j, T sum) {
     const T *start = p->start;
     if (!start) return (T)p->alpha * sum;
     return (T)p->alpha * sum + (T)p->beta * start[i * p->start_row + j * p->start_col];
@@ -60,7 +60,7 @@ static inline T NAME(end)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j, T sum) {
     } while (0)
 
 /* Four columns of one row that do not lie side by side; read four by four where each of them is in one piece. */
-static void NAME(apart)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j) {
+static void NAME(apart)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j) {
     const tgx_shape *s = &p->s;
     const T *x = (const T *)p->a + i * s->a_row, *y = (const T *)p->b + j * s->b_col;
     T *c = (T *)p->c + i * s->c_row + j * s->c_col;
@@ -69,7 +69,7 @@ static void NAME(apart)(const tgx_tiny *p, ptrdiff_t i, ptrdiff_t j) {
     if (s->b_row == 1) {
         for (; k >= 4; k -= 4, x += 4 * s->a_col, y += 4) {
             T turned[16];
-            TINY_TURN(y, s->b_col, turned, 4);
+            TURN(y, s->b_col, turned, 4);
             for (int o = 0; o < 4; o++) sum += x[o * s->a_col] * *(const NAME(four) *)(turned + 4 * o);
         }
     }
@@ -87,7 +87,7 @@ static void NAME(pack)(const tgx_shape *s, const T *b, T *packed) {
         const T *from = b + j * s->b_col;
         T *to = packed + j;
         ptrdiff_t k = 0;
-        for (; k + 4 <= s->k; k += 4, from += 4, to += 4 * n) TINY_TURN(from, s->b_col, to, n);
+        for (; k + 4 <= s->k; k += 4, from += 4, to += 4 * n) TURN(from, s->b_col, to, n);
         for (; k < s->k; k++, from++, to += n)
             for (int o = 0; o < 4; o++) to[o] = from[o * s->b_col];
     }
@@ -95,15 +95,12 @@ static void NAME(pack)(const tgx_shape *s, const T *b, T *packed) {
         for (ptrdiff_t k = 0; k < s->k; k++) packed[k * n + j] = b[k * s->b_row + j * s->b_col];
 }
 
-static void NAME(tiny)(const tgx_tiny *p) {
+static void NAME(tiny)(const tgx_small *p) {
     enum { WIDE = TINY_BYTES / sizeof(T), HALF = 16 / sizeof(T) };
     const tgx_shape *s = &p->s;
-    tgx_tiny flipped;
+    tgx_small flipped;
     if (s->n == 1 && s->m >= 4 && s->a_col == 1) { /* a matrix times a vector, as the vector times its transpose */
-        flipped = (tgx_tiny){.s = {.m = 1, .n = s->m, .k = s->k, .a_row = s->b_col, .a_col = s->b_row, .b_row = s->a_col,
-                                   .b_col = s->a_row, .c_row = s->c_col, .c_col = s->c_row},
-                             .a = p->b, .b = p->a, .c = p->c, .alpha = p->alpha, .beta = p->beta, .start = p->start,
-                             .start_row = p->start_col, .start_col = p->start_row};
+        flipped = tgx_flipped(p);
         p = &flipped, s = &p->s;
     }
     const T *a = p->a, *b = p->b;
