@@ -1,11 +1,11 @@
-"""A product too small for a BLAS sums in order, so that an element has the same bits however its operands lie; tiny ones
-round each step twice, those above it once where the processor can."""
+"""A product too small for a BLAS sums in order, so that an element has the same bits however its operands lie; tiny
+ones round each step twice, those above it once where the processor can."""
 
 import numpy as np
 import pytest
+from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 SHAPES = [(1, 1, 5), (2, 3, 4), (4, 16, 8), (3, 17, 9), (16, 8, 4), (5, 33, 3), (7, 6, 13), (1, 16, 4), (8, 2, 2)]
 
@@ -56,8 +56,8 @@ def test_what_is_added_comes_last(m, n, k, dtype):
 # ---- above tiny ----------------------------------------------------------------------------------------------------
 
 own = pytest.mark.skipif(instruction_set() == "base", reason="without AVX2 a BLAS computes them, and sums as it likes")
-MIDDLE = [(16, 24, 33), (17, 40, 5), (64, 64, 64), (29, 71, 200), (128, 128, 128), (50, 16, 256), (16, 8, 100), (61, 33, 90),
-          (23, 49, 1), (100, 25, 31)]  # fmt: skip
+MIDDLE = [(16, 24, 33), (17, 40, 5), (64, 64, 64), (29, 71, 200), (128, 128, 128), (50, 16, 256), (16, 8, 100),
+          (61, 33, 90), (23, 49, 1), (100, 25, 31)]  # fmt: skip
 
 
 @own
