@@ -67,6 +67,7 @@ HEADER_FOLDERS = [
     "tinygrad_ext/core/loops",
     "tinygrad_ext/core/call",
     "tinygrad_ext/core/grad",
+    "tinygrad_ext/extension",
 ]
 # Included first by every file that Cython writes: exceptions leave them without the library's frames.
 TRACEBACKS = "tracebacks.h"
@@ -142,7 +143,8 @@ def extensions():
         place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
         kernels = [f"tinygrad_ext/{c}" for c in kernel_sources(place)]
         # every module looks at its objects again when a header changed; IncrementalBuild knows which include it
-        headers = [str(h.relative_to(ROOT)) for h in [*PACKAGE.glob("kernels/*.h"), *PACKAGE.glob("core/*/*.h")]]
+        places = ("kernels/*.h", "core/*/*.h", "extension/*.h", "include/*.h")
+        headers = [str(h.relative_to(ROOT)) for place in places for h in PACKAGE.glob(place)]
         yield Extension(
             "tinygrad_ext." + place.replace("/", "."),
             [str(pyx.relative_to(ROOT)), *kernels],

@@ -50,6 +50,7 @@ LAYERS = [
     "overrides",
     "_overrides",
     "library",
+    "extension",
     "backends",
     "amp",
     "cuda",

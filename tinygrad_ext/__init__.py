@@ -97,6 +97,7 @@ _LAZY_NAMES = {
     "empty_cache": "config",
     "autocast": "amp",
     "broadcast_shapes": "tensor.sizes",
+    "_C_API": "extension.table",
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled",

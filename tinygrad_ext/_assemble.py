@@ -23,6 +23,7 @@ from tinygrad_ext.tensor import methods as python_methods
 
 later.set_modules(
     {
+        "extensions": "tinygrad_ext.extension.loading",
         "opcheck": "tinygrad_ext.testing.opcheck",
         "plugins": "tinygrad_ext.plugins",
         "signatures": "tinygrad_ext.describe.signatures",

@@ -9,6 +9,7 @@ import click
 import tinygrad_ext
 from tinygrad_ext.cli import ops, plugins, type_stubs
 from tinygrad_ext.cli.show import dump
+from tinygrad_ext.extension.loading import build_facts
 from tinygrad_ext.plugins import PluginError, PluginWarning
 
 CLOSED_PIPE = 141  # what shells tell of a program that SIGPIPE ended
@@ -36,8 +37,30 @@ class App(click.Group):
             raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
+def _includes(ctx, _, asked):
+    """Print the compiler's words for the folder of tgx.h."""
+    if asked:
+        print(" ".join(f"-I{p}" for p in tinygrad_ext.utils.include_paths()))
+        ctx.exit()
+
+
+def _config(ctx, _, asked):
+    """Print what a build of an extension may want to know."""
+    if asked:
+        table = build_facts()
+        width = max(map(len, table))
+        print("\n".join(f"{name:{width}}  {value}" for name, value in table.items()))
+        ctx.exit()
+
+
 @click.group(cls=App, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tinygrad_ext.__version__)
+@click.option(
+    "--includes", is_flag=True, is_eager=True, expose_value=False, callback=_includes, help="Print -I<folder of tgx.h>."
+)
+@click.option(
+    "--config", is_flag=True, is_eager=True, expose_value=False, callback=_config, help="Print versions and compilers."
+)
 def app():
     """All commands."""
 

@@ -6,6 +6,7 @@ For users `ops` holds the namespaces: `ops.aten.add`, `ops.<plugin>.<op>`. The f
 import os
 
 from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.core.call.later import later as _later
 
 FAMILIES = (
     "arithmetic",
@@ -78,6 +79,17 @@ def is_part(name):
     if name in FAMILIES:  # records, which nobody imports by name once they are registered
         return False
     return name in globals() or os.path.exists(os.path.join(__path__[0], name + ".py"))
+
+
+@_boundary
+def load_library(path):
+    """Load a compiled extension, a shared library made with tgx.h; its ops are in their namespaces afterwards.
+
+    path: of the library. What it needs is compared with what is here before any of its code runs, and a failing init
+    leaves nothing behind. A second call for one file does nothing.
+    Raises OSError for a file that is no extension, ImportError for one made for another table, and what init raises.
+    """
+    return _later("extensions").load_library(path)
 
 
 @_boundary

@@ -22,6 +22,7 @@ import threading
 from tinygrad_ext import registry
 from tinygrad_ext.core.call import operators
 from tinygrad_ext.core.call.callables import OpFunction, OpMethod
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
@@ -82,6 +83,19 @@ class OpRegistrar:
             except BaseException:
                 self.scope.undo(mark)
                 raise
+
+    def library(self, path, facts=None):
+        """Add the ops of a compiled extension, all of them or none.
+
+        Args:
+            path: of a shared library made with tgx.h.
+            facts: name of an op -> fields of its record that C cannot say: samples, reference, errors, ...
+
+        Raises as `ops.load_library` does, and ValueError for facts about an op that is not there.
+        """
+        if self.scope is None:
+            raise RuntimeError(f"{path}: `register` is for use inside the hook only, which is over")
+        return later("extensions").load(path, self.scope, facts)
 
     def finish(self):
         """Resolve the rules that name an op registered later. TypeError when it never was."""

@@ -5,11 +5,13 @@ import importlib
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import no_attribute
 
-_LAZY = ("data", "hooks", "_pytree")
+_LAZY = ("cpp_extension", "data", "hooks", "_pytree")
 
 
 @_boundary
 def __getattr__(name):
+    if name == "include_paths":
+        return importlib.import_module(f"{__name__}.cpp_extension").include_paths
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise no_attribute(__name__, name, _LAZY)

@@ -13,3 +13,5 @@ cdef class Generator:
     cdef object __weakref__
 
 cdef Generator as_generator(object generator)      # None stands for the default one
+
+cdef int draw(Generator g, uint64_t *bits, double *uniform, double *normal, int64_t n) noexcept    # n into the one that is given

@@ -15,6 +15,9 @@ cdef extern from "random.h" nogil:
     void tgx_random_seed(tgx_stream *s, uint64_t seed)
     void tgx_random_save(const tgx_stream *s, void *data)
     bint tgx_random_load(tgx_stream *s, const void *data)
+    uint64_t tgx_random_next64(tgx_stream *s)
+    double tgx_random_next_uniform(tgx_stream *s)
+    double tgx_random_next_normal(tgx_stream *s)
 
 cdef uint64_t FIRST_SEED = 67280421310721    # PyTorch's, before anybody calls manual_seed
 
@@ -145,3 +148,15 @@ cdef Generator as_generator(object generator):
     if isinstance(generator, Generator):
         return <Generator>generator
     raise TypeError(f"argument 'generator' must be Generator or None, not {type(generator).__name__}")
+
+
+cdef int draw(Generator g, uint64_t *bits, double *uniform, double *normal, int64_t n) noexcept:
+    cdef int64_t i
+    for i in range(n):
+        if bits != NULL:
+            bits[i] = tgx_random_next64(&g.mt)
+        elif uniform != NULL:
+            uniform[i] = tgx_random_next_uniform(&g.mt)
+        else:
+            normal[i] = tgx_random_next_normal(&g.mt)
+    return 0

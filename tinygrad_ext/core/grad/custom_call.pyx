@@ -84,7 +84,7 @@ cdef object _run_on_copies(Custom c, PyObject **args):
     return result
 
 
-cdef list _keep_lists(Custom c, PyObject **args):
+cdef list keep_lists(Custom c, PyObject **args):
     """Replace lists of tensors by tuples, which stay as they are whatever the kernel does. Returns the owners."""
     cdef list owners = []
     cdef int i
@@ -107,7 +107,7 @@ cdef object _call(Op op, PyObject **args):
     if op.kind == COMPOSITE:
         return run_python(op, args)
     if c.lists:
-        _lists = _keep_lists(c, args)
+        _lists = keep_lists(c, args)
     if c.values:
         check_hidden(op, args)
     recording = not st.no_grad and any_needs_grad(op, args)

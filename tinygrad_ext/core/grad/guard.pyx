@@ -35,6 +35,10 @@ class trusting:
         _trusting -= 1
 
 
+cdef bint trusted() noexcept:
+    return _trusting != 0
+
+
 cdef object run_guarded(Custom c, PyObject **args):
     """Run the kernel and check what it returned."""
     cdef object result
@@ -44,7 +48,7 @@ cdef object run_guarded(Custom c, PyObject **args):
         result = _run_watched(c, args)
     else:
         result = run_python(c.op, args)
-    return _checked(c, args, result)
+    return checked(c, args, result)
 
 
 # ---- what it is given ----------------------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ cdef int check_hidden(Op op, PyObject **args) except -1:
 
 # ---- what it returned ----------------------------------------------------------------------------------------------
 
-cdef object _checked(Custom c, PyObject **args, object result):
+cdef object checked(Custom c, PyObject **args, object result):
     """The result; tensors that bring a history of their own are replaced by aliases without one."""
     cdef int i
     if c.nreturns == 1:
@@ -123,7 +127,7 @@ cdef object _checked_one(Custom c, PyObject **args, int nr, object result):
             if <PyObject *>result != args[r.written]:
                 raise _not_the_written(c, nr, r.written)
             return result
-        _check_alias(c, args, <Tensor>result)
+        check_alias(c, args, <Tensor>result)
         return alias(<Tensor>result) if needs_grad(<Tensor>result) else result
     if result is None and r.optional:
         return None
@@ -141,7 +145,7 @@ cdef object _checked_one(Custom c, PyObject **args, int nr, object result):
 cdef object _checked_element(Custom c, PyObject **args, int nr, object t):
     if not isinstance(t, Tensor):
         raise _wrong_return(c, nr, t)
-    _check_alias(c, args, <Tensor>t)
+    check_alias(c, args, <Tensor>t)
     return alias(<Tensor>t) if needs_grad(<Tensor>t) else t
 
 
@@ -170,7 +174,7 @@ cdef inline bint _same_memory(Tensor a, Tensor b) noexcept:
     return a.storage is b.storage or (a.storage.data == b.storage.data and a.storage.nbytes > 0 and b.storage.nbytes > 0)
 
 
-cdef int _check_alias(Custom c, PyObject **args, Tensor t) except -1:
+cdef int check_alias(Custom c, PyObject **args, Tensor t) except -1:
     cdef int i
     cdef object o
     for i in range(c.op.ntensors):
