@@ -164,6 +164,14 @@ def test_no_grad_and_tensors_without_gradient_record_nothing(squares, x):
     assert not squares.by_memory(x.detach()).requires_grad
 
 
+def test_a_kernel_that_wants_its_tensors_dense_gets_copies(squares):
+    x = tg.arange(6.0).reshape(2, 3)
+    for _ in range(10):
+        assert squares.plus(x.t(), 1.0).tolist() == [[1, 4], [2, 5], [3, 6]]
+        assert squares.plus(x[:, 1], 1.0).tolist() == [2, 5]
+        assert squares.plus(tg.tensor(2.0).expand(2, 2)).tolist() == [[3, 3], [3, 3]]
+
+
 def test_an_op_that_writes_counts_one_mutation(squares):
     x = tg.ones(3)
     version = x._version

@@ -183,6 +183,7 @@ def test_a_failing_init_leaves_nothing_behind(inline):
         ("(Tensor x) -> Tensor", ".kernel = 0", "no kernel"),
         ("(Tensor x) -> Tensor", ".flags = TGX_FILLS", "wants a shape"),
         ("(Tensor x) -> Tensor", ".flags = TGX_UNLOCKED", "goes with TGX_FILLS"),
+        ("(Tensor(a!) x) -> ()", ".flags = TGX_DENSE", "not for ops that write"),
         ("(Tensor x) -> Tensor", ".size = 3", "says that it has 3 bytes"),
         ("(Tensor x) -> Tensor", ".saved = 99", "at most 32 places"),
         ("(Tensor x) -> Tensor", '.edges = "y"', "'y' is no positional tensor argument; they are x"),

@@ -13,16 +13,18 @@ from libc.string cimport memset
 from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, any_away, any_needs_grad, mark_derived, run_python, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.data.tensor cimport Tensor, empty, shape_text
+from tinygrad_ext.core.data.dtype cimport CPU
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, empty, shape_text
 from tinygrad_ext.core.data.types cimport int32_t, is_inexact
 from tinygrad_ext.core.grad.custom cimport MAX_RETURNS, R_TENSOR, R_TENSORS
 from tinygrad_ext.core.grad.custom_call cimport keep_lists
 from tinygrad_ext.core.grad.guard cimport check_alias, check_hidden, checked, convert, run_guarded, trusted
 from tinygrad_ext.core.grad.history cimport connect, enter, give_history
 from tinygrad_ext.core.grad.node cimport reserve_outputs, set_meta
+from tinygrad_ext.core.loops.copy cimport contiguous
 from tinygrad_ext.extension.nodes cimport settle_error
 from tinygrad_ext.extension.public cimport *
-from tinygrad_ext.extension.values cimport drop, number_of, pack, pack_result, take
+from tinygrad_ext.extension.values cimport drop, hold, number_of, pack, pack_result, take
 
 from tinygrad_ext.core.data.dtype import device as _device_of_name
 
@@ -125,6 +127,8 @@ cdef class TableCall(CustomCall):
         try:
             for i in range(op.nargs):
                 pack(&c, &op.args[i], args[i], &inputs[i])
+            if d.flags & TGX_DENSE:
+                _make_dense(&c, op, inputs)
             if d.flags & TGX_FILLS:
                 self._allocate(&c, args, inputs, outputs)
             if not d.flags & TGX_COMPOSITE:
@@ -352,6 +356,31 @@ cdef int _pack_results(TableCall call, tgx_ctx *c, object result, value_t *outpu
         r = result[i] if call.nreturns > 1 else result
         pack_result(c, call.returns[i].kind == R_TENSORS, r, &outputs[i])
     return 0
+
+
+cdef int _make_dense(tgx_ctx *c, Op op, value_t *inputs) except -1:
+    """Copies, which live as long as the call, in the place of tensors that are not contiguous."""
+    cdef tensor_t **row
+    cdef uint32_t k
+    cdef int i
+    for i in range(op.ntensors):
+        if inputs[op.tensors[i]].tag == V_TENSOR:
+            inputs[op.tensors[i]].u.t = _dense(c, inputs[op.tensors[i]].u.t)
+        elif inputs[op.tensors[i]].tag == V_TENSORS:
+            row = <tensor_t **>inputs[op.tensors[i]].u.ts
+            for k in range(inputs[op.tensors[i]].count):
+                if row[k] != NULL:
+                    row[k] = _dense(c, row[k])
+    return 0
+
+
+cdef tensor_t *_dense(tgx_ctx *c, tensor_t *t) except NULL:
+    cdef Tensor made
+    if (<Tensor><PyObject *>t).bits & CONTIGUOUS or (<Tensor><PyObject *>t).device_id != CPU:
+        return t
+    made = contiguous(<Tensor><PyObject *>t)
+    hold(c, made)
+    return <tensor_t *><PyObject *>made
 
 
 cdef bint _is_large(value_t *outputs, int m) noexcept:

@@ -37,6 +37,8 @@ cdef Definition definition_of(const tgx_op_def *given):
         raise TypeError(f"{d.schema}: TGX_FILLS wants a shape, which says what to make for the kernel to fill")
     if d.row.flags & TGX_UNLOCKED and not d.row.flags & TGX_FILLS:
         raise TypeError(f"{d.schema}: TGX_UNLOCKED goes with TGX_FILLS: a kernel that makes its results needs the lock")
+    if d.row.flags & TGX_DENSE and "!)" in d.schema:
+        raise TypeError(f"{d.schema}: TGX_DENSE is not for ops that write to an argument: they would write to a copy")
     if d.row.saved > MAX_PLACES:
         raise ValueError(f"{d.schema}: saved={d.row.saved}: there are at most {MAX_PLACES} places")
     if d.row.setup != NULL and d.row.backward == NULL:

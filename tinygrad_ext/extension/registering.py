@@ -40,7 +40,7 @@ def add(definition, scope, path, facts):
         state.put(_state.VMAP, _batch(op, call), scope)
     if has_jvp:
         _put_jvp(state, call, scope)
-    if has_backward:
+    if has_backward and not op.record.grad:  # else graphs and transforms go by the rules
         _put_backward(state, call, scope)
     elif own_history:
         _put_recomputed(state, call, scope)

@@ -8,6 +8,7 @@ from tinygrad_ext.extension.public cimport tensor_t, tgx_ctx, tgx_dtype, value_t
 cdef tgx_dtype[TGX_NTYPES] dtype_codes                                      # by our number
 cdef int number_of(tgx_dtype code) except -1                                # our number; TypeError for none of ours
 cdef int pack(tgx_ctx *c, ArgSpec *s, PyObject *o, value_t *v) except -1    # an argument, borrowed, by its declaration
+cdef int hold(tgx_ctx *c, object o) except -1                               # o lives as long as the call
 cdef int pack_any(tgx_ctx *c, object o, value_t *v) except -1
 cdef int pack_result(tgx_ctx *c, bint tensors, object o, value_t *v) except -1
 cdef int give(tgx_ctx *c, object o, value_t *v) except -1                   # a result: its tensors belong to the receiver

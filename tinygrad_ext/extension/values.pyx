@@ -56,7 +56,7 @@ cdef void *_room(tgx_ctx *c, Py_ssize_t count, size_t size) except NULL:
     return found
 
 
-cdef int _hold(tgx_ctx *c, object o) except -1:
+cdef int hold(tgx_ctx *c, object o) except -1:
     """Let o live as long as the call."""
     cdef list kept
     if c.keep == NULL:
@@ -75,7 +75,7 @@ cdef int _text(object o, value_t *v, uint32_t tag) except -1:
 
 
 cdef int _kept_text(tgx_ctx *c, object o, value_t *v, uint32_t tag) except -1:
-    _hold(c, o)
+    hold(c, o)
     return _text(o, v, tag)
 
 
@@ -224,7 +224,7 @@ cdef int give(tgx_ctx *c, object o, value_t *v) except -1:
     else:
         pack_any(c, o, v)
         if v.tag != V_TENSOR:
-            _hold(c, o)
+            hold(c, o)
     if v.tag == V_TENSOR:
         Py_INCREF(o)
     elif v.tag == V_TENSORS:

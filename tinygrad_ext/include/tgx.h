@@ -135,8 +135,9 @@ enum tgx_flag {
     TGX_OWN_HISTORY = 4,       /* the kernel makes its own node, by tgx->node_new and tgx->set_history */
     TGX_DIFFERENTIABLE = 8,    /* the backward computes by tgx->call alone, so it can be differentiated again */
     TGX_SOME_GRADS = 16,       /* the backward takes NULL for a gradient that did not arrive; else it gets zeros */
-    TGX_UNLOCKED = 32          /* of TGX_FILLS: on large results the kernel runs without the interpreter's lock. It may call
+    TGX_UNLOCKED = 32,         /* of TGX_FILLS: on large results the kernel runs without the interpreter's lock. It may call
                                 * view, view_mut, geometry, fail, fail_text and parallel_for, and nothing else of the table */
+    TGX_DENSE = 64             /* the kernel finds tensors contiguous: of others it gets copies. Not for what it writes to */
 };
 
 /* One op. Fields that are not set are zero; the core takes as many as `size` says. */

@@ -187,7 +187,7 @@ static int init(tgx_ctx *c) {
                                        .jvp = tangent, .batch = batch))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::batches() -> int", .kernel = count_batches))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::plus(Tensor x, float by=1.0) -> Tensor", .kernel = plus,
-                                       .shape = like, .flags = TGX_FILLS | TGX_UNLOCKED))
+                                       .shape = like, .flags = TGX_FILLS | TGX_UNLOCKED | TGX_DENSE))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::scale_(Tensor(a!) x, float by) -> Tensor(a!)", .kernel = scale_))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::both(Tensor x) -> (Tensor, Tensor)", .kernel = both,
                                        .setup = keep_output, .backward = backward, .saved = 2, .flags = TGX_DIFFERENTIABLE));
