@@ -11,7 +11,7 @@ install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
 PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/pyproject.toml))
-PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py*)
+PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py* plugins/*/src/*/*.[ch]*)
 
 demo: build $(VENV)/.demo $(VENV)/.plugins
 	@$(BIN)/python -m demo

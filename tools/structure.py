@@ -29,9 +29,9 @@ _BY_NAME = re.compile(r"import_module\(\s*[\"'](tinygrad_ext[\w.]+)[\"']")
 
 
 def sources(package=PACKAGE):
-    """The files whose imports count."""
+    """The files whose imports count; those of include/ are parts of extensions."""
     found = (p for p in sorted(package.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd", ".pxi"))
-    return [p for p in found if "_gen" not in p.name]
+    return [p for p in found if "_gen" not in p.name and p.parent.name != "include"]
 
 
 def dotted(path, package=PACKAGE):

@@ -70,19 +70,37 @@ def _start(path, own, facts):
     name = _checked_name(library, path)
     _, major, minor, _ = library.declared
     made = Loaded(path, name, library.version or "0", f"{major}.{minor}")
-
-    def register(definition):
-        short = definition.schema.partition("(")[0].strip()
-        op = add(definition, own, path, facts.pop(short, None) or facts.pop(short.partition("::")[2], {}))
-        made.ops.append(op.name)
-
-    library.start(register)
+    library.start(_register(made, own, facts))
     if facts:
         raise ValueError(
             f"{path}: there are facts about {', '.join(map(repr, facts))}, but the extension registers "
             f"{', '.join(made.ops) or 'nothing'}"
         )
     own.put(loaded, path, made)
+    return made
+
+
+def _register(made, own, facts):
+    """What the table calls for each op."""
+
+    def register(definition):
+        short = definition.schema.partition("(")[0].strip()
+        op = add(definition, own, made.path, facts.pop(short, None) or facts.pop(short.partition("::")[2], {}))
+        made.ops.append(op.name)
+
+    return register
+
+
+def start_module(name, version, address, path):
+    """load_library for a module of Python that was compiled with tgx.pxd; address: of its init."""
+    here, own = table.facts(), _scope.current().child()
+    made = Loaded(path, name, version, f"{here['major']}.{here['minor']}")
+    with _lock:
+        try:
+            table.start_at(name, address, _register(made, own, {}))
+        except BaseException:
+            own.undo()
+            raise
     return made
 
 

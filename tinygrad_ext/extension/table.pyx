@@ -343,19 +343,24 @@ cdef class Library:
 
     def start(self, register):
         """Call init; register(definition) is called for each op."""
-        cdef tgx_ctx c
-        cdef int code
         who = self.name or os.path.basename(self.path)
         if self.data.init == NULL:
             raise RuntimeError(f"{who}: {self.path} exports tgx_extension_v1 without an init")
-        tgx_open(&c, <PyObject *>who)
-        c.target = <PyObject *>register
-        try:
-            code = self.data.init(&c, &table)
-            if code or PyErr_Occurred():
-                settle_error(&c, code, "init")
-        finally:
-            tgx_close(&c)
+        start_at(who, <size_t>self.data.init, register)
+
+
+def start_at(str who not None, size_t address, register):
+    """Call the init at an address of this process: of a module that was compiled with tgx.pxd."""
+    cdef tgx_ctx c
+    cdef int code
+    tgx_open(&c, <PyObject *>who)
+    c.target = <PyObject *>register
+    try:
+        code = (<int (*)(tgx_ctx *, const tgx_api *)>address)(&c, &table)
+        if code or PyErr_Occurred():
+            settle_error(&c, code, "init")
+    finally:
+        tgx_close(&c)
 
 
 def open_library(str path not None):

@@ -136,7 +136,7 @@ def _build(job, folder, key, verbose):
             source = room / f"{i}-{Path(name).name}"
             source.write_text(text if language == "cython" else f'{before}#line {where[1]} "{where[0]}"\n{text}')
             if language == "cython":
-                source = _translate(job, source, room)
+                source = _translate(job, source, room, where)
             made = room / f"{i}.o"
             flags = [*DEFAULTS[language], *job.flags, *[f"-I{p}" for p in _folders(job, where)]]
             notes = ["-MMD", "-MF", f"{made}.d"]
@@ -172,15 +172,15 @@ def _included(notes):
     ]
 
 
-def _translate(job, source, room):
-    """Cython's C."""
+def _translate(job, source, room, where):
+    """Cython's C; its messages name the user's file."""
     source = source.rename(room / f"{job.name}.pyx")
     made = source.with_suffix(".c")
-    _run(
-        [sys.executable, "-m", "cython", "-3", str(source), "-o", str(made), *[f"-I{p}" for p in job.include]],
-        False,
-        job.name,
-    )
+    words = [sys.executable, "-m", "cython", "-3", str(source), "-o", str(made), *[f"-I{p}" for p in job.include]]
+    try:
+        _run(words, False, job.name)
+    except RuntimeError as error:
+        raise RuntimeError(str(error).replace(str(source), where[0])) from None
     return made
 
 

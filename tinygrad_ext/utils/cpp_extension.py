@@ -130,6 +130,16 @@ def _load(name, sources, cflags, ldflags, include, folder, verbose):
     return module
 
 
+@boundary
+def register_init(name, version, address):
+    """Register the ops of a module compiled with tgx.pxd, whose `tgx_start` calls this.
+
+    Args:
+        name, version: of the extension. address: of its init, a number.
+    """
+    return later("extensions").start_module(name, version, address, name)
+
+
 # ---- setup.py ------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ backward of roi_align is linear in `grad` and roi_align is its transpose, which 
 """
 
 import math
+from pathlib import Path
 
 import tinygrad_ext as tg
 from tgx_vision import regions
@@ -54,28 +55,7 @@ def _check_grad(op, grad, rois, pooled_height, pooled_width, channels):
     require_shape(op, "grad", grad, rois.shape[0], channels, pooled_height, pooled_width)
 
 
-# ---- roi_align -----------------------------------------------------------------------------------------------------
-
-
-def _align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio):
-    _check("roi_align", input, rois, spatial_scale, pooled_height, pooled_width)
-    rois = _ready("roi_align", rois, spatial_scale, input.shape[0])
-    pooled = input.new_zeros((rois.shape[0], input.shape[1], pooled_height, pooled_width))
-    if pooled.numel() and input.numel():
-        regions.align_forward(input.detach().contiguous(), rois, pooled, spatial_scale, sampling_ratio)
-    return pooled
-
-
-def _align_backward(
-    grad, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, batch, channels, height, width
-):
-    _check_grad("roi_align_backward", grad, rois, pooled_height, pooled_width, channels)
-    _check_rois("roi_align_backward", rois, spatial_scale, pooled_height, pooled_width)
-    rois = _ready("roi_align_backward", rois, spatial_scale, batch)
-    image = grad.new_zeros((batch, channels, height, width))
-    if grad.numel() and image.numel():
-        regions.align_backward(image, rois, grad.detach().contiguous(), spatial_scale, sampling_ratio)
-    return image
+# ---- roi_align, whose kernels and backward are in roi_align.c ------------------------------------------------------
 
 
 def _align_back(grad, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, input_shape):
@@ -190,18 +170,15 @@ def _refused(name, *more):
 # ---- records -------------------------------------------------------------------------------------------------------
 
 
-def register_all(register):
-    """Add the ops of this file."""
-    register(
-        f"vision::roi_align(Tensor input, Tensor rois, {_GEOMETRY}, int sampling_ratio) -> Tensor",
-        kernel=_align,
-        shape=_pooled_shape("roi_align"),
-        grad={"input": _align_back, "rois": "none"},
-        types="float",
-        reference="tgx_vision.reference.roi_align",
-        samples=_align_samples,
-        errors=_refused("roi_align", 2),
-        doc="""Average of each bin of each region, over samples between the pixels.
+# What C does not say. The rules are for graphs, in which sizes stay free; eager mode goes by the backward in C.
+_ALIGN = {
+    "roi_align": {
+        "grad": {"input": _align_back, "rois": "none"},
+        "types": "float",
+        "reference": "tgx_vision.reference.roi_align",
+        "samples": _align_samples,
+        "errors": _refused("roi_align", 2),
+        "doc": """Average of each bin of each region, over samples between the pixels.
 
         input is (batch, channels, height, width). A row of rois is the number of an image and a box x1, y1, x2, y2,
         which spatial_scale turns into pixels of the input. The result is (regions, channels, pooled_height,
@@ -209,17 +186,20 @@ def register_all(register):
         that it covers. A box is at least one pixel large, and samples outside the image are zero. float32 and float64.
         The boxes get no gradient. IndexError for the number of an image that is not there, ValueError for a box that
         is not finite. Source: He et al., Mask R-CNN, 2017, section 3.""",
-    )
-    register(
-        f"vision::roi_align_backward(Tensor grad, Tensor rois, {_GEOMETRY}, int sampling_ratio, {_SIZES}) -> Tensor",
-        kernel=_align_backward,
-        shape=lambda grad, rois, scale, h, w, sampling, *sizes: grad.new_empty(sizes),
-        grad={"grad": _align_twice, "rois": "none"},
-        types="float",
-        reference="tgx_vision.reference.roi_align_backward",
-        samples=_align_backward_samples,
-        doc="Gradient of roi_align by its input, of the given sizes.",
-    )
+    },
+    "roi_align_backward": {
+        "grad": {"grad": _align_twice, "rois": "none"},
+        "types": "float",
+        "reference": "tgx_vision.reference.roi_align_backward",
+        "samples": _align_backward_samples,
+        "doc": "Gradient of roi_align by its input, of the given sizes.",
+    },
+}
+
+
+def register_all(register):
+    """Add the ops of this file."""
+    register.library(Path(__file__).with_name("_roi_align.so"), _ALIGN)
     register(
         f"vision::roi_pool(Tensor input, Tensor rois, {_GEOMETRY}) -> (Tensor output, Tensor argmax)",
         kernel=_pool,
