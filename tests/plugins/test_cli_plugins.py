@@ -144,7 +144,7 @@ def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli):
     assert (code, found["ok"], report["state"], report["problems"]) == (0, True, "loaded", [])
     assert report["ops"] == ["demo::twofold"] and report["methods"] == ["Tensor.twofold"]
     assert report["modules"] == ["demo::Twice"] and report["requires_api"] == ">=1,<2"
-    assert set(found["versions"]) == {"tinygrad_ext", "plugin API", "python", "numpy"}
+    assert set(found["versions"]) == {"tinygrad_ext", "plugin API", "table", "python", "numpy"}
     assert 0 < report["own_milliseconds"] < report["milliseconds"]
     assert "colorsys" in report["slowest_imports"]
     assert "tgx_demo" not in sys.modules
@@ -244,6 +244,7 @@ def test_the_report_for_people_names_cause_line_and_way_out(site, cli):
         "plugin.py:1: import no_such_module",
         "install the module 'no_such_module'",
         "plugin API 1.2",
+        "table 1.1",
         "plugins examined: 1; with problems: 1",
     ):
         assert fragment in text

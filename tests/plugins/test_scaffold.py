@@ -21,7 +21,7 @@ def environment(tmp_path):
 # builds a package with a compiler and runs pytest in it: 5 and 10 seconds, and nothing less would show that it works
 @pytest.mark.slow
 @pytest.mark.parametrize("override", [False, True])
-@pytest.mark.parametrize("kind", ["pure", "cython"])
+@pytest.mark.parametrize("kind", ["pure", "cython", "c", "cpp"])
 def test_a_new_package_is_built_installed_tested_checked_and_removed(environment, tmp_path, kind, override):
     more = ("--with", "override") if override else ()
     before = environment.cli("plugins", "list")
@@ -104,11 +104,11 @@ def test_the_templates_are_in_wheel_and_sdist():
     finally:
         os.chdir(here)
     templates = {f.relative_to(ROOT).as_posix() for f in TEMPLATES.rglob("*.in")}
-    assert len(templates) == 19 and templates <= set(files)
+    assert len(templates) == 27 and templates <= set(files)
     assert "graft tinygrad_ext" in (ROOT / "MANIFEST.in").read_text()
 
 
-@pytest.mark.parametrize("kind", ["pure", "cython"])
+@pytest.mark.parametrize("kind", ["pure", "cython", "c", "cpp"])
 def test_an_override_comes_with_its_entry_point_hook_and_tests(capsys, tmp_path, kind):
     made = {}
     for folder, more in (("plain", ()), ("more", ("--with", "override", "--with", "override"))):

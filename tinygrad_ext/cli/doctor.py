@@ -10,6 +10,7 @@ import tinygrad_ext
 from tinygrad_ext import hookspecs
 from tinygrad_ext.cli.probe import probe
 from tinygrad_ext.cli.show import dump, facts, note
+from tinygrad_ext.extension import elf, loading
 from tinygrad_ext.plugins import child, fence, table, undeclared
 
 DISABLED = "disabled"
@@ -41,6 +42,7 @@ def versions():
     return {
         "tinygrad_ext": tinygrad_ext.__version__,
         "plugin API": ".".join(map(str, hookspecs.API_VERSION)),
+        "table": loading.version_here(),
         "python": platform.python_version(),
         "numpy": numpy.__version__,
     }
@@ -68,6 +70,7 @@ def examine(plugin, timeout, named=False):
     if result["end"] != "loaded":
         report["problems"].append(_ended(plugin, result, timeout))
     report["problems"] += _missing(plugin)
+    report["libraries"] = _libraries(plugin, report["problems"])
     if result["report"]:
         keys = (*_PROVIDED, "methods", "requires_api")
         report |= {key: result["report"][key] for key in keys}
@@ -140,6 +143,26 @@ def _folders(plugin):
         if spec is not None:
             places = spec.submodule_search_locations or [spec.origin]
             found += [Path(place).resolve() for place in places if place]
+    return found
+
+
+def _libraries(plugin, problems):
+    """{file: table that it needs} of the compiled extensions in a plugin; what does not suit ours is a problem."""
+    found = {}
+    for folder in _folders(plugin):
+        for path in sorted(folder.rglob("*.so")) if folder.is_dir() else ():
+            try:
+                _, major, minor, _ = elf.exported(path)
+            except OSError:  # a module of Python
+                continue
+            except ImportError as error:
+                problems.append(_problem("library", str(error)))
+                continue
+            found[str(path)] = f"{major}.{minor}"
+            try:
+                loading.check(path)
+            except ImportError as error:
+                problems.append(_problem("library", str(error)))
     return found
 
 
@@ -219,6 +242,7 @@ def _print(r, told):
         ("from", r["location"]),
         *(("entry point", e) for e in r["entry_points"]),
         ("requires API", r.get("requires_api") or ""),
+        *(("library", f"{Path(path).name}, for table {abi}") for path, abi in r.get("libraries", {}).items()),
         ("provides", ", ".join(name for kind in _PROVIDED for name in r.get(kind, ()))),
     ]
     if "milliseconds" in r:

@@ -10,6 +10,7 @@ from tinygrad_ext.plugins import PluginWarning, loader, undeclared
 from tinygrad_ext.plugins import table as known
 from tinygrad_ext.plugins.model import phrase
 
+KINDS = ("pure", "cython", "c", "cpp")
 BROKEN = ("failed", "incompatible", "conflict", "shadowed")
 load_first = click.option("--load", is_flag=True, help="Load first what is enabled: runs the plugins' code.")
 
@@ -115,7 +116,7 @@ def check(name, only, op, as_json):
 
 @plugins.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(("pure", "cython")), required=True, help="Python, or compiled kernels too.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Python, or compiled kernels too.")
 @click.option(
     "--with",
     "parts",

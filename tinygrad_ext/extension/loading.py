@@ -8,7 +8,6 @@ from tinygrad_ext import registry
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.registry import scope as _scope
-from tinygrad_ext.utils import cpp_extension
 
 from . import elf, table
 from .registering import add
@@ -93,8 +92,8 @@ def _register(made, own, facts):
 
 def start_module(name, version, address, path):
     """load_library for a module of Python that was compiled with tgx.pxd; address: of its init."""
-    here, own = table.facts(), _scope.current().child()
-    made = Loaded(path, name, version, f"{here['major']}.{here['minor']}")
+    own = _scope.current().child()
+    made = Loaded(path, name, version, version_here())
     with _lock:
         try:
             table.start_at(name, address, _register(made, own, {}))
@@ -161,13 +160,21 @@ def _version():
     return sys.modules["tinygrad_ext"].__version__
 
 
+def version_here():
+    """Version of the table, "1.1"."""
+    pretend()
+    here = table.facts()
+    return f"{here['major']}.{here['minor']}"
+
+
 def build_facts():
     """{word: value} of what a build of an extension may want to know."""
-    pretend()
-    here, compiling = table.facts(), cpp_extension.compiling
+    from tinygrad_ext.utils import cpp_extension  # lazy: who loads a library compiles nothing
+
+    here, compiling = {**table.facts(), "version": version_here()}, cpp_extension.compiling
     return {
         "version": _version(),
-        "table": f"{here['major']}.{here['minor']}, {here['size']} bytes, preview",
+        "table": f"{here['version']}, {here['size']} bytes, preview",
         "features": ", ".join(word for bit, word in FEATURES.items() if here["features"] & bit),
         "includes": " ".join(cpp_extension.include_paths()),
         "c": " ".join([*compiling.command("c"), *compiling.DEFAULTS["c"]]),

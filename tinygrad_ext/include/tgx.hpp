@@ -272,12 +272,13 @@ int kernel(tgx_ctx *c, void *, const tgx_value *in, int32_t n, tgx_value *out, i
     });
 }
 
-template <void (*F)(Context &, Node &, const Arguments &)>
-int setup(tgx_ctx *c, void *, tgx_node *node, void *, const tgx_value *in, int32_t n, const tgx_value *, int32_t) {
+/* F(context, node, arguments, results) */
+template <void (*F)(Context &, Node &, const Arguments &, const Arguments &)>
+int setup(tgx_ctx *c, void *, tgx_node *node, void *, const tgx_value *in, int32_t n, const tgx_value *out, int32_t m) {
     return guarded(c, [&] {
         Context context(c);
         Node made(c, node);
-        F(context, made, Arguments(in, n));
+        F(context, made, Arguments(in, n), Arguments(out, m));
     });
 }
 

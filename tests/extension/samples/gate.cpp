@@ -22,7 +22,7 @@ void gate(tx::Context &c, const tx::Arguments &in, tx::Results &out) {
     else fill<float>(c, x, g, out.tensor(0));
 }
 
-void keep(tx::Context &, tx::Node &node, const tx::Arguments &in) {
+void keep(tx::Context &, tx::Node &node, const tx::Arguments &in, const tx::Arguments &) {
     node.save(0, in.tensor(0));
     node.save(1, in.tensor(1));
 }
