@@ -116,7 +116,8 @@ def gradients_agree(theirs, args, want, got, what):
     for k, (e, f) in enumerate(zip(expected, found)):
         e = np.zeros(tuple(targets[k].shape)) if e is None else e.detach().numpy(force=True)
         f = np.zeros(tuple(targets[k].shape)) if f is None else f.detach().numpy()
-        np.testing.assert_allclose(f, e, 1e-7, 1e-8, err_msg=f"{what}: gradient {k}")
+        coarse = 1e3 if e.dtype in (np.float32, np.complex64) else 1  # an argument of its own dtype
+        np.testing.assert_allclose(f, e, 1e-7 * coarse, 1e-8 * coarse, err_msg=f"{what}: gradient {k}")
 
 
 def check(entry, fn, number, sample, dtype):

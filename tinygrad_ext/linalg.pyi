@@ -17,12 +17,21 @@ from tinygrad_ext.core.data.random import Generator as _Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 class LinAlgError(RuntimeError): ...
+def cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Tensor | None = None) -> Tensor:
+    """Vector product of vectors of three along a dimension."""
+    ...
 @_overload
 def matrix_norm(input: Tensor, ord: _Scalar | Tensor, dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and smallest sum of the magnitudes in a column, inf and -inf in a row."""
     ...
 @_overload
 def matrix_norm(input: Tensor, ord: _b.str = 'fro', dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
+def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """A square matrix times itself n times, the identity for 0, of the inverse for negative n; in about log2(n) products."""
+    ...
+def multi_dot(tensors: _Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The product of a chain of matrices in the order that takes the fewest multiplications; the first and the last may be vectors."""
+    ...
 @_overload
 def norm(input: Tensor, ord: _Scalar | Tensor | None = None, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Without ord linalg.vector_norm of order 2, of all elements or along dim."""
@@ -31,6 +40,9 @@ def norm(input: Tensor, ord: _Scalar | Tensor | None = None, dim: _int | _Sequen
 def norm(input: Tensor, ord: _b.str, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
 def solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Tensor | None = None) -> Tensor:
     """X of A X = B, or of X A = B without left."""
+    ...
+def vander(x: Tensor, *, N: _int | None = None) -> Tensor:
+    """Powers of vectors' elements as columns, from the 0th on."""
     ...
 def vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Tensor | None = None) -> Tensor:
     """Sum of the products of x's elements, conjugated, and y's along dim; both broadcast."""

@@ -313,9 +313,11 @@ def gradient(op, args, kwargs):
 
 
 def moved(o, device="example"):
-    """An argument or result with its tensors there."""
+    """An argument or result with its tensors there, and said to be made there."""
     if isinstance(o, tg.Tensor):
         return o.detach().to(device)
+    if isinstance(o, tg.device):
+        return tg.device(device)
     if isinstance(o, dict):
         return {key: moved(value, device) for key, value in o.items()}
     if isinstance(o, (list, tuple)):

@@ -137,10 +137,11 @@ REFUSALS = (RuntimeError, TypeError, IndexError, ValueError)
 SIZES = (2, 1, 3, 17)  # the first is what is traced
 
 # Where a way is exempt, and why.
+SPLIT = "tensor_split.tensor_indices_or_sections"
 READS = "Python decides by elements, which trace refuses with the line; script takes it"
 EXEMPT = {
     "trace": {
-        **dict.fromkeys(("allclose", "bincount", "equal", "repeat_interleave.self_Tensor", "tolist"), READS),
+        **dict.fromkeys(("allclose", "bincount", "equal", "repeat_interleave.self_Tensor", "tolist", SPLIT), READS),
         "_basic_index_backward": "takes an index as a tuple, which a graph does not tell from a list; nobody calls it "
         "while a program is captured",
     },

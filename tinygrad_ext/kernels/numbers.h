@@ -12,6 +12,20 @@
 #define FLOOR_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y) + ((((x) % (y)) != 0 && (((x) % (y)) < 0) != ((y) < 0)) ? (y) : 0)))
 #define TRUNC_MOD(x, y) ((y) == 0 ? FAIL(TGX_ZERO_DIVISION) : ((y) == -1 ? 0 : (x) % (y)))
 
+/* Divisors of magnitudes; that of INT64_MIN is itself as an unsigned number. */
+static inline int64_t vm_gcd(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    while (y) {
+        uint64_t rest = x % y;
+        x = y, y = rest;
+    }
+    return (int64_t)x;
+}
+static inline int64_t vm_lcm(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    return x && y ? (int64_t)(x / (uint64_t)vm_gcd(a, b) * y) : 0;
+}
+
 /* base^exponent modulo 2^64; a negative exponent gives the integer part, 0 unless base is 1 or -1. */
 static inline int64_t vm_ipow(int64_t base, int64_t exponent) {
     uint64_t result = 1, b = (uint64_t)base;

@@ -219,6 +219,9 @@ def one_hot(input: Tensor, num_classes: _int = -1) -> Tensor:
 def pad(input: Tensor, pad: _Sequence[_int], mode: _b.str = 'constant', value: _float | None = None) -> Tensor:
     """Padding by pairs (before, after) from the last dimension on."""
     ...
+def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
+    """p-norm of the difference of each two rows, in the order (0, 1), (0, 2), ..., (n - 2, n - 1)."""
+    ...
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where positive, else weight * x; weight has one slope or one for each channel (dimension 1)."""
     ...

@@ -1,0 +1,173 @@
+"""Functions of one or two elements that are short to say: degrees, sinc, logit, extremes without NaN, divisors."""
+
+import math
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+
+def _pairs(make):
+    for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((), (2, 2)), ((0, 3), (3,))):
+        yield Sample(make(*a), make(*b))
+
+
+def _sinc_grad(grad, self):
+    angle = self * math.pi
+    slope = (angle * angle.cos() - angle.sin()) / (angle * self)
+    return grad * fused.where(self == 0, 0, slope)
+
+
+op(
+    "aten::deg2rad(Tensor self) -> Tensor",
+    scalar={"float": "x * 0.017453292519943295"},
+    promote="float",
+    grad={"self": lambda grad: grad * (math.pi / 180)},
+    reference="numpy.deg2rad",
+    doc="Degrees as radians.",
+)
+
+op(
+    "aten::rad2deg(Tensor self) -> Tensor",
+    scalar={"float": "x * 57.295779513082321"},
+    promote="float",
+    grad={"self": lambda grad: grad * (180 / math.pi)},
+    reference="numpy.rad2deg",
+    doc="Radians as degrees.",
+)
+
+op(
+    "aten::sinc(Tensor self) -> Tensor",
+    scalar={"float": "x == 0 ? 1 : sin(x * 3.141592653589793) / (x * 3.141592653589793)"},
+    promote="float",
+    grad={"self": _sinc_grad},
+    reference="numpy.sinc",
+    doc="sin(pi x) / (pi x), 1 at zero.",
+)
+
+op(
+    "aten::signbit(Tensor self) -> Tensor",
+    scalar={"bool": "0", "int": "x < 0", "float": "signbit(x) != 0"},
+    returns="bool",
+    variants="function method out",
+    grad={"self": "none"},
+    reference="numpy.signbit",
+    refuses={"complex": "signbit is not implemented for complex tensors: they have no sign"},
+    doc="Whether an element has its sign bit set: negative numbers, -0.0 and some NaN.",
+)
+
+
+def _logit(self, eps):
+    x = self if self.dtype.is_floating_point else self.to(tg.get_default_dtype())
+    if eps is not None:
+        x = x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+def _numpy_logit(self, eps=None):
+    import numpy
+
+    x = self if eps is None else numpy.clip(self, eps, 1 - eps)
+    with numpy.errstate(all="ignore"):
+        return numpy.log(x / (1 - x))
+
+
+op(
+    "aten::logit(Tensor self, float? eps=None) -> Tensor",
+    compose=_logit,
+    variants="function method out inplace",
+    types="bool int float",
+    domain=(0.05, 0.95),
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 0.2), Sample(make()), Sample(make(0, 2))],
+    reference=_numpy_logit,
+    doc="log(x / (1 - x)), the inverse of sigmoid; with eps of x limited to [eps, 1 - eps].",
+)
+
+# ---- two elements --------------------------------------------------------------------------------------------------
+
+_FIRST = {
+    "fmax": lambda x, y: (x >= y) | y.isnan(),
+    "fmin": lambda x, y: (x <= y) | y.isnan(),
+}
+
+
+def _chosen(name, own):
+    def rule(grad, self, other):
+        first = _FIRST[name](self, other)
+        return grad * (first if own else first.logical_not())
+
+    return rule
+
+
+op(
+    "aten::fmax(Tensor self, Tensor other) -> Tensor",
+    scalar={"bool int": "x >= y ? x : y", "float": "(x >= y) | (y != y) ? x : y"},
+    grad={"self": _chosen("fmax", True), "other": _chosen("fmax", False)},
+    variants="function method out",
+    samples=_pairs,
+    reference="numpy.fmax",
+    refuses={"complex": "fmax not implemented for complex tensors: they have no order"},
+    doc="The larger of two elements, or the other one where one is NaN. Of equal ones the first gets the gradient.",
+)
+
+op(
+    "aten::fmin(Tensor self, Tensor other) -> Tensor",
+    scalar={"bool int": "x <= y ? x : y", "float": "(x <= y) | (y != y) ? x : y"},
+    grad={"self": _chosen("fmin", True), "other": _chosen("fmin", False)},
+    variants="function method out",
+    samples=_pairs,
+    reference="numpy.fmin",
+    refuses={"complex": "fmin not implemented for complex tensors: they have no order"},
+    doc="The smaller of two elements, or the other one where one is NaN. Of equal ones the first gets the gradient.",
+)
+
+op(
+    "aten::gcd(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "vm_gcd(x, y)"},
+    grad={"self": "none", "other": "none"},
+    samples=_pairs,
+    reference="numpy.gcd",
+    doc="The greatest common divisor, never negative; gcd(0, 0) is 0.",
+)
+
+op(
+    "aten::lcm(Tensor self, Tensor other) -> Tensor",
+    scalar={"int": "vm_lcm(x, y)"},
+    grad={"self": "none", "other": "none"},
+    samples=_pairs,
+    reference="numpy.lcm",
+    doc="The least common multiple, never negative, modulo the dtype's range; of 0 and anything 0.",
+)
+
+
+def _ldexp(self, other):
+    return self * tg.pow(2.0, other)
+
+
+op(
+    "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    compose=_ldexp,
+    variants="function method out inplace",
+    types="bool int float",
+    samples=_pairs,
+    reference=lambda self, other: self * 2.0**other,
+    gaps={"inplace": "integers become floating"},
+    doc="self times 2 to the power of other.",
+)
+
+
+def _logaddexp2(self, other):
+    apart = (self - other).abs()
+    return fused.where(self == other, self + 1, tg.maximum(self, other) + (-apart).exp2().log1p() / math.log(2))
+
+
+op(
+    "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
+    compose=_logaddexp2,
+    variants="function method out",
+    types="float",
+    samples=_pairs,
+    reference="numpy.logaddexp2",
+    doc="log2(2^self + 2^other), without leaving the range of the dtype on the way.",
+)

@@ -1,0 +1,127 @@
+"""Distances between tensors and between their rows; rows that are not longer than wanted."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _numpy(name, *args, **options):
+    import numpy
+
+    return getattr(numpy, name)(*args, **options)
+
+
+def _norm_reference(x, p):
+    import numpy
+
+    return numpy.linalg.norm(x.ravel(), p).astype(x.dtype)
+
+
+def _dist(self, other, p):
+    return (self - other).norm(p)
+
+
+op(
+    "aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    compose=_dist,
+    variants="function method",
+    types="float",
+    samples=lambda make: [
+        Sample(make(3, 4), make(3, 4)),
+        Sample(make(3, 4), make(4), 1),
+        Sample(make(3), make(3), 3.5),
+        Sample(make(2, 2), make(2, 2), float("inf")),
+    ],
+    reference=lambda x, y, p=2: _norm_reference(x - y, p),
+    doc="The p-norm of self - other, which broadcast.",
+)
+
+
+_MODES = (
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
+
+
+def _cdist(x1, x2, p, compute_mode):
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode: cdist() takes {', '.join(_MODES)}")
+    if p < 0:
+        raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+
+
+def _cdist_reference(x1, x2, p=2.0):
+    difference = abs(x1[..., :, None, :] - x2[..., None, :, :])
+    if p == 0:
+        return (difference != 0).sum(-1).astype(x1.dtype)
+    return difference.max(-1) if p == float("inf") else (difference**p).sum(-1) ** (1 / p)
+
+
+op(
+    "aten::cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
+    compose=_cdist,
+    variants="function",
+    types="float",
+    samples=lambda make: [
+        Sample(make(3, 4), make(5, 4)),
+        Sample(make(2, 3, 4), make(2, 1, 4), 1.0),
+        Sample(make(2, 3), make(2, 3), float("inf")),
+        Sample(make(2, 3), make(4, 3), 3.0),
+    ],
+    reference=_cdist_reference,
+    errors=[(lambda: tg.cdist(zeros(2, 3), zeros(2, 4)), RuntimeError, "must have the same number of columns")],
+    doc="p-norm of the difference of each row of x1 with each row of x2, for each pair of a batch, which broadcasts. "
+    "compute_mode is accepted: differences are always computed as such.",
+)
+
+
+def _pdist(self, p):
+    if self.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
+    rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
+    return (self[rows] - self[columns]).norm(p, -1)
+
+
+op(
+    "aten::pdist(Tensor self, float p=2) -> Tensor",
+    compose=_pdist,
+    variants="function",
+    where="nn.functional .",
+    types="float",
+    samples=lambda make: [Sample(make(4, 3)), Sample(make(5, 2), 1.0), Sample(make(3, 4), 2.5)],
+    reference=lambda x, p=2.0: _cdist_reference(x, x, p)[_numpy("triu_indices", len(x), 1)],
+    doc="p-norm of the difference of each two rows, in the order (0, 1), (0, 2), ..., (n - 2, n - 1).",
+)
+
+
+def _renorm(self, p, dim, maxnorm):
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported: p must be positive, got {p}")
+    if self.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    dim = dim % self.dim()
+    norms = self.norm(p, [d for d in range(self.dim()) if d != dim], True)
+    return self * fused.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+
+
+op(
+    "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    compose=_renorm,
+    variants="function method out inplace",
+    types="float",
+    samples=lambda make: [Sample(make(3, 4), 2, 0, 3.0), Sample(make(2, 3, 2), 1, 1, 5.0)],
+    errors=[(lambda: zeros(3).renorm(2, 0, 1), RuntimeError, "input needs at least 2 dimensions")],
+    doc="Slices along a dimension, of which those whose p-norm exceeds maxnorm are made shorter to it.",
+)

@@ -1,0 +1,267 @@
+"""Products of vectors and matrices that are written in others: cross, Kronecker, powers, chains."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+_NUMBERS = "int float complex"
+
+
+def _numpy(name, *args, **options):
+    import numpy
+
+    return getattr(numpy, name)(*args, **options)
+
+
+def _linalg(name, *args):
+    import numpy
+
+    return getattr(numpy.linalg, name)(*args)
+
+
+def _cross_along(self, other, dim, name):
+    if self.dim() != other.dim():
+        raise RuntimeError(
+            f"{name}: inputs must have the same number of dimensions: got {self.dim()} and {other.dim()}"
+        )
+    if self.dim() == 0 or self.shape[dim] != 3 or other.shape[dim] != 3:
+        sizes = f"{list(self.shape)} and {list(other.shape)}"
+        raise RuntimeError(f"{name}: inputs dimension {dim} must have length 3. Got {sizes}")
+    a, b, c = self.unbind(dim)
+    x, y, z = other.unbind(dim)
+    return tg.stack([b * z - c * y, c * x - a * z, a * y - b * x], dim)
+
+
+def _cross(self, other, dim):
+    if dim is None:
+        found = [d for d in range(self.dim()) if self.shape[d] == 3]
+        if not found:
+            raise RuntimeError(f"no dimension of size 3 in input: cross() got {list(self.shape)}")
+        dim = found[0]
+    return _cross_along(self, other, dim, "cross")
+
+
+_crossed = [
+    lambda make: Sample(make(4, 3), make(4, 3), dim=1),
+    lambda make: Sample(make(3, 2), make(3, 2), dim=0),
+    lambda make: Sample(make(2, 3), make(1, 3), dim=-1),
+]
+
+op(
+    "aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    compose=_cross,
+    variants="function method out",
+    types=_NUMBERS,
+    samples=lambda make: [*(one(make) for one in _crossed), Sample(make(3, 2), make(3, 2))],
+    reference=lambda x, y, dim=None: _numpy("cross", x, y, axis=0 if dim is None else dim),
+    errors=[(lambda: zeros(2, 2).cross(zeros(2, 2)), RuntimeError, "no dimension of size 3 in input")],
+    doc="Vector product of vectors of three along a dimension, without `dim` the first of size 3.",
+)
+
+op(
+    "aten::cross.linalg(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    compose=lambda self, other, dim: _cross_along(self, other, dim, "linalg.cross"),
+    variants="function out",
+    where="linalg",
+    types=_NUMBERS,
+    samples=lambda make: [one(make) for one in _crossed],
+    reference=lambda x, y, dim=-1: _numpy("cross", x, y, axis=dim),
+    doc="Vector product of vectors of three along a dimension.",
+)
+
+
+def _kron(self, other):
+    rank = max(self.dim(), other.dim())
+    a = [1] * (rank - self.dim()) + list(self.shape)
+    b = [1] * (rank - other.dim()) + list(other.shape)
+    left = self.reshape([n for size in a for n in (size, 1)])
+    right = other.reshape([n for size in b for n in (1, size)])
+    return (left * right).reshape([x * y for x, y in zip(a, b)])
+
+
+op(
+    "aten::kron(Tensor self, Tensor other) -> Tensor",
+    compose=_kron,
+    variants="function method out",
+    types="bool " + _NUMBERS,
+    samples=lambda make: [
+        Sample(make(2, 3), make(3, 2)),
+        Sample(make(2), make(2, 3)),
+        Sample(make(2, 1, 2), make(3)),
+        Sample(make(), make(2)),
+    ],
+    reference="numpy.kron",
+    doc="Kronecker product: a block for each element of self, that element times other.",
+)
+
+
+def _vdot(self, other):
+    return self.conj().dot(other) if self.dtype.is_complex else self.dot(other)
+
+
+op(
+    "aten::vdot(Tensor self, Tensor other) -> Tensor",
+    compose=_vdot,
+    variants="function method out",
+    types=_NUMBERS,
+    samples=lambda make: [Sample(make(4), make(4)), Sample(make(0), make(0))],
+    reference="numpy.vdot",
+    doc="Sum of products of two vectors, the elements of the first conjugated.",
+)
+
+
+def _addbmm(self, batch1, batch2, beta, alpha):
+    product = batch1.bmm(batch2).sum(0, dtype=batch1.dtype)
+    if not product.dtype.is_floating_point and not product.dtype.is_complex:
+        beta, alpha = int(beta), int(alpha)
+    product = product if alpha == 1 else product * alpha
+    if tuple(self.shape) != tuple(product.shape):
+        self = self.expand(product.shape)
+    return product + (self if beta == 1 else self * beta) if beta else product
+
+
+op(
+    "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    compose=_addbmm,
+    variants="function method out inplace",
+    types="int float",
+    older="beta self alpha batch1 batch2 | beta self batch1 batch2",
+    samples=lambda make: [
+        Sample(make(2, 3), make(4, 2, 5), make(4, 5, 3)),
+        Sample(make(2, 3), make(1, 2, 2), make(1, 2, 3), beta=2, alpha=3),
+        Sample(make(3), make(2, 2, 2), make(2, 2, 3), beta=0),
+    ],
+    gaps={"inplace": "self may be expanded, which memory cannot"},
+    reference=lambda x, a, b, beta=1, alpha=1: (beta * x + alpha * (a @ b).sum(0)).astype(x.dtype),
+    doc="beta times self plus alpha times the sum of the products of a batch of matrices.",
+)
+
+
+def _multi_dot(tensors):
+    """By the cheapest order of products: dynamic programming over their sizes (Cormen et al., chapter 15)."""
+    n = len(tensors)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    first, last = tensors[0], tensors[-1]
+    for i, t in enumerate(tensors):
+        ranks = (1, 2) if i in (0, n - 1) else (2,)
+        if t.dim() not in ranks:
+            wanted = "1D or 2D" if len(ranks) == 2 else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {i} must be {wanted} but got {t.dim()}D")
+    row, column = first.dim() == 1, last.dim() == 1
+    chain = [first.unsqueeze(0) if row else first, *tensors[1:-1], last.unsqueeze(1) if column else last]
+    sizes = [chain[0].shape[0], *(t.shape[1] for t in chain)]
+    cost = {(i, i): 0 for i in range(n)}
+    split = {}
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            ways = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i, j], split[i, j] = min(ways)
+
+    def product(i, j):
+        return chain[i] if i == j else product(i, split[i, j]) @ product(split[i, j] + 1, j)
+
+    found = product(0, n - 1)
+    found = found.squeeze(-1) if column else found
+    return found.squeeze(0) if row else found
+
+
+op(
+    "aten::multi_dot(Tensor[] tensors) -> Tensor",
+    compose=_multi_dot,
+    variants="function out",
+    where="linalg",
+    types="float",
+    samples=lambda make: [
+        Sample([make(2, 5), make(5, 3), make(3, 4)]),
+        Sample([make(3), make(3, 2), make(2)]),
+        Sample([make(2, 3), make(3, 2)]),
+    ],
+    reference=lambda tensors: _linalg("multi_dot", tensors),
+    errors=[(lambda: _multi_dot([zeros(2, 2)]), RuntimeError, "expected at least 2 tensors but got 1")],
+    doc="The product of a chain of matrices in the order that takes the fewest multiplications; the first and the last "
+    "may be vectors.",
+)
+
+
+def _eye(self):
+    return tg.eye(self.shape[-1], dtype=self.dtype, device=self.device).expand(self.shape)
+
+
+def _matrix_power(self, n):
+    if self.dim() < 2:
+        raise RuntimeError(f"linalg.matrix_power: The input tensor must be at least 2-D, got {self.dim()}-D")
+    if self.shape[-1] != self.shape[-2]:
+        raise RuntimeError(
+            "linalg.matrix_power: A must be batches of square matrices, but they are "
+            f"{self.shape[-2]} by {self.shape[-1]} matrices"
+        )
+    if n == 0:
+        always = tg.ones((), dtype=tg.bool, device=self.device)
+        return fused.where(always, _eye(self), self)  # with a derivative, which is zero
+    factor, found = self, None
+    if n < 0:
+        factor = tg.linalg.solve(self, _eye(self))
+    for bit in reversed(bin(abs(n))[2:]):
+        if bit == "1":
+            found = factor if found is None else found @ factor
+        factor = factor @ factor
+    return found.clone() if found is self else found
+
+
+op(
+    "aten::matrix_power(Tensor self, int n) -> Tensor",
+    compose=_matrix_power,
+    variants="function method out",
+    where=". linalg",
+    types="float",
+    samples=lambda make: [
+        Sample(make(3, 3), 3),
+        Sample(make(2, 2, 2), 2),
+        Sample(make(3, 3), 0),
+        Sample(make(2, 2), 5),
+    ],
+    reference=lambda x, n: _linalg("matrix_power", x, n),
+    errors=[(lambda: zeros(2, 3).matrix_power(2), RuntimeError, "must be batches of square matrices")],
+    doc="A square matrix times itself n times, the identity for 0, of the inverse for negative n; in about log2(n) "
+    "products.",
+)
+
+
+def _vander(x, n, increasing):
+    x, exponents = tg.atleast_1d(x), tg.arange(n, device=x.device)
+    exponents = exponents if increasing else exponents.flip(0)
+    return x.unsqueeze(-1) ** exponents
+
+
+def _torch_vander(x, N, increasing):
+    if x.dim() != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor: vander() got {x.dim()} dimensions")
+    if N is not None and N < 0:
+        raise RuntimeError(f"N must be non-negative: vander() got {N}")
+    return _vander(x, x.shape[0] if N is None else N, increasing)
+
+
+op(
+    "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    compose=_torch_vander,
+    variants="function",
+    types="float",
+    samples=lambda make: [Sample(make(3)), Sample(make(4), 2), Sample(make(3), 4, True)],
+    gaps={"torch": "PyTorch's own derivative raises: it writes to what it has saved"},
+    reference=lambda x, N=None, increasing=False: _numpy("vander", x, N, increasing),
+    doc="Powers of a vector's elements as columns, the highest first, or the lowest if increasing.",
+)
+
+op(
+    "aten::vander.linalg(Tensor x, *, int? N=None) -> Tensor",
+    compose=lambda x, N: _vander(x, x.shape[-1] if N is None else N, True),
+    variants="function",
+    where="linalg",
+    types="float",
+    samples=lambda make: [Sample(make(3)), Sample(make(2, 3), N=4)],
+    reference=lambda x, N=None: x[..., None] ** _numpy("arange", x.shape[-1] if N is None else N),
+    doc="Powers of vectors' elements as columns, from the 0th on.",
+)
