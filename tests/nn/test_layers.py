@@ -56,6 +56,16 @@ CASES = [
     ("Flatten", (), {}, IMAGE),
     ("Flatten", (0, 1), {}, IMAGE),
     ("Unflatten", (1, (2, 2)), {}, IMAGE),
+    ("CELU", (), {"alpha": 0.7}, (3, 4)),
+    ("Hardshrink", (0.3,), {}, (3, 4)),
+    ("Softshrink", (), {}, (3, 4)),
+    ("Tanhshrink", (), {}, (3, 4)),
+    ("Threshold", (0.1, 2.0), {}, (3, 4)),
+    ("Softmin", (), {"dim": 1}, (3, 4)),
+    ("Softmax2d", (), {}, (2, 3, 4, 4)),
+    ("PixelShuffle", (2,), {}, (1, 8, 2, 3)),
+    ("PixelUnshuffle", (2,), {}, (1, 2, 4, 6)),
+    ("ChannelShuffle", (3,), {}, (2, 6, 3)),
 ]
 
 
@@ -164,3 +174,40 @@ def test_weighted_losses_equal_pytorchs():
             name,
         )
         assert keyword in dict(ours.named_buffers())
+
+
+def _numbers(*shape):
+    return np.random.default_rng(4).standard_normal(shape).astype("float32")
+
+
+_SIGNS = np.array([1, -1, 1, -1])
+# name, arguments of the module, inputs
+OF_SEVERAL = [
+    ("MarginRankingLoss", {"margin": 0.3}, [_numbers(4), _numbers(2, 4)[1], _SIGNS]),
+    ("HingeEmbeddingLoss", {"reduction": "sum"}, [_numbers(4), _SIGNS]),
+    ("CosineEmbeddingLoss", {"margin": -0.2}, [_numbers(4, 3), _numbers(8, 3)[4:], _SIGNS]),
+    ("SoftMarginLoss", {"reduction": "none"}, [_numbers(4), _SIGNS]),
+    ("MultiLabelSoftMarginLoss", {}, [_numbers(4, 3), (_numbers(8, 3)[4:] > 0).astype("float32")]),
+    ("MultiMarginLoss", {"p": 2, "margin": 0.5}, [_numbers(4, 3), np.array([0, 2, 1, 1])]),
+    ("TripletMarginLoss", {"swap": True}, [_numbers(4, 3), _numbers(8, 3)[4:], _numbers(12, 3)[8:]]),
+    ("TripletMarginWithDistanceLoss", {"swap": True}, [_numbers(4, 3), _numbers(8, 3)[4:], _numbers(12, 3)[8:]]),
+    ("PoissonNLLLoss", {"full": True}, [_numbers(4, 3), np.abs(_numbers(8, 3)[4:]) * 3]),
+    ("GaussianNLLLoss", {"full": True}, [_numbers(4, 3), _numbers(8, 3)[4:], np.abs(_numbers(4, 1)) + 0.1]),
+    ("PairwiseDistance", {"p": 3.0, "keepdim": True}, [_numbers(4, 3), _numbers(8, 3)[4:]]),
+    ("CosineSimilarity", {"dim": 0}, [_numbers(4, 3), _numbers(8, 3)[4:]]),
+    ("Bilinear", {"in1_features": 3, "in2_features": 2, "out_features": 4}, [_numbers(5, 3), _numbers(5, 2)]),
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs", "inputs"), OF_SEVERAL, ids=[case[0] for case in OF_SEVERAL])
+def test_modules_of_several_inputs_equal_pytorchs(name, kwargs, inputs):
+    ours, theirs = pair_of(name, (), kwargs)
+    given = [both(x) if x.dtype == np.float32 else (tg.from_numpy(x), torch.from_numpy(x)) for x in inputs]
+    out, reference = ours(*(x for x, _ in given)), theirs(*(x for _, x in given))
+    close(out, reference, name)
+    out.sum().backward()
+    reference.sum().backward()
+    for x, y in given:
+        if y.grad is not None:
+            close(x.grad, y.grad, "gradient")
+    assert repr(ours) == repr(theirs)

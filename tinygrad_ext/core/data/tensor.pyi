@@ -825,6 +825,9 @@ class Tensor:
     def half(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as float16."""
         ...
+    def hardshrink(self, lambd: _Scalar | Tensor = 0.5) -> Tensor:
+        """The elements beyond lambd on either side; zero in place of the others."""
+        ...
     def hardtanh_(self, min_val: _Scalar | Tensor = -1, max_val: _Scalar | Tensor = 1) -> Tensor:
         """Elements limited to the range from min_val to max_val, with no gradient outside and on its ends."""
         ...

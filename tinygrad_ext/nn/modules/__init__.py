@@ -13,7 +13,9 @@ from . import (
     module,
     norm,
     normalization,
+    pairs,
     parameter_containers,
+    pixelshuffle,
     pooling,
     sparse,
 )
@@ -27,7 +29,9 @@ from .linear import *
 from .loss import *
 from .module import Module
 from .norm import *
+from .pairs import *
 from .parameter_containers import *
+from .pixelshuffle import *
 from .pooling import *
 
 __all__ = sorted(
@@ -42,7 +46,9 @@ __all__ = sorted(
         linear,
         loss,
         norm,
+        pairs,
         parameter_containers,
+        pixelshuffle,
         pooling,
     )
     for name in family.__all__

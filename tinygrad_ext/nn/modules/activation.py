@@ -7,9 +7,11 @@ from ..module import Module
 from ..parameter import Parameter
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
     "GLU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -24,9 +26,14 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
 ]
 
 
@@ -268,3 +275,90 @@ class PReLU(_Shown):
 
     def forward(self, input):
         return F.prelu(input, self.weight)
+
+
+class CELU(_Shown):
+    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``."""
+
+    shown = ("alpha",)
+
+    def __init__(self, alpha=1.0, inplace=False):
+        super().__init__()
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, input):
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class Hardshrink(Module):
+    """The elements beyond ``lambd`` on either side; zero in place of the others."""
+
+    def __init__(self, lambd=0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self):
+        return f"{self.lambd}"
+
+
+class Softshrink(Module):
+    """Elements brought towards zero by ``lambd``, zero where they are within it."""
+
+    def __init__(self, lambd=0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self):
+        return f"{self.lambd}"
+
+
+class Tanhshrink(Module):
+    """``x - tanh(x)``."""
+
+    def forward(self, input):
+        return F.tanhshrink(input)
+
+
+class Threshold(_Shown):
+    """Elements above ``threshold``; ``value`` in place of the others."""
+
+    shown = ("threshold", "value")
+
+    def __init__(self, threshold, value, inplace=False):
+        super().__init__()
+        self.threshold, self.value, self.inplace = threshold, value, inplace
+
+    def forward(self, input):
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+class Softmin(_Shown):
+    """``exp(-x) / sum(exp(-x))`` along ``dim``."""
+
+    shown = ("dim",)
+
+    def __init__(self, dim=None):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input):
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of an image (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: the input has another number of dimensions.
+    """
+
+    def forward(self, input):
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)

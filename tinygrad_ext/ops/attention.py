@@ -1,0 +1,98 @@
+"""Attention: weighted means of values, by the likeness of queries and keys."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if t.dim() < 2:
+            raise RuntimeError(f"scaled_dot_product_attention: Expected {name} to have at least 2 dims, got {t.dim()}")
+        if t.dtype != query.dtype:
+            raise RuntimeError(
+                "Expected query, key, and value to have the same dtype, but got query.dtype: "
+                f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+            )
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"scaled_dot_product_attention: dropout_p must be in [0, 1], got {dropout_p}")
+    if enable_gqa:
+        key, value = _repeated(query, key, "key"), _repeated(query, value, "value")
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query * scale) @ key.transpose(-2, -1)
+    if is_causal:
+        rows, columns = scores.shape[-2], scores.shape[-1]
+        attn_mask = tg.ones(rows, columns, dtype=tg.bool, device=query.device).tril()
+    if attn_mask is None:
+        weights = scores.softmax(-1)
+    elif attn_mask.dtype == tg.bool:
+        weights = scores.masked_fill(attn_mask.logical_not(), float("-inf")).softmax(-1)
+        if not is_causal:  # a query that may look at nothing gives zeros
+            weights = fused.where(attn_mask.any(-1, True), weights, 0)
+    else:
+        if attn_mask.dtype not in (query.dtype, tg.float32):
+            raise RuntimeError(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
+            )
+        weights = (scores + attn_mask).softmax(-1)
+    if dropout_p:
+        weights = fused.dropout(weights, dropout_p, True)
+    return weights @ value
+
+
+def _repeated(query, t, name):
+    heads, own = query.shape[-3], t.shape[-3]
+    if own == 0 or heads % own:
+        raise RuntimeError(
+            f"scaled_dot_product_attention: Number of heads in {name} must divide the number of heads in query: got "
+            f"{own} and {heads}"
+        )
+    return t.repeat_interleave(heads // own, -3)
+
+
+def _samples(make):
+    def triple(*batch, rows=3, keys=4, size=2, out=5):
+        return make(*batch, rows, size), make(*batch, keys, size), make(*batch, keys, out)
+
+    yield Sample(*triple(2, 2))
+    yield Sample(*triple(2), is_causal=True)
+    yield Sample(*triple(), scale=0.3)
+    yield Sample(*triple(2), make.bools(3, 4) | tg.eye(3, 4, dtype=tg.bool))
+    yield Sample(*triple(2), make(3, 4))
+    yield Sample(make(1, 4, 3, 2), make(1, 2, 4, 2), make(1, 2, 4, 2), enable_gqa=True)
+
+
+def _reference(q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+    import numpy
+
+    if enable_gqa:
+        k, v = (numpy.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+    scores = q @ numpy.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = numpy.tril(numpy.ones(scores.shape[-2:], bool))
+    if attn_mask is not None:
+        scores = numpy.where(attn_mask, scores, -numpy.inf) if attn_mask.dtype == bool else scores + attn_mask
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+op(
+    "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    compose=_attention,
+    variants="function",
+    where="nn.functional",
+    types="float",
+    samples=_samples,
+    reference=_reference,
+    errors=[
+        (lambda: _attention(*[zeros(2)] * 3, None, 0.0, False, None, False), RuntimeError, "at least 2 dims, got 1")
+    ],
+    doc="softmax(query key^T scale + mask) value: query (*, L, E), key (*, S, E), value (*, S, V) give (*, L, V) "
+    "(Vaswani et al. 2017). scale is 1/sqrt(E) unless given; a mask of bools says which keys count, one of numbers is "
+    "added; is_causal lets query i look at keys up to i; with enable_gqa several heads of queries share one of keys.",
+)
