@@ -82,6 +82,14 @@ def test_a_jvp_and_a_batch_rule_in_c_are_used(squares):
     assert squares.batches() == before + 1
 
 
+@pytest.mark.parametrize("way", [*WAYS, "both", "plus", "forward"])
+def test_what_plugins_and_custom_ops_are_checked_for_holds(squares, way):
+    dtype = tg.float32 if way == "plus" else tg.float64
+    x = tg.rand(3, dtype=dtype, requires_grad=way not in ("plus", "forward"))
+    found = tg.library.opcheck(getattr(squares, way), (x,))
+    assert set(found.values()) == {"SUCCESS"}
+
+
 def test_an_op_without_a_derivative_says_so(squares):
     y = squares.plus(tg.ones(2, requires_grad=True))
     with pytest.raises(RuntimeError, match="backward through squares::plus but no autograd formula"):

@@ -14,7 +14,7 @@ from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, any_away, any_needs_grad, mark_derived, run_python, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.data.dtype cimport CPU
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, empty, shape_text
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, shape_text
 from tinygrad_ext.core.data.types cimport int32_t, is_inexact
 from tinygrad_ext.core.grad.custom cimport MAX_RETURNS, R_TENSOR, R_TENSORS
 from tinygrad_ext.core.grad.custom_call cimport keep_lists
@@ -80,7 +80,7 @@ cdef class TableCall(CustomCall):
             if self.lists:
                 _lists = keep_lists(self, args)
             if self.definition.row.flags & TGX_OWN_HISTORY:
-                return self._run_own(args)
+                return CustomCall.call(self, op, args) if any_away(op, args) else self._run_own(args)
             if self.definition.row.backward == NULL:
                 return CustomCall.call(self, op, args)
             return self._record(args)
@@ -136,6 +136,7 @@ cdef class TableCall(CustomCall):
                 st.flags, st.active = 0, 0
             st.below += 1
             if d.flags & TGX_UNLOCKED and _is_large(outputs, m):
+                _hold_windows(&c, op, inputs)
                 c.unlocked = 1
                 released = PyEval_SaveThread()
                 code = d.kernel(&c, d.self, inputs, op.nargs, outputs, m)

@@ -58,6 +58,18 @@ cdef tensor_t *_dense(tgx_ctx *c, tensor_t *t) except NULL:
     return <tensor_t *><PyObject *>made
 
 
+cdef int _hold_windows(tgx_ctx *c, Op op, value_t *inputs) except -1:
+    """Aliases in the place of tensors: without the lock others may give a tensor another window, and must not move this one."""
+    cdef Tensor t
+    cdef int i
+    for i in range(op.ntensors):
+        if inputs[op.tensors[i]].tag == V_TENSOR:
+            t = alias(<Tensor><PyObject *>inputs[op.tensors[i]].u.t)
+            hold(c, t)
+            inputs[op.tensors[i]].u.t = <tensor_t *><PyObject *>t
+    return 0
+
+
 cdef bint _is_large(value_t *outputs, int m) noexcept:
     cdef int i
     for i in range(m):

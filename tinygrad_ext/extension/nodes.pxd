@@ -1,4 +1,5 @@
 """Nodes whose backward is a function in C."""
+from cpython.object cimport PyObject
 from tinygrad_ext.core.data.types cimport int8_t, uint32_t
 from tinygrad_ext.core.grad.node cimport Node
 from tinygrad_ext.extension.public cimport node_t, tensor_t, tgx_backward, tgx_ctx, tgx_release
@@ -27,6 +28,7 @@ cdef class TableNode(Node):
     cdef int _check(self, tensor_t **grads, int n, tensor_t **inputs, int m) except -1
     cdef bint _holds_subclass(self, tensor_t **grads, int n) noexcept
     cdef int _mark_once(self, tensor_t **grads, int n, tensor_t **inputs, int m) except -1
+    cdef int _apply_on_meta(self, PyObject **results, const unsigned char *needed) except -1
     cdef int begin(self, tgx_ctx *c, tensor_t **grads, int n, tensor_t **inputs, int m) except -1
 
 cdef TableNode node_of(node_t *n)                       # TypeError for what is none

@@ -14,7 +14,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from tinygrad_ext.core.call.dispatch cimport TGX_NO_SUBCLASS, state, tgx_state
-from tinygrad_ext.core.data.tensor cimport FRESH, Tensor, alias, exact, needs_grad
+from tinygrad_ext.core.data.dtype cimport META
+from tinygrad_ext.core.data.tensor cimport FRESH, Carried, Tensor, alias, exact, needs_grad
 from tinygrad_ext.core.data.types cimport is_inexact
 from tinygrad_ext.core.grad.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.grad.history cimport give_history, keep
@@ -109,6 +110,8 @@ cdef class TableNode(Node):
         cdef int i
         if self.released:
             raise freed_error(self)
+        if not self.flags & TGX_DIFFERENTIABLE and _any_on_meta(grads, self.noutputs):
+            return self._apply_on_meta(results, needed)
         if self.noutputs > FEW or self.nedges > FEW:
             row = <tensor_t **>malloc((self.noutputs + self.nedges) * sizeof(tensor_t *))
             if row == NULL:
@@ -138,6 +141,16 @@ cdef class TableNode(Node):
             tgx_close(&c)
             if row != few:
                 free(row)
+        return 0
+
+    cdef int _apply_on_meta(self, PyObject **results, const unsigned char *needed) except -1:
+        """There is no memory to compute on; the gradients look like what they are of."""
+        cdef int i
+        for i in range(self.nedges):
+            if needed[i]:
+                made = zeros_for(<Node>self.edges[i].node, self.edges[i].nr)
+                Py_INCREF(made)
+                results[i] = <PyObject *>made
         return 0
 
     cdef int begin(self, tgx_ctx *c, tensor_t **grads, int n, tensor_t **inputs, int m) except -1:
@@ -214,6 +227,14 @@ cdef class TableNode(Node):
             Py_INCREF(t)
             inputs[i] = <tensor_t *><PyObject *>t
         return 0
+
+
+cdef bint _any_on_meta(PyObject **grads, int n) noexcept:
+    cdef int i
+    for i in range(n):
+        if grads[i] != NULL and (<Tensor>grads[i]).device_id == META and type(<object>grads[i]) is not Carried:
+            return True
+    return False
 
 
 cdef int _check_pending() except -1:

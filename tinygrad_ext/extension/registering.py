@@ -162,6 +162,11 @@ def _put_recomputed(state, call, scope):
                 f"{op.name}: the kernel makes its own node (TGX_OWN_HISTORY), which a graph or a transform cannot "
                 "write down. Give the definition setup and backward instead"
             )
+        if any(t is not None and t.device.type == "meta" for t in ctx.saved_tensors):
+            rest = ctx.saved_tensors  # there are no elements to compute on
+            return tuple(
+                [None if t is None else t.new_empty(t.shape) for t, d in zip(rest, op.schema.args) if not d.kwarg_only]
+            )
         with enable_grad():
             given = [a if t is None else _leaf(t) for a, t in zip(ctx.table_args, ctx.saved_tensors)]
             result = call.run_recorded(tuple(given))

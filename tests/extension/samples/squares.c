@@ -166,6 +166,14 @@ static int both(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_valu
     for (int i = 0; i < 3; i++) ((int64_t *)v.data)[i] = i;
     return 0;
 }
+/* the same of tensors without elements */
+static int both_fake(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_value *out, int32_t m) {
+    int64_t one[1] = {3};
+    (void)self, (void)n, (void)m;
+    out[0] = tgx_of_tensor(tgx->empty_like(c, in[0].u.t, 0));
+    out[1] = tgx_of_tensor(tgx->empty(c, TGX_INT64, 1, one, in[0].u.t));
+    return out[0].u.t == NULL || out[1].u.t == NULL ? -1 : 0;
+}
 static int keep_output(tgx_ctx *c, void *self, tgx_node *node, void *state, const tgx_value *in, int32_t n, const tgx_value *out,
                        int32_t m) {
     (void)self, (void)state, (void)n, (void)m;
@@ -189,7 +197,7 @@ static int init(tgx_ctx *c) {
         || tgx->register_op(c, &TGX_OP(.schema = "squares::plus(Tensor x, float by=1.0) -> Tensor", .kernel = plus,
                                        .shape = like, .flags = TGX_FILLS | TGX_UNLOCKED | TGX_DENSE))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::scale_(Tensor(a!) x, float by) -> Tensor(a!)", .kernel = scale_))
-        || tgx->register_op(c, &TGX_OP(.schema = "squares::both(Tensor x) -> (Tensor, Tensor)", .kernel = both,
+        || tgx->register_op(c, &TGX_OP(.schema = "squares::both(Tensor x) -> (Tensor, Tensor)", .kernel = both, .fake = both_fake,
                                        .setup = keep_output, .backward = backward, .saved = 2, .flags = TGX_DIFFERENTIABLE));
 }
 
