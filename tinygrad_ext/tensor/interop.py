@@ -89,41 +89,6 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 # ---- DLPack --------------------------------------------------------------------------------------------------------
 
 
-def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule for another library.
-
-    ``max_version`` of (1, 0) and above gives the versioned protocol, which can say that the memory is read-only.
-    Raises BufferError for tensors that require grad, that hold no data, or for another device than the cpu.
-    """
-    if self.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if self.is_meta:
-        raise BufferError("Can't export a meta tensor: it has no data. Make it on the cpu.")
-    _need_cpu(self)
-    if stream is not None:
-        raise AssertionError(f"stream should be None on cpu, got {stream!r}")
-    if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(
-            f"Can't export to the device {tuple(dl_device)!r}: this tensor is on the cpu, which is (1, 0)"
-        )
-    if copy:
-        self = self.clone()
-    return _core.export_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
-
-
-def _need_cpu(t):
-    if not t.is_cpu:
-        raise BufferError(f"Can't export a tensor on {t.device}: copy it first, with cpu()")
-
-
-def _dlpack_device(self):
-    """(type, number) of the device in DLPack's terms; the cpu is (1, 0)."""
-    if self.is_meta:
-        raise BufferError("a meta tensor has no DLPack device: it holds no data. Make it on the cpu.")
-    _need_cpu(self)
-    return (1, 0)
-
-
 @boundary
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor over the memory of another library's array.
@@ -137,6 +102,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
     if device is not None and _device(device).type != "cpu":
         raise BufferError(f"from_dlpack: device {device} cannot take the data; use device='cpu'")
+    t = _core.exchanged(ext_tensor)
+    if t is not None:
+        return t.clone() if copy else t
     lend = getattr(ext_tensor, "__dlpack__", None)
     if lend is None:
         t = _core.import_dlpack(ext_tensor)
@@ -255,6 +223,7 @@ METHODS = {
     "__array_priority__": 1000,
     "__array_ufunc__": _array_ufunc,
     "__array_wrap__": _array_wrap,
-    "__dlpack__": _dlpack,
-    "__dlpack_device__": _dlpack_device,
+    "__dlpack__": _core.dlpack,
+    "__dlpack_c_exchange_api__": _core.exchange_api,
+    "__dlpack_device__": _core.dlpack_device,
 }

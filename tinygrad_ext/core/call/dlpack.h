@@ -32,4 +32,21 @@ typedef struct DLManagedTensorVersioned {
     uint64_t flags;
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
+
+/* The table of functions of a type (1.3), for other libraries' C code. */
+typedef struct DLPackExchangeAPIHeader {
+    DLPackVersion version;
+    struct DLPackExchangeAPIHeader *prev_api;
+} DLPackExchangeAPIHeader;
+
+typedef void (*tgx_set_error)(void *context, const char *kind, const char *message);
+
+typedef struct DLPackExchangeAPI {
+    DLPackExchangeAPIHeader header;
+    int (*managed_tensor_allocator)(DLTensor *like, DLManagedTensorVersioned **out, void *context, tgx_set_error set_error);
+    int (*managed_tensor_from_py_object_no_sync)(void *object, DLManagedTensorVersioned **out);
+    int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned *tensor, void **out);
+    int (*dltensor_from_py_object_no_sync)(void *object, DLTensor *out);
+    int (*current_work_stream)(int device_type, int32_t device_id, void **out);
+} DLPackExchangeAPI;
 #endif

@@ -6,6 +6,7 @@ thread, so the deleter takes the GIL. The tensor itself would not do: it may be 
 An imported capsule is owned by the storage made over its memory. NumPy gets arrays by the buffer protocol; its own C
 interface would make its headers a need of the build.
 """
+from cpython.exc cimport PyErr_Occurred
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -19,7 +20,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, re
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.data.tensor cimport (
-    READONLY, Carried, Parameter, Tensor, alias, blank, bump, exact, finish, needs_grad, set_geometry,
+    READONLY, Carried, Parameter, Tensor, alias, blank, bump, empty, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
@@ -53,6 +54,16 @@ cdef extern from "dlpack.h":
         void (*deleter)(DLManagedTensorVersioned *) noexcept
         uint64_t flags
         DLTensor dl_tensor
+    ctypedef void (*SetError "tgx_set_error")(void *context, const char *kind, const char *message) noexcept
+    ctypedef struct ExchangeHeader "DLPackExchangeAPIHeader":
+        DLPackVersion version
+    ctypedef struct ExchangeAPI "DLPackExchangeAPI":
+        ExchangeHeader header
+        int (*managed_tensor_allocator)(DLTensor *, DLManagedTensorVersioned **, void *, SetError) noexcept
+        int (*managed_tensor_from_py_object_no_sync)(void *, DLManagedTensorVersioned **) except -1
+        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned *, void **) except -1
+        int (*dltensor_from_py_object_no_sync)(void *, DLTensor *) except -1
+        int (*current_work_stream)(int, int32_t, void **) noexcept
 
 cdef extern from *:
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
@@ -124,21 +135,26 @@ cdef void _unused_versioned(PyObject *capsule) noexcept:
 ctypedef void (*destructor)(object) noexcept
 
 
+cdef DLManagedTensorVersioned *_lend(Tensor t, bint copied) except NULL:
+    """What another library gives back by its deleter. An alias keeps the storage, whatever t itself changes to."""
+    cdef DLManagedTensorVersioned *made = <DLManagedTensorVersioned *>malloc(sizeof(DLManagedTensorVersioned))
+    if made == NULL:
+        raise MemoryError
+    t = alias(t)
+    _describe(&made.dl_tensor, t)
+    made.version.major, made.version.minor = 1, 0
+    made.flags = (DL_READ_ONLY if t.bits & READONLY else 0) | (DL_IS_COPIED if copied else 0)
+    made.manager_ctx, made.deleter = <void *>t, _delete_versioned
+    Py_INCREF(t)
+    return made
+
+
 def export_dlpack(Tensor t not None, bint versioned, bint copied):
     """A capsule for another library: of protocol 1.0 if versioned, else of the one without versions."""
     cdef DLManagedTensor *old
-    cdef DLManagedTensorVersioned *new
-    t = alias(t)        # keeps this storage, whatever the tensor itself changes to
     if versioned:
-        new = <DLManagedTensorVersioned *>malloc(sizeof(DLManagedTensorVersioned))
-        if new == NULL:
-            raise MemoryError
-        _describe(&new.dl_tensor, t)
-        new.version.major, new.version.minor = 1, 0
-        new.flags = (DL_READ_ONLY if t.bits & READONLY else 0) | (DL_IS_COPIED if copied else 0)
-        new.manager_ctx, new.deleter = <void *>t, _delete_versioned
-        Py_INCREF(t)
-        return PyCapsule_New(new, "dltensor_versioned", <destructor>_unused_versioned)
+        return PyCapsule_New(_lend(t, copied), "dltensor_versioned", <destructor>_unused_versioned)
+    t = alias(t)        # keeps this storage, whatever the tensor itself changes to
     if t.bits & READONLY:
         raise BufferError("the tensor is read-only, which a DLPack capsule without version cannot say: ask for one "
                           "with "
@@ -152,94 +168,8 @@ def export_dlpack(Tensor t not None, bint versioned, bint copied):
     return PyCapsule_New(old, "dltensor", <destructor>_unused_old)
 
 
-# ---- import --------------------------------------------------------------------------------------------------------
-
-cdef class DLPackOwner:
-    """Calls a lender's deleter when the storage over its memory dies."""
-
-    cdef DLManagedTensor *old
-    cdef DLManagedTensorVersioned *new
-
-    def __dealloc__(self):
-        if self.old != NULL and self.old.deleter != NULL:
-            self.old.deleter(self.old)
-        if self.new != NULL and self.new.deleter != NULL:
-            self.new.deleter(self.new)
-
-
-cdef int _dtype_of(DLDataType *d) except -1:
-    cdef int i
-    if d.lanes == 1:
-        for i in range(TGX_NTYPES):
-            if _code_of(i) == d.code and 8 * ITEMSIZE[i] == d.bits:
-                return i
-    raise BufferError(f"from_dlpack: elements of type {_CODE_NAMES.get(d.code, 'code ' + str(d.code))}{d.bits}"
-                      f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the "
-                      f"library they "
-                      "come from")
-
-
-cdef Tensor _over(DLTensor *d, object owner, bint readonly):
-    """A tensor over the memory that d describes, after every number in it was checked."""
-    cdef Tensor t
-    cdef int i, tid
-    cdef int64_t nbytes
-    if d.device.device_type != DL_CPU:
-        raise BufferError(f"from_dlpack: the data is on a device of type {d.device.device_type}; only the cpu (type "
-                          f"1) can be read. "
-                          "Move it to the cpu in the library it comes from.")
-    if not 0 <= d.ndim <= TGX_MAX_DIMS or (d.ndim and d.shape == NULL):
-        raise BufferError(f"from_dlpack: {d.ndim} dimensions are not possible; from 0 to {TGX_MAX_DIMS} are")
-    if d.byte_offset > <uint64_t>LARGEST_MEMORY:
-        raise BufferError(f"from_dlpack: the elements cannot begin {d.byte_offset} bytes into the memory: none is that "
-                          "large")
-    tid = _dtype_of(&d.dtype)
-    t = blank(d.ndim)
-    t.tid = tid
-    for i in range(d.ndim):
-        t.sizes[i] = d.shape[i]
-        t.strides[i] = d.strides[i] if d.strides != NULL else 1
-        if t.strides[i] < 0 and t.sizes[i] <= 1:
-            t.strides[i] = 1            # never stepped by, and some lenders leave anything there
-    if d.strides == NULL:
-        nbytes = reach(t.sizes, NULL, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_dlpack")
-        fill_row_strides(t)
-    else:
-        nbytes = reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[tid], LARGEST_MEMORY, "from_dlpack")
-    finish(t)
-    t.data = <char *>d.data + d.byte_offset if d.data != NULL else NULL
-    if t.count and t.data == NULL:
-        raise BufferError("from_dlpack: the capsule describes elements but holds no memory")
-    t.storage = borrow_storage(t.data, nbytes, owner, readonly)
-    if readonly:
-        t.bits |= READONLY
-    # kernels read whole elements: what lies askew is copied once, byte by byte, by the copy loop of its size
-    if <size_t>t.data % (ITEMSIZE[tid] // 2 if is_complex(tid) else ITEMSIZE[tid]):
-        raise BufferError("from_dlpack: the memory is not aligned to the element size: copy the array first")
-    return t
-
-
-def import_dlpack(capsule):
-    """A tensor over the memory of a DLPack capsule, of either protocol; the capsule is used up."""
-    cdef DLPackOwner owner = DLPackOwner.__new__(DLPackOwner)
-    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
-        owner.new = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
-        PyCapsule_SetName(capsule, "used_dltensor_versioned")
-        if owner.new.version.major > 1:
-            raise BufferError(f"from_dlpack: the capsule follows DLPack "
-                              f"{owner.new.version.major}.{owner.new.version.minor}, but "
-                              "version 1 is the newest understood: ask for max_version=(1, 0)")
-        return _over(&owner.new.dl_tensor, owner, (owner.new.flags & DL_READ_ONLY) != 0)
-    if PyCapsule_IsValid(capsule, "dltensor"):
-        owner.old = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
-        PyCapsule_SetName(capsule, "used_dltensor")
-        return _over(&owner.old.dl_tensor, owner, False)
-    if type(capsule).__name__ == "PyCapsule":
-        raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
-                           "once, so you "
-                           "might have already constructed a tensor from it once.")
-    raise TypeError(f"from_dlpack: expected an object with __dlpack__, or a DLPack capsule, not "
-                    f"{type(capsule).__name__}")
+include "interop_lent.pxi"
+include "interop_exchange.pxi"
 
 
 # ---- storages, for pickle and copy ---------------------------------------------------------------------------------
