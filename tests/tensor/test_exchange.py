@@ -80,6 +80,7 @@ def test_a_look_borrows(api):
 
 
 def test_what_is_lent_lives_until_it_is_given_back(api):
+    gc.collect()
     x, lent = tg.ones(1000), POINTER(Managed)()
     assert api.lend(x, byref(lent)) == 0
     before = tg.memory_stats()["allocated"]
