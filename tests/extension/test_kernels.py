@@ -137,3 +137,61 @@ def test_memory_of_the_extension_is_given_back(inline):
     assert row.tolist() == [3, 4, 5] and tg.ops.probe.count() == 1
     del row
     assert tg.ops.probe.count() == 0
+
+
+BACKWARD = """
+static int backward(tgx_ctx *c, tgx_node *node, void *state, tgx_tensor *const *grads, int32_t n, tgx_tensor **inputs,
+                    int32_t m) {{
+    {body}
+    return 0;
+}}
+static int setup(tgx_ctx *c, void *self, tgx_node *node, void *state, const tgx_value *in, int32_t n,
+                 const tgx_value *out, int32_t m) {{
+    {setup}
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "setup, body, error, words",
+    [
+        ("", 'return tgx->fail(c, "ValueError", "no gradient");', ValueError, "probe::op: no gradient"),
+        ("", "return -3;", RuntimeError, "the backward failed with code -3"),
+        ("", "tgx->unpack(c, node, 5); return -1;", IndexError, "saved tensor 5: the definition has saved=1 places"),
+        ("", "return tgx->needs(c, node, 7);", IndexError, "edge 7: there are 1"),
+        ("", "int64_t s[1] = {5}; inputs[0] = tgx->empty(c, TGX_FLOAT32, 1, s, 0);", RuntimeError, "invalid gradient"),
+        ("tgx->save(c, node, 9, in[0].u.t); return -1;", "", IndexError, "saved tensor 9"),
+        (
+            "tgx->save(c, node, 0, in[0].u.t); return tgx->save(c, node, 0, in[0].u.t);",
+            "",
+            RuntimeError,
+            "place 0 already",
+        ),
+        ("return -2;", "", RuntimeError, "the setup failed with code -2"),
+    ],
+)
+def test_a_derivative_that_does_wrong_is_told(inline, setup, body, error, words):
+    kernel = KERNEL.format(
+        body="out[0] = tgx_of_tensor(tgx->empty_like(c, in[0].u.t, 0));",
+        schema="(Tensor x) -> Tensor",
+        more=", .setup = setup, .backward = backward, .saved = 1",
+    )
+    inline(BACKWARD.format(setup=setup, body=body) + kernel)
+    x = tg.ones(3, requires_grad=True)
+    for _ in range(3):
+        with pytest.raises(error, match=words):
+            tg.ops.probe.op(x).sum().backward()
+
+
+def test_a_gradient_that_is_passed_on_is_not_retained(inline):
+    kernel = KERNEL.format(
+        body="out[0] = tgx_of_tensor(tgx->empty_like(c, in[0].u.t, 0));",
+        schema="(Tensor x, Tensor y) -> Tensor",
+        more=", .backward = backward",
+    )
+    inline(BACKWARD.format(setup="", body="inputs[0] = inputs[1] = grads[0];") + kernel)
+    x, y = tg.ones(3, requires_grad=True), tg.ones(3, requires_grad=True)
+    for _ in range(50):
+        tg.ops.probe.op(x, y).backward(tg.full((3,), 2.0))
+    assert x.grad.tolist() == [100] * 3 and y.grad.tolist() == [100] * 3
