@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinygrad_ext.registry.override_registrar import OverrideRegistrar
     from tinygrad_ext.registry.pass_registrar import PassRegistrar
 
-API_VERSION = (1, 2)  # major: what is here changed its meaning; minor: something was added
+API_VERSION = (1, 3)  # major: what is here changed its meaning; minor: something was added
 
 hookspec = pluggy.HookspecMarker("tinygrad_ext")
 hookimpl = pluggy.HookimplMarker("tinygrad_ext")
@@ -31,8 +31,8 @@ def tgx_register_ops(register: OpRegistrar) -> None:
 
     Called once, the first time something in the plugin's namespace is used. ``register(schema, **fields)`` takes the
     same fields as a built-in record, except those that the package's own build serves (``scalar=``, ``operator=``).
-    The schema's namespace must be one that the distribution declares. Raising here undoes everything the plugin
-    registered.
+    ``register.library(path, facts)`` adds the ops of a library compiled with ``tgx.h``. The schema's namespace must be
+    one that the distribution declares. Raising here undoes everything the plugin registered.
 
         from tinygrad_ext import hookimpl
 

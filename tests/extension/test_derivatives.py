@@ -187,6 +187,17 @@ def test_an_op_that_writes_counts_one_mutation(squares):
     assert x.tolist() == [3, 3, 3] and x._version == version + 1
 
 
+def test_an_op_that_writes_is_differentiated(squares):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    for _ in range(3):
+        squares.scale_(y, 3.0)
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2 * 27**2, 4 * 27**2]
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        squares.scale_(x, 3.0)
+
+
 def test_memory_of_a_tensor_that_is_shared_is_refused_to_writers(squares):
     import numpy as np
 

@@ -50,7 +50,7 @@ cdef class TableCall(CustomCall):
         CustomCall.__init__(self, op, returns)
         self.definition, self.node_title = definition, op.node_type
         self.short = self.nwrites == 0 and not definition.row.flags & TGX_COMPOSITE
-        names = [a.name for a in op.schema.args if a.type == "Tensor" and not a.kwarg_only and not a.is_write]
+        names = [a.name for a in op.schema.args if a.type == "Tensor" and not a.kwarg_only]
         if definition.row.edges != NULL:
             asked = [n.strip() for n in (<bytes>definition.row.edges).decode().split(",") if n.strip()]
             for n in asked:

@@ -154,6 +154,22 @@ static int scale_(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_va
     return 0;
 }
 
+static int keep_factor(tgx_ctx *c, void *self, tgx_node *node, void *state, const tgx_value *in, int32_t n,
+                       const tgx_value *out, int32_t m) {
+    (void)c, (void)self, (void)node, (void)n, (void)out, (void)m;
+    *(double *)state = in[1].u.f;
+    return 0;
+}
+static int scale_backward(tgx_ctx *c, tgx_node *node, void *state, tgx_tensor *const *grads, int32_t n, tgx_tensor **inputs,
+                          int32_t m) {
+    tgx_value args[2], made = {TGX_NONE, 0, {0}};
+    (void)node, (void)n, (void)m;
+    args[0] = tgx_of_tensor(grads[0]), args[1] = tgx_of_float(*(double *)state);
+    int code = tgx->call(c, mul, args, 2, &made, 1);
+    inputs[0] = made.u.t;
+    return code;
+}
+
 /* both: an op of two results, the second without a derivative; exp-like: it saves an output */
 static int both(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_value *out, int32_t m) {
     int64_t one[1] = {3};
@@ -196,7 +212,9 @@ static int init(tgx_ctx *c) {
         || tgx->register_op(c, &TGX_OP(.schema = "squares::batches() -> int", .kernel = count_batches))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::plus(Tensor x, float by=1.0) -> Tensor", .kernel = plus,
                                        .shape = like, .flags = TGX_FILLS | TGX_UNLOCKED | TGX_DENSE))
-        || tgx->register_op(c, &TGX_OP(.schema = "squares::scale_(Tensor(a!) x, float by) -> Tensor(a!)", .kernel = scale_))
+        || tgx->register_op(c, &TGX_OP(.schema = "squares::scale_(Tensor(a!) x, float by) -> Tensor(a!)", .kernel = scale_,
+                                       .setup = keep_factor, .backward = scale_backward, .state_size = sizeof(double),
+                                       .flags = TGX_DIFFERENTIABLE))
         || tgx->register_op(c, &TGX_OP(.schema = "squares::both(Tensor x) -> (Tensor, Tensor)", .kernel = both, .fake = both_fake,
                                        .setup = keep_output, .backward = backward, .saved = 2, .flags = TGX_DIFFERENTIABLE));
 }
