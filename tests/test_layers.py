@@ -46,6 +46,7 @@ LAYERS = [
     "hookspecs",
     "plugins",
     "utils",
+    "profiler",
     "optim",
     "overrides",
     "_overrides",

@@ -61,6 +61,7 @@ _LAZY = (
     "backends",
     "cuda",
     "utils",
+    "profiler",
     "testing",
     "overrides",
     "_overrides",

@@ -1197,6 +1197,7 @@ def prod(input: Tensor, *, dtype: _dtype | _b.type | None = None, out: Tensor | 
     ...
 @_overload
 def prod(input: Tensor, dim: _int, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
+from tinygrad_ext import profiler as profiler
 @_overload
 def quantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _b.str = 'linear', out: Tensor | None = None) -> Tensor:
     """The element below which a share q of the others lies, along a dimension or of all, NaN where there is one."""

@@ -197,6 +197,7 @@ PLAIN = (
     "nn/init",
     "nn/utils/__init__",
     "optim/lr_scheduler",
+    "profiler/__init__",
 )
 WITH_PART = {
     "autograd/function": "function",

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from tinygrad_ext.core.loops.copy cimport single_one
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
+from tinygrad_ext.core.grad.events cimport apply_node
 from tinygrad_ext.core.grad.gradients cimport (
     add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
 )
@@ -240,7 +241,7 @@ cdef class Task:
                 # a node of our own passes nothing on when nothing came; a Function may think otherwise
                 if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
                         or _any_arrived(n, e.grads)):
-                    n.apply(e.grads, results, needed)
+                    apply_node(n, e.grads, results, needed)
             except BaseException as error:
                 if self.observer is not None:
                     self.observer(n, arrived, error)
