@@ -1,0 +1,139 @@
+"""How far each dtype goes: python -m tools.dtypes [entry ...]
+
+Every entry of PyTorch's own table of op samples that this package has, for each dtype that PyTorch takes there on the
+cpu, forward and, where PyTorch has a derivative, backward. An entry counts as taken when all of its first samples
+agree within PyTorch's tolerances. Prints the share for each dtype, then what failed, by cause.
+"""
+
+import collections
+import re
+import sys
+import warnings
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import tinygrad_ext as tg
+from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, leaves, ours
+from tinygrad_ext.testing.compare import flatten, to_numpy
+
+AT_MOST = 8  # samples of one entry and dtype
+
+
+def same(got, want, entry):
+    """AssertionError unless two results agree as torch.testing would ask of this entry."""
+    got, want = flatten(got), flatten(want)
+    assert len(got) == len(want), f"{len(got)} results, PyTorch gives {len(want)}"
+    for g, w in zip(got, want):
+        if not isinstance(w, torch.Tensor):
+            continue
+        assert str(g.dtype).rpartition(".")[2] == str(w.dtype).rpartition(".")[2], f"dtype {g.dtype} for {w.dtype}"
+        g = torch.from_numpy(to_numpy(g.detach()).copy()).to(w.dtype)
+        if "empty" in entry.name or "resize" in entry.name:
+            assert g.shape == w.shape, "shape"
+            continue
+        torch.testing.assert_close(g, w.detach().resolve_conj().resolve_neg().contiguous(), equal_nan=True)
+
+
+def backward(entry, fn, sample):
+    """The gradients of one sample, by both."""
+    theirs = (sample.input, sample.args, sample.kwargs)
+    args = ours(theirs)
+    want, got = entry(theirs[0], *theirs[1], **theirs[2]), fn(args[0], *args[1], **args[2])
+    pairs = [(w, g) for w, g in zip(flatten(want), flatten(got)) if isinstance(w, torch.Tensor) and w.requires_grad]
+    sources, targets = leaves(theirs, torch.Tensor), leaves(args, tg.Tensor)
+    if not pairs or not sources:
+        return
+    seeds = [torch.randn_like(w, requires_grad=False) for w, _ in pairs]
+    try:
+        expected = torch.autograd.grad([w for w, _ in pairs], sources, seeds, allow_unused=True)
+    except (RuntimeError, NotImplementedError):
+        return  # PyTorch itself has no derivative there
+    found = tg.autograd.grad([g for _, g in pairs], targets, [ours(s) for s in seeds], allow_unused=True)
+    for e, f in zip(expected, found):
+        if e is not None or f is not None:
+            zero = e if e is not None else torch.zeros_like(sources[0])
+            same(ours(zero) * 0 if f is None else f, zero, entry)
+
+
+def forward(entry, fn, sample):
+    """The results of one sample, by both."""
+    args = ours((sample.input, sample.args, sample.kwargs))
+    try:
+        want = entry(sample.input, *sample.args, **sample.kwargs)
+    except Exception:  # what PyTorch refuses is another test's matter
+        return
+    same(fn(args[0], *args[1], **args[2]), want, entry)
+
+
+def cause(error):
+    """A failure in words that many failures share."""
+    text = str(error).strip().split("\n", 1)[0]
+    if "not implemented for" in text:
+        return "refused: " + re.sub(r'"[^"]*"', "op", text.split(":")[0])
+    if isinstance(error, AssertionError):
+        return "differs: " + re.sub(r"[\d.]+", "#", text)[:70]
+    return f"{type(error).__name__}: " + re.sub(r"\d+", "#", text)[:90]
+
+
+def run(entry, dtype, check, requires_grad):
+    """None when the samples agree, else the first failure."""
+    torch.manual_seed(0)
+    fn = function_of(entry)
+    try:
+        samples = list(zip(range(AT_MOST), entry.sample_inputs("cpu", dtype, requires_grad=requires_grad)))
+    except Exception:  # this dtype has no samples
+        return None
+    for _, sample in samples:
+        try:
+            check(entry, fn, sample)
+        except NotImplementedError as error:
+            if PARTLY.get(entry.name, "-") not in str(error):
+                return error
+        except Exception as error:
+            return error
+    return None
+
+
+def sweep(names=()):
+    """({(way, dtype): [taken, all]}, {cause: {(way, dtype): names}})."""
+    shares = collections.defaultdict(lambda: [0, 0])
+    causes = collections.defaultdict(lambda: collections.defaultdict(set))
+    for entry in op_db:
+        if (
+            function_of(entry) is None
+            or entry.name.rpartition(".")[2] in DIFFERENT
+            or (names and entry.name not in names)
+        ):
+            continue
+        ways = [("forward", forward, entry.dtypes)]
+        if entry.supports_autograd:
+            ways.append(("backward", backward, entry.backward_dtypes))
+        for way, check, dtypes in ways:
+            for dtype in dtypes:
+                if way == "backward" and not (dtype.is_floating_point or dtype.is_complex):
+                    continue
+                key = (way, str(dtype)[6:])
+                error = run(entry, dtype, check, way == "backward")
+                shares[key][1] += 1
+                shares[key][0] += error is None
+                if error is not None:
+                    causes[cause(error)][key].add(entry.formatted_name)
+    return shares, causes
+
+
+def main(names):
+    """Print the shares and the causes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shares, causes = sweep(names)
+    for (way, dtype), (taken, total) in sorted(shares.items()):
+        print(f"{way:9} {dtype:15} {taken:4} of {total:4}  {100 * taken / total:5.1f} %")
+    for text, found in sorted(causes.items(), key=lambda c: -sum(map(len, c[1].values()))):
+        print(f"\n{sum(map(len, found.values()))}  {text}")
+        for (way, dtype), ops in sorted(found.items()):
+            print(f"    {way} {dtype}: {' '.join(sorted(ops))}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
