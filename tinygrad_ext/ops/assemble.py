@@ -214,11 +214,9 @@ op(
 
 
 def _at(self, indices, dim):
-    """The parts that begin at 0 and at these indices; negative ones count from the end."""
-    size = self.shape[dim]
-    ends = [min(max(i + size if i < 0 else i, 0), size) for i in indices]
-    starts = [0, *ends]
-    return tuple([self.narrow(dim, a, max(b - a, 0)) for a, b in zip(starts, [*ends, size])])
+    """The parts that begin at 0 and at these indices, as slices do: negative ones count from the end."""
+    before = (slice(None),) * dim
+    return tuple([self[(*before, slice(a, b))] for a, b in zip([0, *indices], [*indices, None])])
 
 
 def _wrapped(self, dim, name):

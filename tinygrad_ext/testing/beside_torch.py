@@ -53,7 +53,7 @@ def against_torch(op, sample, dtype, torch):
     fn = torch_function(op, torch)
     what = f"{op.name} {sample} in {dtype}"
     targs, tkwargs = to_torch(sample.args, torch, True), to_torch(sample.kwargs, torch, True)
-    if "varargs" in (op.record.tags or ""):
+    if "varargs" in (op.record.tags or "") and isinstance(targs[0], (list, tuple)):
         targs = (*targs[0], *targs[1:])
     torch.manual_seed(0)
     try:

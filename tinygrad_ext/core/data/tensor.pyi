@@ -923,9 +923,6 @@ class Tensor:
     def ldexp(self, other: Tensor) -> Tensor:
         """self times 2 to the power of other."""
         ...
-    def ldexp_(self, other: Tensor) -> Tensor:
-        """self times 2 to the power of other."""
-        ...
     def le(self, other: Tensor | _Scalar) -> Tensor:
         """self <= other, element by element."""
         ...
