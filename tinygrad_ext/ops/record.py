@@ -123,11 +123,6 @@ class Record:
         if (self.scalar is not None) + (self.kernel is not None) + (self.compose is not None) != 1:
             raise TypeError(f"op({schema!r}): exactly one of scalar, kernel and compose says how it is computed")
 
-    @property
-    def draws(self):
-        """Whether the values are drawn."""
-        return "random" in (self.tags or "")
-
     def __repr__(self):
         return f"<record {self.schema}>"
 

@@ -5,7 +5,7 @@ Arguments become the values of kernels/tgx.h, tensors a pointer to their own fir
 found for the results (fresh, an `out=` brought into shape, the target of an in-place form), operands are converted
 where the kernel wants them otherwise, and `run` fills the results, without the interpreter's lock where the work is
 large. No kernel does any of this itself. Parts of this file: kernel_arguments.pxi, kernel_results.pxi (and run),
-kernel_targets.pxi, kernel_halves.pxi, kernel_later.pxi. kernels/alone.c is the same for programs without Python.
+kernel_targets.pxi, kernel_later.pxi. kernels/alone.c is the same for programs without Python.
 
 Foreign code (an attribute's `__index__`, a handler of a warning, a finalizer that the collector runs) may change a
 tensor between shape and run. Every change of a window counts in `geometry_changes`; when the count moved before run
@@ -31,12 +31,12 @@ from tinygrad_ext.core.loops.parallel cimport count_processors, mark_region, num
 from tinygrad_ext.core.data.random cimport as_generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, alias, dtype_title, empty, empty_strided, geometry_changes, view,
+    CONTIGUOUS, READONLY, Tensor, alias, empty, empty_strided, geometry_changes, view,
 )
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
     ITEMSIZE,
-    TGX_BOOL, TGX_F32, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
+    TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
 )
 
 cdef extern from *:
@@ -82,7 +82,6 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     bint meta               # there is nothing to run on
     bint brought            # ... because a plugin's device has it
     bint large
-    int half                # the dtype of results that are computed in float32, 0: none, -1: they may not be
     Frame *next             # that is free
     char[SCRATCH] scratch
 
@@ -119,7 +118,6 @@ cdef inline Frame *_take_frame() except NULL:
     if f == NULL:
         return _new_frame()
     free_frames = f.next
-    f.half = 0
     return f
 
 
@@ -131,7 +129,7 @@ cdef Frame *_new_frame() except NULL:
     f.call.services, f.call.args, f.call.outputs, f.call.capacity = &services, f.values, f.outputs, MANY
     for i in range(MANY):
         f.outputs[i].dims = f.dims[i]
-    f.nrefs, f.more_refs, f.half = 0, NULL, 0
+    f.nrefs, f.more_refs = 0, NULL
     return f
 
 
@@ -172,7 +170,6 @@ cdef int _keep(Frame *f, object o) except -1:
 
 include "kernel_arguments.pxi"
 include "kernel_results.pxi"
-include "kernel_halves.pxi"
 
 
 # ---- shape ---------------------------------------------------------------------------------------------------------
@@ -233,26 +230,18 @@ cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
             return 1
         if f.unknown != NULL and not f.meta:
             (<Tensor>f.unknown)._only_element()         # refuses
-        if f.half > 0:
-            _widen(f, op)
         f.call.meta = f.meta
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
         code = op.pair.shape(&f.call)
         if code == 0 and f.call.warning == 0:
-            if f.half > 0:
-                _narrow(f, op, args)
             return f.brought and f.call.outputs[0].origin != TGX_VIEW and f.call.outputs[0].origin != TGX_SAME
-        _settle(f, op, args, code)
+        _settle(f, op, code)
 
 
-cdef int _settle(Frame *f, Op op, PyObject **args, int code) except -1:
-    """Raise an error; widen halves, make more room, or show a warning, whose handlers may change a tensor: ask again."""
+cdef int _settle(Frame *f, Op op, int code) except -1:
+    """Raise an error; make more room, or show a warning, whose handlers may change a tensor: shape is asked again."""
     if code == TGX_MORE:
         return _more(f)
-    if code == TGX_FAILED and f.call.error_kind == TGX_NOT_IMPLEMENTED_ERROR and not f.half and PyErr_Occurred() == NULL:
-        f.half = _half_among(f, op, args)
-        if f.half:
-            return 0
     if code:
         return _raise_code(f, op, code)
     f.call.warned = 1

@@ -2,7 +2,6 @@
 
 cdef tgx_call *begin_call(Op op, PyObject **args) except NULL:
     cdef Frame *f = _take_frame()
-    f.half = -1         # tensors of a plan have no elements yet that could be widened
     try:
         if _begin(f, op, args, NULL) or f.meta:
             raise NotImplementedError(f"{op.title}(): only the cpu's kernels can be run later")

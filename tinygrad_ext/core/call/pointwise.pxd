@@ -9,7 +9,6 @@ cdef struct Decision:                   # of a call, before its loop
     int ndim
     int dtype                       # that it is computed in
     int out_dtype
-    int written                     # dtype that the loop writes: float32 where a half has no loop
     int device
     tgx_scalar[8] aux
     double[2 * TGX_MAX_OPERANDS] numbers        # doubles, so that the slots are aligned

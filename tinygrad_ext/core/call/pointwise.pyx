@@ -27,8 +27,8 @@ from tinygrad_ext.core.data.tensor cimport (
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_half, is_integral, is_mask, is_native_float,
-    tgx_scalar, uint64_t,
+    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_scalar,
+    uint64_t,
 )
 
 cdef extern from "Python.h":
@@ -200,12 +200,12 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
     cdef list kept
     while True:
         before = geometry_changes
-        model = _decide(op, args, out, &p)
+        model = decide(op, args, out, &p)
         if p.device > META:
             return on_device(op, args, out)
         made = _target(op, args, <Tensor><object>out, &p) if out != NULL else None
         if made is None:
-            made = empty(p.shape, p.ndim, p.written, p.device) if model is None or out != NULL else empty_like(model, p.written)
+            made = empty(p.shape, p.ndim, p.out_dtype, p.device) if model is None or out != NULL else empty_like(model, p.out_dtype)
         if p.device:
             break
         kept = _read(op, args, &p, made.count > GRAIN)
@@ -217,22 +217,12 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
             if <PyObject *>made == out:         # what was written by then stays
                 note_write(made)
             raise_loop_error(code, op)
-    if p.written != p.out_dtype and <PyObject *>made != out:
-        made = cast(made, p.out_dtype)
     if out != NULL and <PyObject *>made != out:
         deliver(op, <Tensor><object>out, made, True, args[0] == out)
     return made
 
 
 cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
-    """For those who run the loop themselves: refuses what no loop of the operands' dtype computes."""
-    model = _decide(op, args, out, p)
-    if p.written != p.out_dtype:
-        _no_loop(op, p.out_dtype)
-    return model
-
-
-cdef Tensor _decide(Op op, PyObject **args, PyObject *out, Decision *p):
     """Shape, dtypes, device and scalars; an operand of the result's shape, or None."""
     cdef Promotion promotion
     cdef int i
@@ -272,10 +262,7 @@ cdef Tensor _decide(Op op, PyObject **args, PyObject *out, Decision *p):
     if out != NULL and out == args[0]:
         refuse_cast(p.out_dtype, (<Tensor><object>out).tid)
     if op.loops[p.dtype] == NULL:
-        if not is_half(p.dtype) or op.loops[<int>TGX_F32] == NULL:
-            _no_loop(op, p.dtype)
-        p.dtype = TGX_F32           # and rounded once; a loop of its own would be quicker, and takes long to compile
-    p.written = _output(op, p.dtype)
+        _no_loop(op, p.dtype)
     _read_scalars(op, args, p.aux, p.dtype)
     return model
 
@@ -291,7 +278,7 @@ cdef Tensor _target(Op op, PyObject **args, Tensor out, Decision *p):
         return None
     if out.device_id != 0:
         return out
-    direct = out.tid == p.written == p.out_dtype
+    direct = out.tid == p.out_dtype
     for i in range(op.ntensors):
         o = args[op.tensors[i]]
         if isinstance(<object>o, Tensor) and _disturbs(out, <Tensor>o):
@@ -346,7 +333,7 @@ cdef bint _holds(Op op, Decision *p, Tensor made) noexcept:
             for k in range(t.rank):
                 if t.sizes[k] != 1 and t.sizes[k] != p.shape[p.ndim - t.rank + k]:
                     return False
-    return made.tid == p.written and made.device_id == CPU and not made.bits & READONLY and has_sizes(made, p.shape, p.ndim)
+    return made.tid == p.out_dtype and made.device_id == CPU and not made.bits & READONLY and has_sizes(made, p.shape, p.ndim)
 
 
 cdef int _walk(Op op, PyObject **operands, double *numbers, Tensor made, int dtype, const tgx_scalar *aux, list kept) except -1:
