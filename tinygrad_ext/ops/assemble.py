@@ -1,6 +1,7 @@
 """Putting tensors together and cutting them up by position: what is written in cat, stack and views."""
 
 import itertools
+import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
@@ -150,6 +151,18 @@ def _scipy_block_diag(tensors):
     return scipy.linalg.block_diag(*tensors)
 
 
+def _refuse_more_than_memory(name, rows, bytes_of_a_row):
+    """Of many elements there are more ways to choose than the machine can write down."""
+    import os
+
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if rows * bytes_of_a_row > there:
+        raise RuntimeError(
+            f"{name}(): not enough memory: {rows} rows take {rows * bytes_of_a_row} bytes, this machine has {there}; "
+            "choose among fewer elements"
+        )
+
+
 def _cartesian_prod(tensors):
     for t in tensors:
         if t.dim() != 1:
@@ -158,6 +171,8 @@ def _cartesian_prod(tensors):
         raise RuntimeError("meshgrid expects a non-empty TensorList: cartesian_prod takes one vector at least")
     if len(tensors) == 1:
         return tensors[0].clone()
+    rows = math.prod(t.shape[0] for t in tensors)
+    _refuse_more_than_memory("cartesian_prod", rows, 2 * len(tensors) * tensors[0].dtype.itemsize)
     return tg.stack([t.reshape(-1) for t in tg.meshgrid(*tensors, indexing="ij")], 1)
 
 
@@ -171,7 +186,6 @@ op(
     reference=lambda tensors: (
         _numpy("array", list(itertools.product(*tensors)), tensors[0].dtype) if len(tensors) > 1 else tensors[0]
     ),
-    gaps={"threads": "of many elements there are more ways to choose than fit in memory"},
     errors=[(lambda: _cartesian_prod([zeros(1, 1)]), RuntimeError, "Expect a 1D vector, but got shape")],
     doc="All ways to take one element of each vector, a row each: as many columns as vectors.",
 )
@@ -182,6 +196,8 @@ def _combinations(self, r, with_replacement):
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}: combinations takes a vector")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}: combinations takes r elements at a time")
+    count = math.comb(self.shape[0] + (r - 1 if with_replacement and r else 0), r)
+    _refuse_more_than_memory("combinations", count, 64 + 56 * r)  # as rows of Python on the way
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(self.shape[0]), r))
     return self[tg.tensor(rows)] if rows and r else self[:0].reshape((0, r) if r else (0,))
@@ -204,7 +220,6 @@ op(
         list((itertools.combinations_with_replacement if with_replacement else itertools.combinations)(x, r)),
         x.dtype,
     ).reshape(-1, r),
-    gaps={"threads": "of many elements there are more ways to choose than fit in memory"},
     errors=[(lambda: _combinations(zeros(2, 2), 2, False), RuntimeError, "Expect a 1D vector, but got shape")],
     doc="All ways to take r elements of a vector in their order, a row each.",
 )
