@@ -12,6 +12,7 @@ from tinygrad_ext.core.grad.events import Recorder
 import tinygrad_ext as tg
 from tinygrad_ext import nn
 from tinygrad_ext.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+from tinygrad_ext.registry import scope
 
 
 def training_step(steps=1):
@@ -129,7 +130,7 @@ def test_lines_owners_shapes_and_bytes(tmp_path):
     add, mine = p.events()
     assert re.fullmatch(r".*test_profile\.py:\d+ in test_lines_owners_shapes_and_bytes", add.stack[0])
     assert add.stack != mine.stack and "test_profile.py" in mine.stack[0]
-    assert add.owner == str(add_owner()) and add.input_shapes[:2] == ((256, 4), (256, 4))
+    assert add.owner == "tinygrad_ext" and add.input_shapes[:2] == ((256, 4), (256, 4))
     assert add.cpu_memory_usage == made.numel() * 4 and mine.cpu_memory_usage == 0
     counters = [r["args"]["bytes"] for r in written(p, tmp_path) if r["ph"] == "C"]
     assert max(counters) - counters[0] == 4096
@@ -137,10 +138,22 @@ def test_lines_owners_shapes_and_bytes(tmp_path):
     assert "4.00 KB" in text and "test_profile.py" in text
 
 
-def add_owner():
-    with profile(with_stack=True) as p:
-        tg.ones(1) + 1
-    return p.events()[0].owner  # ones and add are both the package's own
+def test_an_op_of_a_program_has_another_owner_than_those_it_calls():
+    mark = scope.application.mark()
+    try:
+
+        @tg.library.custom_op("profiled::twice", mutates_args=())
+        def twice(x: tg.Tensor) -> tg.Tensor:
+            return x * 2
+
+        with profile(with_stack=True) as p:
+            twice(tg.ones(3))
+    finally:
+        scope.application.undo(mark)
+    assert [(e.name, e.owner) for e in p.events()][:2] == [
+        ("aten::ones", "tinygrad_ext"),
+        ("profiled::twice", "this program"),
+    ]
 
 
 def test_only_what_is_asked_for_is_noted():
