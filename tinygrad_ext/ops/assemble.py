@@ -6,6 +6,7 @@ import math
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
 
 _ALL = "bool int float half complex"
 
@@ -198,6 +199,8 @@ def _combinations(self, r, with_replacement):
         raise RuntimeError(f"Expect a non-negative number, but got {r}: combinations takes r elements at a time")
     count = math.comb(self.shape[0] + (r - 1 if with_replacement and r else 0), r)
     _refuse_more_than_memory("combinations", count, 64 + 56 * r)  # as rows of Python on the way
+    if not count:
+        return self[:0].reshape(0, r)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(self.shape[0]), r))
     return self[tg.tensor(rows)] if rows and r else self[:0].reshape((0, r) if r else (0,))
@@ -237,11 +240,7 @@ def _at(self, indices, dim):
 def _wrapped(self, dim, name):
     if self.dim() == 0:
         raise RuntimeError(f"{name} expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    if not -self.dim() <= dim < self.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-self.dim()}, {self.dim() - 1}], but got {dim})"
-        )
-    return dim % self.dim()
+    return wrapped(dim, self.dim())
 
 
 def _tensor_split_sections(self, sections, dim=0, name="tensor_split"):

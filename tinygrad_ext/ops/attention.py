@@ -21,7 +21,7 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
         raise RuntimeError(f"scaled_dot_product_attention: dropout_p must be in [0, 1], got {dropout_p}")
     if enable_gqa:
         key, value = _repeated(query, key, "key"), _repeated(query, value, "value")
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scale = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)
     if is_causal:
         rows, columns = scores.shape[-2], scores.shape[-1]
@@ -45,6 +45,11 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
 
 
 def _repeated(query, t, name):
+    if query.dim() < 3 or t.dim() < 3:
+        raise RuntimeError(
+            f"scaled_dot_product_attention: enable_gqa needs a dimension of heads, got query {list(query.shape)} and "
+            f"{name} {list(t.shape)}"
+        )
     heads, own = query.shape[-3], t.shape[-3]
     if own == 0 or heads % own:
         raise RuntimeError(
@@ -90,7 +95,12 @@ op(
     samples=_samples,
     reference=_reference,
     errors=[
-        (lambda: _attention(*[zeros(2)] * 3, None, 0.0, False, None, False), RuntimeError, "at least 2 dims, got 1")
+        (lambda: _attention(*[zeros(2)] * 3, None, 0.0, False, None, False), RuntimeError, "at least 2 dims, got 1"),
+        (
+            lambda: _attention(*[zeros(2, 3)] * 3, None, 0.0, False, None, True),
+            RuntimeError,
+            "enable_gqa needs a dimension of heads",
+        ),
     ],
     doc="softmax(query key^T scale + mask) value: query (*, L, E), key (*, S, E), value (*, S, V) give (*, L, V) "
     "(Vaswani et al. 2017). scale is 1/sqrt(E) unless given; a mask of bools says which keys count, one of numbers is "

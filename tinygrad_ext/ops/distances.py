@@ -4,6 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
 
 
 def _numpy(name, *args, **options):
@@ -111,7 +112,7 @@ def _renorm(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    dim = dim % self.dim()
+    dim = wrapped(dim, self.dim())
     norms = self.norm(p, [d for d in range(self.dim()) if d != dim], True)
     return self * fused.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
@@ -122,6 +123,9 @@ op(
     variants="function method out inplace",
     types="float",
     samples=lambda make: [Sample(make(3, 4), 2, 0, 3.0), Sample(make(2, 3, 2), 1, 1, 5.0)],
-    errors=[(lambda: zeros(3).renorm(2, 0, 1), RuntimeError, "input needs at least 2 dimensions")],
+    errors=[
+        (lambda: zeros(3).renorm(2, 0, 1), RuntimeError, "input needs at least 2 dimensions"),
+        (lambda: zeros(2, 3).renorm(2, 9, 1), IndexError, "Dimension out of range"),
+    ],
     doc="Slices along a dimension, of which those whose p-norm exceeds maxnorm are made shorter to it.",
 )

@@ -255,6 +255,8 @@ def _gaussian_nll(self, target, var, full, eps, reduction):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = tg.full_like(self, var)
+    elif not isinstance(var, tg.Tensor):
+        raise TypeError(f"gaussian_nll_loss(): argument 'var' must be a Tensor or a number, not {type(var).__name__}")
     elif tuple(var.shape) != tuple(self.shape):
         if tuple(self.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)

@@ -116,6 +116,8 @@ op(
 def _bilinear(input1, input2, weight, bias):
     if input1.dim() != input2.dim():
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    if weight.dim() != 3:
+        raise RuntimeError(f"bilinear(): expected weight of shape (out, in1, in2), got {list(weight.shape)}")
     for i, x in ((1, input1), (2, input2)):
         if x.shape[-1] != weight.shape[i]:
             raise RuntimeError(
@@ -139,6 +141,18 @@ op(
         Sample(make(2, 3, 4), make(2, 3, 1), make(2, 4, 1), make(2)),
     ],
     reference=lambda a, b, w, bias=0.0: _np().einsum("...i,kij,...j->...k", a, w, b) + bias,
+    errors=[
+        (
+            lambda: _bilinear(zeros(3), zeros(3), zeros(3), None),
+            RuntimeError,
+            "expected weight of shape (out, in1, in2)",
+        ),
+        (
+            lambda: _bilinear(zeros(2), zeros(3), zeros(1, 3, 3), None),
+            RuntimeError,
+            "input1 size does not match weight",
+        ),
+    ],
     doc="A bilinear form for each output: input1 (*, I) and input2 (*, J) with weight (K, I, J) give (*, K); "
     "bias is added.",
 )

@@ -4,6 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
 
 
 def _numpy(name, *args, **options):
@@ -176,7 +177,7 @@ def _quantile(self, q, dim, keepdim, interpolation, name="quantile", skip=False)
         q = tg.tensor(q, dtype=self.dtype, device=self.device)
     rank = self.dim()
     x = self.reshape(-1) if dim is None else self
-    dim = 0 if dim is None else dim % max(rank, 1)
+    dim = 0 if dim is None else wrapped(dim, max(rank, 1))
     x = x.reshape(1) if x.dim() == 0 else x
     ordered = x.movedim(dim, -1).sort(-1)[0]
     size = ordered.shape[-1]
@@ -243,6 +244,14 @@ for _name in ("quantile", "nanquantile"):
             types="float",
             samples=_samples,
             reference=_quantile_reference(_name),
+            errors=[
+                (
+                    lambda name=_name: getattr(zeros(2, 3), name)(0.5, 7),
+                    IndexError,
+                    "Dimension out of range",
+                ),
+                (lambda name=_name: getattr(zeros(2), name)(1.5), RuntimeError, "q must be in the range [0, 1]"),
+            ],
             doc="The element below which a share q of the others lies, along a dimension or of all, "
             + ("NaN passed over." if _name == "nanquantile" else "NaN where there is one.")
             + " Between two elements `interpolation` says what: linear, lower, higher, midpoint or nearest. A vector "
@@ -267,7 +276,6 @@ def _steps(y, x, dim):
 
 
 def _areas(y, width, dim):
-    dim = dim % y.dim()
     n = y.shape[dim]
     if n == 0:
         return y.narrow(dim, 0, 0) * 1.0 if not y.dtype.is_floating_point else y.narrow(dim, 0, 0)
@@ -277,11 +285,7 @@ def _areas(y, width, dim):
 def _wrapped(y, dim):
     if y.dim() == 0:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions: trapezoid() takes samples along one")
-    if not -y.dim() <= dim < y.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-y.dim()}, {y.dim() - 1}], but got {dim})"
-        )
-    return dim % y.dim()
+    return wrapped(dim, y.dim())
 
 
 def _trapezoid_x(y, x, dim):
