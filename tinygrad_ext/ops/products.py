@@ -243,13 +243,12 @@ def _torch_vander(x, N, increasing):
     return _vander(x, x.shape[0] if N is None else N, increasing)
 
 
-# no gradients in its samples: PyTorch's own derivative raises; those of linalg.vander are the same and are compared
 op(
     "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     compose=_torch_vander,
     variants="function",
     types="float",
-    samples=lambda make: [Sample(make(3).detach()), Sample(make(4).detach(), 2), Sample(make(3).detach(), 4, True)],
+    samples=lambda make: [Sample(make(3)), Sample(make(4), 2), Sample(make(3), 4, True)],
     reference=lambda x, N=None, increasing=False: _numpy("vander", x, N, increasing),
     doc="Powers of a vector's elements as columns, the highest first, or the lowest if increasing.",
 )

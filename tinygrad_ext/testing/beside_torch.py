@@ -84,6 +84,8 @@ def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
     except RuntimeError as refusal:
         if "is not implemented" in str(refusal):
             return
+        if "modified by an inplace operation" in str(refusal):
+            return  # PyTorch's own forward wrote over what its derivative needs (vander)
         raise
     for g, _ in outs:
         if not g.requires_grad:
