@@ -154,6 +154,12 @@ EXEMPT = {
 BY_SIZE = {
     **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), "how many dimensions are left"),
     **dict.fromkeys(("chunk", "split.Tensor", "unbind.int"), "how many tensors come out"),
+    **dict.fromkeys(("cov", "corrcoef"), "one row gives a number, not a matrix"),
+    "combinations": "which rows there are, a list that Python makes",
+    "cross": "which dimension has 3 elements",
+    "gaussian_nll_loss": "whether a row has one variance",
+    "multi_dot": "which order of the products takes the fewest multiplications",
+    "tensor_split.sections": "how many of the parts are one longer",
     "diff": "how often neighbours are subtracted, which n elements allow n - 1 times",
     "einsum": "which operand is repeated to the size of the other, where '...' leaves it open",
     "prelu": "whether there is one weight for all channels",
