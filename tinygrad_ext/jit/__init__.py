@@ -12,6 +12,18 @@ from tinygrad_ext.errors import no_attribute
 
 # name -> the module of this package that has it
 _PLACES = {
+    **dict.fromkeys(
+        (
+            "TracerWarning",
+            "enable_onednn_fusion",
+            "fuser",
+            "onednn_fusion_enabled",
+            "optimized_execution",
+            "set_fusion_strategy",
+            "strict_fusion",
+        ),
+        "switches",
+    ),
     **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
     "frontend": None,
     **dict.fromkeys(
@@ -34,13 +46,14 @@ _PLACES = {
             "script_if_tracing",
             "script_method",
             "unused",
+            "_unwrap_optional",
         ),
         "script",
     ),
     "script": "script",
-    **dict.fromkeys(("load", "save"), "saving"),
+    **dict.fromkeys(("export_opnames", "load", "save"), "saving"),
 }
-__all__ = sorted(_PLACES)
+__all__ = sorted(name for name in _PLACES if name[0] != "_")
 
 
 @boundary

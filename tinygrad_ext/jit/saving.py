@@ -122,6 +122,18 @@ def program_of(m):
     return Program(gathered.methods, gathered.state, gathered.notes)
 
 
+@boundary
+def export_opnames(m):
+    """Sorted names of the ops in all graphs of a compiled or traced program, so what a reader of its file must have.
+
+    >>> import tinygrad_ext as tg
+    >>> from tinygrad_ext import jit
+    >>> jit.export_opnames(jit.trace(lambda x: x.exp() * 2, tg.ones(2)))
+    ['aten::exp', 'aten::mul.Tensor']
+    """
+    return sorted({node.op for graph in program_of(m).methods.values() for node in graph.walk()})
+
+
 def _restated(m):
     """The module as its own `__setstate__` makes it of what `__getstate__` gives, where it or a part has both.
 

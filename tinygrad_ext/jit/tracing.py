@@ -45,8 +45,12 @@ def trace(
     check_inputs=None,
     check_tolerance=1e-5,
     strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
     *,
     example_kwarg_inputs=None,
+    _store_inputs=True,
 ):
     """A callable that does what `func` does, from a graph that was captured with the examples.
 
@@ -55,7 +59,8 @@ def trace(
         arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes. check_trace: capture
         twice, and refuse a program that is not the same each time. check_inputs: further tuples of arguments, for
         which the graph must give what `func` gives, bit for bit. example_kwarg_inputs: a dict of keyword arguments.
-        optimize, check_tolerance, strict: accepted; lists and dicts are taken in any case.
+        optimize, check_tolerance, strict, and those that begin with an underscore: accepted; lists and dicts are taken
+        in any case.
 
     Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
     """

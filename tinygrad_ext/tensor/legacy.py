@@ -115,7 +115,7 @@ def _typed(name):
 
 
 globals().update({f"{title}Tensor": _typed(name) for name, title in _TITLES.items()})
-_BY_NAME = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items()}
+LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items()}
 
 
 # ---- type ----------------------------------------------------------------------------------------------------------
@@ -130,9 +130,9 @@ def _type(self, dtype=None, non_blocking=False):
     if dtype is None:
         return _name(self.dtype)
     if isinstance(dtype, str):
-        found = _BY_NAME.get(dtype.rpartition(".")[2])
+        found = LEGACY.get(dtype.rpartition(".")[2])
         if found is None:
-            raise ValueError(f"invalid type: '{dtype}': the types are {', '.join('torch.' + n for n in _BY_NAME)}")
+            raise ValueError(f"invalid type: '{dtype}': the types are {', '.join('torch.' + n for n in LEGACY)}")
         dtype = found
     elif isinstance(dtype, _TypedTensor):
         dtype = dtype.dtype

@@ -267,3 +267,43 @@ def test_gradients_may_be_asked_for_in_script():
 
     fill(x)
     assert x.grad.allclose(2 * x)
+
+
+# ---- ops by themselves, and their older spellings ------------------------------------------------------------------
+
+
+def test_every_public_op_function_is_compiled_by_itself():
+    values = [v for space in (tg, tg.nn.functional, tg.linalg) for v in vars(space).values()]
+    functions = [v for v in values if type(v) is type(tg.add)]
+    assert len(functions) > 400
+    for function in functions:
+        assert jit.script(function).name == function.__name__
+    x = tg.tensor([-1.0, 2.0])
+    assert jit.script(tg.relu)(x).tolist() == [0, 2]
+    assert (
+        jit.script(tg.nn.functional.softplus)(x, beta=2.0).tolist() == tg.nn.functional.softplus(x, beta=2.0).tolist()
+    )
+
+
+def test_keywords_have_the_spellings_that_eager_mode_takes():
+    def rounded(x):
+        return tg.ceil(input=x), tg.sum(input=x, axis=0, keepdims=True), tg.atan2(input=x, other=x)
+
+    x = tg.tensor([0.25, 1.5])
+    for got, expected in zip(jit.script(rounded)(x), rounded(x)):
+        assert got.tolist() == expected.tolist()
+    with pytest.raises(jit.Error, match="takes no argument 'inputs'"):
+        jit.script(misspelt)
+
+
+def misspelt(x):
+    return tg.ceil(x, inputs=x)
+
+
+def test_constructors_from_before_dtypes():
+    def made():
+        return tg.BoolTensor([True, False]), tg.FloatTensor([1, 2]), tg.LongTensor(2, 3), tg.DoubleTensor([])
+
+    for got, expected in zip(jit.script(made)(), made()):
+        assert got.dtype == expected.dtype and got.shape == expected.shape
+    assert jit.script(made)()[1].tolist() == [1, 2]

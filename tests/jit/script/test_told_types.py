@@ -1,7 +1,7 @@
 """What a program tells of types: annotations, comments, and where a told type makes a value of another."""
 
 import io
-from typing import Any
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -156,3 +156,33 @@ def test_powers_and_rounded_numbers_are_floats_where_the_program_says_so():
 
 def no_power(a: int) -> float:
     return a * 2
+
+
+def test_comprehensions_have_the_type_that_the_program_says():
+    def holes(n: int):
+        x: List[Optional[int]] = [None for _ in range(n)]
+        y: Dict[str, Optional[float]] = {str(i): None for i in range(n) if i != 1}
+        maybe: Optional[List[int]] = [i for i in range(n)]
+        x.append(n)
+        y["last"] = 0.5
+        return x, y, maybe, jit.annotate(List[Optional[int]], [None for _ in range(n)])
+
+    assert same(holes, 3) == ([None] * 3 + [3], {"0": None, "2": None, "last": 0.5}, [0, 1, 2], [None] * 3)
+    with pytest.raises(jit.Error, match="expected an item of type int but found one of type str"):
+        jit.script(no_numbers)
+
+
+def no_numbers(n: int):
+    x: List[int] = [str(i) for i in range(n)]
+    return x
+
+
+def test_an_optional_is_unwrapped_by_the_older_word():
+    def one_more(x: Optional[int]):
+        return jit._unwrap_optional(x) + 1
+
+    assert same(one_more, 3) == 4
+    with pytest.raises(RuntimeError, match="expected a value of type int but instead got value of type NoneType"):
+        jit.script(one_more)(None)
+    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+        one_more(None)

@@ -37,6 +37,7 @@ cdef extern from "Python.h":
 cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2", "self": "x",
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections",
                           "dims": "axes"}
+OTHER_NAMES = _other_names
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 import sys
 import types as python_types
 import weakref
@@ -9,6 +10,8 @@ import weakref
 from tinygrad_ext import nn
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.graph.types import of_schema
 
 from .checking import check_class
 from .errors import NotSupportedError
@@ -23,7 +26,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile Python source to a graph.
 
     Args:
-        obj: a function, a module, a class, whose methods are checked, or an autograd.Function (which is compiled where
+        obj: a function or op, a module, a class, whose methods are checked, or an autograd.Function (which is compiled where
             it is called). A list, dict or object comes back as it is: compiled programs change the one that they get.
         example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
             annotation are taken. Without it they are tensors.
@@ -59,6 +62,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return getattr(script_module(obj.__self__), obj.__name__)
     if callable(obj) and hasattr(inspect.unwrap(obj), "__code__"):
         return _function(obj, _examples(example_inputs))
+    if isinstance(obj, OpFunction):
+        return ScriptFunction(_caller(obj))
     if isinstance(obj, (list, dict)) or type(obj).__module__.partition(".")[0] not in NO_USER_CLASS:
         return obj  # compiled programs share lists, dicts and objects with Python as they are
     raise NotSupportedError(
@@ -93,6 +98,26 @@ def _examples(example_inputs):
         return None
     rows = example_inputs if isinstance(example_inputs, list) else list(example_inputs)
     return [type_of_python(value) for value in rows[0]] if rows else None
+
+
+_WRITTEN = {"Scalar": "Union[int, float, complex]", "ScalarType": "torch.dtype", "Device": "torch.device"}
+
+
+def _caller(op):
+    """A function that calls an op with what its first schema declares and annotations can say."""
+    parts, row, star = [], [], False
+    for arg in op.candidates[0].schema.args:
+        if arg.has_default and arg.type in ("Layout", "MemoryFormat", "Generator"):
+            continue
+        if arg.kwarg_only and not star:
+            parts.append("*")
+            star = True
+        told = re.sub(r"\b(Scalar|ScalarType|Device)\b", lambda found: _WRITTEN[found[0]], str(of_schema(arg)))
+        default = list(arg.default) if isinstance(arg.default, tuple) else arg.default
+        parts.append(f"{arg.name}: {told}" + (f" = {default!r}" if arg.has_default else ""))
+        row.append(f"{arg.name}={arg.name}" if arg.kwarg_only else arg.name)
+    text = f"def {op.__name__}({', '.join(parts)}):\n    return _op({', '.join(row)})"
+    return functions_of(text, {"_op": op})[op.__name__]
 
 
 class CompilationUnit:

@@ -8,25 +8,32 @@ from tinygrad_ext.graph.types import list_of as list_type
 from .compiler import expression, hook
 from .errors import NotSupportedError
 from .iteration import assigned
-from .types import unify
+from .types import parts_of, unify
 from .values import DictLiteral, ListLiteral, Static, type_of
 
 
 @expression(ast.ListComp)
-def _list(c, node):
-    return comprehension(c, node.generators, lambda: c.expression(node.elt))
+def _list(c, node, declared=None):
+    return comprehension(c, node.generators, lambda: c.expression(node.elt), declared)
 
 
 @hook
-def comprehension(c, generators, element):
-    """A list of what element() gives for each turn."""
+def comprehended(c, node, type):
+    """A comprehension of a list or dict that has a type by the program's word."""
+    word, make = ("List", _list) if isinstance(node, ast.ListComp) else ("Dict", _dict)
+    return make(c, node, next((t for t in parts_of(type) if t.word == word), None))
+
+
+@hook
+def comprehension(c, generators, element, declared=None):
+    """A list of what element() gives for each turn; declared: its type, where the program says it."""
     if len(generators) == 1 and not generators[0].ifs:
         operand = c.expression(generators[0].iter)
         items = operand.items(c) if isinstance(operand, Static) else None
         if items is not None:
             return _unrolled_list(c, generators[0], items, element)
-        return _filled(c, generators, element, operand)
-    return _filled(c, generators, element, c.expression(generators[0].iter))
+        return _filled(c, generators, element, operand, declared)
+    return _filled(c, generators, element, c.expression(generators[0].iter), declared)
 
 
 def _unrolled_list(c, generator, items, element):
@@ -56,12 +63,13 @@ class _own_names:
         self.c.scope.bound.update(self.was)
 
 
-def _filled(c, generators, element, first):
-    made = c.node("prim::list", (), (list_type(ANY),)).output
+def _filled(c, generators, element, first, declared):
+    made = c.node("prim::list", (), (declared or list_type(ANY),)).output
 
     def add():
-        value = c.value(element())
-        _grow(c, made, type_of(value))
+        value = c.value(element(), declared and declared.args[0], "an item")
+        if declared is None:
+            _grow(c, made, type_of(value))
         c.effect("prim::list.append", made, value)
 
     _generate(c, generators, add, first)
@@ -101,7 +109,7 @@ def _generate(c, generators, add, first=None):
 
 
 @expression(ast.DictComp)
-def _dict(c, node):
+def _dict(c, node, declared=None):
     if len(node.generators) == 1 and not node.generators[0].ifs:
         operand = c.expression(node.generators[0].iter)
         items = operand.items(c) if isinstance(operand, Static) else None
@@ -109,11 +117,13 @@ def _dict(c, node):
             pair = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
             pairs = _unrolled_list(c, node.generators[0], items, lambda: c.expression(pair)).values
             return DictLiteral([p.values[0] for p in pairs], [p.values[1] for p in pairs])
-    made = c.node("prim::dict", (), (Type("Dict", (STR, Type("Any"))),)).output
+    made = c.node("prim::dict", (), (declared or Type("Dict", (STR, Type("Any"))),)).output
+    wanted = (None, None) if declared is None else declared.args
 
     def add():
-        key, value = c.value(c.expression(node.key)), c.value(c.expression(node.value))
-        made.type = Type("Dict", (type_of(key), type_of(value)))
+        key = c.value(c.expression(node.key), wanted[0], "a key")
+        value = c.value(c.expression(node.value), wanted[1], "a value")
+        made.type = declared or Type("Dict", (type_of(key), type_of(value)))
         c.effect("prim::set_item", made, key, value)
 
     _generate(c, node.generators, add)

@@ -30,6 +30,12 @@ class Attribute(typing.NamedTuple):
     type: object
 
 
+def _unwrap_optional(x):
+    """The value, which is not None: AssertionError otherwise. PyTorch's older word for an assertion."""
+    assert x is not None, "Unwrapping null optional: a value that may be None was None"
+    return x
+
+
 def is_scripting():
     """False; True in compiled code.
 

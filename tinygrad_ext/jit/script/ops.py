@@ -1,7 +1,6 @@
 """Calls of ops: which overload takes the arguments, by the schemas; and the methods and attributes of tensors."""
 
-import ast
-
+from tinygrad_ext.core.call.arguments import OTHER_NAMES
 from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.core.data import dtype as dtypes
@@ -131,16 +130,17 @@ def _match(c, op, args, kwargs, convert):
     declared = op.schema.args
     last = max((i for i, a in enumerate(declared) if not a.kwarg_only), default=-1)
     for i, arg in enumerate(declared):
+        said = _spelling(arg, i, kwargs)
         if positional and not arg.kwarg_only:
-            if arg.name in kwargs:
-                raise Mismatch(f"argument '{arg.name}' is given twice")
+            if said is not None:
+                raise Mismatch(f"argument '{said}' is given twice")
             operand = positional.pop(0)
             if i == last and positional and arg.is_list and type_of(operand) in (INT, TENSOR):
                 operand, positional = ListLiteral([operand, *positional]), []
             elif i == last and arg.is_list and not arg.size and type_of(operand) in (INT, TENSOR):
                 operand = ListLiteral([operand])
-        elif arg.name in kwargs:
-            operand = kwargs.pop(arg.name)
+        elif said is not None:
+            operand = kwargs.pop(said)
         elif arg.has_default:
             row.append(_default(arg))
             continue
@@ -152,6 +152,12 @@ def _match(c, op, args, kwargs, convert):
     if kwargs:
         raise Mismatch(f"takes no argument '{next(iter(kwargs))}'")
     return tuple(row)
+
+
+def _spelling(arg, i, kwargs):
+    """The keyword under which an argument is given, or None: its own name, NumPy's, or "input" for the first."""
+    names = (arg.name, OTHER_NAMES.get(arg.name), "input" if i == 0 and arg.name == "self" else None)
+    return next((n for n in names if n in kwargs), None)
 
 
 def _default(arg):
@@ -328,27 +334,6 @@ def _tolist(c, tensor, args, kwargs):
         "Expected type hint for result of tolist(): how deep the list is, and of what, is not known while compiling",
         "Write it: items: List[float] = x.tolist(), or annotate(List[float], x.tolist()).",
     )
-
-
-@hook
-def hinted(c, node, type):
-    """The operand of an expression that the program gives a type: whoever calls tolist() says what it gives."""
-    if isinstance(node, ast.IfExp):
-        return c.ternary(node, type)
-    called = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else None
-    if not isinstance(called, ast.Attribute) or called.attr != "tolist":
-        return c.expression(node)
-    tensor = c.expression(called.value)
-    if type_of(tensor) is not TENSOR:
-        return c.attribute(tensor, "tolist").call(c, [], {})
-    inner = type
-    while inner.word == "List":
-        inner = inner.args[0]
-    if inner not in (INT, FLOAT, BOOL, COMPLEX):
-        c.fault(f"{inner} is not one of the supported element types for tolist: int, float, bool, complex", node=node)
-    with c.at(node):
-        made = c.emit("prim::tensor.tolist", (tensor,), ANY)
-        return c.emit("prim::expect", (made, str(type), "tolist()"), type)
 
 
 def _backward(c, tensor, args, kwargs):

@@ -8,11 +8,13 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
 from tinygrad_ext.graph.primitives.objects import keep_function
-from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, STR, TENSOR, list_of, optional
+from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, NONE, STR, TENSOR, list_of, optional
+from tinygrad_ext.tensor.legacy import LEGACY
 
 from ..tracing import is_tracing
 from .builtins import BUILTINS, builtin
-from .types import NUMBERS
+from .markers import _unwrap_optional
+from .types import NUMBERS, parts_of
 from .values import ListLiteral, TupleValue, as_list, is_constant, type_of
 
 
@@ -147,3 +149,28 @@ def _as_tensor(c, args, kwargs):
     if type_of(args[0]) is TENSOR:
         return c.call_method(args[0], "to", list(kwargs.values())) if kwargs else args[0]
     return c.call_op("tensor", tg.tensor.candidates, args, kwargs)
+
+
+@builtin(_unwrap_optional)
+def _unwrapped(c, args, kwargs):
+    value = c.value((*args, *kwargs.values())[0])
+    type = type_of(value)
+    if not type.is_optional:
+        return value if type is not NONE else c.fault("Unwrapping null optional: this is None")
+    inner = parts_of(type)[0]
+    return c.emit("prim::expect", (value, str(inner), "_unwrap_optional()"), inner)
+
+
+def _of_dtype(name):
+    """Constructors from before dtypes, such as `torch.BoolTensor([True])`: of a list, or of sizes."""
+
+    @builtin(getattr(tg, name))
+    def _make(c, args, kwargs):
+        dtype = getattr(tg, name).dtype
+        if len(args) == 1 and not kwargs and type_of(as_list(args[0])) is not INT:
+            return c.call_op("tensor", tg.tensor.candidates, args, {"dtype": dtype})
+        return c.call_op("empty", tg.empty.candidates, args, {**kwargs, "dtype": dtype})
+
+
+for _name in LEGACY:
+    _of_dtype(_name)

@@ -10,4 +10,4 @@ def n_tuple(value, n):
     return (value,) * n
 
 
-_single, _pair, _triple = (functools.partial(n_tuple, n=n) for n in (1, 2, 3))
+_single, _pair, _triple, _quadruple = (functools.partial(n_tuple, n=n) for n in (1, 2, 3, 4))
