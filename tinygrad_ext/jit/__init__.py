@@ -46,11 +46,11 @@ _PLACES = {
             "script_if_tracing",
             "script_method",
             "unused",
-            "_unwrap_optional",
         ),
         "script",
     ),
     "script": "script",
+    "_unwrap_optional": "script.markers",
     **dict.fromkeys(("export_opnames", "load", "save"), "saving"),
 }
 __all__ = sorted(name for name in _PLACES if name[0] != "_")

@@ -1,4 +1,4 @@
-"""Switches of PyTorch's executor. Graphs are planned in one way here, so these say and do nothing, but check their words."""
+"""Switches of PyTorch's executor. Graphs are planned in one way here: these change nothing, but check their words."""
 
 import contextlib
 

@@ -307,3 +307,23 @@ def test_constructors_from_before_dtypes():
     for got, expected in zip(jit.script(made)(), made()):
         assert got.dtype == expected.dtype and got.shape == expected.shape
     assert jit.script(made)()[1].tolist() == [1, 2]
+
+
+def test_lists_of_a_size_by_the_helpers_of_nn():
+    from tinygrad_ext.nn.modules.utils import _pair, _quadruple, _single, _triple
+
+    def sizes(given: list[int]):
+        return _single(1), _pair(2), _triple(0.5), _quadruple(given), _pair((3, 4))
+
+    assert jit.script(sizes)([5, 6, 7, 8]) == ([1], [2, 2], [0.5] * 3, [5, 6, 7, 8], [3, 4])
+
+
+def mean_of(x: list[float] | None) -> float:
+    return 0.0 if x is None else sum(x) / len(x)
+
+
+def test_a_tuple_stands_for_an_optional_list():
+    def called(x: tuple[float, float]):
+        return mean_of(x) + mean_of((1.0, 2.0, 3.0)) + mean_of(None)
+
+    assert jit.script(called)((1.0, 2.0)) == 3.5

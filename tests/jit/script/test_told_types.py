@@ -1,7 +1,7 @@
 """What a program tells of types: annotations, comments, and where a told type makes a value of another."""
 
 import io
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pytest
 
@@ -160,25 +160,31 @@ def no_power(a: int) -> float:
 
 def test_comprehensions_have_the_type_that_the_program_says():
     def holes(n: int):
-        x: List[Optional[int]] = [None for _ in range(n)]
-        y: Dict[str, Optional[float]] = {str(i): None for i in range(n) if i != 1}
-        maybe: Optional[List[int]] = [i for i in range(n)]
+        x: list[int | None] = [None for _ in range(n)]
+        y: dict[str, float | None] = {str(i): None for i in range(n) if i != 1}
+        maybe: list[int] | None = [i for i in range(n)]
         x.append(n)
         y["last"] = 0.5
-        return x, y, maybe, jit.annotate(List[Optional[int]], [None for _ in range(n)])
+        return x, y, maybe, jit.annotate(list[int | None], [None for _ in range(n)])
 
     assert same(holes, 3) == ([None] * 3 + [3], {"0": None, "2": None, "last": 0.5}, [0, 1, 2], [None] * 3)
+    assert same(of_either, 2) == ["0", "1"]
     with pytest.raises(jit.Error, match="expected an item of type int but found one of type str"):
         jit.script(no_numbers)
 
 
+def of_either(n: int):
+    x: list[int] | list[str] = [str(i) for i in range(n)]
+    return x
+
+
 def no_numbers(n: int):
-    x: List[int] = [str(i) for i in range(n)]
+    x: list[int] = [str(i) for i in range(n)]
     return x
 
 
 def test_an_optional_is_unwrapped_by_the_older_word():
-    def one_more(x: Optional[int]):
+    def one_more(x: int | None):
         return jit._unwrap_optional(x) + 1
 
     assert same(one_more, 3) == 4

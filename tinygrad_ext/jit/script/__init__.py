@@ -10,7 +10,7 @@ from .api import CompilationUnit, script, script_if_tracing
 from .errors import Error
 from .freezing import freeze, optimize_for_inference
 from .interfaces import interface
-from .markers import Attribute, Final, _unwrap_optional, annotate, export, ignore, is_scripting, isinstance, unused
+from .markers import Attribute, Final, annotate, export, ignore, is_scripting, isinstance, unused
 from .script_function import ScriptFunction
 from .script_module import RecursiveScriptModule, ScriptMethod, ScriptModule, script_method
 

@@ -26,8 +26,9 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile Python source to a graph.
 
     Args:
-        obj: a function or op, a module, a class, whose methods are checked, or an autograd.Function (which is compiled where
-            it is called). A list, dict or object comes back as it is: compiled programs change the one that they get.
+        obj: a function or op, a module, a class, whose methods are checked, or an autograd.Function (which is compiled
+            where it is called). A list, dict or object comes back as it is: compiled programs change the one
+            that they get.
         example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
             annotation are taken. Without it they are tensors.
 

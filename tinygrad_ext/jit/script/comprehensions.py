@@ -21,7 +21,8 @@ def _list(c, node, declared=None):
 def comprehended(c, node, type):
     """A comprehension of a list or dict that has a type by the program's word."""
     word, make = ("List", _list) if isinstance(node, ast.ListComp) else ("Dict", _dict)
-    return make(c, node, next((t for t in parts_of(type) if t.word == word), None))
+    found = [t for t in parts_of(type) if t.word == word]
+    return make(c, node, found[0] if len(found) == 1 else None)
 
 
 @hook

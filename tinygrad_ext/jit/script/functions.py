@@ -18,6 +18,7 @@ from .expressions import KINDS, kind
 from .markers import MODIFIER
 from .source import source_of
 from .type_comments import BadComment
+from .types import parts_of
 from .values import ListLiteral, Static, TupleValue, type_of
 
 
@@ -260,8 +261,9 @@ def _bind(c, scope, parameters, operands):
         if isinstance(operand, Static) and type_of(operand) is None:
             scope.bound[name] = c.as_interface(operand, type)
             continue
-        if isinstance(operand, TupleValue) and type.word == "List":
-            operand = ListLiteral(operand.values)
+        words = {t.word for t in parts_of(type)}
+        if "List" in words and "Tuple" not in words and c.is_tuple(operand):
+            operand = ListLiteral(c.unpacked(operand, None))
         operand = _converted(c, type, operand)
         _check(c, parameters, name, type, operand, in_caller=True)
         scope.declared[name] = type

@@ -5,9 +5,7 @@ from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.types import (
-    ANY,
     BOOL,
-    COMPLEX,
     DEVICE,
     DTYPE,
     FLOAT,

@@ -9,6 +9,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
 from tinygrad_ext.graph.primitives.objects import keep_function
 from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, DEVICE, DTYPE, FLOAT, INT, NONE, STR, TENSOR, list_of, optional
+from tinygrad_ext.nn.modules import utils
 from tinygrad_ext.tensor.legacy import LEGACY
 
 from ..tracing import is_tracing
@@ -159,6 +160,21 @@ def _unwrapped(c, args, kwargs):
         return value if type is not NONE else c.fault("Unwrapping null optional: this is None")
     inner = parts_of(type)[0]
     return c.emit("prim::expect", (value, str(inner), "_unwrap_optional()"), inner)
+
+
+def _repeating(n):
+    """`_pair(x)` and its kin: a list of n, or the one that was given."""
+
+    @builtin(getattr(utils, ("_single", "_pair", "_triple", "_quadruple")[n - 1]))
+    def _ntuple(c, args, kwargs):
+        given = as_list((*args, *kwargs.values())[0])
+        if c.is_tuple(given):
+            return ListLiteral(c.unpacked(given, None))
+        return ListLiteral([given] * n) if type_of(given) in NUMBERS else given
+
+
+for _n in range(1, 5):
+    _repeating(_n)
 
 
 def _of_dtype(name):
