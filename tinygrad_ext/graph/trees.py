@@ -87,6 +87,16 @@ def at(tree, path):
     return tree
 
 
+def tensor_at(tree, path):
+    """The tensor at a path that nobody has looked at, or None where the tree has none."""
+    for key in path:
+        inside = key in tree if isinstance(tree, dict) else type(key) is int and isinstance(tree, (tuple, list))
+        if not inside or (not isinstance(tree, dict) and not 0 <= key < len(tree)):
+            return None
+        tree = tree[key]
+    return tree if isinstance(tree, Tensor) else None
+
+
 def put(tree, path, value):
     """The tree with a value at a path."""
     if not path:

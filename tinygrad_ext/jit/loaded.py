@@ -1,14 +1,17 @@
 """`LoadedModule`: a program from an archive as a module, whose state stands where the program has it."""
 
+from collections import ChainMap
 from collections.abc import MutableMapping
 from types import SimpleNamespace
 
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.interop import storage_of
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.graph import Program, Type
 from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.graph.trees import leaves_of, put, tensor_at
 from tinygrad_ext.nn import ModuleDict, ModuleList, Sequential
 
 from .keys import loose, told
@@ -191,8 +194,8 @@ class LoadedMethod:
             try:
                 if self.notes(name).get("differentiates"):
                     with no_grad():
-                        return self.owner._program.run(name, *inputs)
-                return self.owner._program.run(name, *inputs)
+                        return self.run(name, inputs)
+                return self.run(name, inputs)
             except GuardFailed:
                 if i == len(ways) - 1:
                     raise
@@ -200,6 +203,21 @@ class LoadedMethod:
                 set_modes(*modes)
                 raise
         return None
+
+    def run(self, name, inputs):
+        """What a graph gives; arguments that it writes to are its state while it runs."""
+        program, note = self.owner._program, self.notes(name)
+        paths = note.get("arguments")
+        if not paths:
+            return program.run(name, *inputs)
+        written = {state: tensor_at(inputs, path) for state, path in paths.items()}
+        _check_written(self.name, written, [t for _, t in leaves_of(inputs)], program.state_of(program.methods[name]))
+        one = Program({name: program.methods[name]}, ChainMap(written, program.state))
+        found = one.run(name, *inputs)
+        program.state.update((state, value) for state, value in written.items() if state not in paths)
+        for path, state in note.get("returned", ()):
+            found = found if tensor_at((found,), (0, *path)) is None else put(found, path, written.get(state))
+        return found
 
     def prepared(self, args, kwargs):
         """Ways to run it, best first: (name of a graph, its inputs)."""
@@ -273,6 +291,19 @@ class LoadedMethod:
 
     def __repr__(self):
         return f"<method {self.name} of {self.owner._name}, loaded>"
+
+
+def _check_written(name, written, given, state):
+    """Raise where an argument that is written to is no tensor, or lies in memory that something else lies in."""
+    if any(tensor is None for tensor in written.values()):
+        raise RuntimeError(f"{name}: it writes to {', '.join(written)}, which is no tensor among these arguments")
+    rooms = [id(storage_of(t)) for t in (*given, *(v for v in state if isinstance(v, Tensor)))]
+    for place, tensor in written.items():
+        if rooms.count(id(storage_of(tensor))) > 1:
+            raise RuntimeError(
+                f"{name}: the argument {place} is written to, and another one that the program uses lies in the same "
+                "memory. Pass a clone()"
+            )
 
 
 def _methods_told(program):

@@ -72,4 +72,14 @@ def _script(note, graph, state):
 def _trace(note, graph, state):
     flags = type(note.get("grad")) is bool and type(note.get("differentiates")) is bool
     key = type(note.get("key")) is dict and len(note["key"].get("tuple", ())) == len(graph.inputs)
+    names, returned = {s.name for s in graph.state}, note.get("returned", [])
+    arguments = note.get("arguments", {})
+    paths = type(arguments) is dict and set(arguments) <= names and all(map(_is_path, arguments.values()))
+    rows = type(returned) is list and all(type(row) is list and len(row) == 2 for row in returned)
+    if not paths or not rows or not all(_is_path(path, 0) and name in names for path, name in returned):
+        return False
     return flags and key and type(note.get("of")) is str
+
+
+def _is_path(value, least=1):
+    return type(value) is list and least <= len(value) < PARTS and all(type(key) in (int, str) for key in value)

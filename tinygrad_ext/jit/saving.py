@@ -12,6 +12,7 @@ from tinygrad_ext.archive import files
 from tinygrad_ext.archive.budget import MOST_OBJECTS
 from tinygrad_ext.archive.object_tree import Encoder
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.nn import Module
@@ -46,6 +47,11 @@ def save(m, f, _extra_files=None, *, examples=None):
     """
     program = program_of(m)
     if examples is not None:
+        if any(note.get("arguments") for note in program.notes.values()):
+            raise RuntimeError(
+                "jit.save: examples are kept of programs that change nothing, and this one writes to its arguments. "
+                "Save it without examples, or let it return the new value"
+            )
         found, loaded = {}, LoadedModule(program)
         for name, rows in (examples if isinstance(examples, dict) else {"forward": examples}).items():
             for row in rows:
@@ -223,10 +229,10 @@ class _Gathered:
         switches, count = runner.surroundings.switches(), 0
         for (_, _, made_for, grad), found in runner.graphs.items():
             for captured in found if made_for == switches else ():
-                _refuse_writes(runner, captured)
                 method = name if count == 0 else f"{name}.{count}"
-                held = {s.name: holder.read() for s, holder in zip(captured.graph.state, captured.holders)}
-                self.add(method, captured.graph, held)
+                state, written = captured.graph.state, _arguments_written(runner, captured)
+                held = {s.name: h.read() for s, h in zip(state, captured.holders) if s.name not in written}
+                names = self.add(method, captured.graph, {**held, **{n: functions["empty"](0) for n in written}})
                 self.notes[method] = {
                     "kind": "trace",
                     "of": name,
@@ -234,6 +240,9 @@ class _Gathered:
                     "grad": grad,
                     "differentiates": bool(captured.differentiates),
                 }
+                if written:
+                    self.notes[method]["arguments"] = {names[n]: path for n, path in written.items()}
+                    self.notes[method]["returned"] = [[list(p), names[state[i].name]] for p, i in captured.returned]
                 count += 1
         if not count:
             raise RuntimeError(
@@ -243,7 +252,7 @@ class _Gathered:
 
     def add(self, name, graph, held, place=str):
         """A graph, with the values of its states by name; place(name) is what it is called in the program, and a name
-        that another value has gets a number."""
+        that another value has gets a number. Returns what they are called."""
         graph, renamed = graph.copy(), {}
         for s in graph.state:
             if isinstance(held[s.name], Module):
@@ -258,6 +267,7 @@ class _Gathered:
         for s in graph.state:
             s.name = renamed[s.name]
         self.methods[name] = graph
+        return renamed
 
 
 def _is_plain(value):
@@ -272,13 +282,23 @@ def _is_plain(value):
 _BLANK = frozenset(vars(Module()))
 
 
-def _refuse_writes(runner, captured):
+def _arguments_written(runner, captured):
+    """Name of a state -> path in the arguments, of those that the program writes to."""
+    found = {}
     for state, holder in zip(captured.graph.state, captured.holders):
-        if holder.holding.startswith("argument"):
+        if holder.holding == "argument.grad":
             raise RuntimeError(
-                f"jit.save: {runner.name} writes to its argument {state.name}, which a saved program cannot. Let it "
-                "return the new value"
+                f"jit.save: {runner.name} writes the gradient of its argument into {state.name}, which a saved program "
+                "cannot. Let it return the gradient"
             )
+        if holder.holding == "argument":
+            if any(type(key) not in (int, str) for key in holder.owner):
+                raise RuntimeError(
+                    f"jit.save: {runner.name} writes to {state.name}, an entry of a dict whose key is neither a text "
+                    "nor a number, which no file can hold. Let it return the new value"
+                )
+            found[state.name] = list(holder.owner)
+    return found
 
 
 def _name_of(m):

@@ -192,3 +192,19 @@ def test_an_optional_is_unwrapped_by_the_older_word():
         jit.script(one_more)(None)
     with pytest.raises(AssertionError, match="Unwrapping null optional"):
         one_more(None)
+
+
+def test_annotations_may_use_names_of_the_function_around():
+    tensor_t, number_t = tg.Tensor, float
+
+    class Scaled:
+        def __init__(self, factor: number_t):
+            self.factor = factor
+
+        def of(self, x: tensor_t) -> tensor_t:
+            return x * self.factor
+
+    def called(x):
+        return Scaled(3.0).of(x)
+
+    assert jit.script(called)(tg.ones(2)).tolist() == [3, 3]

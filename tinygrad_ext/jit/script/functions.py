@@ -1,5 +1,6 @@
 """Python functions: a call is compiled into the caller's block, with names of its own."""
 
+import ast
 import builtins
 import contextlib
 import inspect
@@ -98,9 +99,26 @@ def lookup_of(function):
             return getattr(builtins, name)
         known = {cls.__name__: cls for hint in function.__annotations__.values() for cls in _classes_in(hint)}
         around = _AROUND.get(function, {}).get(name, lambda: None)()
-        return known[name] if name in known else around or _missing(name)
+        if name in known or around is not None:
+            return known.get(name, around)
+        return _said_by_annotation(function, name)
 
     return lookup
+
+
+def _said_by_annotation(function, name):
+    """What a name of the function around stands for, where an annotation is that name alone and Python kept it."""
+    hints = function.__annotations__
+    try:
+        spec = source_of(function).tree
+    except FrontendError:
+        return _missing(name)
+    nodes = {a.arg: a.annotation for a in (*spec.args.posonlyargs, *spec.args.args, *spec.args.kwonlyargs)}
+    nodes["return"] = getattr(spec, "returns", None)
+    for key, node in nodes.items():
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(hints.get(key, name), str):
+            return hints[key]
+    return _missing(name)
 
 
 def _classes_in(hint):
