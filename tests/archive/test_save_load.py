@@ -238,6 +238,13 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         tg.load(tmp_path / "nothing")
 
 
+def test_a_missing_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in ("no", "no/such", "file"):
+        with pytest.raises(RuntimeError, match=f"Parent directory .*{folder} does not exist.*make it"):
+            tg.save(tg.ones(2), tmp_path / folder / "a.pt")
+
+
 def _edited(**changes):
     """A file with some of its metadata replaced."""
     data = _bytes(tg.arange(6.0).reshape(2, 3).t())

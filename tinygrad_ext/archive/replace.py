@@ -22,7 +22,12 @@ def replace_file(path, write):
     system cannot name a file that had no name, which shows at the end, write() is called once more.
     """
     folder, name = os.path.split(os.path.realpath(path))
-    place = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        place = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        raise RuntimeError(
+            f"Parent directory {folder} does not exist, so {name} cannot be saved there: make it, or give another path"
+        ) from None
     try:
         try:
             _replace(name, place, write, _open_unnamed)
