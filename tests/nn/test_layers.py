@@ -9,6 +9,7 @@ from tinygrad_ext import nn
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 IMAGE = (2, 4, 8, 8)
+PADS = [("Circular",), ("Constant", 1.5), ("Reflection",), ("Replication",), ("Zero",)]
 CASES = [
     ("Identity", (3, 4), {"unused": 1}, (2, 3)),
     ("Linear", (5, 3), {}, (2, 5)),
@@ -66,6 +67,25 @@ CASES = [
     ("PixelShuffle", (2,), {}, (1, 8, 2, 3)),
     ("PixelUnshuffle", (2,), {}, (1, 2, 4, 6)),
     ("ChannelShuffle", (3,), {}, (2, 6, 3)),
+    ("BatchNorm3d", (4,), {}, (2, 4, 2, 3, 3)),
+    ("InstanceNorm1d", (4,), {"affine": True}, (2, 4, 5)),
+    ("InstanceNorm2d", (4,), {"track_running_stats": True}, IMAGE),
+    ("InstanceNorm2d", (4,), {"affine": True, "momentum": None, "track_running_stats": True}, (4, 3, 3)),
+    ("InstanceNorm3d", (2,), {}, (2, 2, 2, 3, 3)),
+    ("RMSNorm", (5,), {}, (2, 5)),
+    ("RMSNorm", ((3, 5), 1e-3, False), {}, (2, 3, 5)),
+    ("LocalResponseNorm", (3,), {"alpha": 0.1}, IMAGE),
+    ("LocalResponseNorm", (2, 0.2, 0.5, 2.0), {}, (2, 5, 3)),
+    ("Dropout1d", (0.0,), {}, (2, 3, 4)),
+    ("Dropout2d", (0.0,), {}, IMAGE),
+    ("Dropout3d", (0.0,), {}, (1, 2, 2, 2, 2)),
+    *[(f"{kind}Pad1d", (given, *more), {}, (2, 3, 5)) for kind, *more in PADS for given in (2, (1, 3))],
+    *[(f"{kind}Pad2d", (given, *more), {}, (3, 4, 5)) for kind, *more in PADS for given in (1, (2, 1, 0, 3))],
+    *[
+        (f"{kind}Pad3d", (given, *more), {}, (1, 2, 3, 4, 4))
+        for kind, *more in PADS
+        for given in (1, (2, 1, 0, 3, 1, 2))
+    ],
 ]
 
 

@@ -198,6 +198,9 @@ def leaky_relu_(input: Tensor, negative_slope: _Scalar | Tensor = 0.01) -> Tenso
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,)."""
     ...
+def local_response_norm(input: Tensor, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
+    """input (N, C, ...) divided by (k + alpha m) ** beta, m the mean square of `size` neighbouring channels, zeros beyond the first and last."""
+    ...
 def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | _b.type | None = None) -> Tensor:
     """log_softmax over dim."""
     ...

@@ -53,6 +53,7 @@ FAMILIES = (
     "einsum",
     "softmax",
     "normalize",
+    "neighbours",
     "margins",
     "attention",
     "loss",

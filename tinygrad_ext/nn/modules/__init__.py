@@ -8,11 +8,13 @@ from . import (
     dropout,
     embedding,
     flatten,
+    instancenorm,
     linear,
     loss,
     module,
     norm,
     normalization,
+    padding,
     pairs,
     parameter_containers,
     pixelshuffle,
@@ -25,10 +27,12 @@ from .conv import *
 from .dropout import *
 from .embedding import *
 from .flatten import *
+from .instancenorm import *
 from .linear import *
 from .loss import *
 from .module import Module
 from .norm import *
+from .padding import *
 from .pairs import *
 from .parameter_containers import *
 from .pixelshuffle import *
@@ -43,9 +47,11 @@ __all__ = sorted(
         dropout,
         embedding,
         flatten,
+        instancenorm,
         linear,
         loss,
         norm,
+        padding,
         pairs,
         parameter_containers,
         pixelshuffle,

@@ -1,18 +1,12 @@
-"""Dropout."""
+"""Dropout of elements, and of whole channels."""
 
 from .. import functional as F
 from ..module import Module
 
-__all__ = ["Dropout"]
+__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
-class Dropout(Module):
-    """While training, zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``.
-
-    Raises:
-        ValueError: ``p`` is not between 0 and 1.
-    """
-
+class _Dropout(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if not 0 <= p <= 1:
@@ -20,8 +14,37 @@ class Dropout(Module):
         self.p = p
         self.inplace = inplace
 
+    def extra_repr(self):
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """While training, zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``.
+
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
+    """
+
     def forward(self, input):
         return F.dropout(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self):
-        return f"p={self.p}, inplace={self.inplace}"
+
+class Dropout1d(_Dropout):
+    """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)``."""
+
+    def forward(self, input):
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_Dropout):
+    """Dropout of whole channels of ``(N, C, H, W)`` or ``(C, H, W)``."""
+
+    def forward(self, input):
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+
+    def forward(self, input):
+        return F.dropout3d(input, self.p, self.training, self.inplace)

@@ -9,7 +9,7 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "GroupNorm", "LayerNorm"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class _BatchNorm(Module):
@@ -116,6 +116,11 @@ class BatchNorm2d(_BatchNorm):
     input_dims = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    __doc__ = "Batch norm of ``(N, C, D, H, W)``.\n\n" + _BatchNorm.__doc__.partition("\n\n")[2]
+    input_dims = (5,)
+
+
 class LayerNorm(Module):
     """Bring the last dimensions of each sample to mean 0 and variance 1, then scale and offset.
 
@@ -185,3 +190,52 @@ class GroupNorm(Module):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class RMSNorm(Module):
+    """Divide the last dimensions of each sample by the root of their mean square, then scale.
+
+    Args:
+        normalized_shape: sizes of those dimensions.
+        eps: added to the mean square; None for the distance from 1 to the next number of the dtype.
+        elementwise_affine: whether there is a learned scale.
+    """
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        if isinstance(normalized_shape, numbers.Integral):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        values = tg.empty(self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", None if values is None else Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set the scale to one."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input):
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LocalResponseNorm(Module):
+    """Divide by ``(k + alpha m) ** beta``, m the mean square of ``size`` neighbouring channels of ``(N, C, ...)``."""
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
