@@ -93,6 +93,11 @@ MORE_SOURCES = {
         "kernels/planes.c",
         *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
     ],
+    "core/loops/loop_tables": [
+        "kernels/wide.c",
+        "kernels/casts.c",
+        *(f"kernels/casts_{level}_gen.c" for level in ("base", "avx2", "avx512")),
+    ],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
     "graph/emission": [f"kernels/emit{part}.c" for part in ("", "_formula", "_memory", "_vector", "_x86")],
@@ -123,7 +128,7 @@ def kernel_sources(place):
 def library(folder):
     """All C files of the kernels: those that declare some, the walk, and what belongs to their headers."""
     yield "kernels/kernel_table_gen.c"
-    waiting, stems = ["walk", *(c.stem for c in kernel_files(folder))], set()
+    waiting, stems = ["walk", "halves", *(c.stem for c in kernel_files(folder))], set()
     while waiting:
         stem = waiting.pop()
         if stem in stems:

@@ -186,6 +186,16 @@ def block_loop(name, out, ins, compute, declared, expression):
     return text
 
 
+def wide_loop(name, tag, fields, masks):
+    """The loop of a half by the one of float32."""
+    numbers = {row.tag: f"TGX_{row.tag.upper()}" for row in table.DTYPES}
+    out = "TGX_BOOL" if fields.get("returns") == "bool" else numbers["f32"]
+    bits = sum(mask << k for k, mask in enumerate(masks))
+    text = HEAD.format(name=name + tag)
+    text += f"    static const tgx_wide w = {{{name}f32, {numbers[tag]}, {out}, {len(masks)}, {bits}}};\n"
+    return text + "    return tgx_wide_loop(&w, data, s, count, aux);\n}\n"
+
+
 def loop(name, out, ins, tag, declared, expression):
     """C text of one loop; a dict of cases becomes one loop a case and a function that chooses."""
     if isinstance(expression, dict):
@@ -215,6 +225,10 @@ def family(path):
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
                 loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression))
+                slots[tag] = "op_" + ident + tag
+        if slots["f32"] != "0":
+            for tag in (row.tag for row in table.dtypes("half") if slots[row.tag] == "0"):
+                loops.append(wide_loop("op_" + ident, tag, fields, [fixed.get(t) == "bool" for t in tensors]))
                 slots[tag] = "op_" + ident + tag
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
@@ -262,7 +276,8 @@ def headers(kernels, text):
     called = {name for name in re.findall(r"\bvm_\w+", text) if name not in plain}
     divides = {name for name in called if re.sub(r"f(32|64)$", "", name) in division}
     steps = {name for name in called if name.startswith("vm_nextafter_")}
-    lines = ['"loops.h"', *['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
+    lines = ['"loops.h"', *['"wide.h"'] * ("tgx_wide_loop" in text)]
+    lines += [*['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
     lines += ['"scalars.h"'] * bool(called - divides - steps)
     return "".join(f"#include {line}\n" for line in lines) + "\n"
 

@@ -19,7 +19,7 @@ FOLDER = ROOT / "build" / "library"
 COMPILER = os.environ.get("CC", "cc").split()
 # besides what kernels need: the threads, the caller, plans, the products, the pointwise loops and the random stream
 EMITTER = ("emit", "emit_formula", "emit_memory", "emit_vector", "emit_x86")
-MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "plan", "program", "random", "random_sample")
+MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "plan", "program", "random", "random_sample", "wide")
 
 
 def sources():

@@ -53,7 +53,7 @@ static void value(tgx_value *v) {
         v->tensors = calloc((size_t)v->n + 1, sizeof *v->tensors);
         for (int i = 0; i < v->n; i++) v->tensors[i] = tensor();
         break;
-    case TGX_INT: v->i = number(); break;
+    case TGX_INT: case TGX_DTYPE: v->i = number(); break;
     case TGX_INTS: v->ints = block((size_t)v->n * 8); break;
     case TGX_FLOAT: take(&v->f, 8); break;
     case TGX_FLOATS: v->floats = block((size_t)v->n * 8); break;

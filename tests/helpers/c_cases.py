@@ -18,7 +18,7 @@ from tinygrad_ext.registry import ops
 from tinygrad_ext.registry.compiler import default_of
 from tinygrad_ext.testing import compare, sweep
 
-NONE, TENSOR, TENSORS, INT, INTS, FLOAT, FLOATS, NUMBER, STRING, POINTER = range(10)
+NONE, TENSOR, TENSORS, INT, INTS, FLOAT, FLOATS, NUMBER, STRING, POINTER, DTYPE = range(11)
 IS_BOOL, IS_INT, IS_FLOAT, IS_COMPLEX = range(4)
 KERNEL, LOOP, UNSET = range(3)
 NO_NUMBER = -(2**63)
@@ -92,7 +92,7 @@ def value(arg, given, state):
     if arg.type == "Device":
         return number(INT, 0, 0, 0)
     number_of = getattr(given, "id", getattr(given, "number", given))
-    return number(INT, 0, 0, int(number_of))
+    return number(DTYPE if arg.type == "ScalarType" else INT, 0, 0, int(number_of))
 
 
 def bound(op, sample):

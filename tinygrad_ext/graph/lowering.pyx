@@ -27,7 +27,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
-    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, is_complex, is_inexact, tgx_scalar,
+    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
 from tinygrad_ext.graph.plan_h cimport *

@@ -47,8 +47,11 @@ cdef object _call(Lowering self, Op op, tgx_call *given, list args):
             v.tensors = <tgx_tensor **>self.room.take(v.n * sizeof(tgx_tensor *))
             for k in range(v.n):
                 if args[i][k] is not None:
-                    _takes(self, step, c.changes >> i & 1, i, <Tensor>args[i][k])
-                    v.tensors[k] = self.describe(<Tensor>args[i][k])
+                    t = <Tensor>args[i][k]
+                    if c.needs >> i & 1 and is_half(t.tid):
+                        t = self.converted(t, v.want, False)
+                    _takes(self, step, c.changes >> i & 1, i, t)
+                    v.tensors[k] = self.describe(t)
         elif v.tag == TGX_INTS or v.tag == TGX_FLOATS:
             v.ints = _copied(self.room, v.ints, v.n)
         elif v.tag == TGX_NUMBER:
@@ -97,7 +100,7 @@ cdef object _result(Lowering self, Op op, tgx_call *c, int k, Step step, list ar
         return t
     o.dims = NULL
     if o.origin == TGX_WRITES:
-        t = self.clone(<Tensor>args[o.of])
+        t = self.converted(<Tensor>args[o.of], (<Tensor>args[o.of]).tid if o.via < 0 else o.via, False)
     elif o.strides == NULL:
         t = self.made(empty(o.sizes, o.rank, dtype, META))
     else:
@@ -109,7 +112,7 @@ cdef object _result(Lowering self, Op op, tgx_call *c, int k, Step step, list ar
     o.tensor = self.describe(t)
     step.work = max(step.work, t.count)
     step.writes.append(buffer_of(t))
-    if o.via >= 0 and o.via != o.dtype and o.origin == TGX_FRESH:
+    if o.via >= 0 and o.via != o.dtype and (o.origin == TGX_FRESH or o.origin == TGX_WRITES):
         after.append((k, t))
     return t
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "blas_library.h"
+#include "halves.h"
 #include "kernel_table.h"
 #include "parallel.h"
 #include "walk.h"
@@ -98,7 +99,7 @@ static int outputs(tgx_call *c, int n, int rank) {
 static int ask_shape(const tgx_kernel *kernel, tgx_call *c, int noutputs) {
     int code;
     c->needs = c->changes = 0, c->work = 0, c->scratch_bytes = 0, c->warned = 1, c->warning = 0, c->meta = 0, c->noutputs = noutputs;
-    while ((code = kernel->shape(c)) == TGX_MORE) {
+    while ((code = tgx_ask(kernel, c)) == TGX_MORE) {
         free(c->outputs);
         if (outputs(c, c->noutputs, c->room)) return TGX_NO_MEMORY;
     }
@@ -109,7 +110,7 @@ static int ask_shape(const tgx_kernel *kernel, tgx_call *c, int noutputs) {
 static int place(tgx_call *c, tgx_output *o, tgx_owned *result) {
     const tgx_tensor *of = o->origin == TGX_FRESH || o->origin == TGX_OVER || o->origin == TGX_ABSENT ? NULL : c->args[o->of].tensor;
     int code = 0;
-    if (o->origin == TGX_WRITES) code = converted(result, of, of->dtype);
+    if (o->origin == TGX_WRITES) code = converted(result, of, o->via < 0 ? of->dtype : o->via);
     else if (of) {
         set_geometry(result, o->sizes, o->origin == TGX_SAME ? of->strides : o->strides, o->rank, o->dtype);
         result->tensor.data = of->data + (o->origin == TGX_VIEW ? o->offset * tgx_itemsize[of->dtype] : 0);
@@ -121,10 +122,25 @@ static int place(tgx_call *c, tgx_output *o, tgx_owned *result) {
     return code;
 }
 
-/* Operands as the kernel wants them; their memory is kept in `kept`. */
+/* How many tensors lists among the arguments have. */
+static size_t listed(const tgx_call *c) {
+    size_t n = 0;
+    for (int i = 0; i < c->nargs; i++) n += c->args[i].tag == TGX_TENSORS ? (size_t)c->args[i].n : 0;
+    return n;
+}
+
+/* Operands as the kernel wants them; their memory is kept in `kept`, behind that of single tensors that of lists. */
 static int convert(tgx_call *c, tgx_owned *kept) {
+    tgx_owned *next = kept + c->nargs;
     for (int i = 0; i < c->nargs; i++) {
+        tgx_value *v = &c->args[i];
         if (!(c->needs >> i & 1)) continue;
+        for (int k = 0; v->tag == TGX_TENSORS && k < v->n; k++) {
+            if (!v->tensors[k] || !tgx_is_half(v->tensors[k]->dtype)) continue;
+            if (converted(next, v->tensors[k], v->want)) return TGX_NO_MEMORY;
+            v->tensors[k] = &next++->tensor;
+        }
+        if (v->tag == TGX_TENSORS) continue;
         if (converted(&kept[i], c->args[i].tensor, c->args[i].want)) return TGX_NO_MEMORY;
         c->args[i].tensor = &kept[i].tensor;
     }
@@ -134,7 +150,7 @@ static int convert(tgx_call *c, tgx_owned *kept) {
 /* A result in the dtype that was said, where run wrote another. */
 static int finish(tgx_output *o, tgx_owned *result) {
     tgx_owned other;
-    if (o->origin != TGX_FRESH || o->via < 0 || o->via == o->dtype) return 0;
+    if ((o->origin != TGX_FRESH && o->origin != TGX_WRITES) || o->via < 0 || o->via == o->dtype) return 0;
     if (converted(&other, &result->tensor, o->dtype)) return TGX_NO_MEMORY;
     tgx_release(result);
     set_geometry(result, o->sizes, NULL, o->rank, o->dtype);
@@ -156,16 +172,24 @@ static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_ow
 }
 
 int tgx_call_alone(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, int capacity) {
-    tgx_owned *kept = calloc((size_t)c->nargs + 1, sizeof *kept);
-    int code = kept ? 0 : TGX_NO_MEMORY, noutputs = c->noutputs;
+    size_t lists = listed(c), at = 0, n = (size_t)c->nargs + lists + 1;
+    tgx_owned *kept = calloc(n, sizeof *kept);
+    tgx_tensor **given = malloc((lists + 1) * sizeof *given);
+    int code = kept && given ? 0 : TGX_NO_MEMORY, noutputs = c->noutputs;
+    for (int i = 0; given && i < c->nargs; i++)
+        for (int k = 0; c->args[i].tag == TGX_TENSORS && k < c->args[i].n; k++) given[at++] = c->args[i].tensors[k];
     c->services = &services, c->scratch = NULL, c->target = NULL;
     c->outputs = NULL;
     if (!code) code = outputs(c, noutputs > 4 ? noutputs : 4, TGX_MAX_DIMS);
     if (!code) code = ask_shape(kernel, c, noutputs);
     if (!code && c->noutputs > capacity) code = TGX_MORE;
     if (!code) code = run(kernel, c, results, kept);
-    for (int i = 0; kept && i < c->nargs; i++) free(kept[i].memory);
+    at = 0;
+    for (int i = 0; given && i < c->nargs; i++)
+        for (int k = 0; c->args[i].tag == TGX_TENSORS && k < c->args[i].n; k++) c->args[i].tensors[k] = given[at++];
+    for (size_t i = 0; kept && i < n; i++) free(kept[i].memory);
     free(kept);
+    free(given);
     free(c->scratch);
     free(c->outputs);
     c->outputs = NULL, c->scratch = NULL;

@@ -32,7 +32,8 @@ typedef struct {
 } tgx_tensor;
 
 /* What an argument holds. */
-enum tgx_tag { TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER };
+enum tgx_tag { TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER,
+               TGX_DTYPE };
 
 /* Kind of a Number as it was given; dtypes follow from it. */
 enum tgx_number_kind { TGX_IS_BOOL, TGX_IS_INT, TGX_IS_FLOAT, TGX_IS_COMPLEX };
@@ -42,7 +43,7 @@ enum tgx_format { TGX_CONTIGUOUS_FORMAT, TGX_PRESERVE_FORMAT, TGX_CHANNELS_LAST 
 /* What stands for a None in a list of numbers. */
 #define TGX_NO_NUMBER INT64_MIN
 
-/* One argument of the schema. Booleans and dtypes are ints; a lone int for int[n] is a list of n. What is
+/* One argument of the schema. Booleans and dtypes are ints, which a tag of their own tells from others; a lone int for int[n] is a list of n. What is
  * declared Any is an int or a list of ints and None. */
 typedef struct {
     uint8_t tag;
@@ -79,7 +80,7 @@ typedef struct {
     uint8_t origin;
     uint8_t of;                /* which argument, for origins that name one */
     int8_t dtype;
-    int8_t via;                /* dtype that run writes, converted afterwards; -1: the result's own */
+    int8_t via;                /* dtype that run writes, converted before (TGX_WRITES) and afterwards; -1: the result's own */
     int32_t rank;
     int64_t *sizes;            /* dims, or an argument's own */
     int64_t *strides;          /* NULL: row-major. TGX_VIEW always has them */

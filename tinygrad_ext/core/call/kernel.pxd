@@ -16,7 +16,7 @@ cdef extern from "tgx.h" nogil:
         TGX_REPEATS
         TGX_MAX_DIMS
     enum tgx_tag:
-        TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER
+        TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER, TGX_DTYPE
     enum tgx_number_kind:
         TGX_IS_BOOL, TGX_IS_INT, TGX_IS_FLOAT, TGX_IS_COMPLEX
     enum tgx_origin:
@@ -93,3 +93,6 @@ cdef extern from "tgx.h" nogil:
         tgx_step shape
         tgx_step run
         uint32_t flags
+
+cdef extern from "halves.h" nogil:
+    int tgx_ask(const tgx_kernel *kernel, tgx_call *c)

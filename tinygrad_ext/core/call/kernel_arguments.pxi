@@ -117,7 +117,7 @@ cdef int _set_attribute(Frame *f, tgx_value *v, ArgSpec *spec, object given) exc
     elif spec.kind == A_STR:
         v.tag, v.text = TGX_STRING, PyUnicode_AsUTF8(given)
     elif spec.kind == A_DTYPE:
-        v.i = dtype_id(given)
+        v.tag, v.i = TGX_DTYPE, dtype_id(given)
     elif spec.kind == A_DEVICE:
         v.i = device_id(given)
     elif spec.kind == A_FORMAT or spec.kind == A_LAYOUT:

@@ -36,7 +36,7 @@ from tinygrad_ext.core.data.tensor cimport (
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
     ITEMSIZE,
-    TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_inexact, tgx_scalar,
+    TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
 )
 
 cdef extern from *:
@@ -232,7 +232,7 @@ cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
             (<Tensor>f.unknown)._only_element()         # refuses
         f.call.meta = f.meta
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
-        code = op.pair.shape(&f.call)
+        code = tgx_ask(op.pair, &f.call)
         if code == 0 and f.call.warning == 0:
             return f.brought and f.call.outputs[0].origin != TGX_VIEW and f.call.outputs[0].origin != TGX_SAME
         _settle(f, op, code)

@@ -8,11 +8,25 @@ cdef int _convert(Frame *f) except -1:
     for i in range(f.call.nargs):
         if not left >> i:
             break
-        if left >> i & 1:
+        if left >> i & 1 and f.values[i].tag == TGX_TENSORS:
+            _convert_list(f, &f.values[i])
+        elif left >> i & 1:
             t = cast(_borrowed(f.values[i].tensor), f.values[i].want)
             t = contiguous(t) if f.values[i].dense else t
             _keep(f, t)
             f.values[i].tensor = fields(t)
+    return 0
+
+
+cdef int _convert_list(Frame *f, tgx_value *v) except -1:
+    """The halves of a list."""
+    cdef int k
+    cdef Tensor t
+    for k in range(v.n):
+        if v.tensors[k] != NULL and is_half(v.tensors[k].dtype):
+            t = cast(_borrowed(v.tensors[k]), v.want)
+            _keep(f, t)
+            v.tensors[k] = fields(t)
     return 0
 
 
@@ -142,7 +156,7 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
         t.tid = o.dtype
         return t
     elif o.origin == TGX_WRITES:
-        t = clone(<Tensor>args[o.of])
+        t = clone(<Tensor>args[o.of]) if o.via < 0 else cast(<Tensor>args[o.of], o.via)
     elif o.origin == TGX_SAME:
         return <object>args[o.of]
     else:
@@ -153,7 +167,9 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
 
 cdef inline object _as_asked(tgx_output *o, object made):
     """A result converted to its dtype, where run wrote another."""
-    return made if o.via < 0 or o.via == o.dtype or o.origin != TGX_FRESH else cast(<Tensor>made, o.dtype)
+    if o.via < 0 or o.via == o.dtype or (o.origin != TGX_FRESH and o.origin != TGX_WRITES):
+        return made
+    return cast(<Tensor>made, o.dtype)
 
 
 cdef tuple _results(Frame *f, Op op, PyObject **args):

@@ -101,7 +101,7 @@ cdef inline int _find_targets(Frame *f, Op op, PyObject **args, bint inplace) ex
 cdef inline int _find_target(Frame *f, Op op, PyObject **args, int at, bint fits, bint inplace) except -1:
     cdef tgx_output *o = &f.call.outputs[at]
     f.made[at] = NULL
-    if (o.origin == TGX_WRITES or o.origin == TGX_OVER) and inplace and f.targets[at] == args[o.of]:
+    if (o.origin == TGX_WRITES or o.origin == TGX_OVER) and o.via < 0 and inplace and f.targets[at] == args[o.of]:
         _part_operands(f, op, args, <Tensor>f.targets[at], o.of)
     elif not fits or not _direct(f, op, args, o, at):
         made = _result(f, op, args, o)

@@ -1,0 +1,101 @@
+"""float16 and bfloat16 where no loop of their own exists: computed in float32 and rounded once."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+F = tg.nn.functional
+WAYS = {
+    "exp": tg.exp,
+    "sin": tg.sin,
+    "pow": lambda x: x**1.5,
+    "clamp": lambda x: x.clamp(0.25, 0.5),
+    "gelu": F.gelu,
+    "lerp": lambda x: tg.lerp(x, x * 2, 0.25),
+    "cumsum": lambda x: x.cumsum(1),
+    "cummax": lambda x: x.cummax(1).values,
+    "amax": lambda x: x.amax(0),
+    "var": lambda x: x.var(1),
+    "prod": lambda x: x.prod(1),
+    "norm": lambda x: x.norm(),
+    "softmax": lambda x: x.softmax(1),
+    "layer_norm": lambda x: F.layer_norm(x, (5,)),
+    "max_pool1d": lambda x: F.max_pool1d(x[None], 2),
+}
+
+
+@pytest.fixture(params=["float16", "bfloat16"])
+def half(request):
+    return getattr(tg, request.param)
+
+
+def drawn(half, *shape):
+    return tg.rand(*shape, generator=tg.Generator().manual_seed(3)).add(0.1).to(half)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_result_is_that_of_float32_rounded_once(name, half):
+    x = drawn(half, 4, 5)
+    got, want = WAYS[name](x), WAYS[name](x.float())
+    assert got.dtype is half
+    np.testing.assert_array_equal(got.float().numpy(), want.to(half).float().numpy())
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_gradient_is_near_that_of_float32(name, half):
+    x = drawn(half, 4, 5).requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    WAYS[name](x).sum().backward()
+    WAYS[name](wide).sum().backward()
+    assert x.grad.dtype is half
+    tolerance = 2e-2 if half is tg.float16 else 1e-1
+    np.testing.assert_allclose(x.grad.float().numpy(), wide.grad.numpy(), tolerance, tolerance)
+
+
+def test_inplace_out_and_meta(half):
+    x = drawn(half, 6)
+    out, want = tg.empty(6, dtype=half), x.float().exp().to(half)
+    assert tg.exp(x, out=out) is out and out.equal(want)
+    room = tg.zeros(12, dtype=half)
+    tg.exp(x, out=room[::2])
+    assert room[::2].equal(want) and room[1::2].tolist() == [0] * 6
+    assert tg.cumsum(x, 0, out=out).equal(x.cumsum(0))
+    assert x.clone().exp_().equal(want) and x.clone().cumsum_(0).equal(x.float().cumsum(0).to(half))
+    assert tg.empty(3, dtype=half, device="meta").exp().softmax(0).dtype is half
+    every = drawn(half, 12)
+    every[::2].exp_()
+    assert every[::2].equal(drawn(half, 12)[::2].exp()) and every[1::2].equal(drawn(half, 12)[1::2])
+
+
+def test_dtype_that_is_asked_for_decides(half):
+    assert drawn(half, 4).softmax(0, dtype=tg.float32).dtype is tg.float32
+    got = tg.cumsum(tg.arange(5.0), 0, dtype=half)
+    assert got.dtype is half and got.tolist() == [0, 1, 3, 6, 10]
+
+
+def test_large_and_strided(half):
+    x = drawn(half, 300, 300).t()
+    assert x.exp().equal(x.float().exp().to(half)) and x.softmax(0).equal(x.float().softmax(0).to(half))
+
+
+def test_a_traced_function_gives_what_eager_gives(half):
+    def model(x):
+        return (x.exp() * x).softmax(0).tanh().cumsum(0)
+
+    x = drawn(half, 7)
+    traced = tg.jit.trace(model, (x,))
+    for given in (x, drawn(half, 7) / 2):
+        assert traced(given).dtype is half and traced(given).equal(model(given))
+
+
+def test_what_draws_or_writes_to_arguments_is_refused(half):
+    x = drawn(half, 3, 4)
+    running = tg.zeros(4, dtype=half), tg.ones(4, dtype=half)
+    with pytest.raises(NotImplementedError):
+        F.batch_norm(x, *running, training=True)
+    assert running[0].tolist() == [0] * 4
+    with pytest.raises(NotImplementedError):
+        F.dropout(x, 0.5)
+    with pytest.raises(RuntimeError, match="view_as_complex"):
+        tg.view_as_complex(drawn(half, 3, 2))  # a window on the wide copy would not be one on the tensor

@@ -1,0 +1,15 @@
+/* Loops over float16 and bfloat16 from those over float32: block by block widened, computed, rounded once.
+ *
+ * Serves every pointwise op whose record says nothing about halves, so that they are dtypes like others for whoever runs a loop:
+ * the interpreter, a plan's groups, a program without Python. Rejected: bodies of their own as the common arithmetic has, which
+ * would be quicker by the two conversions' memory traffic, and of which a hundred take minutes to compile. */
+#ifndef TGX_WIDE_H
+#define TGX_WIDE_H
+#include "types.h"
+
+/* What a loop of float32 writes and reads: `out` is TGX_F32 or a dtype that needs no rounding, bits of `masks` are operands that are
+ * bools. */
+typedef struct { tgx_loop loop; uint8_t half, out, operands, masks; } tgx_wide;
+
+int tgx_wide_loop(const tgx_wide *w, char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux);
+#endif
