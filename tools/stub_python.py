@@ -152,10 +152,13 @@ def _parameter(p):
     return f"{name}: {kind} = {shown}"
 
 
+_NO_SIZES = {"unflattened_size": (2,), "mode": "GRU"}
+
+
 def _attributes(c):
     """Lines of the parameters, buffers and plain values that an instance of a layer has; all its sizes are 2."""
     required = [p.name for p in inspect.signature(c).parameters.values() if p.default is p.empty and p.kind.value == 1]
-    made = c(*[(2,) if name == "unflattened_size" else 2 for name in required])
+    made = c(*[_NO_SIZES.get(name, 2) for name in required])
     kinds = {n: "Parameter" for n in made._parameters}
     kinds |= {n: "Tensor" for n in made._buffers}
     plain = {bool: "_bool", int: "_int", float: "_float", str: "_b.str"}

@@ -54,6 +54,7 @@ FAMILIES = (
     "softmax",
     "normalize",
     "neighbours",
+    "recurrent",
     "margins",
     "attention",
     "loss",

@@ -19,6 +19,7 @@ from . import (
     parameter_containers,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
 )
 from .activation import *
@@ -37,6 +38,7 @@ from .pairs import *
 from .parameter_containers import *
 from .pixelshuffle import *
 from .pooling import *
+from .rnn import *
 
 __all__ = sorted(
     name
@@ -56,6 +58,7 @@ __all__ = sorted(
         parameter_containers,
         pixelshuffle,
         pooling,
+        rnn,
     )
     for name in family.__all__
 )

@@ -1,0 +1,392 @@
+"""Recurrent layers, and their single steps."""
+
+import math
+import numbers
+import warnings
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.recurrent import run_layers
+
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+_USUAL = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+class RNNBase(Module):
+    """What recurrent layers share.
+
+    Args:
+        mode: "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
+        input_size, hidden_size: features of the input and of the state.
+        num_layers: each takes what the one before gives.
+        bias: whether there are two learned offsets.
+        batch_first: inputs and outputs are (batch, steps, features) instead of (steps, batch, features).
+        dropout: probability with which elements between layers are zeroed while training.
+        bidirectional: also go from the last step to the first; outputs are beside each other.
+        proj_size: of an LSTM, features to which the output is projected; 0 for none.
+
+    Parameters are weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, weight_ih_l0_reverse and so on, all
+    uniform in ±1/sqrt(hidden_size).
+    """
+
+    def __init__(
+        self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+        bidirectional=False, proj_size=0, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if not isinstance(value, int):
+                raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
+            if value <= 0:
+                raise ValueError(f"{name} must be greater than zero, got {value}")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if mode not in _GATES:
+            raise ValueError(f"Unrecognized RNN mode: {mode}")
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=3,
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._flat_weights_names, self._all_weights = [], []
+        for layer in range(num_layers):
+            for direction in range(1 + bidirectional):
+                self._make_layer(layer, direction, {"device": device, "dtype": dtype})
+        self.reset_parameters()
+
+    def _make_layer(self, layer, direction, where):
+        rows, given = _GATES[self.mode] * self.hidden_size, self.proj_size or self.hidden_size
+        features = self.input_size if layer == 0 else given * (1 + self.bidirectional)
+        shapes = {"weight_ih": (rows, features), "weight_hh": (rows, given)}
+        if self.bias:
+            shapes.update(bias_ih=(rows,), bias_hh=(rows,))
+        if self.proj_size:
+            shapes["weight_hr"] = (self.proj_size, self.hidden_size)
+        names = [f"{name}_l{layer}{'_reverse' if direction else ''}" for name in shapes]
+        for name, shape in zip(names, shapes.values()):
+            setattr(self, name, Parameter(tg.empty(shape, **where)))
+        self._flat_weights_names += names
+        self._all_weights.append(names)
+
+    def reset_parameters(self):
+        """Draw all weights anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self):
+        """Nothing: weights are read where they are."""
+
+    @property
+    def _flat_weights(self):
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self):
+        """The parameters, a list for each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    # ---- what comes in
+
+    def check_input(self, input, batch_sizes=None):
+        """Raise RuntimeError where the input has another number of dimensions or features."""
+        wanted = 3 if batch_sizes is None else 2
+        if input.dim() != wanted:
+            raise RuntimeError(f"input must have {wanted} dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
+            )
+
+    def get_expected_hidden_size(self, input, batch_sizes=None):
+        """(layers times directions, batch, features) of the state that goes with an input."""
+        batch = input.shape[0 if self.batch_first else 1] if batch_sizes is None else int(batch_sizes[0])
+        return self.num_layers * (1 + self.bidirectional), batch, self.proj_size or self.hidden_size
+
+    get_expected_cell_size = get_expected_hidden_size
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        """Raise RuntimeError where a state has another shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
+
+    def check_forward_args(self, input, hidden, batch_sizes=None):
+        """Raise RuntimeError where input or state have another shape."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx, permutation):
+        """The state with its batch in another order."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
+    def _zeros(self, x, batch):
+        count = self.num_layers * (1 + self.bidirectional)
+        return tg.zeros(count, batch, self.proj_size or self.hidden_size, dtype=x.dtype, device=x.device)
+
+    def _run(self, x, state, sizes):
+        """(output, states) of a batch."""
+        settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        if sizes is not None:
+            return run_layers(self.mode.lower(), x, state, self._flat_weights, *settings, sizes=sizes)
+        return self._op(x, state, *settings, self.batch_first)
+
+    def forward(self, input, hx: tg.Tensor | None = None):
+        """(output, last state); of an LSTM the state is a pair. A PackedSequence gives one."""
+        return self._forward(input, hx)
+
+    def _forward(self, input, hx):
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        batched = input.dim() == 3
+        at = 0 if self.batch_first else 1
+        x = input if batched else input.unsqueeze(at)
+        state = self._state(x, hx, x.shape[at], batched)
+        self.check_forward_args(x, state if self.mode == "LSTM" else state[0])
+        output, *last = self._run(x, state, None)
+        if not batched:
+            return output.squeeze(at), self._given_back([s.squeeze(1) for s in last])
+        return output, self._given_back(list(last))
+
+    def _packed(self, input, hx):
+        data, batch_sizes, order, back = input
+        sizes = batch_sizes.tolist()
+        state = self._state(data, hx, sizes[0], True)
+        state = [self.permute_hidden(s, order) if hx is not None else s for s in state]
+        self.check_forward_args(data, state if self.mode == "LSTM" else state[0], batch_sizes)
+        output, *last = self._run(data, state, sizes)
+        last = [self.permute_hidden(s, back) for s in last]
+        return PackedSequence(output, batch_sizes, order, back), self._given_back(last)
+
+    def _state(self, x, hx, batch, batched):
+        """The first state as a list of tensors (layers times directions, batch, features)."""
+        if hx is None:
+            return [self._zeros(x, batch)]
+        self._check_dimensions([hx], 3 if batched else 2)
+        return [hx if batched else hx.unsqueeze(1)]
+
+    def _check_dimensions(self, state, wanted):
+        if any(s.dim() != wanted for s in state):
+            kind, names = ("batched 3-D" if wanted == 3 else "unbatched 2-D"), "hx and cx" if len(state) > 1 else "hx"
+            found = ", ".join(f"{s.dim()}-D" for s in state)
+            raise RuntimeError(
+                f"For {kind} input, {names} should also be {wanted}-D but got "
+                + (f"({found}) tensors" if len(state) > 1 else f"{found} tensor")
+            )
+
+    def _given_back(self, last):
+        return last[0]
+
+    def extra_repr(self):
+        told = [f"{name}={getattr(self, name)}" for name, usual in _USUAL.items() if getattr(self, name) != usual]
+        return ", ".join([f"{self.input_size}", f"{self.hidden_size}", *told])
+
+
+class RNN(RNNBase):
+    """Layers of ``h' = act(W_ih x + b_ih + W_hh h + b_hh)``; nonlinearity: "tanh" or "relu"."""
+
+    def __init__(
+        self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
+        bidirectional=False, device=None, dtype=None,
+    ):  # fmt: skip
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        self.nonlinearity = nonlinearity
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+            bidirectional, 0, device, dtype,
+        )  # fmt: skip
+
+    def _op(self, x, state, *settings):
+        if self.nonlinearity == "relu":
+            return tg.rnn_relu(x, state[0], self._flat_weights, *settings)
+        return tg.rnn_tanh(x, state[0], self._flat_weights, *settings)
+
+
+class GRU(RNNBase):
+    """Layers of gated recurrent units (Cho, 2014): reset, update and new gate, in this order in the weights."""
+
+    def __init__(
+        self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
+        device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
+        )
+
+    def _op(self, x, state, *settings):
+        return tg.gru(x, state[0], self._flat_weights, *settings)
+
+
+class LSTM(RNNBase):
+    """Layers of long short-term memory: input, forget, cell and output gate, in this order in the weights.
+
+    The state is a pair of output and cell, (layers times directions, batch, features) each.
+    """
+
+    def __init__(
+        self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
+        proj_size=0, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device,
+            dtype,
+        )  # fmt: skip
+
+    def get_expected_cell_size(self, input, batch_sizes=None):
+        """(layers times directions, batch, features) of the cell."""
+        return *self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size
+
+    def check_forward_args(self, input, hidden, batch_sizes=None):
+        """Raise RuntimeError where input, output or cell have another shape."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+        expected = self.get_expected_cell_size(input, batch_sizes)
+        self.check_hidden_size(hidden[1], expected, "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx, permutation):
+        """The state, or one of its tensors, with its batch in another order."""
+        if isinstance(hx, tuple):
+            return tuple(super(LSTM, self).permute_hidden(s, permutation) for s in hx)
+        return super().permute_hidden(hx, permutation)
+
+    def _state(self, x, hx, batch, batched):
+        if hx is None:
+            count = self.num_layers * (1 + self.bidirectional)
+            return [self._zeros(x, batch), tg.zeros(count, batch, self.hidden_size, dtype=x.dtype, device=x.device)]
+        self._check_dimensions(list(hx), 3 if batched else 2)
+        return [s if batched else s.unsqueeze(1) for s in hx]
+
+    def _op(self, x, state, *settings):
+        return tg.lstm(x, state, self._flat_weights, *settings)
+
+    def forward(self, input, hx: tuple[tg.Tensor, tg.Tensor] | None = None):
+        """(output, (last output, last cell)). A PackedSequence gives one."""
+        return self._forward(input, hx)
+
+    def _given_back(self, last):
+        return tuple(last)
+
+
+# ---- single steps ----------------------------------------------------------------------------------------------------
+
+
+class RNNCellBase(Module):
+    """What single steps share: weight_ih, weight_hh, bias_ih and bias_hh, uniform in ±1/sqrt(hidden_size)."""
+
+    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        for name, shape in (("weight_ih", (rows, input_size)), ("weight_hh", (rows, hidden_size))):
+            setattr(self, name, Parameter(tg.empty(shape, device=device, dtype=dtype)))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(tg.empty(rows, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw all weights anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self):
+        more = "" if self.bias is True else f", bias={self.bias}"
+        activation = getattr(self, "nonlinearity", "tanh")
+        return f"{self.input_size}, {self.hidden_size}{more}" + (
+            "" if activation == "tanh" else f", nonlinearity={activation}"
+        )
+
+    def _batch(self, input):
+        """The input (batch, input_size); one example is a batch of one."""
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        return input if input.dim() == 2 else input.unsqueeze(0)
+
+    def _state(self, input, state, name):
+        """A state (batch, hidden_size) that goes with an input."""
+        if state.dim() not in (1, 2):
+            raise ValueError(f"{type(self).__name__}: Expected {name} to be 1D or 2D, got {state.dim()}D instead")
+        return state if input.dim() == 2 else state.unsqueeze(0)
+
+    def _zeros(self, x):
+        return tg.zeros(x.shape[0], self.hidden_size, dtype=x.dtype, device=x.device)
+
+
+class RNNCell(RNNCellBase):
+    """One step ``act(W_ih x + b_ih + W_hh h + b_hh)``; nonlinearity: "tanh" or "relu"."""
+
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input, hx: tg.Tensor | None = None):
+        """The next state (batch, hidden_size) of input (batch, input_size) and a state, zeros where it is None."""
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}: it may be tanh or relu")
+        x = self._batch(input)
+        state = self._zeros(x) if hx is None else self._state(input, hx, "hidden")
+        if self.nonlinearity == "tanh":
+            state = tg.rnn_tanh_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        else:
+            state = tg.rnn_relu_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return state if input.dim() == 2 else state.squeeze(0)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of long short-term memory."""
+
+    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input, hx: tuple[tg.Tensor, tg.Tensor] | None = None):
+        """(output, cell), each (batch, hidden_size), of input (batch, input_size) and a pair, zeros where None."""
+        x = self._batch(input)
+        if hx is None:
+            state = [self._zeros(x), self._zeros(x)]
+        else:
+            state = [self._state(input, hx[0], "hx[0]"), self._state(input, hx[1], "hx[1]")]
+        hidden, cell = tg.lstm_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if input.dim() == 2:
+            return hidden, cell
+        return hidden.squeeze(0), cell.squeeze(0)
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit."""
+
+    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input, hx: tg.Tensor | None = None):
+        """The next state (batch, hidden_size) of input (batch, input_size) and a state, zeros where it is None."""
+        x = self._batch(input)
+        state = self._zeros(x) if hx is None else self._state(input, hx, "hidden")
+        state = tg.gru_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return state if input.dim() == 2 else state.squeeze(0)
