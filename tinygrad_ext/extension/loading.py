@@ -70,13 +70,17 @@ def _start(path, own, facts):
     _, major, minor, _ = library.declared
     made = Loaded(path, name, library.version or "0", f"{major}.{minor}")
     library.start(_register(made, own, facts))
-    if facts:
-        raise ValueError(
-            f"{path}: there are facts about {', '.join(map(repr, facts))}, but the extension registers "
-            f"{', '.join(made.ops) or 'nothing'}"
-        )
+    _check_used(made, facts)
     own.put(loaded, path, made)
     return made
+
+
+def _check_used(made, facts):
+    if facts:
+        raise ValueError(
+            f"{made.path}: there are facts about {', '.join(map(repr, facts))}, but the extension registers "
+            f"{', '.join(made.ops) or 'nothing'}"
+        )
 
 
 def _register(made, own, facts):
@@ -90,13 +94,14 @@ def _register(made, own, facts):
     return register
 
 
-def start_module(name, version, address, path):
-    """load_library for a module of Python that was compiled with tgx.pxd; address: of its init."""
-    own = _scope.current().child()
-    made = Loaded(path, name, version, version_here())
+def start_module(name, version, address, facts=None):
+    """load_library for a module of Python that was compiled with tgx.pxd; address: of its init. facts: as of `load`."""
+    own, facts = _scope.current().child(), dict(facts or {})
+    made = Loaded(name, name, version, version_here())
     with _lock:
         try:
-            table.start_at(name, address, _register(made, own, {}))
+            table.start_at(name, address, _register(made, own, facts))
+            _check_used(made, facts)
         except BaseException:
             own.undo()
             raise

@@ -164,9 +164,12 @@ cdef inline tgx_op_def tgx_op_of(const char *schema) noexcept:
     return d
 
 
-cdef inline object tgx_start(str name, str version, int (*init)(tgx_ctx *) noexcept):
-    """Register what init registers, for the plugin or program that imports the module; what load_library returns."""
+cdef inline object tgx_start(str name, str version, int (*init)(tgx_ctx *) noexcept, dict facts=None):
+    """Register what init registers, for the plugin or program that calls this; what load_library returns.
+
+    facts: name of an op -> fields of its record that are Python's: samples, reference, errors, ...
+    """
     global tgx_init_of_module
     from tinygrad_ext.utils.cpp_extension import register_init
     tgx_init_of_module = init
-    return register_init(name, version, <size_t>&tgx_begin_module)
+    return register_init(name, version, <size_t>&tgx_begin_module, facts)

@@ -131,13 +131,16 @@ def _load(name, sources, cflags, ldflags, include, folder, verbose):
 
 
 @boundary
-def register_init(name, version, address):
+def register_init(name, version, address, facts=None):
     """Register the ops of a module compiled with tgx.pxd, whose `tgx_start` calls this.
 
     Args:
         name, version: of the extension. address: of its init, a number.
+        facts: name of an op -> fields of its record that are Python's.
+
+    Raises what init raises, and ValueError for facts about an op that is not there; then nothing is registered.
     """
-    return later("extensions").start_module(name, version, address, name)
+    return later("extensions").start_module(name, version, address, facts)
 
 
 # ---- setup.py ------------------------------------------------------------------------------------------------------
