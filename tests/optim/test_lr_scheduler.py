@@ -23,6 +23,21 @@ CASES = {
     ),
     "ChainedScheduler": lambda m, o: m.ChainedScheduler([m.ConstantLR(o, 0.1, total_iters=2), m.StepLR(o, 4)]),
 }
+CYCLES = {
+    "CosineAnnealingWarmRestarts": lambda m, o: m.CosineAnnealingWarmRestarts(o, 3, T_mult=2, eta_min=0.01),
+    "CosineAnnealingWarmRestarts-same": lambda m, o: m.CosineAnnealingWarmRestarts(o, 4),
+    "CyclicLR": lambda m, o: m.CyclicLR(o, [0.1, 0.2], 1.0, step_size_up=3, step_size_down=2),
+    "CyclicLR-halved": lambda m, o: m.CyclicLR(o, 0.1, 1.0, step_size_up=2, mode="triangular2", cycle_momentum=False),
+    "CyclicLR-exp": lambda m, o: m.CyclicLR(o, 0.1, [1.0, 2.0], step_size_up=3, mode="exp_range", gamma=0.9),
+    "CyclicLR-own": lambda m, o: m.CyclicLR(
+        o, 0.1, 1.0, step_size_up=3, scale_fn=lambda x: 1 / (1 + x), scale_mode="iterations"
+    ),
+    "OneCycleLR": lambda m, o: m.OneCycleLR(o, [1.0, 2.0], total_steps=25),
+    "OneCycleLR-three": lambda m, o: m.OneCycleLR(
+        o, 1.0, epochs=5, steps_per_epoch=6, anneal_strategy="linear", three_phase=True, pct_start=0.4
+    ),
+}
+ALL = {**CASES, **CYCLES}
 
 
 def optimizer(module, tensor, parameter):
@@ -43,24 +58,24 @@ def run(scheduler, opt, steps):
     return seen
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ALL)
 def test_values_equal_pytorchs(name):
     torch = pytest.importorskip("torch", reason="compares with PyTorch")
     opt, reference = ours(), optimizer(torch.optim, torch.ones, torch.nn.Parameter)
-    scheduler, other = CASES[name](schedules, opt), CASES[name](torch.optim.lr_scheduler, reference)
+    scheduler, other = ALL[name](schedules, opt), ALL[name](torch.optim.lr_scheduler, reference)
     assert scheduler.get_last_lr() == other.get_last_lr()
     assert run(scheduler, opt, 20) == run(other, reference, 20)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_saved_schedule_goes_on(name):
     opt = ours()
-    scheduler = CASES[name](schedules, opt)
+    scheduler = ALL[name](schedules, opt)
     run(scheduler, opt, 4)
     state = copy.deepcopy((scheduler.state_dict(), opt.state_dict()))
     expected = run(scheduler, opt, 6)
     fresh = ours()
-    again = CASES[name](schedules, fresh)
+    again = ALL[name](schedules, fresh)
     again.load_state_dict(state[0])
     fresh.load_state_dict(state[1])
     assert run(again, fresh, 6) == expected
@@ -161,3 +176,62 @@ def test_wrong_arguments_raise(call, error, text):
     with pytest.raises(error) as caught:
         call(ours())
     assert text in str(caught.value)
+
+
+def test_cycles_move_the_momentum_or_the_first_beta_as_pytorch_does():
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    for name in ("CyclicLR", "CyclicLR-exp", "OneCycleLR", "OneCycleLR-three"):
+        for kind in ("SGD", "Adam"):
+            seen = []
+            for module, tensor in ((optim, tg.ones), (torch.optim, torch.ones)):
+                opt = getattr(module, kind)([{"params": [tensor(2)], "lr": 0.1}, {"params": [tensor(2)], "lr": 0.3}])
+                scheduler = ALL[name](module.lr_scheduler, opt)
+                rows = []
+                for _ in range(12):
+                    opt.step()
+                    scheduler.step()
+                    rows.append([{k: v for k, v in g.items() if k != "params"} for g in opt.param_groups])
+                seen.append(rows)
+            assert seen[0] == seen[1]
+
+
+def test_warm_restarts_go_to_a_fraction_of_an_epoch():
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    for factor in (1, 2):
+        pair = [(optim, ours()), (torch.optim, optimizer(torch.optim, torch.ones, torch.nn.Parameter))]
+        made = [module.lr_scheduler.CosineAnnealingWarmRestarts(opt, 3, T_mult=factor) for module, opt in pair]
+        for epoch in (0.5, 2.9, 3.0, 7.25, 10.5, 1.0):
+            for scheduler in made:
+                scheduler.step(epoch)
+            assert made[0].get_last_lr() == made[1].get_last_lr()
+        with pytest.raises(ValueError, match="non-negative"):
+            made[0].step(-1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 0), "positive integer T_0"),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 3, T_mult=0.5), "T_mult"),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 3, eta_min="0"), "eta_min"),
+        (lambda o: schedules.CyclicLR(o, [0.1], 1.0), "base_lr must have the same length"),
+        (lambda o: schedules.CyclicLR(o, 0.1, 1.0, mode="square"), "mode is invalid"),
+        (lambda o: schedules.OneCycleLR(o, 1.0), "either total_steps OR"),
+        (lambda o: schedules.OneCycleLR(o, 1.0, epochs=0, steps_per_epoch=2), "positive integer epochs"),
+        (lambda o: schedules.OneCycleLR(o, 1.0, total_steps=3, pct_start=2.0), "pct_start"),
+        (lambda o: schedules.OneCycleLR(o, 1.0, total_steps=3, anneal_strategy="sine"), "anneal_strategy"),
+    ],
+)
+def test_cycles_refuse_options_out_of_range(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(ours())
+
+
+def test_cycles_refuse_more_steps_than_said_and_an_optimizer_without_momentum():
+    opt = ours()
+    scheduler = schedules.OneCycleLR(opt, 1.0, total_steps=3)
+    run(scheduler, opt, 3)
+    with pytest.raises(ValueError, match="Tried to step 4 times"):
+        scheduler.step()
+    with pytest.raises(ValueError, match="cycle_momentum"):
+        schedules.CyclicLR(optim.Adagrad([tg.ones(1)]), 0.1, 1.0)

@@ -227,10 +227,8 @@ P = parameter()
         (lambda: optim.SGD([P], momentum=-1), ValueError, "Invalid momentum value"),
         (lambda: optim.SGD([P], weight_decay=-1), ValueError, "Invalid weight_decay value"),
         (lambda: optim.SGD([P], nesterov=True), ValueError, "requires a momentum and zero dampening"),
-        (lambda: optim.SGD([P], differentiable=True), NotImplementedError, "differentiable"),
         (lambda: optim.Adam([P], betas=(0.1, 1)), ValueError, "Invalid beta parameter at index 1"),
         (lambda: optim.Adam([P], eps=-1), ValueError, "Invalid epsilon value"),
-        (lambda: optim.AdamW([P], capturable=True), NotImplementedError, "capturable"),
         (lambda: optim.Optimizer([P], {}).step(), NotImplementedError, "does not define step"),
         (
             lambda: optim.SGD([P]).load_state_dict({"state": {}, "param_groups": []}),

@@ -26,31 +26,29 @@ from ..core.call.levels import atomic
 from ..native import updates as native
 
 
-def _sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
-    """Do what the compiled loop declined to do; missing entries of ``bufs`` are filled."""
-    with tg.no_grad():
-        for row, param in enumerate(params):
-            if param.grad is None:
-                continue
-            grad = -param.grad if maximize else param.grad
-            if weight_decay:
-                grad = grad.add(param, alpha=weight_decay)
-            if momentum:
-                if bufs[row] is None:
-                    bufs[row] = grad.detach().clone()
-                else:
-                    bufs[row].mul_(momentum).add_(grad, alpha=1 - dampening)
-                grad = grad.add(bufs[row], alpha=momentum) if nesterov else bufs[row]
-            param.add_(grad, alpha=-lr)
+def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
+    """Do the update op by op, with gradients if they are on; missing entries of ``bufs`` are filled."""
+    for row, param in enumerate(params):
+        if param.grad is None:
+            continue
+        grad = -param.grad if maximize else param.grad
+        if weight_decay:
+            grad = grad.add(param, alpha=weight_decay)
+        if momentum:
+            if bufs[row] is None:
+                bufs[row] = grad.detach().clone()
+            else:
+                bufs[row].mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(bufs[row], alpha=momentum) if nesterov else bufs[row]
+        param.add_(grad, alpha=-lr)
 
 
-def _adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
-    """Do what the compiled loop declined to do; every parameter with a gradient has state."""
+def adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
+    """Do the update op by op, with gradients if they are on; every parameter with a gradient has state."""
     most = max_exp_avg_sqs or [None] * len(params)
-    with tg.no_grad():
-        for param, *state in zip(params, exp_avgs, exp_avg_sqs, most, steps):
-            if param.grad is not None:
-                _adam_one(param, *state, *options)
+    for param, *state in zip(params, exp_avgs, exp_avg_sqs, most, steps):
+        if param.grad is not None:
+            _adam_one(param, *state, *options)
 
 
 def _adam_one(
@@ -79,14 +77,16 @@ def _adam_one(
 
 
 def _sgd_opened(params, bufs, *options):
-    _sgd_in_ops(params, bufs, *options)
+    with tg.no_grad():
+        sgd_in_ops(params, bufs, *options)
     return False
 
 
 def _adam_opened(params, exp_avgs, *rest):
     if any(average is None and param.grad is not None for param, average in zip(params, exp_avgs)):
         return False
-    _adam_in_ops(params, exp_avgs, *rest)
+    with tg.no_grad():
+        adam_in_ops(params, exp_avgs, *rest)
     return True
 
 

@@ -6,7 +6,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from ..core.call.levels import levels_on
 from . import _fused
 from .checks import check_betas, check_lr, check_not_negative, plain_number
-from .optimizer import Optimizer, refuse_flags
+from .optimizer import Optimizer
 
 COLUMNS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
@@ -28,11 +28,11 @@ class Adam(Optimizer):
             ``decoupled_weight_decay``, the share ``lr * weight_decay`` taken off p directly.
         amsgrad: divide by the largest v so far (Reddi et al., 2018).
         maximize: go uphill.
-        foreach, fused: accepted; there is one implementation, which is fused.
+        differentiable: let gradients flow through the step.
+        foreach, fused, capturable: accepted; there is one implementation, which is fused.
 
     Raises:
         ValueError: an option out of range.
-        NotImplementedError: for ``capturable=True`` or ``differentiable=True``.
     """
 
     def __init__(
@@ -44,7 +44,6 @@ class Adam(Optimizer):
         check_not_negative("epsilon value", eps)
         check_betas(betas)
         check_not_negative("weight_decay value", weight_decay)
-        refuse_flags(type(self).__name__, capturable=capturable, differentiable=differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -67,6 +66,10 @@ class Adam(Optimizer):
             with tg.enable_grad():
                 loss = closure()
         for number, group in enumerate(self.param_groups):
+            if group["differentiable"]:
+                self._start_state(group)
+                _fused.adam_in_ops(*self._update(number, group))
+                continue
             if levels_on():  # what they see is one update, so its state has to be there
                 self._start_state(group)
             if not _fused.adam(*self._update(number, group)):

@@ -7,6 +7,7 @@ from collections import Counter
 from tinygrad_ext.core.call.boundary import boundary
 
 from .composite import ChainedScheduler, SequentialLR
+from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler
 
@@ -14,17 +15,23 @@ __all__ = [
     "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "OneCycleLR",
     "PolynomialLR",
     "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
 ]
+
+# the base's name before PyTorch 2.0, by which libraries still ask for it
+_LRScheduler = LRScheduler
 
 
 class _Recursive(LRScheduler):

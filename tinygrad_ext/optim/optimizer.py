@@ -178,7 +178,7 @@ class Optimizer:
         if names is not None:
             param_group["param_names"] = names
         for param in params:
-            _check_param(param)
+            _check_param(param, self.defaults.get("differentiable"))
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -290,18 +290,11 @@ def _params_and_names(params):
     return [param for _, param in params], [name for name, _ in params]
 
 
-def _check_param(param):
+def _check_param(param, differentiable):
     if not isinstance(param, tg.Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
-    if not param.is_leaf and not param.retains_grad:
+    if not differentiable and not param.is_leaf and not param.retains_grad:
         raise ValueError(
             "can't optimize a non-leaf Tensor: it is the result of an op; optimize what it was computed from, "
             "or detach it first"
         )
-
-
-def refuse_flags(name, **flags):
-    """Raise NotImplementedError if one of the given options, which need another implementation, is set."""
-    for flag, value in flags.items():
-        if value:
-            raise NotImplementedError(f"{name}: {flag}={value} is not supported; leave it out")

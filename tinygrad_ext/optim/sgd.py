@@ -5,7 +5,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import _fused
 from .checks import check_lr, check_not_negative, plain_number
-from .optimizer import Optimizer, refuse_flags
+from .optimizer import Optimizer
 
 
 @boundary
@@ -22,11 +22,11 @@ class SGD(Optimizer):
         weight_decay: strength of the L2 penalty.
         nesterov: step along ``g + momentum * m`` (Sutskever et al., 2013).
         maximize: go uphill.
+        differentiable: let gradients flow through the step.
         foreach, fused: accepted; there is one implementation, which is fused.
 
     Raises:
         ValueError: a negative option, or nesterov without momentum or with dampening.
-        NotImplementedError: for ``differentiable=True``.
     """
 
     def __init__(
@@ -40,7 +40,6 @@ class SGD(Optimizer):
             raise ValueError(
                 f"Nesterov momentum requires a momentum and zero dampening, got {momentum} and {dampening}"
             )
-        refuse_flags("SGD", differentiable=differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -72,7 +71,8 @@ class SGD(Optimizer):
                 group["nesterov"],
                 group["maximize"],
             )
-            if not _fused.sgd(*update) and momentum:
+            update_of = _fused.sgd_in_ops if group["differentiable"] else _fused.sgd
+            if not update_of(*update) and momentum:
                 self._keep_buffers(*update[:2])
         return loss
 

@@ -1,0 +1,5 @@
+"""AdamW by the module that PyTorch has it in."""
+
+from .adam import Adam, AdamW
+
+__all__ = ["Adam", "AdamW"]
