@@ -89,13 +89,36 @@ def test_a_traced_function_gives_what_eager_gives(half):
         assert traced(given).dtype is half and traced(given).equal(model(given))
 
 
-def test_what_draws_or_writes_to_arguments_is_refused(half):
-    x = drawn(half, 3, 4)
-    running = tg.zeros(4, dtype=half), tg.ones(4, dtype=half)
-    with pytest.raises(NotImplementedError):
-        F.batch_norm(x, *running, training=True)
-    assert running[0].tolist() == [0] * 4
-    with pytest.raises(NotImplementedError):
-        F.dropout(x, 0.5)
+@pytest.mark.parametrize("wide", [False, True])
+def test_running_statistics_are_moved_in_their_own_dtype(wide, half):
+    """float32 statistics and weights beside a half, as PyTorch takes them, or all in the half."""
+    kept = tg.float32 if wide else half
+    x, weight = drawn(half, 6, 4).requires_grad_(), drawn(kept, 4).requires_grad_()
+    running = tg.zeros(8, dtype=kept)[::2], tg.ones(4, dtype=kept)
+    want = [r.float().clone() for r in running]
+    y = F.batch_norm(x, *running, weight, training=True)
+    z = F.batch_norm(x.detach().float(), *want, weight.detach().float(), training=True)
+    assert y.dtype is half and y.equal(z.to(half))
+    for r, w in zip(running, want):
+        assert r.dtype is kept and r.equal(w.to(kept))
+    y.sum().backward()
+    assert x.grad.dtype is half and weight.grad.dtype is kept
+
+
+def test_a_float32_input_wants_no_parameters_in_a_half(half):
+    with pytest.raises(RuntimeError, match="mixed dtype"):
+        F.layer_norm(tg.rand(2, 3), (3,), drawn(half, 3))
+
+
+def test_dropout_draws_what_float32_draws_and_rounds_its_factor(half):
+    x = drawn(half, 40)
+    tg.manual_seed(5)
+    y = F.dropout(x, 0.3)
+    tg.manual_seed(5)
+    factor = F.dropout(tg.ones(40), 0.3).to(half)
+    assert y.dtype is half and y.equal(x * factor) and 0 < (y == 0).sum() < 40
+
+
+def test_a_window_on_a_wide_copy_is_refused(half):
     with pytest.raises(RuntimeError, match="view_as_complex"):
-        tg.view_as_complex(drawn(half, 3, 2))  # a window on the wide copy would not be one on the tensor
+        tg.view_as_complex(drawn(half, 3, 2))

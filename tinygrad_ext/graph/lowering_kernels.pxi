@@ -27,7 +27,7 @@ cdef object _call(Lowering self, Op op, tgx_call *given, list args):
     cdef tgx_call *c = <tgx_call *>self.room.take(sizeof(tgx_call))
     cdef tgx_value *v
     cdef int i, k
-    cdef list after = []
+    cdef list after = [], back = []
     cdef Tensor t
     cdef Buffer scratch
     memcpy(c, given, sizeof(tgx_call))
@@ -41,6 +41,8 @@ cdef object _call(Lowering self, Op op, tgx_call *given, list args):
             t = <Tensor>args[i]
             if c.needs >> i & 1:
                 t = self.converted(t, v.want, v.dense)
+                if c.changes >> i & 1:
+                    back.append((args[i], t))
             _takes(self, step, c.changes >> i & 1, i, t)
             v.tensor = self.describe(t)
         elif v.tag == TGX_TENSORS:
@@ -68,6 +70,8 @@ cdef object _call(Lowering self, Op op, tgx_call *given, list args):
             step.writes.append(scratch)
             self.fixups.append((<size_t>&c.scratch, scratch, 0))
         self.steps.append(step)
+    for to, source in back:         # what run changed in a wide copy
+        self.write(to, source)
     for k, t in after:
         made[k] = self.converted(t, c.outputs[<int>k].dtype, False)
     if op.nreturns == 1 and not op.makes_list:

@@ -158,7 +158,7 @@ static int finish(tgx_output *o, tgx_owned *result) {
     return 0;
 }
 
-static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_owned *kept) {
+static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_owned *kept, tgx_tensor *const *given) {
     int code = 0, idle = kernel->run == NULL || c->outputs[0].origin == TGX_SAME || c->outputs[0].origin == TGX_VIEW;
     for (int k = 0; k < c->noutputs && !code; k++) code = place(c, &c->outputs[k], &results[k]);
     if (!code) code = convert(c, kept);
@@ -167,26 +167,32 @@ static int run(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, tgx_ow
         if (!c->scratch) code = TGX_NO_MEMORY;
     }
     if (!code && !idle) code = kernel->run(c);
+    for (int i = 0; i < c->nargs && !code; i++) /* what run changed in a wide copy */
+        if (c->changes & c->needs & (uint64_t)1 << i) code = copy_alone(given[i], c->args[i].tensor);
     for (int k = 0; k < c->noutputs && !code; k++) code = finish(&c->outputs[k], &results[k]);
     return code;
 }
 
 int tgx_call_alone(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, int capacity) {
-    size_t lists = listed(c), at = 0, n = (size_t)c->nargs + lists + 1;
+    size_t at = (size_t)c->nargs, n = at + listed(c) + 1;
     tgx_owned *kept = calloc(n, sizeof *kept);
-    tgx_tensor **given = malloc((lists + 1) * sizeof *given);
+    tgx_tensor **given = malloc(n * sizeof *given); /* the tensors of the arguments, then those of their lists */
     int code = kept && given ? 0 : TGX_NO_MEMORY, noutputs = c->noutputs;
-    for (int i = 0; given && i < c->nargs; i++)
+    for (int i = 0; given && i < c->nargs; i++) {
+        given[i] = c->args[i].tag == TGX_TENSOR ? c->args[i].tensor : NULL;
         for (int k = 0; c->args[i].tag == TGX_TENSORS && k < c->args[i].n; k++) given[at++] = c->args[i].tensors[k];
+    }
     c->services = &services, c->scratch = NULL, c->target = NULL;
     c->outputs = NULL;
     if (!code) code = outputs(c, noutputs > 4 ? noutputs : 4, TGX_MAX_DIMS);
     if (!code) code = ask_shape(kernel, c, noutputs);
     if (!code && c->noutputs > capacity) code = TGX_MORE;
-    if (!code) code = run(kernel, c, results, kept);
-    at = 0;
-    for (int i = 0; given && i < c->nargs; i++)
+    if (!code) code = run(kernel, c, results, kept, given);
+    at = (size_t)c->nargs;
+    for (int i = 0; given && i < c->nargs; i++) {
+        if (given[i]) c->args[i].tensor = given[i];
         for (int k = 0; c->args[i].tag == TGX_TENSORS && k < c->args[i].n; k++) c->args[i].tensors[k] = given[at++];
+    }
     for (size_t i = 0; kept && i < n; i++) free(kept[i].memory);
     free(kept);
     free(given);

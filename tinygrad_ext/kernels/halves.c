@@ -9,9 +9,9 @@ typedef struct {
 } wide;
 
 /* The one half that all floating tensors have, or that a dtype asks for; 0: none, or there are other floating dtypes too. */
-static int half_among(const tgx_call *c, int *tensors) {
+static int half_among(const tgx_kernel *kernel, const tgx_call *c, int *tensors, int *mixes) {
     int half = 0, mixed = 0, asked = 0;
-    *tensors = 0;
+    *tensors = *mixes = 0;
     for (int i = 0; i < c->nargs; i++) {
         const tgx_value *v = &c->args[i];
         int n = v->tag == TGX_TENSOR ? 1 : v->tag == TGX_TENSORS ? v->n : 0;
@@ -20,9 +20,13 @@ static int half_among(const tgx_call *c, int *tensors) {
         for (int k = 0; k < n; k++) {
             const tgx_tensor *t = v->tag == TGX_TENSOR ? v->tensor : v->tensors[k];
             if (!t || !tgx_is_inexact(t->dtype)) continue;
+            ++*tensors;
+            if (kernel->flags & TGX_MIXES && tgx_is_half(half) && t->dtype == TGX_F32) {
+                *mixes = 1;
+                continue;
+            }
             mixed |= !tgx_is_half(t->dtype) || (half && half != t->dtype);
             half = t->dtype;
-            ++*tensors;
         }
     }
     return asked ? asked : mixed ? 0 : half;
@@ -45,7 +49,7 @@ static tgx_tensor *widened(wide *room, const tgx_tensor *t) {
 }
 
 /* Results in float32 become halves, unless float32 was asked for. */
-static int narrow(tgx_call *c, int half, const wide *from, const wide *to) {
+static int narrow(tgx_call *c, int half, int mixes, const wide *from, const wide *to) {
     int rounds = 1;
     for (int i = 0; i < c->nargs; i++)
         if (c->args[i].tag == TGX_DTYPE && c->args[i].i != half) rounds = 0;
@@ -57,7 +61,7 @@ static int narrow(tgx_call *c, int half, const wide *from, const wide *to) {
             o->strides = o->dims + o->rank;
         }
         if (o->origin == TGX_SAME) o->dtype = c->args[o->of].tensor->dtype;
-        if (!rounds || o->dtype != TGX_F32 || (o->origin != TGX_FRESH && o->origin != TGX_OVER && o->origin != TGX_WRITES)) continue;
+        if (!rounds || (mixes && k) || o->dtype != TGX_F32 || (o->origin != TGX_FRESH && o->origin != TGX_OVER && o->origin != TGX_WRITES)) continue;
         if (o->origin == TGX_OVER) o->origin = TGX_FRESH;
         o->dtype = (int8_t)half;
         if (o->via < 0) o->via = TGX_F32;
@@ -65,9 +69,9 @@ static int narrow(tgx_call *c, int half, const wide *from, const wide *to) {
     return 0;
 }
 
-static int ask_wide(const tgx_kernel *kernel, tgx_call *c, int half, wide *room, tgx_tensor **lists) {
+static int ask_wide(const tgx_kernel *kernel, tgx_call *c, int half, int mixes, wide *room, tgx_tensor **lists) {
     tgx_value given[TGX_MAX_ARGUMENTS];
-    uint64_t halves = 0;
+    uint64_t halves = 0, listed = 0;
     wide *next = room;
     int code;
     memcpy(given, c->args, (size_t)c->nargs * sizeof *given);
@@ -80,7 +84,7 @@ static int ask_wide(const tgx_kernel *kernel, tgx_call *c, int half, wide *room,
                 lists[k] = v->tensors[k];
                 if (lists[k] && tgx_is_half(lists[k]->dtype)) lists[k] = widened(next++, lists[k]), halves |= (uint64_t)1 << i;
             }
-            v->tensors = lists, lists += v->n;
+            v->tensors = lists, lists += v->n, listed |= (uint64_t)1 << i;
         } else if (v->tag == TGX_DTYPE && v->i == half) v->i = TGX_F32;
     }
     code = kernel->shape(c);
@@ -91,25 +95,25 @@ static int ask_wide(const tgx_kernel *kernel, tgx_call *c, int half, wide *room,
         if (code || !(halves >> i & 1) || c->needs >> i & 1) continue;
         c->needs |= (uint64_t)1 << i, v->want = TGX_F32, v->dense = 0;
     }
-    if (!code && c->changes & halves) code = TGX_FAILED;
-    return code ? code : narrow(c, half, room, next);
+    if (!code && c->changes & halves & listed) code = TGX_FAILED;
+    return code ? code : narrow(c, half, mixes, room, next);
 }
 
 int tgx_ask(const tgx_kernel *kernel, tgx_call *c) {
-    int noutputs = c->noutputs, code, half, tensors, listed = 0;
+    int noutputs = c->noutputs, code, half, mixes, tensors, listed = 0;
     wide *room;
     tgx_tensor **lists;
     c->error_kind = TGX_RUNTIME_ERROR;
     code = kernel->shape(c);
     if (code != TGX_FAILED || c->error_kind != TGX_NOT_IMPLEMENTED_ERROR || kernel->flags & TGX_READS || !kernel->run) return code;
-    half = half_among(c, &tensors);
+    half = half_among(kernel, c, &tensors, &mixes);
     if (!half) return code;
     for (int i = 0; i < c->nargs; i++) listed += c->args[i].tag == TGX_TENSORS ? c->args[i].n : 0;
     room = malloc((size_t)(tensors + 1) * sizeof *room), lists = malloc((size_t)(listed + 1) * sizeof *lists);
     if (!room || !lists) code = TGX_NO_MEMORY;
     else {
         c->noutputs = noutputs, c->needs = c->changes = 0, c->work = c->scratch_bytes = 0;
-        code = ask_wide(kernel, c, half, room, lists);
+        code = ask_wide(kernel, c, half, mixes, room, lists);
         if (code == TGX_FAILED) { /* the first message is about the dtype that was given */
             c->noutputs = noutputs, c->needs = c->changes = 0, c->work = c->scratch_bytes = 0;
             code = kernel->shape(c);

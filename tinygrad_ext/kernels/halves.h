@@ -11,6 +11,7 @@
 #define TGX_HALVES_H
 #include "tgx.h"
 
-/* shape of a kernel, for halves too. Of a list among the arguments, `needs` means its halves. */
+/* shape of a kernel, for halves too. Of a list among the arguments, `needs` means its halves. What is in `needs` and in `changes`
+ * is copied back after run. */
 int tgx_ask(const tgx_kernel *kernel, tgx_call *c);
 #endif

@@ -108,7 +108,7 @@ static int layer_norm_run(tgx_call *c) {
     job.weight = data_of(c, 2), job.bias = data_of(c, 3);
     return run(c, loops()->layer[x->dtype == TGX_F64], &job, job.rows, x->count);
 }
-TGX_KERNEL(layer_norm, layer_norm_shape, layer_norm_run, 0)
+TGX_KERNEL(layer_norm, layer_norm_shape, layer_norm_run, TGX_MIXES)
 
 /* Parts for the sums over rows, by the sizes alone, so that threads change nothing. */
 static int64_t part_count(int64_t rows) {
@@ -167,7 +167,7 @@ static int layer_backward_run(tgx_call *c) {
     else add_parts_f32(&job, (float *)job.sums, (float *)gain, (float *)shift);
     return code;
 }
-TGX_KERNEL(layer_norm_backward, layer_backward_shape, layer_backward_run, 0)
+TGX_KERNEL(layer_norm_backward, layer_backward_shape, layer_backward_run, TGX_MIXES)
 
 /* ---- batch norm -------------------------------------------------------------------------------------------------- */
 
@@ -281,7 +281,7 @@ static int batch_norm_run(tgx_call *c) {
     job.scale = scale, job.shift = shift;
     return run_rows(c, loops()->apply[dtype == TGX_F64], &job, x->count);
 }
-TGX_KERNEL(batch_norm, batch_norm_shape, batch_norm_run, 0)
+TGX_KERNEL(batch_norm, batch_norm_shape, batch_norm_run, TGX_MIXES)
 
 /* _batch_norm_backward(grad_output, self, weight, mean, invstd, training, eps, output_mask) */
 static int batch_backward_shape(tgx_call *c) {
@@ -336,4 +336,4 @@ static int batch_backward_run(tgx_call *c) {
     job.x = g->data, job.mean = zeros, job.scale = slope, job.shift = shift;
     return run_rows(c, loops()->apply[dtype == TGX_F64], &job, x->count);
 }
-TGX_KERNEL(batch_norm_backward, batch_backward_shape, batch_backward_run, 0)
+TGX_KERNEL(batch_norm_backward, batch_backward_shape, batch_backward_run, TGX_MIXES)

@@ -149,6 +149,7 @@ enum tgx_kernel_flag {
     TGX_ANY_LAYOUT = 8,        /* run writes to a target whatever its strides */
     TGX_SERIAL = 16,           /* run keeps the interpreter's lock: nobody else may draw from its generator meanwhile */
     TGX_REPEATS = 128,         /* run may write to a target whose elements share memory: it writes the same to all */
+    TGX_MIXES = 256,           /* where argument 0 is a half, others may be float32; the results but the first are then float32 */
     TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
 };
 

@@ -18,7 +18,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.loops.blas cimport find_blas
-from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous
+from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, on_device, register_pair, set_kernel_caller
 from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype_id
@@ -76,6 +76,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     PyObject **targets      # of the in-place form and that with out=, and what was made instead; NULL: run writes to it itself
     PyObject *made[MANY]
     PyObject *unknown       # a meta tensor given for a number, or NULL
+    PyObject *copied        # list of (argument, wide copy that run changes), or NULL; set where operands are converted
     PyObject *more_refs     # list of what found no place there, or NULL
     int nrefs
     int used                # of words

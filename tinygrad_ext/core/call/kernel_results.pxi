@@ -1,10 +1,15 @@
 # Tensors for what shape said, and run. Part of kernel_call.pyx.
 
-cdef int _convert(Frame *f) except -1:
+cdef int _convert(Frame *f, Op op) except -1:
     """Operands as the kernel wants them."""
     cdef int i
+    cdef list copied
     cdef uint64_t left = f.call.needs
     cdef Tensor t
+    if f.call.changes:
+        copied = []
+        _keep(f, copied)
+        f.copied = <PyObject *>copied
     for i in range(f.call.nargs):
         if not left >> i:
             break
@@ -14,6 +19,9 @@ cdef int _convert(Frame *f) except -1:
             t = cast(_borrowed(f.values[i].tensor), f.values[i].want)
             t = contiguous(t) if f.values[i].dense else t
             _keep(f, t)
+            if f.call.changes >> i & 1:
+                _check_written(op, i, _borrowed(f.values[i].tensor))
+                copied.append((_borrowed(f.values[i].tensor), t))
             f.values[i].tensor = fields(t)
     return 0
 
@@ -35,7 +43,7 @@ cdef inline int _ready(Frame *f, Op op, PyObject **args) except -1:
     if f.meta:
         return False
     if f.call.needs:
-        _convert(f)
+        _convert(f, op)
     if op.pair.run == NULL or f.call.outputs.origin == TGX_SAME or f.call.outputs.origin == TGX_VIEW:
         return False
     if op.options >= 0:             # nobody else has the result yet
@@ -128,6 +136,10 @@ cdef int _run_large(Frame *f, Op op) except -1:
             code = op.pair.run(&f.call)
     else:
         code = op.pair.run(&f.call)
+    if f.call.changes & f.call.needs:
+        for to, source in <list>f.copied:
+            copy_into(<Tensor>to, <Tensor>source)
+            note_write(<Tensor>to)
     if f.call.changes:
         _note_changed(f)
     if code:
