@@ -30,7 +30,8 @@ def tgx_register_ops(register: OpRegistrar) -> None:
     """Add ops to your namespace: they become ``tinygrad_ext.ops.<namespace>.<name>``.
 
     Called once, the first time something in the plugin's namespace is used. ``register(schema, **fields)`` takes the
-    same fields as a built-in record, except those that the package's own build serves (``scalar=``, ``operator=``).
+    same fields as a built-in record, except ``operator=``, which the package's own build serves. ``scalar=`` needs
+    ``register.loops(path)`` before, with what ``utils.cpp_extension.PointwiseExtension`` built from the same records.
     ``register.library(path, facts)`` adds the ops of a library compiled with ``tgx.h``. The schema's namespace must be
     one that the distribution declares. Raising here undoes everything the plugin registered.
 

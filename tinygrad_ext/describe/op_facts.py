@@ -92,7 +92,7 @@ def computed_by(op):
             d for d in dtypes(op) if "float" not in (record.promote or "") or d.startswith(("float", "bf", "comp"))
         ]
         tags = ",".join(_TAGS[d] for d in computed)
-        return f"{kind}, loops {ident}_{{{tags}}} of kernels/loops_body_gen.h from scalar={record.scalar!r}"
+        return f"{kind}, loops {ident}_{{{tags}}} from scalar={record.scalar!r}"
     name = record.kernel or record.compose
     if isinstance(name, str):
         return f"{kind} '{name}'{_kernel_file(name)}"

@@ -1,6 +1,6 @@
 /* What an element of a pointwise op is, as codes that the emitter reads (see emit.h), and as terms that it makes of them.
  *
- * A formula is the op's expression for floats in postfix order; tools/generate_formulas.py writes it from the record's scalar=.
+ * A formula is the op's expression for floats in postfix order; utils/formula_text.py writes it from the record's scalar=.
  * A term is one operation on registers. Terms of a run of ops are numbered in the order in which they are computed; one
  * that repeats a constant is the same term.
  *

@@ -108,6 +108,18 @@ _FIELDS = (
 )
 
 
+# literals of a record with scalar=, which the build reads
+READ_BY_THE_BUILD = ("scalar", "types", "returns", "inputs", "promote", "choices")
+
+
+def said(schema, fields):
+    """What loops are compiled from, as one text: so that a library of loops can be compared with a record.
+
+    fields: {name: value} of those in READ_BY_THE_BUILD; a missing one is None.
+    """
+    return repr((schema, [fields.get(name) for name in READ_BY_THE_BUILD]))
+
+
 class Record:
     """The fields of one op, with the place where they were written."""
 

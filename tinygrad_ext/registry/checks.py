@@ -4,15 +4,15 @@ import keyword
 
 from tinygrad_ext.core.call.callables import OpPacket
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.loops import loop_tables
 from tinygrad_ext.ops import is_part
-from tinygrad_ext.ops.record import BUILTIN
+from tinygrad_ext.ops.record import BUILTIN, READ_BY_THE_BUILD, said
 from tinygrad_ext.registry import functions, methods, ops, prefixes, variants
 from tinygrad_ext.registry.op_namespace import Namespace, OpOverload
 
 RESERVED = ("aten", "prim", "prims", "nn")
 # What only the build and compiled kernels can serve, and what to write instead.
 _BUILTIN_ONLY = {
-    "scalar": "a C expression is compiled when the package that holds it is built; give compose= or kernel= a function",
     "takes_out": "only compiled kernels take `out`; every op with `out` among its variants has an out= form",
     "operator": "the operators of Tensor belong to the built-in ops; a type of your own can define __torch_function__",
     "where": "the op stands in ops.<namespace>",
@@ -23,7 +23,7 @@ def check(record, schema, to):
     if record.owner != BUILTIN:
         check_namespace(record.schema, schema.namespace, to)
         _check_names(record, schema)
-        _check_fields(record)
+        _check_fields(record, schema)
         _check_mutation(record, schema)
     found = ops.get(schema.qualname)
     if found is not None:
@@ -87,12 +87,14 @@ def _check_names(record, schema):
         check_name(record.schema, "a result", r.name, tuple)
 
 
-def _check_fields(record):
+def _check_fields(record, schema):
     for field, instead in _BUILTIN_ONLY.items():
         if getattr(record, field) is not None:
             raise TypeError(f"{record.schema}: {field}= is for built-in records ({record.owner} gave it): {instead}")
     how = record.kernel if record.kernel is not None else record.compose
-    if not callable(how):
+    if record.scalar is not None:
+        _check_loops(record, schema)
+    elif not callable(how):
         raise TypeError(
             f"{record.schema}: kernel= and compose= take a function, not {how!r}; names of compiled kernels are for "
             "built-in records"
@@ -106,6 +108,21 @@ def _check_fields(record):
         raise TypeError(
             f"{record.schema}: variants={record.variants!r} must hold 'function', and may hold 'method', 'inplace' and "
             "'out'"
+        )
+
+
+def _check_loops(record, schema):
+    """Whether the loops of a record with scalar= are there, and made from what it says now."""
+    compiled = loop_tables.said.get(schema.qualname)
+    if compiled is None:
+        raise TypeError(
+            f"{record.schema}: a C expression is compiled when the package that holds it is built, and {record.owner} "
+            "has brought no loops for it: name the file in PointwiseExtension and call register.loops(path) before; or "
+            "give compose= or kernel= a function"
+        )
+    if compiled != said(str(schema), {name: getattr(record, name) for name in READ_BY_THE_BUILD}):
+        raise RuntimeError(
+            f"{record.schema}: its loops were compiled from something else, {compiled}. Build the package again"
         )
 
 

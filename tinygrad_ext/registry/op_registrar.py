@@ -24,10 +24,11 @@ from tinygrad_ext.core.call import operators
 from tinygrad_ext.core.call.callables import OpFunction, OpMethod
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.loops import loop_tables
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
 from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, prefixes, scope, variants
-from tinygrad_ext.registry.checks import check
+from tinygrad_ext.registry.checks import check, check_namespace
 
 _lock = threading.RLock()  # between the check that a name is free and the step that takes it
 
@@ -58,7 +59,8 @@ class OpRegistrar:
 
         Args:
             schema: "namespace::name(Tensor self, ...) -> Tensor".
-            fields: those of a record; exactly one of `kernel` and `compose` says how it is computed.
+            fields: those of a record; exactly one of `kernel`, `compose` and `scalar` (after
+                `loops`) says how it is computed.
 
         Raises RuntimeError for a name that is taken or a namespace that is not the owner's, TypeError for a wrong
         field. The tables are then as before.
@@ -96,6 +98,29 @@ class OpRegistrar:
         if self.scope is None:
             raise RuntimeError(f"{path}: `register` is for use inside the hook only, which is over")
         return later("extensions").load(path, self.scope, facts)
+
+    def loops(self, path):
+        """Take in the loops of pointwise ops, built as `utils.cpp_extension.PointwiseExtension`.
+
+        Args:
+            path: of the library. After this the records from which it was built are registered, with their scalar=.
+
+        Raises OSError for a file that is no library, ImportError for one that is made for another version, RuntimeError
+        for loops of ops in a namespace that is not the owner's; then none is taken in.
+        """
+        if self.scope is None:
+            raise RuntimeError(f"{path}: `register` is for use inside the hook only, which is over")
+        rows, formulas, said = loop_tables.read(os.path.realpath(os.fspath(path)))
+        for name in rows:
+            check_namespace(name, name.partition("::")[0], self.scope)
+        with _lock:
+            for table, found in (
+                (loop_tables.tables, rows),
+                (loop_tables.formulas(), formulas),
+                (loop_tables.said, said),
+            ):
+                for key, value in found.items():
+                    self.scope.put(table, key, value)
 
     def finish(self):
         """Resolve the rules that name an op registered later. TypeError when it never was."""

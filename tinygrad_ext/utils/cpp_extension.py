@@ -11,7 +11,15 @@ from tinygrad_ext.core.call.later import later
 
 from . import compiling
 
-__all__ = ["BuildExtension", "CExtension", "CppExtension", "include_paths", "load", "load_inline"]  # noqa: F822
+__all__ = [  # noqa: F822
+    "BuildExtension",
+    "CExtension",
+    "CppExtension",
+    "PointwiseExtension",
+    "include_paths",
+    "load",
+    "load_inline",
+]
 
 
 @boundary
@@ -160,6 +168,29 @@ def CppExtension(name, sources, *args, **keywords):
     """The same of C++ sources."""
     keywords.setdefault("language", "c++")
     return CExtension(name, sources, *args, **keywords)
+
+
+def PointwiseExtension(name, records, *, folder="build/loops"):
+    """A setuptools.Extension of the loops of pointwise ops; build it with BuildExtension.
+
+    Args:
+        name: of the library, "tgx_mylib._loops".
+        records: the Python files in which ``register("...", scalar="...")`` stands, with literals.
+        folder: where the C files are written.
+
+    Each expression is compiled for three instruction sets, as the built-in ops are; `register.loops(path)` takes them
+    in. Raises ValueError for what cannot be read.
+    """
+    from setuptools import Extension  # lazy: for setup.py only
+
+    from . import loop_library  # lazy: as above
+
+    paths = loop_library.write(list(map(str, records)), Path(folder) / name)
+    kernels = str(loop_library.KERNELS)
+    made = Extension(name, paths, include_dirs=[kernels], extra_compile_args=loop_library.FLAGS, libraries=["m"])
+    made.depends = list(map(str, records))
+    made.of_table = True
+    return made
 
 
 def __getattr__(name):

@@ -12,6 +12,17 @@ cdef extern from *:
     """
     #include "emit_formula.h"
     #include "isa.h"
+    #include "loop_library.h"
+    #include <dlfcn.h>
+    #include <stdlib.h>
+    /* the loops of a library's row, which may know fewer dtypes than there are here; they are never given back */
+    static tgx_loop *tgx_row_of(const char *row, int dtypes) {
+        tgx_loop *loops = calloc(TGX_NTYPES, sizeof(tgx_loop));
+        if (loops) memcpy(loops, row + offsetof(tgx_loop_row, loops), dtypes * sizeof(tgx_loop));
+        return loops;
+    }
+    static void tgx_give_wide(const tgx_loop_library *library) { *library->wide = tgx_wide_loop; }
+    static const char *tgx_name_of_row(const char *row) { return *(const char *const *)row; }
     extern const tgx_loop_row *const tgx_loops_base[], *const tgx_loops_avx2[], *const tgx_loops_avx512[];
     extern const tgx_formula_row tgx_formulas[];
     """
@@ -27,10 +38,25 @@ cdef extern from *:
     const tgx_loop_row **tgx_loops_base
     const tgx_loop_row **tgx_loops_avx2
     const tgx_loop_row **tgx_loops_avx512
+    ctypedef struct tgx_loop_library:
+        int version, dtypes
+        const tgx_loop_row *loops[3]
+        const tgx_formula_row *formulas
+        const char **said
+    enum:
+        TGX_LOOP_LIBRARY, TGX_NTYPES, RTLD_NOW, RTLD_LOCAL
     int tgx_cpu_level()
+    void *dlopen(const char *path, int flags)
+    void *dlsym(void *library, const char *name)
+    char *dlerror()
+    tgx_loop *tgx_row_of(const char *row, int dtypes)
+    void tgx_give_wide(const tgx_loop_library *library)
+    const char *tgx_name_of_row(const char *row)
 
 INSTRUCTION_SETS = ("base", "avx2", "avx512")
-tables = {}
+tables = {}      # name of an op -> a capsule of its loops by dtype
+said = {}        # name of a plugin's op -> what its loops were compiled from
+_formulas = {}   # address of a loop -> (address of its formula, name of the op)
 
 
 def instruction_set():
@@ -39,17 +65,54 @@ def instruction_set():
 
 
 def formulas():
-    """{address of a loop over floats: (address of the tgx_formula of its elements, name of the op)}, for plain arithmetic."""
-    cdef const tgx_formula_row *row = tgx_formulas
+    """{address of a loop over floats: (address of the tgx_formula of its elements, name of the op)}, for plain arithmetic.
+
+    One dict, which grows with the libraries of plugins.
+    """
+    return _formulas
+
+
+cdef dict _formulas_of(const tgx_formula_row *row, dict rows):
     cdef tgx_loop *loops
     found = {}
     while row.name != NULL:
-        loops = <tgx_loop *>PyCapsule_GetPointer(tables[row.name.decode()], NULL)
+        loops = <tgx_loop *>PyCapsule_GetPointer(rows[row.name.decode()], NULL)
         for dtype in (TGX_F32, TGX_F64):
             if loops[<int>dtype] != NULL:
                 found[<size_t>loops[<int>dtype]] = <size_t>&row.formula, row.name.decode()
         row += 1
     return found
+
+
+def read(path):
+    """(rows for `tables`, rows for `formulas()`, rows for `said`) of a library of loops; it stays open for ever.
+
+    Raises OSError for a file that is none, ImportError for one that is made for another version.
+    """
+    cdef const tgx_loop_library *library
+    cdef const char *row
+    cdef int k = 0
+    cdef void *opened = dlopen(path.encode(), RTLD_NOW | RTLD_LOCAL)
+    if opened == NULL:
+        raise OSError(f"{path}: {dlerror().decode(errors='replace')}")
+    library = <const tgx_loop_library *>dlsym(opened, b"tgx_loops_v1")
+    if library == NULL:
+        raise ImportError(f"{path} has no loops of pointwise ops: it exports no tgx_loops_v1. Build it as PointwiseExtension")
+    if library.version != TGX_LOOP_LIBRARY or not 0 < library.dtypes <= TGX_NTYPES:
+        raise ImportError(
+            f"{path} has loops of version {library.version} over {library.dtypes} dtypes, and here they are of version "
+            f"{TGX_LOOP_LIBRARY} over {TGX_NTYPES}. Build it with this tinygrad_ext"
+        )
+    tgx_give_wide(library)
+    rows, texts = {}, {}
+    row = <const char *>library.loops[tgx_cpu_level()]
+    while tgx_name_of_row(row) != NULL:
+        name = tgx_name_of_row(row).decode()
+        rows[name] = PyCapsule_New(<void *>tgx_row_of(row, library.dtypes), NULL, NULL)
+        texts[name] = library.said[k].decode()
+        row += sizeof(char *) + library.dtypes * sizeof(tgx_loop)
+        k += 1
+    return rows, _formulas_of(library.formulas, rows), texts
 
 
 def _load():
@@ -71,3 +134,4 @@ def _load():
 
 
 _load()
+_formulas.update(_formulas_of(tgx_formulas, tables))

@@ -176,7 +176,7 @@ def row(name, codes):
 def text(found):
     """The C file for (name of the op, codes)."""
     parts = [row(name, codes) for name, codes in found]
-    note = "/* Generated from the op records by tools/generate_formulas.py. */\n"
+    note = "/* Generated from the op records by utils/formula_text.py. */\n"
     includes = '#include "emit_formula.h"\n#include <math.h>\n'
     table = "".join(line for _, line in parts) + "    {0, {0, 0}},\n"
     formulas = "".join(codes for codes, _ in parts)

@@ -1,0 +1,269 @@
+"""The C text of pointwise loops, from the scalar= expressions of op records: of the built-in ones and of plugins.
+
+The records are read as text (ast), not imported: when the package is built nothing compiled exists, and a plugin's
+records register themselves. So `scalar`, `types`, `returns`, `inputs`, `promote` and `choices` of a record must be
+literals.
+
+A loop is one C function. An expression without calls of elementary functions gets a body for contiguous operands,
+one for a repeated last operand, and a plain one for any strides. One with such calls, or with three operands, is
+written once, over blocks: operands that are not contiguous are first gathered into a buffer, so that they too run in
+vector code.
+"""
+
+import ast
+import re
+
+from tinygrad_ext.core.data import table
+from tinygrad_ext.ops.record import READ_BY_THE_BUILD
+from tinygrad_ext.ops.schema import Schema
+
+from . import formula_text as formulas
+
+TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it)
+    "base": ("", "1"),
+    "avx2": ('#pragma GCC target("avx2,fma,bmi2")', "defined(__x86_64__)"),
+    "avx512": (
+        '#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,prefer-vector-width=512")',
+        "defined(__x86_64__)",
+    ),
+}
+MATH = re.compile(
+    r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
+    r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
+    r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu|gelu_slope|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
+    r"softplus_until|at_least|polygamma|nextafter)\("
+)
+INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
+# functions whose vector form covers the usual arguments only -> the test for the others, see VM_NEAR_LOOP in vecmath.h
+NEAR = dict.fromkeys(("sin", "cos", "tan"), "trig") | dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
+COMPUTE = {row.tag: row.computed for row in table.DTYPES}
+REAL = {"c64": "f32", "c128": "f64"}
+LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
+
+
+def records(path, called="op"):
+    """(schema, keyword literals) of every call of `op`, or what else it is called, with scalar= in a file.
+
+    Raises ValueError for what is no literal.
+    """
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == called and node.args:
+            fields = {k.arg: k.value for k in node.keywords}
+            if "scalar" in fields:
+                read = {k: _literal(path, fields[k]) for k in READ_BY_THE_BUILD if k in fields}
+                yield _literal(path, node.args[0]), read
+
+
+def _literal(path, node):
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise ValueError(f"{path}:{node.lineno}: what the build reads of a record is a literal") from None
+
+
+def typed(expression, tag):
+    """The expression with math functions of the computing type: exp( becomes vm_exp_f32(."""
+    if tag in ("c64", "c128"):
+        suffix = "f" if tag == "c64" else ""
+        return re.sub(r"\b(cabs|conj|creal|cimag)\(", lambda m: m[1] + suffix + "(", expression)
+    single = tag in ("f32", "f16", "bf16")
+
+    def name(m):
+        if m[1] in LIBM:
+            return m[1] + ("f(" if single else "(")
+        if m[1] == "nextafter":  # the one function of the storage type: what lies next to x depends on it
+            return f"vm_nextafter_{tag}("
+        return f"vm_{m[1]}_{'f32' if single else 'f64'}("
+
+    expression = MATH.sub(name, expression).replace("LARGEST", "FLT_MAX" if single else "DBL_MAX")
+    if single:  # a double literal would widen the whole expression
+        expression = re.sub(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])", r"\1f", expression)
+    return expression
+
+
+def constants(schema, tag):
+    """C declarations of the op's scalar arguments, read from aux."""
+    out = []
+    scalars = [a for a in schema.args if a.type != "Tensor"]
+    for i, a in enumerate(scalars):
+        if a.type == "float" and tag not in ("f32", "f16", "bf16"):
+            out.append(f"const double {a.name} = aux[{i}].f; (void){a.name};")
+        elif a.type in ("bool", "int", "str"):
+            out.append(f"const int64_t {a.name} = aux[{i}].i; (void){a.name};")
+        elif tag in ("c64", "c128"):
+            out.append(f"const {COMPUTE[tag]} {a.name} = aux[{i}].f + aux[{i}].im * I; (void){a.name};")
+        else:
+            member = "i" if tag[0] in "iub" and tag != "bf16" else "f"
+            out.append(f"const {COMPUTE[tag]} {a.name} = ({COMPUTE[tag]})aux[{i}].{member}; (void){a.name};")
+        if a.optional:
+            out.append(f"const int64_t has_{a.name} = aux[{i}].given; (void)has_{a.name};")
+    return " ".join(out)
+
+
+def expressions(fields):
+    """kind -> expression, for the dtypes the op is computed in."""
+    scalar = fields["scalar"]
+    if isinstance(scalar, str) or "else" in scalar:
+        default = "float" if fields.get("promote") == "float" else "int float"
+        return dict.fromkeys(fields.get("types", default).split(), scalar)
+    return {kind: e for kinds, e in scalar.items() for kind in kinds.split()}
+
+
+# ---- one loop ------------------------------------------------------------------------------------------------------
+
+HEAD = "static int {name}(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {{\n"
+
+
+def can_fail(expression):
+    """Whether it sets the loop's status, which vector code cannot."""
+    return any(word in expression for word in ("FAIL(", "_DIV(", "_MOD("))
+
+
+def simple_loop(name, out, ins, compute, declared, expression):
+    """Contiguous, last operand repeated, any strides; and once more contiguous, for operands beyond the caches."""
+    names = "xyz"[: len(ins)]
+    sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
+    begin = f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
+    pointers = "".join(
+        f"        const S_{t} *{v}p = (const S_{t} *)data[{k + 1}];\n" for k, (v, t) in enumerate(zip(names, ins))
+    )
+    load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
+    store = f"o[i] = PUT_{out}({expression});"
+    each = ("" if can_fail(expression) else "SIMD ") + "for (ptrdiff_t i = 0; i < count; i++) "
+    text = "HALF_WIDTH " + HEAD.format(name=name + "_far") + begin + pointers
+    text += f"    {each}{{ {load} {store} }}\n    return status;\n}}\n"
+    text += HEAD.format(name=name) + begin
+    text += f"    if ({sizes}) {{\n        if (FAR(count)) return {name}_far(data, s, count, aux);\n{pointers}"
+    text += f"        {each}{{ {load} {store} }}\n        return status;\n    }}\n"
+    if len(ins) == 2:
+        once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
+        text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
+        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n"
+        text += f"        {each}{{ const {compute} x = GET_{ins[0]}(xp[i]); {store} }}\n"
+        text += "        return status;\n    }\n"
+    # strides in variables, since the compiler must believe that a store changes s
+    text += "    char *op = data[0]; const ptrdiff_t os = s[0];\n"
+    for k, v in enumerate(names, 1):
+        text += f"    const char *{v}p = data[{k}]; const ptrdiff_t {v}s = s[{k}];\n"
+    load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)({v}p + i * {v}s));" for v, t in zip(names, ins))
+    text += "    for (ptrdiff_t i = 0; i < count; i++) { "
+    return text + f"{load} *(S_{out} *)(op + i * os) = PUT_{out}({expression}); }}\n    return status;\n}}\n"
+
+
+def complex_loop(name, out, ins, compute, declared, expression):
+    """One function for an element, never inlined, for any strides.
+
+    gcc contracts a vectorised complex product into fused steps whatever -ffp-contract says, so a product in the body of
+    a loop and one in its tail would round differently.
+    """
+    names = "xyz"[: len(ins)]
+    operands = ", ".join(f"const {compute} {v}" for v in names)
+    given = ", ".join(f"*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}])" for k, t in enumerate(ins))
+    text = f"static __attribute__((noinline)) S_{out} {name}_at({operands}, const tgx_scalar *aux) "
+    text += f"{{ {declared} return PUT_{out}({expression}); }}\n"
+    text += HEAD.format(name=name) + "    for (ptrdiff_t i = 0; i < count; i++)\n"
+    return text + f"        *(S_{out} *)(data[0] + i * s[0]) = {name}_at({given}, aux);\n    return 0;\n}}\n"
+
+
+def block_loop(name, out, ins, compute, declared, expression):
+    """Blocks whose operands are contiguous, or gathered."""
+    names = "xyz"[: len(ins)]
+    sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
+    text = HEAD.format(name=name) + f"    int status = 0; {declared}\n    S_{out} ob[BLOCK]; "
+    text += " ".join(f"S_{t} {v}b[BLOCK];" for v, t in zip(names, ins))
+    text += f"\n    const ptrdiff_t step = ({sizes}) ? count : BLOCK;\n"
+    text += "    for (ptrdiff_t at = 0; at < count; at += step) {\n"
+    text += "        const ptrdiff_t m = count - at < step ? count - at : step;\n"
+    for k, (v, t) in enumerate(zip(names, ins)):
+        text += f"        const S_{t} *{v}p = GATHER({t}, data[{k + 1}], s[{k + 1}], at, m, {v}b);\n"
+    text += f"        S_{out} *o = s[0] == sizeof(S_{out}) ? (S_{out} *)data[0] + at : ob;\n"
+    load = " ".join(f"const {compute} {v} = GET_{t}({v}p[i]);" for v, t in zip(names, ins))
+    near = re.search(rf"vm_({'|'.join(NEAR)})_(f32|f64)\(([xy, ]*)\)", expression)
+    if near:
+        usual = expression.replace(f"vm_{near[1]}_{near[2]}(", f"vm_{near[1]}_near_{near[2]}(")
+        given = ", ".join(f"GET_{ins['xyz'.index(v)]}({v}p[i])" for v in near[3].split(", "))
+        text += f"        VM_NEAR_LOOP(m, vm_{NEAR[near[1]]}_far_{near[2]}({given}), "
+        text += f"{{ {load} o[i] = PUT_{out}({usual}); }}, {{ {load} o[i] = PUT_{out}({expression}); }})\n"
+    else:
+        simd = "" if can_fail(expression) else "SIMD "
+        text += f"        {simd}for (ptrdiff_t i = 0; i < m; i++) {{ {load} o[i] = PUT_{out}({expression}); }}\n"
+    text += f"        if (o == ob) SCATTER({out}, data[0], s[0], at, m, ob);\n    }}\n    return status;\n}}\n"
+    return text
+
+
+def wide_loop(name, tag, fields, masks):
+    """The loop of a half by the one of float32."""
+    numbers = {row.tag: f"TGX_{row.tag.upper()}" for row in table.DTYPES}
+    out = "TGX_BOOL" if fields.get("returns") == "bool" else numbers["f32"]
+    bits = sum(mask << k for k, mask in enumerate(masks))
+    text = HEAD.format(name=name + tag)
+    text += f"    static const tgx_wide w = {{{name}f32, {numbers[tag]}, {out}, {len(masks)}, {bits}}};\n"
+    return text + "    return tgx_wide_loop(&w, data, s, count, aux);\n}\n"
+
+
+def loop(name, out, ins, tag, declared, expression):
+    """C text of one loop; a dict of cases becomes one loop a case and a function that chooses."""
+    if isinstance(expression, dict):
+        parts, choice = [], ""
+        for k, (condition, e) in enumerate(expression.items()):
+            parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e))
+            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
+            choice += f"return {name}_{k}(data, s, count, aux);\n"
+        return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
+    done = typed(expression, tag)
+    # three operands have too many layouts for a body each, and a number among them is common
+    make = complex_loop if tag in REAL else block_loop if "vm_" in done or len(ins) > 2 else simple_loop
+    return make(name, out, ins, COMPUTE[tag], declared, done)
+
+
+def family(found):
+    """C text of the loops of records, of the table that finds them, and the formulas among them."""
+    loops, listed, plain = [], [], []
+    for text, fields in found:
+        schema = Schema.parse(text)
+        tensors = [a.name for a in schema.args if a.type == "Tensor"]
+        fixed = fields.get("inputs", {})
+        ident = schema.name + ("_" + schema.overload if schema.overload else "") + "_"
+        slots = dict.fromkeys((row.tag for row in table.DTYPES), "0")
+        for kind, expression in expressions(fields).items():
+            for tag in (row.tag for row in table.dtypes(*table.WORDS[kind])):
+                out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
+                ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
+                loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression))
+                slots[tag] = "op_" + ident + tag
+        if slots["f32"] != "0":
+            for tag in (row.tag for row in table.dtypes("half") if slots[row.tag] == "0"):
+                loops.append(wide_loop("op_" + ident, tag, fields, [fixed.get(t) == "bool" for t in tensors]))
+                slots[tag] = "op_" + ident + tag
+        full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
+        listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
+        scalars = [(a.name, a.type) for a in schema.args if a.type != "Tensor"]
+        codes = formulas.formula(expressions(fields).get("float", "exp(x)"), scalars)
+        if codes is not None and fields.get("returns") != "real":
+            plain.append((full, codes))
+    return loops, listed, plain
+
+
+def table_of(name, loops, listed):
+    """C text of loops and of the table `name` that finds them."""
+    rows = "\n".join(listed)
+    return "\n".join(loops) + f"\nconst tgx_loop_row ISA({name})[] = {{\n{rows}\n    {{0, {{0}}}},\n}};\n"
+
+
+def headers(kernels, text):
+    """Includes of a family: those of vm_ functions only where one is called, scalars.h above all: it takes long."""
+    plain, division = ((kernels / name).read_text() for name in ("numbers.h", "division.h"))
+    called = {name for name in re.findall(r"\bvm_\w+", text) if name not in plain}
+    divides = {name for name in called if re.sub(r"f(32|64)$", "", name) in division}
+    steps = {name for name in called if name.startswith("vm_nextafter_")}
+    lines = ['"loops.h"', *['"wide.h"'] * ("tgx_wide_loop" in text)]
+    lines += [*['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
+    lines += ['"scalars.h"'] * bool(called - divides - steps)
+    return "".join(f"#include {line}\n" for line in lines) + "\n"
+
+
+def thrice(body):
+    """(name of an instruction set, C text for it) of each."""
+    for suffix, (pragma, condition) in TARGETS.items():
+        target = f"#if {condition}\n{pragma}\n#endif\n" if pragma else ""
+        yield suffix, f"{INCLUDES}#define ISA(name) name##_{suffix}\n{target}{body}"
