@@ -56,6 +56,7 @@ LAYERS = [
     "cuda",
     "nn",
     "optim",
+    "distributions",
     "func",
     "jit",
     "export",

@@ -594,6 +594,7 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def dist(input: Tensor, other: Tensor, p: _Scalar | Tensor = 2) -> Tensor:
     """The p-norm of self - other, which broadcast."""
     ...
+from tinygrad_ext import distributions as distributions
 @_overload
 def div(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """Quotient, element by element, with broadcasting; integers give floating results."""

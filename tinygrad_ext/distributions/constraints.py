@@ -1,0 +1,315 @@
+"""What a parameter may be and where samples lie: objects with ``check(value)``, one truth value per event."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.call.boundary import boundary
+
+__all__ = [
+    "Constraint",
+    "boolean",
+    "cat",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_integer",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+
+@boundary
+class Constraint:
+    """Base of the constraints. ``event_dim`` is how many last dimensions are one event."""
+
+    is_discrete = False
+    event_dim = 0
+
+    def check(self, value):
+        """Whether each event of ``value`` is inside, a bool tensor without the event's dimensions."""
+        raise NotImplementedError(f"{type(self).__name__} does not define check(self, value)")
+
+    def __repr__(self):
+        return type(self).__name__[1:] + "()"
+
+
+class _Dependent(Constraint):
+    """Stands for what depends on other values; it cannot be checked by itself."""
+
+    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+
+    @property
+    def is_discrete(self):
+        """Whether samples are whole numbers, if that was said."""
+        return _said("is_discrete", self._is_discrete)
+
+    @property
+    def event_dim(self):
+        """How many last dimensions are one event, if that was said."""
+        return _said("event_dim", self._event_dim)
+
+    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
+
+    def check(self, value):
+        """Refuse: what it depends on is not known here."""
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def _said(name, value):
+    if value is NotImplemented:
+        raise NotImplementedError(f".{name} cannot be determined statically")
+    return value
+
+
+class _DependentProperty(property, _Dependent):
+    """A property that gives a constraint for an instance, and says on the class what does not depend on it."""
+
+    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        super().__init__(fn)
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+
+    def __call__(self, fn):
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+class _IndependentConstraint(Constraint):
+    """Events of another constraint, some batch dimensions of which are taken into the event."""
+
+    def __init__(self, base_constraint, reinterpreted_batch_ndims):
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self):
+        """As the inner one."""
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self):
+        """Those of the inner one, and the batch dimensions taken."""
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value):
+        """Whether all inner events are inside."""
+        result = self.base_constraint.check(value)
+        if result.dim() < self.reinterpreted_batch_ndims:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        kept = result.dim() - self.reinterpreted_batch_ndims
+        return result.reshape(result.shape[:kept] + (-1,)).all(-1)
+
+    def __repr__(self):
+        return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class _By(Constraint):
+    """A constraint that is one formula."""
+
+    def __init__(self, name, check, is_discrete=False, event_dim=0):
+        self.name = name
+        self._check = check
+        self.is_discrete = is_discrete
+        self.event_dim = event_dim
+
+    def check(self, value):
+        """Apply the formula."""
+        return self._check(value)
+
+    def __repr__(self):
+        return self.name
+
+
+class _Bounded(Constraint):
+    """Values between bounds, by the name of the attribute that holds each."""
+
+    def __repr__(self):
+        bounds = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        return f"{type(self).__name__[1:]}({bounds})"
+
+
+class _GreaterThan(_Bounded):
+    def __init__(self, lower_bound):
+        self.lower_bound = lower_bound
+
+    def check(self, value):
+        """Whether it is above."""
+        return self.lower_bound < value
+
+
+class _GreaterThanEq(_GreaterThan):
+    def check(self, value):
+        """Whether it is above or equal."""
+        return self.lower_bound <= value
+
+
+class _LessThan(_Bounded):
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
+
+    def check(self, value):
+        """Whether it is below."""
+        return value < self.upper_bound
+
+
+class _Interval(_Bounded):
+    def __init__(self, lower_bound, upper_bound):
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+
+    def check(self, value):
+        """Whether it is between, ends included."""
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(_Interval):
+    def check(self, value):
+        """Whether it is between, the upper end excluded."""
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+class _IntegerInterval(_Interval):
+    is_discrete = True
+
+    def check(self, value):
+        """Whether it is a whole number between, ends included."""
+        return (value % 1 == 0) & super().check(value)
+
+
+class _IntegerGreaterThan(_GreaterThanEq):
+    is_discrete = True
+
+    def check(self, value):
+        """Whether it is a whole number, the bound or above."""
+        return (value % 1 == 0) & super().check(value)
+
+
+class _Multinomial(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
+
+    def check(self, value):
+        """Whether the counts sum to the bound or less."""
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+
+
+class _Joined(Constraint):
+    """Several constraints, each for a part along a dimension; each part has one size or is one slice."""
+
+    def __init__(self, cseq, dim=0, lengths=None):
+        self.cseq = list(cseq)
+        self.dim = dim
+        self.lengths = list(lengths) if lengths is not None else [1] * len(self.cseq)
+
+    @property
+    def is_discrete(self):
+        """Whether any part is."""
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self):
+        """The largest of the parts."""
+        return max(c.event_dim for c in self.cseq)
+
+
+class _Cat(_Joined):
+    def check(self, value):
+        """Check each part."""
+        parts = value.split(self.lengths, self.dim)
+        return tg.cat([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
+
+
+class _Stack(_Joined):
+    def check(self, value):
+        """Check each slice."""
+        return tg.stack([c.check(part) for c, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
+
+    @property
+    def event_dim(self):
+        """The largest of the parts, and the new dimension where it falls into the event."""
+        most = max(c.event_dim for c in self.cseq)
+        return most + 1 if self.dim + most < 0 else most
+
+
+def _triangular(value):
+    return (value.tril() == value).all(-1).all(-1)
+
+
+def _sums_to_one(value):
+    return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+def _close_to_transpose(value):
+    return tg.isclose(value, value.mT, atol=1e-6).all(-1).all(-1)
+
+
+def _is_square(value):
+    return tg.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=tg.bool, device=value.device)
+
+
+@boundary
+def is_dependent(constraint):
+    """Whether a constraint depends on other values, and cannot be checked by itself."""
+    return isinstance(constraint, _Dependent)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _By("Boolean()", lambda value: (value == 0) | (value == 1), is_discrete=True)
+one_hot = _By(
+    "OneHot()",
+    lambda value: ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1),
+    is_discrete=True,
+    event_dim=1,
+)
+real = _By("Real()", lambda value: value == value)
+real_vector = independent(real, 1)
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+unit_interval = _Interval(0.0, 1.0)
+simplex = _By("Simplex()", _sums_to_one, event_dim=1)
+lower_triangular = _By("LowerTriangular()", _triangular, event_dim=2)
+lower_cholesky = _By(
+    "LowerCholesky()",
+    lambda value: _triangular(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1),
+    event_dim=2,
+)
+square = _By("Square()", _is_square, event_dim=2)
+symmetric = _By("Symmetric()", lambda value: _is_square(value) & _close_to_transpose(value), event_dim=2)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+integer_interval = _IntegerInterval
+multinomial = _Multinomial
+cat = _Cat
+stack = _Stack
