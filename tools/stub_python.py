@@ -6,6 +6,8 @@ The code carries no annotations; a parameter's type is looked up by its name, el
 import inspect
 import keyword
 
+from tinygrad_ext import nn
+
 # parameter name -> type, for names that mean the same everywhere
 NAMES = {
     **dict.fromkeys(
@@ -152,13 +154,26 @@ def _parameter(p):
     return f"{name}: {kind} = {shown}"
 
 
-_NO_SIZES = {"unflattened_size": (2,), "mode": "GRU"}
+_NO_SIZES = {
+    "unflattened_size": (2,),
+    "mode": "GRU",
+    "encoder_layer": nn.TransformerEncoderLayer(2, 2, 2, batch_first=True),
+    "decoder_layer": nn.TransformerDecoderLayer(2, 2, 2),
+}
+
+# A default one is large, and warns as PyTorch's does.
+_NO_DEFAULTS = {
+    "Transformer": {
+        "d_model": 2, "nhead": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "dim_feedforward": 2,
+        "batch_first": True,
+    },
+}  # fmt: skip
 
 
 def _attributes(c):
     """Lines of the parameters, buffers and plain values that an instance of a layer has; all its sizes are 2."""
     required = [p.name for p in inspect.signature(c).parameters.values() if p.default is p.empty and p.kind.value == 1]
-    made = c(*[_NO_SIZES.get(name, 2) for name in required])
+    made = c(*[_NO_SIZES.get(name, 2) for name in required], **_NO_DEFAULTS.get(c.__name__, {}))
     kinds = {n: "Parameter" for n in made._parameters}
     kinds |= {n: "Tensor" for n in made._buffers}
     plain = {bool: "_bool", int: "_int", float: "_float", str: "_b.str"}

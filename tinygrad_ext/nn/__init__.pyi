@@ -491,6 +491,21 @@ class MultiMarginLoss(Module):
     p: _int
     margin: _float
     def __init__(self, p: _float = 1, margin: _float = 1.0, weight: Tensor | None = None, size_average: _Any = None, reduce: _Any = None, reduction: _b.str = 'mean') -> None: ...
+class MultiheadAttention(Module):
+    q_proj_weight: Parameter
+    k_proj_weight: Parameter
+    v_proj_weight: Parameter
+    in_proj_weight: Parameter
+    in_proj_bias: Parameter
+    embed_dim: _int
+    kdim: _int
+    vdim: _int
+    num_heads: _int
+    dropout: _float
+    batch_first: _bool
+    head_dim: _int
+    add_zero_attn: _bool
+    def __init__(self, embed_dim: _Any, num_heads: _Any, dropout: _float = 0.0, bias: _bool = True, add_bias_kv: _bool = False, add_zero_attn: _bool = False, kdim: _Any = None, vdim: _Any = None, batch_first: _bool = False, device: _device | _b.str | None = None, dtype: _dtype | None = None) -> None: ...
 class NLLLoss(Module):
     weight: Tensor
     reduction: _b.str
@@ -664,6 +679,29 @@ class Threshold(Module):
     inplace: _bool
     def __init__(self, threshold: _float, value: _Any, inplace: _bool = False) -> None: ...
     def extra_repr(self) -> _b.str: ...
+class Transformer(Module):
+    d_model: _int
+    nhead: _int
+    batch_first: _bool
+    def __init__(self, d_model: _float = 512, nhead: _float = 8, num_encoder_layers: _float = 6, num_decoder_layers: _float = 6, dim_feedforward: _float = 2048, dropout: _float = 0.1, activation: _Any = ..., custom_encoder: _Any = None, custom_decoder: _Any = None, layer_norm_eps: _float = 1e-05, batch_first: _bool = False, norm_first: _bool = False, bias: _bool = True, device: _device | _b.str | None = None, dtype: _dtype | None = None) -> None: ...
+    @staticmethod
+    def generate_square_subsequent_mask(sz: _Any, device: _device | _b.str | None = None, dtype: _dtype | None = None) -> _Any: ...
+class TransformerDecoder(Module):
+    num_layers: _int
+    def __init__(self, decoder_layer: _Any, num_layers: _Any, norm: _Any = None) -> None: ...
+class TransformerDecoderLayer(Module):
+    norm_first: _bool
+    def __init__(self, d_model: _Any, nhead: _Any, dim_feedforward: _float = 2048, dropout: _float = 0.1, activation: _Any = ..., layer_norm_eps: _float = 1e-05, batch_first: _bool = False, norm_first: _bool = False, bias: _bool = True, device: _device | _b.str | None = None, dtype: _dtype | None = None) -> None: ...
+class TransformerEncoder(Module):
+    num_layers: _int
+    enable_nested_tensor: _bool
+    mask_check: _bool
+    use_nested_tensor: _bool
+    def __init__(self, encoder_layer: _Any, num_layers: _Any, norm: _Any = None, enable_nested_tensor: _bool = True, mask_check: _bool = True) -> None: ...
+class TransformerEncoderLayer(Module):
+    norm_first: _bool
+    activation_relu_or_gelu: _int
+    def __init__(self, d_model: _Any, nhead: _Any, dim_feedforward: _float = 2048, dropout: _float = 0.1, activation: _Any = ..., layer_norm_eps: _float = 1e-05, batch_first: _bool = False, norm_first: _bool = False, bias: _bool = True, device: _device | _b.str | None = None, dtype: _dtype | None = None) -> None: ...
 class TripletMarginLoss(Module):
     reduction: _b.str
     margin: _float

@@ -21,6 +21,7 @@ from . import (
     pooling,
     rnn,
     sparse,
+    transformer,
 )
 from .activation import *
 from .container import *
@@ -39,6 +40,7 @@ from .parameter_containers import *
 from .pixelshuffle import *
 from .pooling import *
 from .rnn import *
+from .transformer import *
 
 __all__ = sorted(
     name
@@ -59,6 +61,7 @@ __all__ = sorted(
         pixelshuffle,
         pooling,
         rnn,
+        transformer,
     )
     for name in family.__all__
 )

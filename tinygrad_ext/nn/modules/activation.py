@@ -5,6 +5,7 @@ import tinygrad_ext as tg
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
+from .attention import MultiheadAttention
 
 __all__ = [
     "CELU",
@@ -19,6 +20,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "ReLU",
     "ReLU6",
