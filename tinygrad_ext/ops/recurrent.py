@@ -77,6 +77,8 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
     or two tensors (layers times directions, batch, features). params: for each layer and direction weights of inputs
     and of states, their biases, and a projection, as far as there are any.
     """
+    if num_layers < 1:
+        raise RuntimeError(f"{kind}(): num_layers must be at least 1, but got {num_layers}: how many layers there are")
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     least = 4 if has_biases else 2
@@ -224,9 +226,9 @@ _REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool t
 _WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
-def _too_few(kind, count):
+def _too_few(kind, count, layers=1):
     state = zeros(1, 1, 1)
-    settings = (True, 1, 0.0, False, False, False)
+    settings = (True, layers, 0.0, False, False, False)
     return functions[kind](zeros(2, 1, 2), [state] * 2 if kind == "lstm" else state, [zeros(4, 2)] * count, *settings)
 
 
@@ -242,7 +244,10 @@ for _kind in STEPS:
         samples=_sequence_samples(_kind),
         reference=_np_sequence(_kind),
         errors=[
-            (lambda k=_kind, n=n: _too_few(k, n), RuntimeError, f"{n} weights do not go with 1 layers") for n in (1, 7)
+            (lambda k=_kind: _too_few(k, 1), RuntimeError, "1 weights do not go with 1 layers"),
+            (lambda k=_kind: _too_few(k, 7), RuntimeError, "7 weights do not go with 1 layers"),
+            (lambda k=_kind: _too_few(k, 4, 0), RuntimeError, "num_layers must be at least 1, but got 0"),
+            (lambda k=_kind: _too_few(k, 4, -1), RuntimeError, "num_layers must be at least 1, but got -1"),
         ],
         doc=f"Layers of {_SAID[_kind]} over input (steps, batch, features), with batch_first (batch, steps, features); "
         "hx: first states (layers times directions, batch, features). Returns outputs of the last layer and the last "

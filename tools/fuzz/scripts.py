@@ -87,8 +87,8 @@ class Script(Case):
         except Exception:
             return 0  # Python takes it no more
         found = space.get(self.name)
-        if not isinstance(found, (types.FunctionType, type)):
-            return 0
+        if not isinstance(found, (types.FunctionType, type)) or found.__module__ != filename:
+            return 0  # the change gave the name to something from elsewhere
         try:
             jit.script(found)
         except jit.Error as error:
