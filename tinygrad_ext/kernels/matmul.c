@@ -188,9 +188,22 @@ static operands_t pair(const tgx_call *c) {
     return x;
 }
 
+/* A vector, or a matrix of one row, times a matrix, where the sums take hardly longer than any question; as small_matrices. */
+static inline int small_row(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col, const tgx_tensor *bias,
+                            const tgx_tensor *c) {
+    static tgx_row_product *const *products;
+    int64_t k = a->count;
+    if (c->count != n || ((n | k) >> 10) || !n || !k || n * k > TGX_TINY_WORK || !(c->flags & TGX_CONTIGUOUS)) return 0;
+    if (a->sizes[a->rank - 1] != k || (c->dtype != TGX_F32 && c->dtype != TGX_F64) || a->dtype != c->dtype || b->dtype != c->dtype) return 0;
+    if (bias && (bias->dtype != c->dtype || bias->count != n || !(bias->flags & TGX_CONTIGUOUS))) return 0;
+    if (!products) products = tgx_row_products();
+    products[c->dtype == TGX_F64](a->data, a->strides[a->rank - 1], b->data, b_row, b_col, n, k, bias ? bias->data : NULL, c->data);
+    return 1;
+}
+
 /* Two matrices of so little work that finding out what to do would take longer than doing it, or some more; `bias` is added to
  * each row, or NULL. A vector on the left is one row. b_row, b_col: the steps of b as the product reads it, of n columns. */
-static int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col, const tgx_tensor *bias,
+static __attribute__((noinline)) int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col, const tgx_tensor *bias,
                           const tgx_tensor *c) {
     int one = a->rank == 1;
     int64_t m = one ? 1 : a->sizes[0], k = a->sizes[!one];
@@ -208,8 +221,10 @@ static int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, i
 /* A matrix times a vector is the vector times the matrix transposed: the sums are the same. */
 static int small_pair(const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c) {
     if (a->rank > 2 || b->rank > 2 || c->rank == 0) return 0;
-    if (b->rank == 1) return small_matrices(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c);
-    return small_matrices(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c);
+    if (b->rank == 1) return small_row(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c)
+                             || small_matrices(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c);
+    return small_row(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c)
+           || small_matrices(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c);
 }
 
 static int pair_run(tgx_call *c) {
@@ -308,7 +323,8 @@ static int linear_run(tgx_call *c) {
     operands_t x;
     int code;
     if (a->rank <= 2 && w->rank == 2 && (!bias || bias->rank == 1)
-        && small_matrices(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0))) return 0;
+        && (small_row(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0))
+            || small_matrices(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0)))) return 0;
     read_linear(c, &x);
     if (tgx_is_integral(x.a->dtype) && tgx_in(c, 1)->rank == 2 && (code = turn(c, &x))) return code;
     return product_run(c, &x, &one, &one);

@@ -30,6 +30,13 @@ void tgx_small_product(const tgx_small *p, int dtype) {
     found(p, dtype);
 }
 
+extern tgx_row_product *const tgx_row_products_base[2], *const tgx_row_products_avx2[2], *const tgx_row_products_avx512[2];
+
+tgx_row_product *const *tgx_row_products(void) {
+    int level = tgx_cpu_level();
+    return level == 2 ? tgx_row_products_avx512 : level == 1 ? tgx_row_products_avx2 : tgx_row_products_base;
+}
+
 enum {
     MIDDLE_WORK = 2 << 20,     /* multiplications up to which they beat a BLAS call */
     MIDDLE_ROWS = 16,          /* fewer do not pay for laying out the other operand */

@@ -58,6 +58,12 @@ typedef struct {
 } tgx_small;
 void tgx_small_product(const tgx_small *p, int dtype);
 
+/* One row, of k numbers `step` apart, times a matrix of n columns, with the row `start` added, or NULL; c and start lie in one
+ * piece. The same sums, without a question asked. The functions for float32 and float64. */
+typedef void tgx_row_product(const void *x, ptrdiff_t step, const void *b, ptrdiff_t b_row, ptrdiff_t b_col, ptrdiff_t n, ptrdiff_t k,
+                             const void *start, void *c);
+tgx_row_product *const *tgx_row_products(void);
+
 /* The same numbers as the product of the transposed matrices in the other order. */
 static inline tgx_small tgx_flipped(const tgx_small *p) {
     const tgx_shape *s = &p->s;

@@ -117,3 +117,5 @@ void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
     } else if (dtype == TGX_F32) middle_f32(p);
     else middle_f64(p);
 }
+
+tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};

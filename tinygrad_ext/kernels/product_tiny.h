@@ -6,6 +6,56 @@ typedef T NAME(wide) __attribute__((vector_size(TINY_BYTES), aligned(sizeof(T)),
 typedef T NAME(four) __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
 typedef T NAME(half) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 
+/* One row times a matrix, with a row `start` added to it, or NULL: k numbers `step` apart, n columns. The same sums as below, found
+ * with few questions, because the work is hardly more than they are. */
+#define ROW_VECTORS(V, n)                                                                              \
+    do {                                                                                               \
+        enum { LANES = sizeof(V) / sizeof(T) };                                                        \
+        V sum[n];                                                                                      \
+        const T *u = x, *y = b + j;                                                                    \
+        for (int q = 0; q < (n); q++) sum[q] = (V){0};                                                 \
+        for (ptrdiff_t i = 0; i < k; i++, u += step, y += b_row)                                       \
+            for (int q = 0; q < (n); q++) sum[q] += *u * *(const V *)(y + q * LANES);                  \
+        for (int q = 0; q < (n); q++, j += LANES) {                                                    \
+            if (start) sum[q] += *(const V *)(start + j);                                              \
+            *(V *)(c + j) = sum[q];                                                                    \
+        }                                                                                              \
+    } while (0)
+
+static void NAME(row)(const void *left, ptrdiff_t step, const void *right, ptrdiff_t b_row, ptrdiff_t b_col, ptrdiff_t n, ptrdiff_t k,
+                      const void *added, void *result) {
+    enum { WIDE = TINY_BYTES / sizeof(T), HALF = 16 / sizeof(T) };
+    const T *x = left, *b = right, *start = added;
+    T *c = result;
+    ptrdiff_t j = 0;
+    if (b_col == 1) {
+        while (n - j >= 4 * WIDE) ROW_VECTORS(NAME(wide), 4);
+        while (n - j >= WIDE) ROW_VECTORS(NAME(wide), 1);
+        while (n - j >= HALF) ROW_VECTORS(NAME(half), 1);
+    }
+    for (; n - j >= 4; j += 4) {
+        const T *u = x, *y = b + j * b_col;
+        NAME(four) sum = {0};
+        ptrdiff_t i = 0;
+        for (; b_row == 1 && k - i >= 4; i += 4, u += 4 * step, y += 4) {
+            T turned[16];
+            TURN(y, b_col, turned, 4);
+            for (int o = 0; o < 4; o++) sum += u[o * step] * *(const NAME(four) *)(turned + 4 * o);
+        }
+        for (; i < k; i++, u += step, y += b_row)
+            sum += *u * (NAME(four)){*y, y[b_col], y[2 * b_col], y[3 * b_col]};
+        if (start) sum += *(const NAME(four) *)(start + j);
+        *(NAME(four) *)(c + j) = sum;
+    }
+    for (; j < n; j++) {
+        const T *u = x, *y = b + j * b_col;
+        T sum = 0;
+        for (ptrdiff_t i = 0; i < k; i++, u += step, y += b_row) sum += *u * *y;
+        c[j] = start ? sum + start[j] : sum;
+    }
+}
+#undef ROW_VECTORS
+
 /* Where the result of an element goes: alpha times its sum, and beta times what it starts with, if there is something. */
 static inline T NAME(end)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j, T sum) {
     const T *start = p->start;
@@ -59,26 +109,6 @@ static inline T NAME(end)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j, T sum) {
         for (int o = 0; o < (r); o++, i++) c[i * s->c_row + j * s->c_col] = NAME(end)(p, i, j, sum[o]); \
     } while (0)
 
-/* Four columns of one row that do not lie side by side; read four by four where each of them is in one piece. */
-static void NAME(apart)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j) {
-    const tgx_shape *s = &p->s;
-    const T *x = (const T *)p->a + i * s->a_row, *y = (const T *)p->b + j * s->b_col;
-    T *c = (T *)p->c + i * s->c_row + j * s->c_col;
-    NAME(four) sum = {0};
-    ptrdiff_t k = s->k;
-    if (s->b_row == 1) {
-        for (; k >= 4; k -= 4, x += 4 * s->a_col, y += 4) {
-            T turned[16];
-            TURN(y, s->b_col, turned, 4);
-            for (int o = 0; o < 4; o++) sum += x[o * s->a_col] * *(const NAME(four) *)(turned + 4 * o);
-        }
-    }
-    for (; k; k--, x += s->a_col, y += s->b_row)
-        sum += *x * (NAME(four)){*y, y[s->b_col], y[2 * s->b_col], y[3 * s->b_col]};
-    if (s->c_col == 1 && p->alpha == 1 && !p->start) *(NAME(four) *)c = sum;
-    else for (int q = 0; q < 4; q++) c[q * s->c_col] = NAME(end)(p, i, j + q, sum[q]);
-}
-
 /* Columns that do not lie next to each other, as those of a transposed weight, are first put so where several rows need
  * them; four by four where they can be read so. */
 static void NAME(pack)(const tgx_shape *s, const T *b, T *packed) {
@@ -108,22 +138,22 @@ static void NAME(tiny)(const tgx_small *p) {
     ptrdiff_t b_row = s->b_row, b_col = s->b_col;
     int plain = s->c_col == 1 && p->alpha == 1 && !p->start;
     int begun = s->c_col == 1 && p->alpha == 1 && p->start && p->beta == 1 && p->start_col == 1;
+    if (s->m < 4 && (plain || begun)) {
+        for (ptrdiff_t i = 0; i < s->m; i++)
+            NAME(row)(a + i * s->a_row, s->a_col, b, b_row, b_col, s->n, s->k,
+                      begun ? (const T *)p->start + i * p->start_row : NULL, c + i * s->c_row);
+        return;
+    }
     if (b_col != 1 && s->n >= 4 && s->m > 2) {
         NAME(pack)(s, b, packed);
         b = packed, b_row = s->n, b_col = 1;
     }
     for (ptrdiff_t j = 0; j < s->n;) {
         ptrdiff_t left = s->n - j, i = 0;
-        if (b_col == 1 && left >= 4 * WIDE && s->m < 4) {
-            while (i < s->m) TINY_VECTORS(NAME(wide), 1, 4);
-            j += 4 * WIDE;
-        } else if (b_col == 1 && left >= 2 * WIDE) TINY_COLUMNS(NAME(wide), 2);
+        if (b_col == 1 && left >= 2 * WIDE) TINY_COLUMNS(NAME(wide), 2);
         else if (b_col == 1 && left >= WIDE) TINY_COLUMNS(NAME(wide), 1);
         else if (b_col == 1 && left >= HALF) TINY_COLUMNS(NAME(half), 1);
-        else if (left >= 4 && s->m < 4) {
-            for (; i < s->m; i++) NAME(apart)(p, i, j);
-            j += 4;
-        } else {
+        else {
             while (i + 4 <= s->m) TINY_COLUMN(4);
             while (i < s->m) TINY_COLUMN(1);
             j++;
