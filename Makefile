@@ -6,23 +6,23 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is needed stands in pyproject.toml: $(call install,a group or an extra)
 install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools/requirements.py $(1))
 
-.PHONY: demo test full test-interpreters test-families test-loaded every-way programs build library lint format bench stubs docs wheel smoke sanitize \
+.PHONY: demo test full test-interpreters test-families test-loaded every-way programs browser build library lint format bench stubs docs wheel smoke sanitize \
 	sanitize-short fuzz fuzz-sanitized golden compare clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
 PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/pyproject.toml))
-PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py* plugins/*/src/*/*.[ch]*)
+PLUGIN_FILES := $(wildcard plugins/*/pyproject.toml plugins/*/setup.py plugins/*/src/*.py plugins/*/src/*/*.py* plugins/*/src/*/*.[ch]* plugins/*/src/*/*.zig)
 
 demo: build $(VENV)/.demo $(VENV)/.plugins
 	@$(BIN)/python -m demo
 
-# The packages' tests load plugins, so they run in a process of their own.
+# The packages' tests load plugins, so they run in a process of their own. A file's tests stay in one process.
 test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest plugins
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # What takes too long for .ci/run, or needs a quiet machine.
-full: compare lint every-way programs test-families test-loaded test-interpreters sanitize fuzz-sanitized
+full: compare lint every-way programs browser test-families test-loaded test-interpreters sanitize fuzz-sanitized
 	@echo "all of it has passed"
 
 # The kernels as a library for programs without Python: build/library/libtgx.so.
@@ -32,6 +32,10 @@ library: $(VENV)/.build
 # Every sample of every op, eager, traced, scripted and from files, at several sizes; says what was counted.
 every-way: build $(VENV)/.test
 	$(BIN)/python -m pytest -s tests/jit/full_every_op.py
+
+# The page of a profile in Chromium; skipped where there is none. Screenshots: build/profile.
+browser: build $(VENV)/.test
+	$(BIN)/python -m pytest -rs tests/profiler/full_browser.py
 
 # Ten thousand random programs, eager, scripted, traced and from files.
 programs: build $(VENV)/.test
@@ -108,6 +112,8 @@ $(VENV)/.build: $(VENV)/bin/python pyproject.toml
 $(VENV)/.plugins: $(VENV)/.build $(PLUGIN_FILES)
 	@rm -rf plugins/*/build
 	@for plugin in $(PLUGINS); do \
+		if ls $$plugin/src/*/*.zig >/dev/null 2>&1 && ! $(BIN)/python -c "import ziglang" 2>/dev/null; then \
+			echo "left out: $$plugin, which needs $(BIN)/python -m pip install ziglang" && continue; fi; \
 		echo "installing into $(VENV): $$plugin" && $(PIP) --no-build-isolation --no-deps $$plugin || exit 1; done
 	@touch $@
 

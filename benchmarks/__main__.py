@@ -38,11 +38,15 @@ def main():
     options = arguments()
     fit_environment(options.threads)
     from benchmarks import (  # noqa: F401
+        complex_cases,
+        extension_cases,
+        fft_cases,
         graph_cases,
         libraries,
         machine,
         per_op,
         process,
+        profiler_cases,
         program_cases,
         report,
         runner,

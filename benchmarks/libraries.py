@@ -24,7 +24,8 @@ class Library:
 
 
 # libraries that run those cases alone that name them
-OTHERS = ("numpy", "torch.compile", "jax", "python")
+OTHERS = ("numpy", "torch.compile", "jax", "python", "tvm_ffi", "c", "built-in")
+MODULES = {"torch.compile": "torch", "python": "math", "c": "ctypes", "built-in": "tinygrad_ext"}
 
 
 def load(threads, wanted=()):
@@ -36,9 +37,8 @@ def load(threads, wanted=()):
 
 
 def _other(name):
-    module = {"torch.compile": "torch", "jax": "jax", "python": "math"}[name]
     try:
-        return [Library(name, importlib.import_module(module))]
+        return [Library(name, importlib.import_module(MODULES.get(name, name)))]
     except ImportError:
         return []
 

@@ -48,6 +48,26 @@ print(perf_counter() - start if len(found) >= 200 else "too few")
 """
 
 
+_BUILD = """
+import os, tempfile
+os.environ["TINYGRAD_EXT_EXTENSIONS_DIR"] = tempfile.mkdtemp()
+import {name} as tg
+from {name}.registry import scope
+from {name}.utils import cpp_extension
+from benchmarks.extension_cases import OURS
+from time import perf_counter
+def build(text):
+    mark, start = scope.application.mark(), perf_counter()
+    cpp_extension.load_inline("bench_c", c_sources=text)
+    time = perf_counter() - start
+    scope.application.undo(mark)
+    return time
+build(OURS)
+"""
+_COLD = _BUILD + "print(sorted(build(OURS + '/* %d */' % i) for i in range(5))[2])"
+_CACHED = _BUILD + "print(sorted(build(OURS) for i in range(51))[25])"
+
+
 def _child(code, name, folder=None):
     """The number a child process prints, or None when it fails; `folder` stands on its path too."""
     path = [*sys.path, *([str(folder)] if folder else [])]
@@ -113,6 +133,19 @@ def training_memory(libraries, repeats):
     return row
 
 
+def builds(code, name, budget):
+    """A probe: load_inline of an op with a derivative, the ratio to `budget` seconds."""
+
+    def probe(libraries, repeats):
+        row = Row(f"{name} (ratio to {budget * 1000:g} ms)", "process", 1.0)
+        value, row.missing = _child(code, "tinygrad_ext")
+        if not row.missing:
+            row.values, row.ratio = {"tinygrad_ext": value}, value / budget
+        return row
+
+    return probe
+
+
 def installed_size(libraries, repeats):
     """Bytes of what a wheel installs; the budget is 20 MB, as a share of PyTorch's it is 0.03."""
     row = Row("installed size (ratio to 20 MB)", "process", 1.0, unit="B")
@@ -137,5 +170,7 @@ PROBES = {
     "import with plugins": start_with_plugins,
     "discovery of plugins": discovery,
     "peak memory": training_memory,
+    "load_inline": builds(_COLD, "load_inline of a C op", 0.3),
+    "load_inline, cached": builds(_CACHED, "load_inline of a C op, built before", 0.005),
     "installed size": installed_size,
 }

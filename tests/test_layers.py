@@ -36,7 +36,10 @@ LAYERS = [
     "archive",
     "serialization",
     "random",
+    "fft",
     "linalg",
+    "signal",
+    "special",
     "return_types",
     "autograd",
     "ops",
@@ -169,7 +172,12 @@ _SLOT = re.compile(r"(?:slot\(|_slots\[|_readers\[)\s*$")
 _FOREIGN = re.compile(r"(?:has|get)attr\(\w+, $")
 _MESSAGE = re.compile(r"(?:checked_numel|reach|read_numbers|as_tensor_arg|_bad|_need_\w+)\([^\n]*$")
 # words that are something else besides an op
-_OTHER = {"cpu": "a device", "to": "an argument of random_", "bool_": "NumPy's name of a dtype"}
+_OTHER = {
+    "cpu": "a device",
+    "to": "an argument of random_",
+    "bool_": "NumPy's name of a dtype",
+    "mode": "an argument of detect_anomaly",
+}
 
 
 def strings(text):

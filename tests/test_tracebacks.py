@@ -294,7 +294,7 @@ def test_every_frame_shown_has_a_source_that_ipython_finds():
 
 PLACES = (
     "", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd", "autograd.functional",
-    "autograd.graph", "linalg", "utils.data", "library", "overrides", "random", "config", "cuda", "testing",
+    "autograd.graph", "linalg", "special", "utils.data", "library", "overrides", "random", "config", "cuda", "testing",
 )  # fmt: skip
 # is_tensor cannot raise; the others belong to testing tools and pytest
 OPEN = {"is_tensor", "refuse_unknown", "no_attribute", "plugin_tests"}

@@ -70,7 +70,10 @@ _LAZY = (
     "ops",
     "hookspecs",
     "serialization",
+    "fft",
     "linalg",
+    "signal",
+    "special",
     "random",
     "return_types",
     "registry",
@@ -98,6 +101,24 @@ _LAZY_NAMES = {
     "reset_peak_memory_stats": "config",
     "empty_cache": "config",
     "autocast": "amp",
+    **dict.fromkeys(
+        (
+            "autocast_decrement_nesting",
+            "autocast_increment_nesting",
+            "clear_autocast_cache",
+            "get_autocast_cpu_dtype",
+            "get_autocast_dtype",
+            "is_autocast_cache_enabled",
+            "is_autocast_cpu_enabled",
+            "is_autocast_enabled",
+            "set_autocast_cache_enabled",
+            "set_autocast_cpu_dtype",
+            "set_autocast_cpu_enabled",
+            "set_autocast_dtype",
+            "set_autocast_enabled",
+        ),
+        "amp.state",
+    ),
     "broadcast_shapes": "tensor.sizes",
     "_C_API": "extension.table",
     **dict.fromkeys(
@@ -142,6 +163,9 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
+    answer = _assemble.stand_in(name)
+    if answer is not None:
+        return answer
     raise _assemble.unknown_name(name, __dir__())
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import sys
 
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
@@ -29,6 +30,8 @@ later.set_modules(
         "signatures": "tinygrad_ext.describe.signatures",
         "vmap": "tinygrad_ext.func.vmap",
         "forward mode": "tinygrad_ext.func.forward",
+        "module hooks": "tinygrad_ext.nn.hooks",
+        "profiler": "tinygrad_ext.profiler.legacy",
     }
 )
 
@@ -93,6 +96,14 @@ def _load_for_device(name):
 
 def _load_for_type(t):
     later.later("plugins").load_for_type(t)
+
+
+def stand_in(name):
+    """The module that answers for a private module of PyTorch while `import torch` means this package, else None."""
+    alias = sys.modules.get("tinygrad_ext.as_torch")
+    if alias is None or not alias.installed() or name not in alias.places.STAND_INS:
+        return None
+    return importlib.import_module("torch." + name)
 
 
 def unknown_name(name, known):

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from tinygrad_ext.registry.op_registrar import OpRegistrar
     from tinygrad_ext.registry.override_registrar import OverrideRegistrar
     from tinygrad_ext.registry.pass_registrar import PassRegistrar
+    from tinygrad_ext.registry.profiler_registrar import ProfilerRegistrar
 
-API_VERSION = (1, 3)  # major: what is here changed its meaning; minor: something was added
+API_VERSION = (1, 4)  # major: what is here changed its meaning; minor: something was added
 
 hookspec = pluggy.HookspecMarker("tinygrad_ext")
 hookimpl = pluggy.HookimplMarker("tinygrad_ext")
@@ -133,4 +134,24 @@ def tgx_register_passes(register: PassRegistrar) -> None:
         @hookimpl
         def tgx_register_passes(register):
             register("demo::quiet", Quiet())
+    """
+
+
+@hookspec
+def tgx_register_profilers(register: ProfilerRegistrar) -> None:
+    """Receive what profiles record, such as to keep it in a database or to show it elsewhere.
+
+    Called once, when the plugin is loaded: at the latest when ``profiler.receiver("namespace::name")`` is asked for.
+    ``register("namespace::name", receive)``; ``receive(events, *args, **kwargs)`` gets the events of each complete
+    recording, and what the user has given to ``receiver`` besides the name. It runs where the recording ends, and what
+    it raises goes to the program.
+
+        from tinygrad_ext import hookimpl
+
+        def count(events, into):
+            into.append(len(events))
+
+        @hookimpl
+        def tgx_register_profilers(register):
+            register("demo::count", count)
     """

@@ -16,19 +16,156 @@ from tinygrad_ext.core.data.dtype import Size as _Size, device as _device, dtype
 from tinygrad_ext.core.data.random import Generator as _Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
+class _cholesky_ex_result(_NamedTuple):
+    L: Tensor
+    info: Tensor
+
+class _eig_result(_NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _eigh_result(_NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _inv_ex_result(_NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+class _ldl_factor_result(_NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+
+class _ldl_factor_ex_result(_NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _lstsq_result(_NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+class _lu_result(_NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class _lu_factor_result(_NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+class _lu_factor_ex_result(_NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _qr_result(_NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _slogdet_result(_NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class _solve_ex_result(_NamedTuple):
+    result: Tensor
+    info: Tensor
+
+class _svd_result(_NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
 class LinAlgError(RuntimeError): ...
+def cholesky(input: Tensor, *, upper: _bool = False, out: Tensor | None = None) -> Tensor:
+    """The lower triangle L of L L^H = A, or with upper U of U^H U = A, for Hermitian positive definite A (..., n, n), of which one triangle is read."""
+    ...
+def cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> _cholesky_ex_result:
+    """linalg.cholesky with info: 0, or the order of the first leading minor that is not positive definite; linalg.LinAlgError only with check_errors."""
+    ...
+@_overload
+def cond(input: Tensor, p: _Scalar | Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """How much a system of equations can enlarge errors: the norm of the matrix times that of its inverse, the largest over the smallest singular value for p None and 2."""
+    ...
+@_overload
+def cond(input: Tensor, p: _b.str, *, out: Tensor | None = None) -> Tensor: ...
 def cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Tensor | None = None) -> Tensor:
     """Vector product of vectors of three along a dimension."""
     ...
+def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The determinant of each matrix of A (..., n, n)."""
+    ...
+def diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+    """The diagonals of matrices in the last two dimensions, as a view."""
+    ...
+def eig(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> _eig_result:
+    """Eigenvalues and eigenvectors (columns of length one) of square matrices (..., n, n), complex also for real ones, in no particular order."""
+    ...
+def eigh(input: Tensor, UPLO: _b.str = 'L', *, out: tuple[Tensor, Tensor] | None = None) -> _eigh_result:
+    """Eigenvalues (real, the smallest first) and eigenvectors (columns) of Hermitian matrices (..., n, n), of which the lower triangle is read, or the upper one for UPLO='U'."""
+    ...
+def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The eigenvalues of square matrices, complex also for real ones, in no particular order."""
+    ...
+def eigvalsh(input: Tensor, UPLO: _b.str = 'L', *, out: Tensor | None = None) -> Tensor:
+    """The eigenvalues of Hermitian matrices, the smallest first."""
+    ...
+def householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The first n columns of the product of reflectors 1 - tau v v^H, whose vectors v stand below the diagonal of (..., m, n), m >= n: Q of what geqrf gives."""
+    ...
+def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrices that times A give the identity, A (..., n, n)."""
+    ...
+def inv_ex(A: Tensor, *, check_errors: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> _inv_ex_result:
+    """linalg.inv with info: 0, or the number of the diagonal element of U that is zero; linalg.LinAlgError only with check_errors."""
+    ...
+def ldl_factor(input: Tensor, *, hermitian: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> _ldl_factor_result:
+    """L and D of L D L^T for each symmetric matrix, or of L D L^H with hermitian, of which the lower triangle is read: LD has D on and, for blocks of two, below its diagonal, and L below that; pivots are LAPACK's, from 1 on, negative in blocks of two."""
+    ...
+def ldl_factor_ex(input: Tensor, *, hermitian: _bool = False, check_errors: _bool = False, out: tuple[Tensor, Tensor, Tensor] | None = None) -> _ldl_factor_ex_result:
+    """L and D of L D L^T for each symmetric matrix, or of L D L^H with hermitian, of which the lower triangle is read: LD has D on and, for blocks of two, below its diagonal, and L below that; pivots are LAPACK's, from 1 on, negative in blocks of two; info is the number of the first zero on the diagonal, or 0."""
+    ...
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = False, out: Tensor | None = None) -> Tensor:
+    """X of A X = B for A's factors that linalg.ldl_factor gave, with the same hermitian."""
+    ...
+def lstsq(input: Tensor, b: Tensor, rcond: _float | None = None, *, driver: _b.str | None = None, out: tuple[Tensor, Tensor, Tensor, Tensor] | None = None) -> _lstsq_result:
+    """The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m)."""
+    ...
+def lu(A: Tensor, *, pivot: _bool = True, out: tuple[Tensor, Tensor, Tensor] | None = None) -> _lu_result:
+    """P, L and U of P L U = A (..., m, n): a permutation, a lower triangle with ones on its diagonal, an upper one."""
+    ...
+def lu_factor(A: Tensor, *, pivot: _bool = True, out: tuple[Tensor, Tensor] | None = None) -> _lu_factor_result:
+    """L and U of P L U = A (..., m, n) in one matrix, L's diagonal of ones left out, and which row each one was exchanged with, from 1 on (int32)."""
+    ...
+def lu_factor_ex(A: Tensor, *, pivot: _bool = True, check_errors: _bool = False, out: tuple[Tensor, Tensor, Tensor] | None = None) -> _lu_factor_ex_result:
+    """linalg.lu_factor with info: 0, or the number of the first zero on U's diagonal; an error only with check_errors."""
+    ...
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True, adjoint: _bool = False, out: Tensor | None = None) -> Tensor:
+    """X of A X = B, or of X A = B without left, for the A whose factors are LU and pivots, or for its adjoint."""
+    ...
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n)."""
+    ...
+def matrix_exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of A^k / k! over all k for each square matrix, by scaling and squaring."""
+    ...
 @_overload
 def matrix_norm(input: Tensor, ord: _Scalar | Tensor, dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
-    """Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and smallest sum of the magnitudes in a column, inf and -inf in a row."""
+    """Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and smallest sum of the magnitudes in a column, inf and -inf in a row, 2 and -2 the largest and smallest singular value, 'nuc' the sum of them."""
     ...
 @_overload
 def matrix_norm(input: Tensor, ord: _b.str = 'fro', dim: _Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
 def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
     """A square matrix times itself n times, the identity for 0, of the inverse for negative n; in about log2(n) products."""
     ...
+@_overload
+def matrix_rank(input: Tensor, *, atol: Tensor | _Scalar | None = None, rtol: Tensor | _Scalar | None = None, hermitian: _bool = False, out: Tensor | None = None) -> Tensor:
+    """How many singular values of each matrix are greater than max(atol, rtol * the largest); the tolerances are as in linalg.pinv."""
+    ...
+@_overload
+def matrix_rank(input: Tensor, tol: Tensor | _Scalar, hermitian: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def multi_dot(tensors: _Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of a chain of matrices in the order that takes the fewest multiplications; the first and the last may be vectors."""
     ...
@@ -38,8 +175,38 @@ def norm(input: Tensor, ord: _Scalar | Tensor | None = None, dim: _int | _Sequen
     ...
 @_overload
 def norm(input: Tensor, ord: _b.str, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def pinv(input: Tensor, *, atol: Tensor | _Scalar | None = None, rtol: Tensor | _Scalar | None = None, hermitian: _bool = False, out: Tensor | None = None) -> Tensor:
+    """The pseudoinverse of each matrix (..., m, n), as (..., n, m): what linalg.lstsq multiplies by."""
+    ...
+@_overload
+def pinv(input: Tensor, rcond: Tensor | _Scalar, hermitian: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def qr(A: Tensor, mode: _b.str = 'reduced', *, out: tuple[Tensor, Tensor] | None = None) -> _qr_result:
+    """Q with orthonormal columns and the upper triangle R of A = Q R, A (..., m, n)."""
+    ...
+def slogdet(A: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> _slogdet_result:
+    """The determinant as its sign (a complex number of size one for complex ones, 0 if it is 0) and the logarithm of its magnitude, which do not overflow."""
+    ...
 def solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Tensor | None = None) -> Tensor:
     """X of A X = B, or of X A = B without left."""
+    ...
+def solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> _solve_ex_result:
+    """linalg.solve with info: 0, or the number of the pivot that is zero, where the result holds what comes of dividing by it; linalg.LinAlgError only with check_errors."""
+    ...
+def solve_triangular(A: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False, out: Tensor | None = None) -> Tensor:
+    """X of A X = B, or of X A = B without left, for A (..., n, n) of which only the upper or the lower triangle is read, its diagonal neither if unitriangular."""
+    ...
+def svd(A: Tensor, full_matrices: _bool = True, *, driver: _b.str | None = None, out: tuple[Tensor, Tensor, Tensor] | None = None) -> _svd_result:
+    """U, S and Vh of A = U diag(S) Vh: orthonormal columns and rows and the singular values, the largest first."""
+    ...
+def svdvals(A: Tensor, *, driver: _b.str | None = None, out: Tensor | None = None) -> Tensor:
+    """The singular values of each matrix, the largest first."""
+    ...
+def tensorinv(input: Tensor, ind: _int = 2, *, out: Tensor | None = None) -> Tensor:
+    """The inverse X of a tensor for tensordot: tensordot(X, self, ind) is the identity, with the first ind dimensions as rows of a matrix."""
+    ...
+def tensorsolve(input: Tensor, other: Tensor, dims: _Sequence[_int] | None = None, *, out: Tensor | None = None) -> Tensor:
+    """X with tensordot(self, X, X.ndim) = other; the dimensions dims of self go to its end first."""
     ...
 def vander(x: Tensor, *, N: _int | None = None) -> Tensor:
     """Powers of vectors' elements as columns, from the 0th on."""

@@ -50,9 +50,12 @@ def _made(name, fields):
     return type(name, (tuple,), body | {"__new__": _new, "__repr__": _repr, "__reduce__": _reduce})
 
 
-def result_type(schema):
-    """The type of an op's results, the same for all of its overloads; that of a plugin's op bears its namespace too."""
-    name = schema.name if schema.namespace == "aten" else f"{schema.namespace}_{schema.name}"
+def result_type(schema, place=""):
+    """The type of an op's results, the same for all of its overloads.
+
+    That of a plugin's op bears its namespace too, that of a function of linalg its module.
+    """
+    name = place + schema.name if schema.namespace == "aten" else f"{schema.namespace}_{schema.name}"
     fields = tuple(r.name for r in schema.returns)
     if name not in _types or _types[name].__match_args__ != fields:
         for key in (name, name + "_out"):

@@ -1,5 +1,44 @@
 """PyTorch's name for the place of `save` and `load`; how they work stands in `archive/`."""
 
-from tinygrad_ext.archive.files import load, save
+import os
+from collections.abc import Callable
+from typing import IO, Any, Union
 
-__all__ = ["load", "save"]
+from tinygrad_ext.archive.files import load, save
+from tinygrad_ext.core.data.dtype import device
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+
+# for annotations; Union, because libraries ask for its arguments
+FILE_LIKE = Union[str, os.PathLike, IO[bytes]]  # noqa: UP007
+MAP_LOCATION = Union[Callable[[Any, str], Any], device, str, dict[str, str], None]  # noqa: UP007
+_named_safe = []
+
+
+def add_safe_globals(safe_globals):
+    """Keep the list that is asked for again; `load` calls none of them, whoever calls them safe."""
+    _named_safe.extend(safe_globals)
+
+
+def get_safe_globals():
+    """What was named safe."""
+    return list(_named_safe)
+
+
+def clear_safe_globals():
+    """Forget it."""
+    _named_safe.clear()
+
+
+class safe_globals:
+    """A context in which these are named safe."""
+
+    def __init__(self, safe_globals):
+        self._named = list(safe_globals)
+
+    def __enter__(self):
+        self._before = get_safe_globals()
+        add_safe_globals(self._named)
+
+    def __exit__(self, *error):
+        _named_safe[:] = self._before

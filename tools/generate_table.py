@@ -1,6 +1,7 @@
 """Writes what C and Cython see of tinygrad_ext/core/data/table.py: kernels/table_gen.h and core/data/table_gen.pxd."""
 
 import sys
+import textwrap
 import types
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def entries(rows, column):
 def header():
     """The C header."""
     rows = table.DTYPES
-    promoted = [", ".join(f"TGX_{table.promoted(a, b).code}" for b in rows) for a in rows]
+    code = lambda row: f"TGX_{row.code}" if row else "-1"
+    promoted = [", ".join(code(table.promoted(a, b)) for b in rows) for a in rows]
     text = "/* Generated from core/data/table.py by tools/generate_table.py. */\n"
     text += "#ifndef TGX_TABLE_H\n#define TGX_TABLE_H\n#include <stdint.h>\n\n"
     text += enum("tgx_dtype", [*(f"TGX_{row.code} = {i}," for i, row in enumerate(rows)), f"TGX_NTYPES = {len(rows)}"])
@@ -67,7 +69,7 @@ def header():
     for word, kinds in table.WORDS.items():
         text += f"#define TGX_OF_{word.upper()}(name) {entries(table.dtypes(*kinds), 'tag')}\n"
     text += f"#define TGX_BY_SIZE(name) {entries(rows, 'itemsize')}\n"
-    text += "\n/* The dtype that holds both. */\nstatic inline int tgx_promote(int a, int b) {\n"
+    text += "\n/* The dtype that holds both; -1: none does. */\nstatic inline int tgx_promote(int a, int b) {\n"
     text += "    static const int8_t to[TGX_NTYPES][TGX_NTYPES] = {\n"
     text += "".join(f"        [TGX_{row.code}] = {{{line}}},\n" for row, line in zip(rows, promoted))
     return text + "    };\n    return to[a][b];\n}\n#endif\n"
@@ -76,9 +78,8 @@ def header():
 def declarations():
     """The same for Cython."""
     text = '"""Written of core/data/table.py by tools/generate_table.py."""\n\ncdef extern from "table_gen.h" nogil:\n'
-    text += (
-        "    cdef enum tgx_dtype:\n        " + ", ".join(f"TGX_{row.code}" for row in table.DTYPES) + ", TGX_NTYPES\n"
-    )
+    names = ", ".join([*(f"TGX_{row.code}" for row in table.DTYPES), "TGX_NTYPES"])
+    text += "    cdef enum tgx_dtype:\n" + textwrap.indent(textwrap.fill(names, 100), " " * 8) + "\n"
     for name, long, short, _, words in meanings():
         text += f"    cdef enum {name}:\n"
         text += "".join(f'        {short}_{word} "TGX_{long}_{word}"      # {words[word]}\n' for word in words)

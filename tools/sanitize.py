@@ -20,18 +20,22 @@ COPY = ROOT / "build" / "sanitize"
 # one sample of every op in odd layouts; loading, autograd, the core and what users' memory comes in by
 LOADING = [f"tests/archive/test_{name}.py" for name in ("hostile", "save_load", "arrays", "pytorch")]
 PLANS = [f"tests/graph/test_{part}.py" for part in ("plan", "plan_state", "plan_flow", "plan_every_op", "emission")]
-SHORT = ["-m", "not slow", "tests/sanitize", "tests/autograd", "tests/core", *PLANS, *LOADING]
+SAMPLES = [f"tests/extension/test_{part}.py" for part in ("derivatives", "values", "cplusplus")]
+SHORT = ["-m", "not slow", "tests/sanitize", "tests/autograd", "tests/core", *PLANS, *LOADING, *SAMPLES]
 LONG = [*SHORT, "tests/tensor", "tests/test_every_op.py", "tests/ops", "-k", "not equals_pytorch"]
 
 
 def copy_source():
     """The sources as they are now; the objects of an earlier run stay, so that only what changed is compiled."""
     COPY.mkdir(parents=True, exist_ok=True)
-    for item in ("tinygrad_ext", "tools", "tests", "setup.py", "pyproject.toml", "README.md"):
+    for item in ("tinygrad_ext", "tools", "tests", "plugins", "setup.py", "pyproject.toml", "README.md"):
         source, target = ROOT / item, COPY / item
         if source.is_dir():
             shutil.copytree(
-                source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.so", "*_gen.*", "__pycache__")
+                source,
+                target,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("*.so", "*_gen.*", "__pycache__", "build"),
             )
             remove_gone(source, target)
         else:
@@ -69,6 +73,12 @@ def environment():
     return env
 
 
+def compilers():
+    """For what tests compile: extensions are instrumented, too."""
+    flags = "-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+    return {"CC": f"gcc {flags}", "CXX": f"g++ {flags}"}
+
+
 def python():
     """The interpreter of the test environment where there is one."""
     own = ROOT / ".venv" / "bin" / "python"
@@ -95,7 +105,7 @@ def main(argv=None):
     options = parse(argv)
     build()
     command = [python(), *(options.run or ["-m", "pytest", "-x", *(SHORT if options.short else LONG)])]
-    return subprocess.run(command, cwd=COPY, env=environment()).returncode
+    return subprocess.run(command, cwd=COPY, env={**environment(), **compilers()}).returncode
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The code carries no annotations; a parameter's type is looked up by its name, el
 
 import inspect
 import keyword
+import warnings
 
 from tinygrad_ext import nn
 
@@ -148,6 +149,8 @@ def _parameter(p):
     kind = NAMES.get(p.name) or {bool: "_bool", int: "_float", float: "_float", str: "_b.str"}.get(
         type(p.default), "_Any"
     )
+    if kind == "_int" and type(p.default) is tuple:
+        kind = "_Sequence[_int]"
     if p.default is None and "None" not in kind and kind != "_Any":
         kind += " | None"
     shown = repr(p.default) if type(p.default) in (bool, int, float, str, type(None)) else "..."
@@ -161,19 +164,25 @@ _NO_SIZES = {
     "decoder_layer": nn.TransformerDecoderLayer(2, 2, 2),
 }
 
-# A default one is large, and warns as PyTorch's does.
+# Those whose defaults are large or refused, and those of which not every argument is a size.
 _NO_DEFAULTS = {
     "Transformer": {
         "d_model": 2, "nhead": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "dim_feedforward": 2,
         "batch_first": True,
     },
+    "AdaptiveLogSoftmaxWithLoss": {"n_classes": 3, "cutoffs": [1], "div_value": 1.0},
+    "FractionalMaxPool2d": {"output_size": 2},
+    "FractionalMaxPool3d": {"output_size": 2},
 }  # fmt: skip
 
 
 def _attributes(c):
     """Lines of the parameters, buffers and plain values that an instance of a layer has; all its sizes are 2."""
+    given = _NO_DEFAULTS.get(c.__name__, {})
     required = [p.name for p in inspect.signature(c).parameters.values() if p.default is p.empty and p.kind.value == 1]
-    made = c(*[_NO_SIZES.get(name, 2) for name in required], **_NO_DEFAULTS.get(c.__name__, {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # names of older code
+        made = c(**({name: _NO_SIZES.get(name, 2) for name in required} | given))
     kinds = {n: "Parameter" for n in made._parameters}
     kinds |= {n: "Tensor" for n in made._buffers}
     plain = {bool: "_bool", int: "_int", float: "_float", str: "_b.str"}
@@ -199,7 +208,7 @@ def cls(c, known):
             lines.append(f"    @classmethod\n    def {name}(cls, *args: _Any, **kwargs: _Any) -> _Any: ...")
         elif isinstance(found, staticmethod):
             lines.append(f"    @staticmethod\n{function(name, found.__func__, '    ')}")
-        elif callable(found):
+        elif callable(found) and not inspect.isclass(found):
             if name == "forward" and bases:
                 continue  # Module declares it; every layer narrows its parameters
             lines.append(function(name, found, "    ", c))

@@ -135,6 +135,7 @@ def package_stub():
 def nn_stub():
     """nn/__init__.pyi: Module and containers by hand, the layers from their signatures."""
     head = ALL_IMPORTS + "from tinygrad_ext.core.data.tensor import Parameter as Parameter\n\n" + _part("module")
+    head += "\n" + _part("uninitialized")
     return head + "\n" + _module_body(importlib.import_module("tinygrad_ext.nn"), head)
 
 
@@ -192,7 +193,10 @@ def _module_body(module, head):
 
 PLAIN = (
     "autograd/functional",
+    "fft",
     "linalg",
+    "signal/windows",
+    "special",
     "nn/functional",
     "nn/init",
     "nn/utils/__init__",

@@ -1,15 +1,18 @@
 """What is compiled against a past header runs; no field of a struct has moved; the header suits C99 and C++11."""
 
+import importlib.metadata
 import json
 import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.data.table import DTYPES
 from tinygrad_ext.extension import elf, table
 
 HERE = Path(__file__).parent
@@ -82,15 +85,11 @@ def test_the_declarations_for_cython_are_those_of_the_header():
             assert re.findall(r"(\w+)(?=,|\n)", body)[: len(fields.split())] == fields.split(), name
 
 
-def compiled(header, sample, folder, *flags):
-    path = folder / (sample.stem + ".so")
-    words = ["cc", "-std=c99", "-O1", "-shared", "-fPIC", *flags, f"-I{header.parent}", str(sample), "-o", str(path)]
-    subprocess.run(words, check=True)
-    return path
+# ---- samples: built against each header, run by each core ----------------------------------------------------------
 
-
-RUN = {
-    "squares": """
+PLUGINS = HERE.parents[1] / "plugins"
+CHECKS = {
+    SAMPLES / "squares.c": """
 for way in ("by_call", "by_memory", "by_hand", "composite"):
     f, x = getattr(tg.ops.squares, way), tg.tensor([1.0, -2.0], requires_grad=True)
     for _ in range(10):
@@ -100,26 +99,78 @@ assert tg.ops.squares.plus(tg.ones(2), 2.0).tolist() == [3, 3]
 assert tg.ops.squares.scale_(tg.ones(2), 2.0).tolist() == [2, 2]
 assert tg.vmap(tg.ops.squares.forward)(tg.ones(2, 2)).tolist() == [[1, 1], [1, 1]]
 """,
-    "values": """
+    SAMPLES / "values.c": """
 assert tg.ops.values.tell6([1, 2]) == "list2(int 1, int 2)" and tg.ops.values.echo21("a") == "a"
-assert len(tg.ops.values.draw()) == 3
+""",
+    SAMPLES / "gate.cpp": """
+x, g = (tg.rand(3, dtype=tg.float64, requires_grad=True) for _ in range(2))
+assert tg.autograd.gradgradcheck(tg.ops.gates.gate, (x, g))
+try:
+    tg.ops.gates.fails(1)
+except KeyError as error:
+    assert "no such key" in str(error)
+""",
+    PLUGINS / "vision/src/tgx_vision/roi_align.c": """
+x, rois = tg.rand(1, 2, 4, 4, requires_grad=True), tg.tensor([[0.0, 0, 0, 3, 3]])
+(g,) = tg.autograd.grad(tg.ops.vision.roi_align(x, rois, 1.0, 2, 2, 2).sum(), x)
+assert g.shape == x.shape and abs(g.sum().item() - 8) < 1e-5
+""",
+    SAMPLES / "cubes.pyx": """
+x = tg.tensor([1.0, -2.0], dtype=tg.float64, requires_grad=True)
+assert tg.autograd.gradgradcheck(tg.ops.cubes.cube, (x,))
 """,
 }
 
 
-@pytest.mark.parametrize("sample", ["squares"])
-@pytest.mark.parametrize("header", [*PAST, NOW], ids=lambda p: p.parent.name)
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory):
+    """cubes.pyx as C."""
+    made = tmp_path_factory.mktemp("cython") / "cubes.c"
+    words = [sys.executable, "-m", "cython", "-3", f"-I{NOW.parent}", str(SAMPLES / "cubes.pyx"), "-o", str(made)]
+    subprocess.run(words, check=True)
+    return made
+
+
+@pytest.fixture(scope="module", params=[*PAST, NOW], ids=lambda p: p.parent.name)
+def built(request, tmp_path_factory, translated):
+    """All samples, built with one header: a program that loads and runs them."""
+    folder, lines = tmp_path_factory.mktemp("built"), ["import importlib.util", "import tinygrad_ext as tg"]
+    for name in (request.param, NOW.with_suffix(".hpp")):  # the wrapper belongs to whoever compiles
+        (folder / name.name).write_bytes(name.read_bytes())
+    running = []
+    for sample, check in CHECKS.items():
+        path = folder / (sample.stem + ".so")
+        source = translated if sample.suffix == ".pyx" else sample
+        words = ["c++", "-std=c++11"] if sample.suffix == ".cpp" else ["cc", "-std=gnu99"]
+        more = [f"-I{folder}", f"-I{sample.parent}"]
+        if sample.suffix == ".pyx":
+            more.append(f"-I{sysconfig.get_path('include')}")
+            load = f"s = importlib.util.spec_from_file_location('cubes', {str(path)!r})\n"
+            load += "m = importlib.util.module_from_spec(s)\ns.loader.exec_module(m)"
+        else:
+            load = f"tg.ops.load_library({str(path)!r})"
+        command = [*words, "-O0", "-shared", "-fPIC", *more, str(source), "-lm", "-o", str(path)]
+        running.append(subprocess.Popen(command))
+        lines += [load, check]
+    assert [p.wait() for p in running] == [0] * len(running)
+    return "\n".join(lines), folder
+
+
 @pytest.mark.parametrize("core", ["", "1.0"], ids=["this core", "a core of 1.0"])
-def test_a_sample_built_for_a_past_header_runs(header, sample, core, tmp_path):
-    path = compiled(header, SAMPLES / f"{sample}.c", tmp_path)
-    code = f"import tinygrad_ext as tg\ntg.ops.load_library({str(path)!r})\n{RUN[sample]}"
-    env = {**os.environ, "TINYGRAD_EXT_ABI_PRETEND": core}
-    subprocess.run([sys.executable, "-W", "error", "-c", code], env=env, check=True)
+def test_every_sample_built_for_a_header_runs(built, core):
+    program, folder = built
+    env = {**os.environ, "TINYGRAD_EXT_ABI_PRETEND": core, "TINYGRAD_EXT_PLUGINS": "none"}
+    subprocess.run([sys.executable, "-W", "error", "-c", program], env=env, check=True)
+    for path in folder.glob("*.so"):
+        if path.stem != "cubes":  # a module of Python
+            assert not [n for n in elf.undefined(path) if "tgx" in n.lower() or n.startswith(("Py", "_Py"))], path
 
 
 def test_what_needs_this_table_is_refused_by_an_older_core_and_runs_on_this_one(tmp_path):
-    path = compiled(NOW, SAMPLES / "values.c", tmp_path, "-DTGX_TARGET_MINOR=1")
-    code = f"import tinygrad_ext as tg\ntg.ops.load_library({str(path)!r})\n{RUN['values']}"
+    path = tmp_path / "values.so"
+    words = ["cc", "-O1", "-shared", "-fPIC", "-DTGX_TARGET_MINOR=1", f"-I{NOW.parent}"]
+    subprocess.run([*words, str(SAMPLES / "values.c"), "-o", str(path)], check=True)
+    code = f"import tinygrad_ext as tg\ntg.ops.load_library({str(path)!r})\nassert len(tg.ops.values.draw()) == 3"
     subprocess.run([sys.executable, "-c", code], check=True)
     env = {**os.environ, "TINYGRAD_EXT_ABI_PRETEND": "1.0"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
@@ -144,3 +195,31 @@ def test_the_header_is_plain_c_and_c_plus_plus(header, words, tmp_path):
 def test_the_table_is_as_large_as_the_header_says(tmp_path):
     found = layout(NOW, tmp_path)
     assert table.facts()["size"] == found["tgx_api.range_end"] + 8
+
+
+def test_dtypes_keep_the_numbers_that_loops_of_packages_are_built_with():
+    """A new one comes last: a library of loops says how many it knows (kernels/loop_library.h)."""
+    numbered = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+    assert [row.name for row in DTYPES[:12]] == numbered.split()
+
+
+def libraries():
+    """Libraries of the installed packages below plugins/ that know no Python."""
+    found = []
+    for project in sorted((HERE.parents[1] / "plugins").glob("*/pyproject.toml")):
+        try:
+            files = importlib.metadata.files(f"tgx-{project.parent.name}") or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        paths = [Path(f.locate()) for f in files if f.suffix == ".so" and ".cpython" not in f.name]
+        found += [p for p in paths if p.stem != "_loops"]
+    return found
+
+
+def test_libraries_of_packages_take_nothing_of_python_or_the_core_by_name():
+    paths = libraries()
+    if not paths:
+        pytest.skip("no package below plugins/ with a library is installed: make test does it")
+    for path in paths:
+        assert elf.exported(path)[1:3] == (1, 0), path  # they ask for the oldest table
+        assert not [n for n in elf.undefined(path) if "tgx" in n.lower() or n.startswith(("Py", "_Py"))], path

@@ -34,6 +34,7 @@ SUBMODULES = [
     "overrides",
     "random",
     "serialization",
+    "special",
     "testing",
     "utils.data",
     "utils.hooks",
@@ -100,9 +101,9 @@ def test_a_module_first_imported_under_the_alias_is_loaded_once(no_torch):
 @pytest.mark.parametrize(
     "line, text",
     [
-        ("import torch.distributed", r"No module named 'torch\.distributed'.*autograd.*nn.*docs/differences\.md"),
+        ("import torch.mtia", r"No module named 'torch\.mtia'.*autograd.*nn.*docs/differences\.md"),
         ("import torch.nn.quantized", r"No module named 'torch\.nn\.quantized'.*functional.*docs/differences\.md"),
-        ("from torch import distributed", r"cannot import name 'distributed' from 'torch'.*docs/differences\.md"),
+        ("from torch import mtia", r"cannot import name 'mtia' from 'torch'.*docs/differences\.md"),
         ("from torch.nn import Transformator", r"cannot import name 'Transformator'.*docs/differences\.md"),
     ],
 )
@@ -112,7 +113,7 @@ def test_an_import_of_what_is_not_here_says_what_is(as_torch, line, text):
 
 
 def test_asking_whether_a_module_exists_is_answered_without_an_error(as_torch):
-    assert importlib.util.find_spec("torch.distributed") is None
+    assert importlib.util.find_spec("torch.mtia") is None
     assert importlib.util.find_spec("torch.nn").name == "tinygrad_ext.nn"
 
 
@@ -277,3 +278,87 @@ def test_the_package_and_its_types_are_called_torch(as_torch):
     t = pickle.loads(pickle.dumps(torch.ones(2)))
     assert type(t) is torch.Tensor and t.tolist() == [1, 1]
     assert torch.overrides.ignored_functions()[torch.save] == "reads or writes a file"
+
+
+# ---- paths without a file, and private modules ---------------------------------------------------------------------
+
+
+def test_files_of_pytorch_that_have_another_name_here_are_found(as_torch):
+    from torch.distributions.normal import Normal
+    from torch.nn.modules.distance import CosineSimilarity
+
+    assert Normal is tinygrad_ext.distributions.Normal and CosineSimilarity is tinygrad_ext.nn.CosineSimilarity
+
+
+@pytest.mark.parametrize("name", sorted(alias.places.STAND_INS))
+def test_modules_that_libraries_import_exist_and_refuse_at_use(as_torch, name):
+    module = importlib.import_module("torch." + name)
+    for key, value in vars(module).items():
+        if (getattr(value, "__doc__", None) or "").startswith(("Refused with NotImplementedError", "There is none:")):
+            with pytest.raises(NotImplementedError, match=rf"torch\.{name}\.{key}: "):
+                value()
+
+
+def test_private_modules_are_attributes_too(as_torch):
+    assert as_torch._C._get_tracing_state() is None and as_torch.version.cuda is None
+    assert as_torch._C.add is as_torch.add and not as_torch.distributed.is_available()
+    with pytest.raises(AttributeError, match="_no_such_name"):
+        as_torch._C._no_such_name
+    wrapped = as_torch._utils.ExceptionWrapper((ValueError, ValueError("told"), None), "in a worker")
+    with pytest.raises(ValueError, match="Caught ValueError in a worker"):
+        wrapped.reraise()
+    flat = as_torch._utils._flatten_dense_tensors([as_torch.ones(2), as_torch.zeros(1, 2)])
+    assert [t.shape for t in as_torch._utils._unflatten_dense_tensors(flat, [as_torch.ones(2), as_torch.ones(1, 2)])]
+
+
+def test_a_model_in_parallel_is_the_model(as_torch):
+    from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+    layer = as_torch.nn.Linear(2, 3)
+    assert as_torch.equal(DataParallel(layer)(as_torch.ones(1, 2)), layer(as_torch.ones(1, 2)))
+    with pytest.raises(NotImplementedError, match="DistributedDataParallel"):
+        DistributedDataParallel(layer)
+
+
+def test_types_and_functions_that_need_a_gpu_can_be_named(as_torch):
+    assert not isinstance(as_torch.ones(2), as_torch.cuda.FloatTensor)
+    with pytest.raises(TypeError, match=r"torch\.cuda\.ByteTensor not available"):
+        as_torch.cuda.ByteTensor(2)
+    with pytest.raises(RuntimeError, match="not compiled with CUDA"):
+        as_torch.cuda.Stream()
+    with pytest.raises(AssertionError, match="is_available"):
+        as_torch.cuda.get_device_properties(0)
+    with as_torch.cuda.device(None), as_torch.cuda.stream(None):
+        assert as_torch.cuda.get_rng_state_all() == []
+
+
+def test_names_for_annotations_and_safe_names_are_there(as_torch):
+    from torch.serialization import MAP_LOCATION, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+
+    assert str in MAP_LOCATION.__args__
+    add_safe_globals([dict])
+    with safe_globals([list]):
+        assert get_safe_globals() == [dict, list]
+    assert get_safe_globals() == [dict]
+    clear_safe_globals()
+
+
+def test_a_tensor_takes_the_shape_of_another(as_torch):
+    t = as_torch.zeros(2, 3).resize_as_(as_torch.ones(1, 4))
+    assert tuple(t.shape) == (1, 4)
+
+    @as_torch.jit.script
+    def take(a, b):
+        return a.resize_as_(b).copy_(b)
+
+    target = as_torch.zeros(2)
+    assert take(target, as_torch.ones(2)).tolist() == target.tolist() == [1, 1]
+
+
+def test_going_through_the_names_of_optim_finds_every_optimizer(as_torch):
+    """As libraries do, without a name being added meanwhile."""
+    found = set()
+    for name, value in as_torch.optim.__dict__.items():
+        if isinstance(value, type) and issubclass(value, as_torch.optim.Optimizer):
+            found.add(name if value is not as_torch.optim.LBFGS else "LBFGS")
+    assert found >= {"Adam", "SGD", "LBFGS", "Rprop", "Adafactor"}

@@ -31,7 +31,7 @@ def test_where_names_file_line_kernel_derivative_owner_checks_and_page(capsys):
     assert code == 0
     for wanted in (
         f"tinygrad_ext/ops/elementary.py:{record.line}",
-        "pointwise, loops exp_{f32,f64,f16,bf16}",
+        "pointwise, loops exp_{f32,f64,f16,bf16,c64,c128}",
         "yes, by self",
         "owner       tinygrad_ext",
         "pytest -k exp",

@@ -42,6 +42,33 @@ CASES = [
     ("Dict(str, int)", {"a": 1, "b": 2}, "dict2(string 1 a, int 1, string 1 b, int 2)"),
     ("Dict(str, Tensor)", {"a": T}, "dict1(string 1 a, tensor2)"),
     ("Any", [1, "x", None, 2.0], "list4(int 1, string 1 x, none, float 2)"),
+    ("ScalarType[]", [tg.float64, tg.int8], "list2(dtype float64, dtype other)"),
+    ("Device[]", [tg.device("cpu"), tg.device("meta")], "list2(device cpu, device meta)"),
+    ("Layout[]", [tg.strided], "list1(layout strided)"),
+    ("MemoryFormat[]", [tg.channels_last], "list1(format channels_last)"),
+    ("Generator[]", [G, G], "list2(generator, generator)"),
+    ("Dict(str, int)[]", [{"a": 1}, {}], "list2(dict1(string 1 a, int 1), dict0())"),
+    ("Any[]", [1, tg.int8, {"a": [1.5]}], "list3(int 1, dtype other, dict1(string 1 a, list1(float 1.5)))"),
+    ("complex?", 2j, "complex 0 2"),
+    ("complex[]?", [1j], "list1(complex 0 1)"),
+    ("float[]?", None, "none"),
+    ("bool[]?", [True], "list1(bool 1)"),
+    ("str[]?", [""], "list1(string 0 )"),
+    ("Scalar[]?", [1, 2.5], "list2(int 1, float 2.5)"),
+    ("Tensor[]?", [T], "list1(tensor2)"),
+    ("Device?", None, "none"),
+    ("Layout?", tg.strided, "layout strided"),
+    ("MemoryFormat?", tg.channels_last, "format channels_last"),
+    ("Dict(int, float)", {1: 2.5}, "dict1(int 1, float 2.5)"),
+    ("Dict(str, str)", {"a": "b"}, "dict1(string 1 a, string 1 b)"),
+    ("Dict(str, int[])", {"a": [1, 2]}, "dict1(string 1 a, list2(int 1, int 2))"),
+    ("Dict(str, Any)", {"a": None, "b": T}, "dict2(string 1 a, none, string 1 b, tensor2)"),
+    ("Dict(str, int)?", None, "none"),
+    ("SymInt", 3, "int 3"),
+    ("SymInt[]", [3, 4], "list2(int 3, int 4)"),
+    ("float[2]", 1.5, "list2(float 1.5, float 1.5)"),
+    ("bool[3]", [True, False, True], "list3(bool 1, bool 0, bool 1)"),
+    ("Tensor[2]", [T, T], "list2(tensor2, tensor2)"),
 ]
 
 
@@ -60,7 +87,7 @@ def test_a_type_arrives_and_comes_back(values, number):
     for _ in range(10):  # watched, and not
         assert tell(given) == told
     if hasattr(values, f"echo{number}"):
-        wanted = {"Device": tg.device("cpu"), "int[2]": [5, 5]}.get(spelling, given)
+        wanted = {"Device": tg.device("cpu"), "int[2]": [5, 5], "float[2]": [1.5, 1.5]}.get(spelling, given)
         assert getattr(values, f"echo{number}")(given) == wanted
 
 

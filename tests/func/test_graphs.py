@@ -3,7 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn
+from tinygrad_ext import graph, nn
 from tinygrad_ext.func import functional_call, grad, jacrev, stack_module_state, vjp, vmap
 
 
@@ -117,3 +117,14 @@ def test_gradients_of_each_sample_fuse():
     assert tg.allclose(traced(W, X), f(W, X))
     groups = [row.split("  ")[-1].split(", ") for row in str(traced.plan(W, X).table()).splitlines() if "TILE" in row]
     assert len(groups) == 2 and sum(map(len, groups)) == 7
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_graph_capture_writes_down_what_is_transformed(name):
+    transformed, args = TRANSFORMED[name]
+    captured = graph.capture(transformed)(*args)
+    found, expected = captured.execute(list(args), [])[0][0], transformed(*args)
+    if isinstance(expected, tuple):
+        assert all(a.equal(b) for a, b in zip(found, expected, strict=True))
+    else:
+        assert found.equal(expected)

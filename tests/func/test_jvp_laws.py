@@ -54,12 +54,17 @@ INPLACE = {
 }
 
 
+NOT_BY_SELF = ("aten::igamma", "aten::igammac")  # they refuse tangents of their first argument
+
+
 @pytest.mark.parametrize("op", INPLACE.values(), ids=INPLACE)
 def test_an_inplace_form_has_the_tangents_of_the_plain_one(op):
     method = sweep.inplace_form(op)
     for sample in sweep.samples(op, "float64", True):
         case = Case(sample, "float64").fresh()
         if not case.args or not isinstance(case.args[0], tg.Tensor) or not case.args[0].is_floating_point():
+            continue
+        if op.name in NOT_BY_SELF:
             continue
         x, rest = case.args[0].detach(), case.args[1:]
         plain = lambda x: sweep.function(op)(x, *rest, **case.kwargs)

@@ -15,6 +15,10 @@ DISCRETE = set(
         "__rlshift__",
         "__rrshift__",
         "allclose",
+        "detach_copy",
+        "isin.Tensor_Tensor",
+        "unravel_index",
+        "view_copy.dtype",
         "where",
         "nonzero.as_tuple",
         "argwhere",
@@ -68,6 +72,7 @@ class Map:
         fresh = iter(tensors)
         swap = lambda t: next(fresh) if t.requires_grad else t
         args, kwargs = layouts.map_tensors(self.sample.args, swap), layouts.map_tensors(self.sample.kwargs, swap)
+        args = self.op.record.valid(*args) if self.op.record.valid else args
         return [r for r in compare.flatten(sweep.call(self.op, args, kwargs)) if isinstance(r, tg.Tensor)]
 
     def floating(self, *tensors):
@@ -131,6 +136,8 @@ def close(got, want, size, tolerance, what):
 
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 def test_second_derivatives_agree_in_all_four_ways(op):
+    if "gradgradcheck" in (op.record.gaps or {}):
+        pytest.skip(f"the record says why there are none: {op.record.gaps['gradgradcheck']}")
     for function, primals, results in [*list(maps(op, "float64"))[:4], *list(maps(op, "complex128"))[:2]]:
         smooth = [r for r in results if r.is_floating_point() or r.is_complex()]
         weights = [noise(r, 100 + i) if r.requires_grad else None for i, r in enumerate(smooth)]

@@ -52,6 +52,10 @@ DRAWS = [
     "torch.multinomial(torch.tensor([1.0, 2.0, 3.0, 4.0]), 6, replacement=True)",
     "torch.multinomial(torch.tensor([[1.0, 2.0, 3.0], [3.0, 0.5, 0.25]]), 2)",
     "torch.multinomial(torch.tensor([1.0, 2.0, 3.0, 4.0]), 1)",
+    "torch.poisson(torch.tensor([0.0, 0.5, 4.0, 10.0, 300.0]))",
+    "torch.binomial(torch.tensor([0.0, 5.0, 90.0, 200.0, 400.0]), torch.tensor([0.5, 0.3, 0.2, 0.9, 0.7]))",
+    "torch._standard_gamma(torch.tensor([0.0, 0.05, 0.7, 1.0, 20.0]))",
+    "torch._sample_dirichlet(torch.tensor([[0.05, 0.7, 3.0], [10.0, 1.0, 1.0]]))",
 ]
 # Here a value passes through our own float64 logarithm, which is not the C library's.
 INEXACT = {"torch.randn(18, dtype=torch.float64)", "torch.empty(5, dtype=torch.float64).exponential_()"}

@@ -294,3 +294,28 @@ def test_scripted_control_flow_stays_in_a_trace():
     for rows, sign in ((3, -1.0), (2, 1.0)):
         args = tensors(rows, sign)
         assert told(traced(*args)) == told(step(*args))
+
+
+def test_every_node_knows_the_programs_line():
+    @jit.script
+    def program(x, n: int):
+        for _ in range(n):
+            x = x * x if float(x.sum()) > 0 else x + 1
+        return x
+
+    program(tg.ones(3, requires_grad=True), 2).sum().backward()
+    net = tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.BatchNorm1d(4), tg.nn.Dropout(0.5))
+    optim = tg.optim.Adam(net.parameters())
+
+    def step(x):
+        optim.zero_grad()
+        loss = net(x).sum()
+        loss.backward()
+        optim.step()
+        return loss
+
+    graphs = [program.graph, jit.trace(step, (tg.ones(5, 3),)).graph]
+    for joints in program.graph.derivative.joints.values():
+        graphs += [graph for joint in joints for graph in (joint.forward, joint.backward, joint.whole)]
+    assert len(graphs) == 5
+    assert [node for graph in graphs for node in graph.walk() if "test_derivative.py" not in node.line] == []

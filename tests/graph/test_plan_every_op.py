@@ -20,7 +20,7 @@ BOXED = {
     *("argwhere", "masked_select", "nonzero", "nonzero.as_tuple", "unique", "unique_consecutive", "where"),
     *("index_put", "one_hot", "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"),
     "tensor_split.tensor_indices_or_sections",
-    *("normal.Tensor_Tensor", "normal.float_Tensor", "solve", "_solve"),
+    *("normal.Tensor_Tensor", "normal.float_Tensor"),
     *("fill.Tensor", "index_fill.int_Tensor", "masked_fill.Tensor"),
 }
 

@@ -153,6 +153,44 @@ def test_embedding_equals_pytorchs():
     close(ours.weight.grad, theirs.weight.grad, "gradient")
 
 
+def test_bags_of_embeddings_equal_pytorchs():
+    for options in ({}, {"mode": "sum", "max_norm": 1.0}, {"mode": "max", "padding_idx": -1}):
+        ours, theirs = pair_of("EmbeddingBag", (5, 3), options)
+        assert repr(ours) == repr(theirs)
+        index, offsets = np.array([0, 4, 2, 2, 1]), np.array([0, 2, 2])
+        out = ours(tg.from_numpy(index), tg.from_numpy(offsets))
+        reference = theirs(torch.from_numpy(index), torch.from_numpy(offsets))
+        out.sum().backward()
+        reference.sum().backward()
+        close(out, reference, "bags")
+        close(ours.weight.grad, theirs.weight.grad, "gradient")
+    table = nn.EmbeddingBag.from_pretrained(tg.eye(3), mode="sum")
+    assert not table.weight.requires_grad and table(tg.tensor([[0, 2]])).tolist() == [[1.0, 0.0, 1.0]]
+    with pytest.raises(NotImplementedError, match="sparse=True is not supported"):
+        nn.EmbeddingBag(3, 2, sparse=True)
+    with pytest.raises(AssertionError, match="2-dimensional"):
+        nn.EmbeddingBag.from_pretrained(tg.eye(3)[0])
+
+
+def test_ctc_loss_equals_pytorchs_through_log_softmax():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((12, 3, 5))
+    spoken = np.array([1, 2, 2, 3, 4, 4, 1]), np.array([12, 11, 4]), np.array([3, 4, 0])
+    crowded = np.array([[1, 1, 1], [2, 2, 2], [1, 2, 3]]), np.array([3, 12, 5]), np.array([3, 3, 3])
+    for targets, steps, labels in (spoken, crowded):
+        for options in ({}, {"reduction": "sum", "zero_infinity": True}, {"blank": 0, "reduction": "none"}):
+            found = []
+            for lib, wrap in ((tg, tg.from_numpy), (torch, torch.from_numpy)):
+                scores = wrap(x.copy()).requires_grad_()
+                loss = lib.nn.CTCLoss(**options)(
+                    lib.nn.functional.log_softmax(scores, 2), wrap(targets), wrap(steps), wrap(labels)
+                )
+                (slope,) = lib.autograd.grad(loss.sum(), scores)
+                found += [loss.detach(), slope]
+            np.testing.assert_allclose(found[0].numpy(), found[2].numpy(), 1e-10)
+            np.testing.assert_allclose(found[1].numpy(), found[3].numpy(), 1e-8, 1e-10)
+
+
 LOSSES = [
     ("MSELoss", {}, "values"),
     ("L1Loss", {"reduction": "sum"}, "values"),

@@ -200,3 +200,9 @@ def test_variance_of_a_large_offset_keeps_its_digits():
 def test_refusals_say_what_came_and_what_is_wanted(call, error, fragment):
     with pytest.raises(error, match=fragment):
         call(tg.ones(2, 3))
+
+
+def test_histc_takes_the_range_of_the_elements_where_it_has_none():
+    x = tg.tensor([0.25, 1.75, 3.0, 9.0])
+    assert tg.histc(x, 5).tolist() == [2, 1, 0, 0, 1]
+    assert tg.histc(tg.ones(3), 2).tolist() == [0, 3] and tg.histc(tg.ones(0), 2).tolist() == [0, 0]

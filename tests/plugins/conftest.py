@@ -10,7 +10,7 @@ from tinygrad_ext.core.call.callables import OpFunction
 import tinygrad_ext as tg
 from tinygrad_ext import nn, plugins, registry  # nn: so that its import is no part of a test
 from tinygrad_ext.plugins import fence, loader, settings, table
-from tinygrad_ext.registry import foreign, override_registrar
+from tinygrad_ext.registry import foreign, override_registrar, profiler_registrar
 
 OP = """
 from tinygrad_ext import hookimpl
@@ -103,6 +103,7 @@ def snapshot():
         "Tensor": dict(vars(tg.Tensor)),
         "package": {n: id(v) for n, v in vars(tg).items() if isinstance(v, OpFunction)},
         "functional": {n: id(v) for n, v in vars(nn.functional).items()},
+        "receivers": dict(profiler_registrar.receivers),
         "handled": dict(override_registrar.handled),
         "overrides": dict(foreign._registered),
         "claimed": {k: set(v) for k, v in fence._claimed.items()},

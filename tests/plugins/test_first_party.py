@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +32,9 @@ def installed(name):
         pytest.skip(f"tgx-{name} is not installed: pip install ./plugins/{name}")
 
 
-def run(code, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
+def run(code, *arguments, cwd=None):
+    command = [sys.executable, "-W", "error", "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -56,11 +56,38 @@ def test_it_is_discovered_by_its_entry_points_and_not_imported(name, installed):
 
 
 @every_package
-def test_the_snippets_of_its_page_run(name, installed):
+def test_the_snippets_of_its_page_run(name, installed, tmp_path):
     code = re.findall(r"^```python\n(.*?)^```", (FOLDER / name / "README.md").read_text(), re.M | re.S)
     assert code
-    run("\n".join(code))
+    run("\n".join(code), cwd=tmp_path)
 
 
 def project_file(name):
     return (FOLDER / name / "pyproject.toml").read_text()
+
+
+@pytest.mark.slow  # loops for three instruction sets
+def test_a_wheel_of_loops_is_built_from_a_source_distribution(tmp_path):
+    copy = tmp_path / "curves"
+    shutil.copytree(FOLDER / "curves", copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    build = [sys.executable, "-c", "import setuptools.build_meta as b, sys; getattr(b, sys.argv[1])(sys.argv[2])"]
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*build, "build_sdist", str(tmp_path)], cwd=copy, **quiet)
+    (archive,) = tmp_path.glob("tgx_curves-*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path / "unpacked")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    subprocess.run([*build, "build_wheel", str(tmp_path)], cwd=unpacked, **quiet)
+    (wheel,) = tmp_path.glob("tgx_curves-*.whl")
+    shutil.unpack_archive(wheel, tmp_path / "site", "zip")
+    assert not list((tmp_path / "site").rglob("*.c"))
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "site")!r})
+import tgx_curves
+import tinygrad_ext as tg
+assert tgx_curves.__file__.startswith(sys.path[0])
+x = tg.linspace(-1, 1, 3)
+traced = tg.jit.trace(lambda x: tg.ops.curves.bump(x * 1) + 1, (x,))
+assert traced(x).tolist() == [1.5, 2, 1.5]
+"""
+    run(code)

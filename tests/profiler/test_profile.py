@@ -11,7 +11,14 @@ from tinygrad_ext.core.grad.events import Recorder
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn
-from tinygrad_ext.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+from tinygrad_ext.profiler import (
+    ExecutionTraceObserver,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    tensorboard_trace_handler,
+)
 from tinygrad_ext.registry import scope
 
 
@@ -29,6 +36,11 @@ def training_step(steps=1):
 def written(prof, tmp_path):
     prof.export_chrome_trace(tmp_path / "trace.json")
     return json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def us(ns):
+    """As the file says it: half a nanosecond later, for readers that cut."""
+    return round((ns + 0.5) / 1000, 4)
 
 
 def assert_nested(spans):
@@ -58,18 +70,19 @@ def test_a_training_step_is_recorded_with_arrows_from_forward_to_backward(tmp_pa
     starts = {r["id"]: r for r in rows if r["ph"] == "s"}
     ends = {r["id"]: r for r in rows if r["ph"] == "f"}
     nodes = [e for e in found if e.kind == "backward"]
-    assert set(starts) == set(ends) == {e.sequence_nr for e in nodes} and len(nodes) >= 4
+    assert set(starts) == set(ends) and len(starts) == len(nodes) >= 4
     assert all(begin[ends[i]["ts"]].endswith("Backward0") and starts[i]["ts"] < ends[i]["ts"] for i in starts)
     relu = next(e for e in nodes if e.name == "ReluBackward0")
-    assert begin[starts[relu.sequence_nr]["ts"]] == "aten::relu"
+    (arrow,) = [i for i in ends if ends[i]["ts"] == us(relu.begin)]
+    assert begin[starts[arrow]["ts"]] == "aten::relu"
 
 
 def test_an_op_that_passes_its_argument_on_takes_no_arrow(tmp_path):
     x = tg.ones(2, requires_grad=True)
     with profile() as p:
         (x * 2).contiguous().sum().backward()
-    first = next(e for e in p.events() if e.name == "aten::mul.Tensor")
-    assert first.begin / 1000 in [r["ts"] for r in written(p, tmp_path) if r["ph"] == "s"]
+    first = next(e for e in p.events() if e.name == "aten::mul")
+    assert us(first.begin) in [r["ts"] for r in written(p, tmp_path) if r["ph"] == "s"]
 
 
 def test_composites_are_seen_and_what_they_are_written_in():
@@ -178,7 +191,7 @@ def test_each_thread_has_its_own_profile():
     for t in threads:
         t.join()
     for n, p in found.items():
-        assert {r.key: r.count for r in p.key_averages()} == {"aten::ones": n, "aten::add.Tensor": n}
+        assert {r.key: r.count for r in p.key_averages()} == {"aten::ones": n, "aten::add": n}
         assert_nested([(e.begin, e.end) for e in p.events()])
 
 
@@ -191,13 +204,6 @@ def test_a_full_ring_keeps_the_newest_and_says_so():
     assert "3 older slices are missing" in p.key_averages().table()
     with pytest.raises(ValueError, match="capacity"):
         Recorder(0)
-
-
-def test_a_traced_program_can_be_profiled():
-    traced = tg.jit.trace(lambda x: (x * 2).sum(), (tg.ones(3),))
-    with profile() as p, record_function("traced"):
-        result = traced(tg.ones(3))
-    assert result.item() == 6 and "traced" in names(p)
 
 
 def test_schedules_are_pytorchs():
@@ -262,8 +268,8 @@ def test_files_for_flame_graphs_and_a_page_without_network(tmp_path):
 
 
 def test_what_is_not_there_is_refused():
-    with pytest.raises(NotImplementedError, match="with_flops"):
-        profile(with_flops=True)
+    with pytest.raises(NotImplementedError, match="execution_trace_observer"):
+        profile(execution_trace_observer=ExecutionTraceObserver())
     with pytest.raises(RuntimeError, match="CUDA"):
         profile(activities=[ProfilerActivity.CUDA])
     with pytest.raises(RuntimeError, match="nothing is recorded"):

@@ -316,3 +316,22 @@ def test_a_pickle_cannot_reach_outside_its_storage():
     ):
         with pytest.raises(RuntimeError):
             window(storage, tg.float32, shape, stride, offset)
+
+
+def test_a_tensor_is_of_no_kind_that_is_not_here():
+    kinds = [
+        "cuda",
+        "ipu",
+        "maia",
+        "mkldnn",
+        "mps",
+        "mtia",
+        "nested",
+        "quantized",
+        "sparse",
+        "sparse_csr",
+        "vulkan",
+        "xla",
+        "xpu",
+    ]
+    assert not any(getattr(tg.ones(2), f"is_{kind}") for kind in kinds)

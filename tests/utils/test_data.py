@@ -195,3 +195,27 @@ def test_wrong_use_raises(call, error, text):
 def test_a_split_that_gets_nothing_warns():
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         data.random_split(range(3), [0.99, 0.01])
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_distributed_sampler_gives_each_process_its_share(shuffle, drop_last):
+    given = {"num_replicas": 3, "shuffle": shuffle, "seed": 4, "drop_last": drop_last}
+    found = []
+    for rank in range(3):
+        sampler = data.DistributedSampler(range(10), rank=rank, **given)
+        sampler.set_epoch(2)
+        found.append(list(sampler))
+        assert len(sampler) == len(found[-1])
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    for rank, ours in enumerate(found):
+        theirs = torch.utils.data.DistributedSampler(range(10), rank=rank, **given)
+        theirs.set_epoch(2)
+        assert ours == list(theirs)
+
+
+def test_a_distributed_sampler_asks_for_its_place():
+    with pytest.raises(RuntimeError, match="num_replicas and rank"):
+        data.DistributedSampler(range(4))
+    with pytest.raises(ValueError, match="Invalid rank 2"):
+        data.DistributedSampler(range(4), num_replicas=2, rank=2)

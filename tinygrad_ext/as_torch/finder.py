@@ -12,6 +12,7 @@ import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
 
+from tinygrad_ext.as_torch import places
 from tinygrad_ext.errors import torch_names
 
 OURS = "tinygrad_ext"
@@ -46,6 +47,12 @@ def mirror():
         sys.modules[_renamed(name, OURS, NAME)] = module
 
 
+def own_name(place):
+    """The module of ours that answers for a place in PyTorch which has no file here; None where nothing does."""
+    answer = places.answers(place)
+    return answer and f"{OURS}.{answer}"
+
+
 class AliasFinder:
     """Finds torch and its submodules in tinygrad_ext."""
 
@@ -53,6 +60,9 @@ class AliasFinder:
         """The spec of a module of ours under its alias, or None."""
         own = _renamed(name, NAME, OURS)
         spec = own and importlib.util.find_spec(own)
+        if own and not spec:
+            own = own_name(name[len(NAME) + 1 :])
+            spec = own and importlib.util.find_spec(own)
         if not spec:
             return None
         package = spec.submodule_search_locations is not None

@@ -42,7 +42,7 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-_LAZY = ("forward_ad", "graph")
+_LAZY = ("forward_ad", "graph", "profiler")
 _refuse = refuse_unknown(__name__)
 
 

@@ -3,12 +3,15 @@
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown
 
+from . import absent as _absent
 from . import amp
 
 __all__ = [
     "amp",
     "current_device",
+    "device",
     "device_count",
+    "device_of",
     "empty_cache",
     "get_device_name",
     "is_available",
@@ -21,6 +24,7 @@ __all__ = [
     "memory_reserved",
     "reset_peak_memory_stats",
     "set_device",
+    "stream",
     "synchronize",
 ]
 
@@ -117,6 +121,44 @@ def set_device(device):
         _refuse("set_device")
 
 
+class device:
+    """A context with another current device; only None and negative numbers, which mean none, are taken."""
+
+    def __init__(self, device):
+        set_device(-1 if device is None else device)
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *error):
+        return False
+
+
+@_boundary
+def device_of(obj):
+    """A context with the device of a tensor as the current one: nothing changes."""
+    return device(None)
+
+
+@_boundary
+def stream(stream):
+    """A context with another stream; None, which means none, is taken."""
+    if stream is not None:
+        _refuse("stream")
+    return device(None)
+
+
+@_boundary
+def get_rng_state_all():
+    """No states: there is no device."""
+    return []
+
+
+@_boundary
+def set_rng_state_all(new_states):
+    """Do nothing: there is no device."""
+
+
 def _refuse(name):
     raise AssertionError(
         f"cuda.{name}(): tinygrad_ext is not compiled with CUDA enabled. Ask cuda.is_available() first, which is False "
@@ -124,4 +166,54 @@ def _refuse(name):
     )
 
 
+globals().update(_absent.types())
+globals().update(_absent.functions(_refuse))
+default_generators = ()
+has_half = has_magma = False
+
+
+class OutOfMemoryError(RuntimeError):
+    """Nothing raises it: there is no device whose memory could run out."""
+
+
+@_boundary
+def is_current_stream_capturing():
+    """False."""
+    return False
+
+
+@_boundary
+def get_arch_list():
+    """No architectures."""
+    return []
+
+
+@_boundary
+def max_memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+@_boundary
+def memory_stats(device=None):
+    """Nothing."""
+    return {}
+
+
+@_boundary
+def reset_max_memory_allocated(device=None):
+    """Do nothing."""
+
+
+@_boundary
+def ipc_collect():
+    """Do nothing."""
+
+
+@_boundary
+def seed():
+    """Do nothing: there is no device to seed."""
+
+
+seed_all = seed
 __getattr__ = refuse_unknown(__name__)

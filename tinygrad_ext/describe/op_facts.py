@@ -52,6 +52,9 @@ def callables(op):
     record, kinds = op.record, variants(op.record)
     found = []
     for name in [op.schema.name, *(record.aliases or "").split()]:
+        if "." in name:
+            found.append(f"tinygrad_ext.{name}()")
+            continue
         if "function" in kinds:
             found += [f"tinygrad_ext.{prefix}{name}()" for prefix in prefixes(record)]
         if "method" in kinds:

@@ -3,10 +3,23 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
+from .constraint_base import Constraint
+from .matrix_constraints import (
+    _CorrCholesky,
+    _LowerCholesky,
+    _LowerTriangular,
+    _PositiveDefinite,
+    _PositiveSemidefinite,
+    _Square,
+    _Symmetric,
+)
+
 __all__ = [
     "Constraint",
+    "MixtureSameFamilyConstraint",
     "boolean",
     "cat",
+    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -24,7 +37,9 @@ __all__ = [
     "nonnegative_integer",
     "one_hot",
     "positive",
+    "positive_definite",
     "positive_integer",
+    "positive_semidefinite",
     "real",
     "real_vector",
     "simplex",
@@ -33,21 +48,6 @@ __all__ = [
     "symmetric",
     "unit_interval",
 ]
-
-
-@boundary
-class Constraint:
-    """Base of the constraints. ``event_dim`` is how many last dimensions are one event."""
-
-    is_discrete = False
-    event_dim = 0
-
-    def check(self, value):
-        """Whether each event of ``value`` is inside, a bool tensor without the event's dimensions."""
-        raise NotImplementedError(f"{type(self).__name__} does not define check(self, value)")
-
-    def __repr__(self):
-        return type(self).__name__[1:] + "()"
 
 
 class _Dependent(Constraint):
@@ -125,23 +125,6 @@ class _IndependentConstraint(Constraint):
         return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
-class _By(Constraint):
-    """A constraint that is one formula."""
-
-    def __init__(self, name, check, is_discrete=False, event_dim=0):
-        self.name = name
-        self._check = check
-        self.is_discrete = is_discrete
-        self.event_dim = event_dim
-
-    def check(self, value):
-        """Apply the formula."""
-        return self._check(value)
-
-    def __repr__(self):
-        return self.name
-
-
 class _Bounded(Constraint):
     """Values between bounds, by the name of the attribute that holds each."""
 
@@ -206,6 +189,14 @@ class _IntegerGreaterThan(_GreaterThanEq):
         return (value % 1 == 0) & super().check(value)
 
 
+class _IntegerLessThan(_LessThan):
+    is_discrete = True
+
+    def check(self, value):
+        """Whether it is a whole number, the bound or below."""
+        return (value % 1 == 0) & (value <= self.upper_bound)
+
+
 class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
@@ -256,20 +247,64 @@ class _Stack(_Joined):
         return most + 1 if self.dim + most < 0 else most
 
 
-def _triangular(value):
-    return (value.tril() == value).all(-1).all(-1)
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value):
+        """Whether it is 0 or 1."""
+        return (value == 0) | (value == 1)
 
 
-def _sums_to_one(value):
-    return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+class _OneHot(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value):
+        """Whether there is a single 1 among zeros."""
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
-def _close_to_transpose(value):
-    return tg.isclose(value, value.mT, atol=1e-6).all(-1).all(-1)
+class _Real(Constraint):
+    def check(self, value):
+        """Whether it is a number."""
+        return value == value
 
 
-def _is_square(value):
-    return tg.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=tg.bool, device=value.device)
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value):
+        """Whether nothing is negative and the sum is 1."""
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """Where the components of a mixture lie; samples have the component's dimension in front of the event."""
+
+    def __init__(self, base_constraint):
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self):
+        """As the components."""
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self):
+        """As the components."""
+        return self.base_constraint.event_dim
+
+    def check(self, value):
+        """Whether all components could have drawn it."""
+        ahead = value.dim() - self.event_dim
+        inside = self.base_constraint.check(value.unsqueeze(ahead))
+        if inside.dim() < 1:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        kept = value.dim() - self.event_dim
+        return inside.reshape(tuple(inside.shape[:kept]) + (-1,)).all(-1)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.base_constraint!r})"
 
 
 @boundary
@@ -281,29 +316,23 @@ def is_dependent(constraint):
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
-boolean = _By("Boolean()", lambda value: (value == 0) | (value == 1), is_discrete=True)
-one_hot = _By(
-    "OneHot()",
-    lambda value: ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1),
-    is_discrete=True,
-    event_dim=1,
-)
-real = _By("Real()", lambda value: value == value)
+boolean = _Boolean()
+one_hot = _OneHot()
+real = _Real()
 real_vector = independent(real, 1)
 nonnegative_integer = _IntegerGreaterThan(0)
 positive_integer = _IntegerGreaterThan(1)
 positive = _GreaterThan(0.0)
 nonnegative = _GreaterThanEq(0.0)
 unit_interval = _Interval(0.0, 1.0)
-simplex = _By("Simplex()", _sums_to_one, event_dim=1)
-lower_triangular = _By("LowerTriangular()", _triangular, event_dim=2)
-lower_cholesky = _By(
-    "LowerCholesky()",
-    lambda value: _triangular(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1),
-    event_dim=2,
-)
-square = _By("Square()", _is_square, event_dim=2)
-symmetric = _By("Symmetric()", lambda value: _is_square(value) & _close_to_transpose(value), event_dim=2)
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
 greater_than = _GreaterThan
 greater_than_eq = _GreaterThanEq
 less_than = _LessThan

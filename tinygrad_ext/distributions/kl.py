@@ -7,9 +7,8 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from .bounded import Exponential, Uniform
 from .discrete import Bernoulli, Categorical, Geometric
-from .distribution import Distribution
 from .independent import Independent
-from .real_line import Cauchy, HalfNormal, Laplace, Normal
+from .real_line import Cauchy, HalfCauchy, HalfNormal, Laplace, Normal
 from .utils import sum_rightmost
 
 _KL_REGISTRY = {}
@@ -20,10 +19,11 @@ def register_kl(type_p, type_q):
     """Decorate ``f(p, q)``, the divergence of distributions of these types and their subclasses.
 
     Raises:
-        TypeError: one of them is no type of a distribution.
+        TypeError: one of them is no type.
     """
     for given in (type_p, type_q):
-        if not (isinstance(given, type) and issubclass(given, Distribution)):
+        # any type: libraries have distributions of their own, which are mixed into subclasses of Distribution
+        if not isinstance(given, type):
             raise TypeError(f"Expected a subclass of Distribution, but got {given}")
 
     def register(function):
@@ -84,6 +84,11 @@ def _laplace(p, q):
 def _cauchy(p, q):
     apart = (p.scale + q.scale).square() + (p.loc - q.loc).square()
     return apart.log() - tg.log(4 * p.scale * q.scale)
+
+
+@register_kl(HalfCauchy, HalfCauchy)
+def _half_cauchy(p, q):
+    return _cauchy(p.base_dist, q.base_dist)
 
 
 @register_kl(Exponential, Exponential)

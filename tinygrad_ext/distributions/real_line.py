@@ -7,6 +7,8 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
+from .transformed import TransformedDistribution
+from .transforms import AbsTransform
 from .utils import broadcast_all, euler_constant, op
 
 
@@ -134,8 +136,8 @@ class Cauchy(_LocationScale):
 
     @property
     def variance(self):
-        """NaN."""
-        return tg.full_like(self.loc, math.nan)
+        """Infinity."""
+        return tg.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients to both parameters."""
@@ -200,7 +202,7 @@ class Gumbel(_LocationScale):
         return self.scale.log() + 1 + euler_constant
 
 
-class _Half(Distribution):
+class _Half(TransformedDistribution):
     """The absolute values of a distribution around zero."""
 
     arg_constraints = {"scale": constraints.positive}
@@ -208,38 +210,34 @@ class _Half(Distribution):
     has_rsample = True
 
     def __init__(self, scale, validate_args=None):
-        (self.scale,) = broadcast_all(scale)
-        super().__init__(self.scale.size(), validate_args=validate_args)
+        super().__init__(self._whole(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     @property
-    def _both(self):
-        return self._whole(tg.zeros_like(self.scale), self.scale, validate_args=False)
+    def scale(self):
+        """The scale of both sides."""
+        return self.base_dist.scale
 
     @property
     def mode(self):
         """Zero."""
         return tg.zeros_like(self.scale)
 
-    def rsample(self, sample_shape=()):
-        """Draw samples with gradients to the scale."""
-        return self._both.rsample(sample_shape).abs()
-
     def log_prob(self, value):
         """The logarithm of the density, minus infinity below zero."""
         value = self._checked(value)
-        return tg.where(value >= 0, self._both.log_prob(value) + math.log(2), -math.inf)
+        return tg.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value):
         """The probability of what is not above ``value``."""
-        return 2 * self._both.cdf(self._checked(value)) - 1
+        return 2 * self.base_dist.cdf(self._checked(value)) - 1
 
     def icdf(self, value):
         """Where the cdf is ``value``."""
-        return self._both.icdf((value + 1) / 2)
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self):
         """The entropy: ln 2 less than on both sides."""
-        return self._both.entropy() - math.log(2)
+        return self.base_dist.entropy() - math.log(2)
 
 
 @boundary
@@ -251,6 +249,10 @@ class HalfNormal(_Half):
     """
 
     _whole = Normal
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution with expanded parameters."""
+        return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
 
     @property
     def mean(self):
@@ -272,6 +274,10 @@ class HalfCauchy(_Half):
     """
 
     _whole = Cauchy
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution with expanded parameters."""
+        return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
     @property
     def mean(self):

@@ -11,13 +11,14 @@ euler_constant = 0.57721566490153286060
 
 @boundary
 def op(name):
-    """The op of that name.
+    """The op of that name, `linalg.` in front where it stands there.
 
     Raises:
         NotImplementedError: it is not there yet.
     """
+    place, _, short = name.rpartition(".")
     try:
-        return getattr(tg, name)
+        return getattr(getattr(tg, place) if place else tg, short)
     except AttributeError:
         raise NotImplementedError(
             f"distributions: this needs the op {name}, which tinygrad_ext does not have yet; what else the "
@@ -119,3 +120,11 @@ class lazy_property:
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
+
+
+def _standard_normal(shape, dtype, device):
+    """Normal numbers of mean 0 and deviation 1, under the name that libraries import."""
+    return tg.empty(shape, dtype=dtype, device=device).normal_()
+
+
+_sum_rightmost = sum_rightmost

@@ -58,9 +58,9 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     with Calls(mod) as calls:
         traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
-    captured = traced._runner.latest
-    refuse_python(captured.graph)
-    program = program_of(traced)
+        captured = traced._runner.latest
+        refuse_python(captured.graph)
+        program = program_of(traced)  # of the module with what notes its calls, for which it was captured
     names = [v.name for v in captured.graph.inputs]
     arguments = list(zip(names, (*args, *(kwargs or {}).values())))
     declared = _Declared(arguments, dynamic_shapes)

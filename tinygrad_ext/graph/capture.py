@@ -20,12 +20,12 @@ from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
-from . import derive, indexing, reading, trees
+from . import derive, indexing, reading, seeding, trees  # noqa: F401  seeding answers for generators
 from .aliases import Argument, Root, Step, Traced, share
 from .aliases import CaptureError as CaptureError
 from .function_nodes import OnceEntry
 from .graph import Graph
-from .ir import State, Value, replaced
+from .ir import State, Value, give_lines, replaced
 from .operands import SQUEEZES, Operands, as_name
 from .replay import Replay
 from .signature import output_types, signature_of
@@ -68,6 +68,7 @@ class Capture(Operands, Windows, Observer):
         self.based = 0, {}  # entries of the tape that were looked at, {id of a base: Values that show its memory}
         self.kept = []
         self.hollow = set()  # ids of Values that may be undefined when the graph runs, so nobody asks for their sizes
+        self.of_sizes = {}  # Value of a tensor -> one that is known to have the same sizes
         self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same
         self.lengths = {}  # id of a list -> how long it was where it was made
         self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
@@ -237,10 +238,11 @@ class Capture(Operands, Windows, Observer):
         outer, self.block = self.block, block
         sizes, self.sizes = self.sizes, {}
         detached, self.detached = self.detached, {}
+        known, self.of_sizes = self.of_sizes, dict(self.of_sizes)  # what a guard inside says holds there alone
         try:
             yield
         finally:
-            self.block, self.sizes, self.detached = outer, sizes, detached
+            self.block, self.sizes, self.detached, self.of_sizes = outer, sizes, detached, known
 
     def replay_block(self, block, mapping):
         """Write the nodes of a block down again, with `mapping` for its inputs; the values that it yields."""
@@ -280,6 +282,7 @@ class Capture(Operands, Windows, Observer):
             root.state.new = root.value
         self.finish_arguments(result)
         self.reader.finish()
+        give_lines(self.graph.block)
         return self.graph.check() if check else self.graph
 
     def backward(self, outputs, seeds, create_graph, inputs):

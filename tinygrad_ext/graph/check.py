@@ -1,5 +1,7 @@
 """The rules of a graph. Every pass is followed by `check`, so a broken one is found where it broke."""
 
+from functools import lru_cache
+
 from tinygrad_ext.core.data import dtype as dtypes
 
 from . import primitives
@@ -22,6 +24,8 @@ from .types import (
     Type,
     accepts,
 )  # fmt: skip
+
+_declared = lru_cache(None)(Type.parse)  # of what the table of primitives says
 
 _CONSTANTS = {
     bool: BOOL,
@@ -194,10 +198,12 @@ def _check_primitive(node):
     if wanted[-1:] != ["..."] and len(wanted) != len(node.args):
         raise GraphError(_at(node, f"has {len(node.args)} arguments; it takes {len(wanted)}: {' '.join(wanted)}"))
     for i, (text, arg) in enumerate(zip(wanted, node.args)):
-        given = type_of(arg)
-        if text != "..." and not accepts(Type.parse(text), given) and given is not ANY:
+        if text == "..." or text == "Any":
+            continue
+        given, declared = type_of(arg), _declared(text)
+        if given is not declared and given is not ANY and not accepts(declared, given):
             raise GraphError(_at(node, f"has {given} for argument {i}, which is {text}"))
-    if row.returns is not None and [str(v.type) for v in node.outputs] != row.returns:
+    if row.returns is not None and [v.type for v in node.outputs] != list(map(_declared, row.returns)):
         raise GraphError(_at(node, f"gives {' '.join(row.returns)}, not ({_told(v.type for v in node.outputs)})"))
     if node.op in _STACKS:
         _check_stack(node)

@@ -7,6 +7,7 @@ values of the graph, and with create_graph it can be derived again.
 """
 
 import functools
+import itertools
 from collections import namedtuple
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
@@ -21,6 +22,8 @@ from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
 from .types import BOOL, INT, TENSOR, list_of
+
+_numbers = itertools.count(1)  # of nodes that have a derivative
 
 
 # node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
@@ -74,21 +77,37 @@ def note(capture, op, node, made, results, args=None):
         ):
             needs.add(id(value))
     capture.tape.append(Entry(node, op, made, rules))
-    if capture.joint == "forward" and op.record.scalar is not None and len(values_list(node.args)) > 1:
-        _expect_sizes(capture, node, made[0])
+    if capture.joint == "forward" and op.record.scalar is not None:
+        _expect_sizes(capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
 
 
-def _expect_sizes(capture, node, made):
+def _expect_sizes(capture, operands, made):
     """Let the graph be good for operands that have the sizes of the result, where they have them now: their gradients
-    need no sum then."""
-    for v in values_list(node.args):
-        if id(v) in capture.needs and v is not made and tuple(v.hint.shape) == tuple(made.hint.shape):
+    need no sum then. Operands that are all of the same sizes give them to the result."""
+    alike = [v for v in operands if tuple(v.hint.shape) == tuple(made.hint.shape)]
+    if alike and len(alike) == len(operands):
+        for other in operands[1:]:
+            guard_sizes(capture, operands[0], other)
+        capture.of_sizes[made] = _of_sizes(capture, operands[0])
+    for v in alike:
+        if id(v) in capture.needs and v is not made:
             guard_sizes(capture, v, made)
             capture.sized.add((id(v), id(made)))
 
 
+def _of_sizes(capture, value):
+    """Which of the values that are known to have the same sizes stands for this one."""
+    while value in capture.of_sizes:
+        value = capture.of_sizes[value]
+    return value
+
+
 def guard_sizes(capture, a, b):
-    """Let the graph be good for two tensors of the same sizes."""
+    """Let the graph be good for two tensors of the same sizes, which are known from here on."""
+    first, second = _of_sizes(capture, a), _of_sizes(capture, b)
+    if first is second:
+        return
+    capture.of_sizes[second] = first
     sizes = [capture.graph.make(capture.block, "prim::shape", (x,), (list_of(INT),)).output for x in (a, b)]
     same = capture.graph.make(capture.block, "prim::eq", sizes, (BOOL,), (True,)).output
     capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
@@ -145,8 +164,11 @@ class Backward:
             if any(id(v) in self.grads for v in entry.made) and self.leads_on(entry):
                 start = len(nodes)
                 self.step(entry)
-                for node in nodes[start:] if self.capture.joint else ():
-                    node.line = entry.node.line
+                entry.node.seq = entry.node.seq or next(_numbers)
+                for node in nodes[start:]:
+                    node.derives = entry.node.seq
+                    if self.capture.joint:
+                        node.line = entry.node.line
 
     def leads_on(self, entry):
         """Whether a node leads from what is wanted."""

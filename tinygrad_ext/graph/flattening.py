@@ -78,6 +78,8 @@ def spread(graph, form):
 
 def _take_apart(graph, value, form, inputs, nodes):
     if form is None:
+        if _depth(value.type):  # None in the place of a list: nothing to take apart, nor when the copy is run
+            value.type = ANY
         inputs.append(value)
         return
     word, keys, inner = form

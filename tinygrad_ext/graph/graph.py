@@ -187,7 +187,7 @@ def copied(graph, to):
         for node in block.nodes:
             args = tuple([replaced(a, mapping) for a in node.args])
             inner = [fill(b, Block()) for b in node.blocks]
-            new = Node(node.op, args, inner, node.line, node.version, node.owner)
+            new = Node(node.op, args, inner, node.line, node.version, node.owner).numbered_as(node)
             new.outputs = tuple([value(v, new) for v in node.outputs])
             made.nodes.append(new)
         made.outputs = [replaced(a, mapping) for a in block.outputs]

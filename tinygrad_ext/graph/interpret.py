@@ -81,7 +81,7 @@ def _run_op(node, args):
     form = operation(signature.op, "inplace" if signature.inplace else "functional")
     generator = signature.generator
     if generator is not None and isinstance(node.args[generator], Value):
-        args[generator] = args[generator].clone_state()
+        args[generator] = args[generator]._copy()
     else:
         generator = None
     for i in signature.writes:

@@ -49,19 +49,27 @@ class Node:
         line: "file.py:12 in forward", where the user's program called it; "" where that is not known.
         version: of the op's meaning, see `Record.version`.
         owner: who brought the op, "tinygrad_ext" or "name version" of a distribution.
+        seq, derives: a number that nodes of its derivative name, and that of the node whose derivative it is part of;
+            0: none.
     """
 
-    __slots__ = ("args", "blocks", "line", "op", "outputs", "owner", "version")
+    __slots__ = ("args", "blocks", "derives", "line", "op", "outputs", "owner", "seq", "version")
 
     def __init__(self, op, args=(), blocks=(), line="", version=1, owner="tinygrad_ext"):
         self.op, self.args, self.blocks, self.line = op, tuple(args), tuple(blocks), line
         self.version, self.owner, self.outputs = version, owner, ()
+        self.seq = self.derives = 0
 
     @property
     def output(self):
         """The only output."""
         (value,) = self.outputs
         return value
+
+    def numbered_as(self, old):
+        """This node, which stands for `old` in the arrows that profiles draw from a node to its derivative."""
+        self.seq, self.derives = old.seq, old.derives
+        return self
 
     def values(self):
         """The Values among the arguments, in order, those in lists too."""
@@ -107,6 +115,16 @@ class State:
     @property
     def written(self):
         return self.new is not self.value
+
+
+def give_lines(block, line=""):
+    """Let nodes that no line is known of, such as guards of sizes and what a derivative keeps, have that of the node
+    before them, or around."""
+    line = line or next((node.line for node in block.nodes if node.line), "")
+    for node in block.nodes:
+        node.line = line = node.line or line
+        for inner in node.blocks:
+            give_lines(inner, line)
 
 
 def values_in(args):

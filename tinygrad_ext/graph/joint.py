@@ -1,5 +1,7 @@
 """Forward and backward graph of a graph, for arguments of one kind; joint_call.pyx runs them."""
 
+from functools import cached_property
+
 from tinygrad_ext.autograd.functional_args import gradients
 from tinygrad_ext.autograd.modes import set_grad_enabled
 from tinygrad_ext.core.data.random import Generator
@@ -9,10 +11,10 @@ from . import interpret, passes
 from .capture import Capture
 from .control_backward import Careful
 from .graph import Graph
-from .ir import Block, Value, outer_values
+from .ir import Block, Value, give_lines, outer_values, used_values, values_in
 from .items import SPOKEN, Items, NotDerived, may_hold_tensors
 from .joint_call import JointCall, rebuilt
-from .passes.base import blocks, may_share
+from .passes.base import blocks, has_effect, may_share
 from .plan import Executor
 from .replay import Replay
 from .trees import type_of_tree
@@ -60,7 +62,7 @@ class Joint:
         if isinstance(value, Tensor):
             level.tensor_value(made, value)
         else:
-            made.hint = value.clone_state() if isinstance(value, Generator) else value
+            made.hint = value._copy() if isinstance(value, Generator) else value
         return made
 
     # ---- what it gives ---------------------------------------------------------------------------------------------
@@ -94,6 +96,7 @@ class Joint:
 
     def _split(self, level, last, seeds, grads, draws):
         nodes = level.block.nodes
+        give_lines(level.block)
         cut = nodes.index(last) + 1 if last is not None else 0
         before, behind = nodes[:cut], nodes[cut:]
         known = {id(v) for v in self.inputs} | {id(s.value) for s in draws} | {id(v) for n in before for v in n.outputs}
@@ -111,12 +114,19 @@ class Joint:
         forward = Graph(self.graph.name, Block(inputs, before, [*self.made, *news, *self.saved]))
         back.inputs = [*seeds, *self.saved]
         backward = Graph(f"{self.graph.name}.backward", back)
-        self.whole = Graph(f"{self.graph.name}.gradient", Block([*inputs, *seeds], [*before, *late], grads)).copy()
-        for block in blocks(self.whole):  # what the program says was said when it ran
-            block.nodes[:] = [node for node in block.nodes if node.op not in SPOKEN]
-        passes.optimize(self.whole)
         self.forward, self.backward = (passes.optimize(g.copy()) for g in (forward, backward))
+        # forward and backward as one, of the values that were written down
+        self.undivided = Graph(f"{self.graph.name}.gradient", Block([*inputs, *seeds], [*before, *late], grads))
+        for block in blocks(self.undivided):
+            block.nodes[:] = [node for node in block.nodes if node.op not in SPOKEN]  # that was said when it ran
+            for value in (*block.inputs, *(v for node in block.nodes for v in node.outputs)):
+                value.hint = None  # an example of this call, which would live as long as the graph
         self._prepare()
+
+    @cached_property
+    def whole(self):
+        """The graph of the gradients, whose derivative is that of second order; few ask for it."""
+        return passes.optimize(self.undivided.copy())
 
     # ---- running ---------------------------------------------------------------------------------------------------
 
@@ -126,9 +136,9 @@ class Joint:
         self.tensors = [i for i, v in enumerate(self.inputs) if v.type is TENSOR]
         known = {id(v): i for i, v in enumerate(self.saved)}
         guarded = any(node.op == "prim::guard" for node in self.backward.walk())
-        read = {v.name for v in outer_values(Block([], self.whole.nodes, self.whole.outputs))}
+        read = _read_by(self.undivided.block)
         # of the arguments, what stands among the saved values, and what is kept besides
-        needed = [i for i, v in enumerate(self.inputs) if guarded or v.name in read]
+        needed = [i for i, v in enumerate(self.inputs) if guarded or id(v) in read]
         self.kept = {i: known[id(self.inputs[i])] for i in needed if id(self.inputs[i]) in known}
         self.also = [i for i in needed if i not in self.kept]
         self.plain = all(v.type is TENSOR for v in self.saved)
@@ -169,6 +179,15 @@ class Joint:
             made = dict(pair for part, r in zip(self.template, [*outputs, *new]) for pair in _found(part, r))
             roots = [made[i] for i, flows in enumerate(self.flows) if flows]
             return gradients(roots, [x for v, x in zip(self.inputs, leaves) if v in self.wanted], seeds)
+
+
+def _read_by(block):
+    """Ids of the values that what a block gives follows from."""
+    read = set(map(id, values_in(block.outputs)))
+    for node in reversed(block.nodes):
+        if has_effect(node) or any(id(v) in read for v in node.outputs):
+            read.update(map(id, used_values(node)))
+    return read
 
 
 def _of_numbers(node):

@@ -1,7 +1,7 @@
 """The call of a Joint."""
 from cpython.object cimport PyObject
 from tinygrad_ext.core.grad.function cimport FunctionNode
-from tinygrad_ext.core.data.types cimport uint32_t
+from tinygrad_ext.core.data.types cimport uint32_t, uint64_t
 
 cdef enum:
     FEW_VERSIONS = 8
@@ -31,6 +31,7 @@ cdef class JointCall:
     cdef bint maybe                 # behind the gradients stands whether some are there
 
     cdef tuple run(self, PyObject **leaves)
+    cdef tuple _run(self, PyObject **leaves, uint64_t *seq)
     cdef tuple _forward(self, PyObject **leaves)
     cdef tuple _keep(self, DerivedBackward node, tuple results)
     cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1

@@ -16,8 +16,9 @@ from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.call.places cimport WATCHED
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.tensor cimport Tensor, version_of
-from tinygrad_ext.core.data.types cimport uint32_t
+from tinygrad_ext.core.data.types cimport uint32_t, uint64_t
 from tinygrad_ext.core.grad.apply cimport finish
+from tinygrad_ext.core.grad.events cimport GRAPH, Recorder, recorders_here, watching
 from tinygrad_ext.core.grad.function cimport FunctionNode
 from tinygrad_ext.core.grad.node cimport zeros_for
 from tinygrad_ext.core.grad.saved cimport unpack
@@ -81,6 +82,20 @@ cdef class JointCall:
         return self.run(PySequence_Fast_ITEMS(leaves))
 
     cdef tuple run(self, PyObject **leaves):
+        cdef uint64_t seq = 0
+        cdef list recorders
+        if not watching:
+            return self._run(leaves, &seq)
+        recorders = recorders_here()
+        for recorder in recorders:
+            (<Recorder>recorder).open(f"graph::{self.joint.graph.name}", GRAPH, 0)
+        try:
+            return self._run(leaves, &seq)
+        finally:
+            for recorder in recorders:
+                (<Recorder>recorder).end_kind(GRAPH, seq)
+
+    cdef tuple _run(self, PyObject **leaves, uint64_t *seq):
         cdef tgx_state *st = state()
         cdef unsigned char was_no_grad = st.no_grad
         cdef DerivedBackward node = DerivedBackward.__new__(DerivedBackward)
@@ -114,7 +129,9 @@ cdef class JointCall:
         made = self._keep(node, results)
         rest = [None if i in node.own else results[i] for i in range(self.nmade)] if len(node.own) < self.nmade else None
         results = None                  # who counts references to what was made need not know of it
-        return self._told(node, rest, <tuple>finish(node, inputs, made, record), leaves)
+        given = <tuple>finish(node, inputs, made, record)
+        seq[0] = node.seq
+        return self._told(node, rest, given, leaves)
 
     cdef tuple _forward(self, PyObject **leaves):
         cdef Py_ssize_t i
@@ -178,7 +195,7 @@ cdef class JointCall:
                 if t.storage is not None:
                     t.storage.watched |= WATCHED
             elif isinstance(value, Generator):
-                value = value.clone_state()         # it goes on
+                value = value._copy()         # it goes on
             Py_INCREF(value)
             PyTuple_SET_ITEM(node.arguments, i, value)
         return 0

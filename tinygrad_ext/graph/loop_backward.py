@@ -225,7 +225,7 @@ def made_again(capture, block, back):
         old = makers[id(value)]
         for v in old.values():
             make(v)
-        new = Node(old.op, replaced(old.args, mapping), (), old.line, old.version, old.owner)
+        new = Node(old.op, replaced(old.args, mapping), (), old.line, old.version, old.owner).numbered_as(old)
         new.outputs = tuple(capture.graph.value(v.type, new, v.hint) for v in old.outputs)
         mapping.update(zip(old.outputs, new.outputs))
         nodes.append(new)

@@ -67,6 +67,7 @@ cdef class Step:
     cdef public list operands       # of a tile: the result, then what is read: Tensors and Constants
     cdef public int64_t work
     cdef public str op              # name, for tables
+    cdef public object said         # (the node it comes from, what that was called with)
     # of a raw step: (Buffer, Buffer of the result that may be written over it); of a copy to what is passed in, or to a slot:
     # (that Buffer, the one with the same bytes); or None
     cdef public tuple over
@@ -105,6 +106,7 @@ cdef class Recording:
     cdef readonly list rows         # addresses of tgx_rows
     cdef readonly list heaps
     cdef public int node            # that is lowered now
+    cdef public str name            # of the graph
     cdef readonly int nslots
     cdef readonly int nlabels
     cdef readonly int nloops

@@ -20,14 +20,14 @@ from tinygrad_ext.core.call.dispatch cimport COMPOSITE, KERNEL, MAX_ARGS, POINTW
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.kernel_call cimport begin_call, end_call
 from tinygrad_ext.core.call.pointwise cimport Decision, decide
-from tinygrad_ext.core.data.boxed cimport as_ints, as_scalar
+from tinygrad_ext.core.data.boxed cimport as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, META
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
-    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U8, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
+    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U64, TGX_U8, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
 from tinygrad_ext.graph.plan_h cimport *
@@ -157,7 +157,7 @@ cdef class Lowering(Recording):
 
     def stream(self):
         """The state of a generator that is passed in."""
-        return self.keep(Generator())
+        return self.keep(Generator.__new__(Generator))
 
     def drawn_from(self, Generator source not None):
         """The state that draws go on from: source itself stays."""
@@ -235,7 +235,8 @@ cdef class Lowering(Recording):
     cdef object value_of(self, object given, Step step, int dtype):
         """A number among the operands of a step, as an element of a dtype."""
         cdef Constant made = Constant()
-        cdef tgx_scalar s = as_scalar(given.value if isinstance(given, Number) else given)
+        cdef object value = given.value if isinstance(given, Number) else given
+        cdef tgx_scalar s = as_wide_scalar(value) if dtype == TGX_U64 else as_scalar(value)
         made.data, made.size = <char *>self.room.take(16), ITEMSIZE[dtype]
         write_scalar(made.data, dtype, s.f, s.im, s.i)
         if isinstance(given, Number):

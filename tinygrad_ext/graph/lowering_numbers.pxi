@@ -33,6 +33,14 @@ cdef class Recording:
     stands behind.
     """
 
+    def say(self, int first, node, args):
+        """Note on the steps from number `first` on, unless an inner node has, which node they come from."""
+        cdef Py_ssize_t i
+        cdef object said = (node, args)
+        for i in range(first, len(self.steps)):
+            if (<Step>self.steps[i]).said is None:
+                (<Step>self.steps[i]).said = said
+
     def number(self, value):
         """A register for a number like this one."""
         self.nslots += 1

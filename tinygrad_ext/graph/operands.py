@@ -103,7 +103,7 @@ class Operands:
             value = self.graph.value(GENERATOR, name=as_name(name))
             state = State(name, "generator", value)
             self.graph.state.append(state)
-            found = self.generators[id(generator)] = [state, value, generator.clone_state(), generator]
+            found = self.generators[id(generator)] = [state, value, generator._copy(), generator]
         return found
 
     def number_state(self, name, number):
@@ -113,12 +113,14 @@ class Operands:
         return Symbol(self, value, number), self.graph.state[-1]
 
     def drawn(self):
-        """(generator, its State) of those that were drawn from."""
-        return [(found[3], found[0]) for found in self.generators.values()]
+        """(generator, its State) of those that were there before and were drawn from."""
+        return [(found[3], found[0]) for found in self.generators.values() if found[0] is not None]
 
     def advance(self, generator, value):
         found = self.generator_state(generator)
-        found[0].new = found[1] = value
+        found[1] = value
+        if found[0] is not None:
+            found[0].new = value
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
 

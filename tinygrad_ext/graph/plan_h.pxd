@@ -196,5 +196,7 @@ cdef extern from "plan.h" nogil:
         int32_t npatches
         int32_t nbases
         int32_t profiled
+        void (*seen)(void *watcher, int32_t which, int64_t begin, int64_t end) noexcept nogil
+        void *watcher
         int32_t at
     int tgx_plan_run(tgx_plan *plan) nogil

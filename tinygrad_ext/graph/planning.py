@@ -60,6 +60,7 @@ class Planner:
 
     def routine(self, values):
         self.lowering = Lowering()
+        self.lowering.name = self.row.executor.graph.name
         self.ways = Ways(self.lowering, {i for _, i in self.row.updates})
         self.roots = {}  # slot of a Number -> inputs it follows from; None: elements
         given = [(self.taken(i, value), value) for i, value in enumerate(values)]
@@ -139,7 +140,7 @@ class Planner:
         return type(a)(map(self.by_value, a)) if type(a) in (list, tuple) else a
 
     def lower_one(self, node):
-        frame = self.frame
+        frame, first = self.frame, len(self.lowering.steps)
         args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
         if self.fixed:
             args = [self.by_value(a) for a in args]
@@ -151,6 +152,7 @@ class Planner:
             made = self.of_unknown(node)
         else:
             made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
+        self.lowering.say(first, node, args)
         for value, result in zip(node.outputs, made):
             frame[id(value)] = result
 
@@ -219,7 +221,8 @@ class Planner:
             return self.fail(node)
         if node.op == "prim::tensor.as_written" and _alike(*args):
             return args[1:]
-        if row.effect or node.op == "prim::new":  # each run has objects of its own
+        own = node.op == "prim::new" or node.op.startswith("prim::generator.")  # each run has objects of its own
+        if row.effect or own:
             raise NotPlanned(f"{node.op} is done by the interpreter")
         if node.op == "prim::boxed":
             raise NotPlanned("it is a function of Python")

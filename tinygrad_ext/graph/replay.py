@@ -28,7 +28,10 @@ _STACKS = {"prim::push", "prim::pop"}
 _WRITES = {"prim::tensor.item_set", "prim::tensor.as_written"}
 _MODES = {"prim::grad_enabled", "prim::tensor.requires_grad"}  # a derivative is asked for
 # primitives that stay in the graph though nothing that they take is a value
-_LASTING = {"prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack", "prim::grads.none"}
+_LASTING = {
+    "prim::list", "prim::dict", "prim::raise", "prim::undefined", "prim::stack", "prim::grads.none",
+    "prim::generator.seeded",
+}  # fmt: skip
 _CONTROL = {"prim::If": replay_if, "prim::Loop": replay_loop, "prim::Function": replay_function}
 
 
@@ -111,7 +114,7 @@ class Replay:
             return self.op_of_default(node, signature, args)
         lifted = [self.lift(a) for a in args]
         examples = [self.example(a) for a in args]
-        examples[at] = examples[at].clone_state()
+        examples[at] = examples[at]._copy()
         results = self.on_examples(operation(signature.op), *examples)
         row = [results] if len(signature.returns) == 1 else list(results or ())
         made = self.graph.make(

@@ -11,6 +11,7 @@ others found to cost more than the work they guard; and plans for ranges of size
 worked out anew in each call.
 """
 from collections import namedtuple
+from itertools import groupby
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_New, PyList_SET_ITEM
@@ -26,6 +27,10 @@ from tinygrad_ext.core.data.dtype cimport CPU, default_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, READONLY, Parameter, Tensor, blank, bump, view
+from tinygrad_ext.core.grad.events cimport (
+    NODE, PLAN, TGX_WATCHERS, TILE, Recorder, count_watching, recorders_here, tgx_about, tgx_event_clock, tgx_instruction_seen,
+    tgx_watched_run, watching,
+)
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_INTERRUPTED, TGX_NO_MEMORY, int8_t, int64_t, uint8_t,
 )
@@ -72,18 +77,6 @@ cdef int _interrupted() noexcept nogil:
 cdef list _stopped = []         # what a handler of a signal raised
 
 
-Row = namedtuple("Row", "kind nodes ops elements bytes nanoseconds runs")
-Row.__doc__ = """What runs: its kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far, and runs of ops
-that are machine code (begin, end)."""
-
-
-class Failed(Exception):
-    """The run stopped. Attributes: code (what loop, kernel or program returned)."""
-
-    def __init__(self, code):
-        self.code = code
-
-
 cdef class Routine:
     """Steps for inputs of one geometry.
 
@@ -97,6 +90,7 @@ cdef class Routine:
     cdef readonly int64_t sum_bytes
     cdef readonly bint large        # the interpreter's lock is let go
     cdef readonly int64_t nanoseconds       # of all runs, while it is profiled
+    cdef public str name            # of the graph
     cdef int resting                # calls that are left to the interpreter, after some that the plan could not finish,
     cdef readonly int rests         # and how many that will be the next time
     cdef tgx_plan plan
@@ -131,6 +125,7 @@ cdef class Routine:
         that are held until the call after the next."""
         self.room = lowering.room
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
+        self.name = lowering.name
         self.calls, self.heaps = lowering.calls, lowering.heaps
         self.kept = [lowering.kept, inputs, outputs]
         self._set_guards(inputs)
@@ -302,7 +297,6 @@ cdef class Routine:
 
     cdef inline tuple _run(self, PyObject **args):
         cdef int i, code
-        cdef int64_t begin
         cdef Guard *g
         cdef list memories = None
         for i in range(self.ninputs):
@@ -323,9 +317,10 @@ cdef class Routine:
         for i in range(self.nupdated):
             if not _is_writable(<Tensor>args[self.updated[i]]):
                 check_writable(<Tensor>args[self.updated[i]], "the new value of a state")
-        begin = tgx_now() if self.plan.profiled else 0
-        code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
-        self.nanoseconds += tgx_now() - begin if begin else 0
+        if watching:
+            code = _run_watched(self, args)
+        else:
+            code = self._run_large(args) if self.large else tgx_plan_run(&self.plan)
         if code == TGX_INTERRUPTED and _stopped:
             raise _stopped.pop()
         if code == TGX_NO_MEMORY:
@@ -385,12 +380,14 @@ cdef class Routine:
     def profile(self, bint on):
         """Count the time of each instruction from now on, or stop."""
         cdef int i
+        count_watching(on - self.plan.profiled)
         self.plan.profiled = on
         self.nanoseconds = 0 if on else self.nanoseconds
         for i in range(self.plan.ninstructions if on else 0):
             self.plan.instructions[i].nanoseconds = 0
 
 
+include "routine_watched.pxi"
 include "routine_runner.pxi"
 include "routine_numbers.pxi"
 include "routine_results.pxi"

@@ -1,15 +1,16 @@
 # What is passed in and what comes out, as a routine notes it. Part of routine.pyx.
 
-cdef extern from *:
-    """
-    #include <time.h>
-    static inline int64_t tgx_now(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-    }
-    """
-    int64_t tgx_now() nogil
+Row = namedtuple("Row", "kind nodes ops elements bytes nanoseconds runs")
+Row.__doc__ = """What runs: its kind, numbers of nodes, names of ops, elements, bytes written, nanoseconds so far, and runs of ops
+that are machine code (begin, end)."""
+
+
+class Failed(Exception):
+    """The run stopped. Attributes: code (what loop, kernel or program returned)."""
+
+    def __init__(self, code):
+        self.code = code
+
 
 cdef enum Kind:             # of what is passed in, and of what comes out
     TENSOR                  # in: with its geometry; out: memory of this call

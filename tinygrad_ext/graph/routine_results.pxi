@@ -60,7 +60,7 @@ cdef object _result(Routine self, Result *r, PyObject **args, list memories):
     if r.kind == STACK:
         return stack_of(_pile_of(self, <object>r.known), -1 if r.at < 0 else self.plan.numbers[r.at].i)
     if r.kind == GENERATOR:
-        g = Generator()
+        g = Generator.__new__(Generator)
         g.mt = (<Generator>r.known).mt
         return g
     if r.kind == VALUE:

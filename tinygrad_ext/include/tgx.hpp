@@ -124,17 +124,18 @@ public:
         check(tgx->geometry(c_, t.get(), &v));
         return v;
     }
+    tgx_view view_mut(const Tensor &t) const {
+        tgx_view v;
+        check(tgx->view_mut(c_, t.get(), &v));
+        return v;
+    }
     int64_t count(const Tensor &t) const {
         tgx_view v = geometry(t);
         return tgx_count(&v);
     }
     /* The elements of a contiguous tensor of T's dtype; Error for another. */
     template <class T> const T *read(const Tensor &t) const { return static_cast<const T *>(elements<T>(t, view(t))); }
-    template <class T> T *write(const Tensor &t) const {
-        tgx_view v;
-        check(tgx->view_mut(c_, t.get(), &v));
-        return static_cast<T *>(elements<T>(t, v));
-    }
+    template <class T> T *write(const Tensor &t) const { return static_cast<T *>(elements<T>(t, view_mut(t))); }
 
     Tensor empty(tgx_dtype dtype, const std::vector<int64_t> &sizes) const {
         return Tensor::owned(checked(tgx->empty(c_, dtype, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr)));
@@ -146,16 +147,22 @@ public:
 
     tgx_op *resolve(const char *name) const { return checked(tgx->resolve(c_, name)); }
     /* An op of one tensor result. */
-    Tensor call(tgx_op *op, std::initializer_list<Value> args) const {
-        tgx_value row[24], out = {TGX_NONE, 0, {0}};
+    Tensor call(tgx_op *op, std::initializer_list<Value> args) const { return std::move(call(op, args, 1)[0]); }
+    /* An op of several. */
+    std::vector<Tensor> call(tgx_op *op, std::initializer_list<Value> args, int32_t results) const {
+        tgx_value row[24], out[8] = {};
         int32_t n = 0;
-        for (const Value &v : args) {
-            if (n == 24) throw Error("TypeError", "an op has at most 24 arguments");
-            row[n++] = v.get();
+        if (args.size() > 24 || results < 1 || results > 8) throw Error("TypeError", "an op has at most 24 arguments and 8 results");
+        for (const Value &v : args) row[n++] = v.get();
+        check(tgx->call(c_, op, row, n, out, results));
+        std::vector<Tensor> made(static_cast<std::size_t>(results));
+        bool all = true;
+        for (int32_t i = 0; i < results; i++) {
+            if (out[i].tag == TGX_TENSOR) made[static_cast<std::size_t>(i)] = Tensor::owned(out[i].u.t);
+            else all = false;
         }
-        check(tgx->call(c_, op, row, n, &out, 1));
-        if (out.tag != TGX_TENSOR) throw Error("TypeError", "the op that was called gave no tensor");
-        return Tensor::owned(out.u.t);
+        if (!all) throw Error("TypeError", "the op that was called gave no tensor");
+        return made;
     }
 
 private:
@@ -193,6 +200,7 @@ public:
         if (i < 0 || i >= n_) throw Error("IndexError", "there is no such argument");
         return in_[i];
     }
+    int32_t size() const noexcept { return n_; }
     bool given(int32_t i) const { return (*this)[i].tag != TGX_NONE; }
     Tensor tensor(int32_t i) const { return Tensor::borrowed(of(i, TGX_TENSOR).u.t); }
     int64_t integer(int32_t i) const { return of(i, TGX_INT).u.i; }

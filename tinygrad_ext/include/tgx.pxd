@@ -112,14 +112,14 @@ cdef extern from *:
         uint64_t features
         const char *core_version
         const void *(*interface)(const char *name, uint32_t major)
-        int (*fail)(tgx_ctx *, const char *kind, const char *format, ...)
-        int (*fail_text)(tgx_ctx *, const char *kind, const char *text)
+        int (*fail)(tgx_ctx *, const char *kind, const char *format, ...) nogil
+        int (*fail_text)(tgx_ctx *, const char *kind, const char *text) nogil
         int (*register_op)(tgx_ctx *, const tgx_op_def *)
         tgx_op *(*resolve)(tgx_ctx *, const char *name)
         int (*call)(tgx_ctx *, tgx_op *, const tgx_value *inputs, int32_t n, tgx_value *out, int32_t m)
-        int (*view)(tgx_ctx *, tgx_tensor *, tgx_view *)
-        int (*view_mut)(tgx_ctx *, tgx_tensor *, tgx_view *)
-        int (*geometry)(tgx_ctx *, tgx_tensor *, tgx_view *)
+        int (*view)(tgx_ctx *, tgx_tensor *, tgx_view *) nogil
+        int (*view_mut)(tgx_ctx *, tgx_tensor *, tgx_view *) nogil
+        int (*geometry)(tgx_ctx *, tgx_tensor *, tgx_view *) nogil
         tgx_tensor *(*empty)(tgx_ctx *, tgx_dtype, int32_t ndim, const int64_t *sizes, tgx_tensor *beside)
         tgx_tensor *(*empty_like)(tgx_ctx *, tgx_tensor *, tgx_dtype)
         tgx_tensor *(*contiguous)(tgx_ctx *, tgx_tensor *)
@@ -138,7 +138,7 @@ cdef extern from *:
         uint64_t (*next_sequence)(tgx_ctx *)
         int (*no_grad_enter)(tgx_ctx *)
         void (*no_grad_leave)(tgx_ctx *, int before)
-        int (*parallel_for)(tgx_ctx *, int (*run)(void *, int64_t, int64_t) noexcept nogil, void *, int64_t count, int64_t grain)
+        int (*parallel_for)(tgx_ctx *, int (*run)(void *, int64_t, int64_t) noexcept nogil, void *, int64_t count, int64_t grain) nogil
         int (*interrupted)(tgx_ctx *)
         int (*random_bits)(tgx_ctx *, tgx_generator *, uint64_t *out, int64_t n)
         int (*random_uniform)(tgx_ctx *, tgx_generator *, double *out, int64_t n)
@@ -148,8 +148,8 @@ cdef extern from *:
     const tgx_api *tgx "tgx_of_module"
     int (*tgx_init_of_module)(tgx_ctx *) noexcept
     int tgx_begin_module(tgx_ctx *c, const tgx_api *api)
-    int64_t tgx_count(const tgx_view *v)
-    bint tgx_is_contiguous(const tgx_view *v)
+    int64_t tgx_count(const tgx_view *v) nogil
+    bint tgx_is_contiguous(const tgx_view *v) nogil
     tgx_value tgx_of_tensor(tgx_tensor *t)
     tgx_value tgx_of_int(int64_t i)
     tgx_value tgx_of_float(double f)

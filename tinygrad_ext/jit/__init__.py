@@ -51,6 +51,7 @@ _PLACES = {
     ),
     "script": "script",
     "_unwrap_optional": "script.markers",
+    **dict.fromkeys(("_overload", "_overload_method"), "script.overloads"),
     **dict.fromkeys(("export_opnames", "load", "save"), "saving"),
 }
 __all__ = sorted(name for name in _PLACES if name[0] != "_")

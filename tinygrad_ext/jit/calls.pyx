@@ -11,6 +11,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.string cimport memmove
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
+from tinygrad_ext.core.call.levels cimport all_watch
 from tinygrad_ext.core.call.outputs cimport check_writable
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.dtype cimport CPU
@@ -120,7 +121,7 @@ cdef class FirstCall(Call):
     `from_graph`, which captures."""
 
     cdef object call(self, PyObject **args, Py_ssize_t n, PyObject *names):
-        cdef Binding b = None if state().flags & TGX_LEVELS else self.fitting(args, n, names)
+        cdef Binding b = None if state().flags & TGX_LEVELS and not all_watch() else self.fitting(args, n, names)
         cdef Py_ssize_t i, first = n - (0 if names == NULL else len(<tuple>names))
         if b is not None and (b.plain or b.joints is not None):
             try:

@@ -205,7 +205,7 @@ cdef class Binding:
         """The same where a gradient is asked of what the graph gives: with history."""
         cdef Py_ssize_t i
         cdef JointCall joint
-        if self.joints is not None and not state().flags & TGX_LEVELS:
+        if self.joints is not None and (not state().flags & TGX_LEVELS or all_watch()):
             for i in range(len(self.joints)):
                 joint = <JointCall>self.joints[i].call
                 if joint.flat:

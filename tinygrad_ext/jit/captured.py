@@ -132,6 +132,15 @@ class Captured:
         self.gradients, self.returned, self.takes = None, (), None
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
+    def forget_examples(self):
+        """Keep sizes and dtypes of what was computed while it was captured, for who looks at the graph."""
+        made = [*self.graph.inputs, *(s.value for s in self.graph.state)]
+        for node in self.graph.walk():
+            made += [*node.outputs, *(v for block in node.blocks for v in block.inputs)]
+        for value in made:
+            if isinstance(value.hint, Tensor):
+                value.hint = value.hint.to("meta")
+
     @cached_property
     def runner(self):
         """What runs the graph by plans."""

@@ -1,5 +1,6 @@
-"""Numbers that a traced program reads of its surroundings: what it closes over, globals, attributes of its objects and
-modules. In a graph they are constants; another number is noticed, and captured anew.
+"""What a traced program reads of its surroundings besides tensors, modules and optimizers: numbers, words, functions
+and whatever else it closes over, globals, attributes of its objects and modules. In a graph they are constants; where
+another one stands there, it is noticed, and captured anew.
 
 Which names a program reads is told by its code. A name that the program writes as well, such as a count of its own
 calls, is left out: Python runs while a program is captured alone.
@@ -9,7 +10,10 @@ import dis
 import functools
 import inspect
 
+from tinygrad_ext.core.data.dtype import dtype
+
 NUMBERS = (int, float, bool)
+PLAIN = (*NUMBERS, str, bytes, complex, type(None), dtype)
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _WRITES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_NAME"}
@@ -57,42 +61,68 @@ def _accesses(code):
     return names, attributes, written
 
 
-class Constants:
-    """The numbers among what a program can reach.
+class Same:
+    """A value in a key, which is equal to itself alone; it lives as long, so nothing else gets its address."""
 
-    Attributes: told: (path, number, "file:line" that reads it) of those that a graph holds for.
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return type(other) is Same and other.value is self.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+def mark(value):
+    """What a key says of a value: 1, 1.0 and True differ."""
+    if type(value) is tuple:
+        return tuple([mark(v) for v in value])
+    return (type(value), value) if type(value) in PLAIN else Same(value)
+
+
+class Constants:
+    """What is no tensor, module or optimizer among what a program can reach.
+
+    Attributes: told: (path, number or word, "file:line" that reads it) of those that a graph holds for.
     """
 
     def __init__(self):
         self.read, self.held, self.told = Accesses(), [], []
 
-    def take(self, path, value, trail):
-        """A number, a function, or an object of the program's own that the program reaches."""
-        if type(value) in NUMBERS:
-            self.held.append((path, value, trail))
-        elif inspect.isfunction(value):
+    def take(self, path, value, trail, line=None):
+        """What the program reaches; its own objects and functions tell what it reads. line: that reads it."""
+        if trail and trail[-1][2] is value:  # else it is a part of what stands there, such as a bound method's function
+            self.held.append((path, value, trail, line))
+        if inspect.isfunction(value):
             self.read.add(value.__code__)
-        else:
+        elif is_own(value):
             self.read.add_class(type(value))
 
     def settle(self):
-        """(path, number, what leads there) of the numbers that the program reads and does not write."""
-        for path, value, trail in self.held:
-            name = next((p for p in reversed(path.split(".")) if not p.isdigit()), path)
-            line = (
-                self.read.names.get(name) or self.read.attributes.get(name) or self.read.names.get(path.split(".")[0])
-            )
-            if line is not None and name not in self.read.written:
+        """(path, mark, what leads there) of what the program reads and does not write."""
+        for path, value, trail, line in self.held:
+            parts = path.split(".")
+            name = next((p for p in reversed(parts) if not p.isdigit()), path)
+            line = line or self.read.names.get(name) or self.read.attributes.get(name) or self.read.names.get(parts[0])
+            if line is None or name in self.read.written:
+                continue
+            if type(value) in (*NUMBERS, str):
                 self.told.append((path, value, line))
-                yield path, value, trail
+            yield path, mark(value), trail
 
-    def of_module(self, path, module, base):
-        """Names of the numbers among a module's attributes that its methods read."""
+    def of_module(self, module, base):
+        """(name, value, line) of the attributes of a module that its methods read, methods in the place of those of its
+        class too; not what they write."""
         accesses = Accesses()
         accesses.add_class(type(module), base)
-        found = []
-        for name, value in module.__dict__.items():
-            if type(value) in NUMBERS and name in accesses.attributes and name not in {"training", *accesses.written}:
-                found.append(name)
-                self.told.append((f"{path}.{name}" if path else name, value, accesses.attributes[name]))
-        return found
+        for name, line in accesses.attributes.items():
+            if name in module.__dict__ and name != "training" and name not in accesses.written:
+                yield name, module.__dict__[name], line
+
+
+def is_own(value):
+    """Whether a value is an object of a class of the program's own."""
+    return not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy", "functools", "types"))

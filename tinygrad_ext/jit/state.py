@@ -8,7 +8,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .constants import NUMBERS, Constants
+from .constants import PLAIN, Constants, Same, is_own, mark
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -35,6 +35,7 @@ class Surroundings:
 
     def __init__(self, function):
         self.function, self.met = function, []
+        self.changed = {}  # id -> list or dict that the program itself changes
         self.look()
 
     def meet(self, error):
@@ -54,35 +55,58 @@ class Surroundings:
     def look(self):
         """See anew what can be reached."""
         self.modules, self.optimizers, self.at, self._paths = {}, {}, {}, {}
-        self._rows, self._ties = {}, []
-        self.constants, tensors = Constants(), {}
-        for name, value, trail in _reached(self.function):
-            if not isinstance(value, (Module, Optimizer, Tensor)):
-                self.constants.take(name, value, trail)
-                continue
-            place = self.modules if isinstance(value, Module) else self.optimizers
-            place = tensors if isinstance(value, Tensor) else place
-            place[name if name not in place else f"{name}.{len(place)}"] = value
-            for container, key, inner in trail:
-                self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
+        self._rows, self._ties, self._seen = {}, [], {}
+        self.constants, self._tensors = Constants(), {}
+        self._take(_reached(self.function, seen=self._seen))
         self.optimizers.update((f"optimizer.{i}", o) for i, o in enumerate(self.met))
-        self.key = (
-            tuple([self._whole(table) for table in _OF_ALL]),
-            *[self._module(name, module, {}) for name, module in self.modules.items()],
-            *[self._optimizer(name, o) for name, o in self.optimizers.items()],
-        )
-        for name, tensor in tensors.items():
+        key, done = [tuple([self._whole(table) for table in _OF_ALL])], 0
+        while done < len(self.modules):  # the attributes of a module may lead to others
+            name, module = list(self.modules.items())[done]
+            key.append(self._module(name, module, {}))
+            done += 1
+        key += [self._optimizer(name, o) for name, o in self.optimizers.items()]
+        for name, tensor in self._tensors.items():
             self._tensor(name, tensor, "constant")
         for tensor, (path, _) in list(self._paths.values()):
             if tensor.grad is not None:
                 self._paths.setdefault(id(tensor.grad), (tensor.grad, (f"{path}.grad", "grad")))
-        numbers = []
-        for name, value, trail in self.constants.settle():
-            numbers.append((name, value))
-            for container, key, inner in trail:
-                self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
-        self.key = (*self.key, *self._ties, *numbers)
+        for name, told, trail in self.constants.settle():
+            key.append((name, told))
+            self._follow(trail)
+        self.key = (*key, *self._ties)
         self.watch = Watch([(c, list(d), list(d.values()), whole) for c, d, whole in self._rows.values()])
+
+    def _take(self, found, line=None):
+        """Sort what `_reached` found. line: that reads all of it."""
+        for name, value, trail in found:
+            if type(value) is Carried:  # what a capture left in a container of the program's
+                continue
+            if not isinstance(value, (Module, Optimizer, Tensor)):
+                if any(id(container) in self.changed for container, _, _ in trail):
+                    continue
+                self.constants.take(name, value, trail, line)
+                if type(value) in (list, dict) and len(value) <= MANY and id(value) not in self.changed:
+                    self._whole(value)
+                    self._ties.append((name, len(value) if type(value) is list else tuple(map(mark, value))))
+                continue
+            place = self.modules if isinstance(value, Module) else self.optimizers
+            place = self._tensors if isinstance(value, Tensor) else place
+            place[name if name not in place else f"{name}.{len(place)}"] = value
+            self._follow(trail)
+
+    def _follow(self, trail):
+        """Watch what leads to something."""
+        for container, key, inner in trail:
+            if id(container) not in self.changed:
+                self._rows.setdefault(id(container), (container, {}, False))[1][key] = inner
+
+    def leave_out_changed(self):
+        """Watch no more the lists and dicts that the program itself changed since the last look, while captured."""
+        changed = [c for c, entries, whole in self._rows.values() if whole and not _holds(c, entries)]
+        own = [c for c in changed if id(c) in self._seen]
+        self.changed.update((id(c), c) for c in own)
+        if own:
+            self.look()
 
     def name_of(self, tensor):
         """(path, kind) of a tensor, None for one that nothing holds by name."""
@@ -100,7 +124,7 @@ class Surroundings:
         """Watch all of a dict or list; what tells its entries apart."""
         entries = dict(enumerate(table)) if isinstance(table, list) else dict(table)
         self._rows[id(table)] = table, entries, True
-        return tuple([id(v) for v in entries.values()])
+        return tuple([Same(v) for v in entries.values()])
 
     def _some(self, table, keys):
         """Watch entries of a dict; what they are."""
@@ -121,11 +145,12 @@ class Surroundings:
     def _module(self, name, module, seen):
         """Training, hooks and parts of a module, and of its parts."""
         if id(module) in seen:
-            return id(module)
+            return Same(module)
         seen[id(module)] = module
-        found = self._some(module.__dict__, ("training", *_TABLES))
+        found = self._some(module.__dict__, ("training", "forward", *_TABLES))
         tables = {k: table for k, table in found.items() if isinstance(table, dict)}
-        told = [id(module), found["training"], *[self._whole(tables[k]) for k in _HOOKS if k in tables]]
+        hooks_of_it = [self._whole(tables[k]) for k in _HOOKS if k in tables]
+        told = [Same(module), found["training"], Same(found["forward"]), *hooks_of_it]
         for table in tables.values():
             self._whole(table)
         for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer")):
@@ -133,22 +158,34 @@ class Surroundings:
                 told.append((key, tensor is None))
                 if tensor is not None:
                     self._tensor(f"{name}.{key}" if name else key, tensor, kind)
-        told += self._some(module.__dict__, self.constants.of_module(name, module, Module)).items()
+        self._attributes(name, module)
         for key, part in tables.get("_modules", {}).items():
             told.append(key)
             if part is not None:
                 told.append(self._module(f"{name}.{key}" if name else key, part, seen))
         return tuple(told)
 
+    def _attributes(self, path, module):
+        """What the methods of a module read of it, besides its parts, and a forward() of its own."""
+        parts = {name for table in _TABLES[:3] for name in module.__dict__.get(table) or ()}
+        found = [row for row in self.constants.of_module(module, Module) if row[0] not in parts]
+        forward = module.__dict__.get("forward")
+        if forward is not None:
+            found.append(("forward", forward, None))
+        for name, value, line in found:
+            trail = ((module.__dict__, name, value),)
+            reached = _reached(value, f"{path}.{name}" if path else name, DEPTH // 2, self._seen, trail)
+            self._take(reached, line)
+
     def _optimizer(self, name, o):
         """Options and state of an optimizer."""
         found = self._some(o.__dict__, ("param_groups", "state", *_STEP_HOOKS))
-        told = [id(o), *[self._whole(found[k]) for k in _STEP_HOOKS if isinstance(found[k], dict)]]
+        told = [Same(o), *[self._whole(found[k]) for k in _STEP_HOOKS if isinstance(found[k], dict)]]
         for container in (o.param_groups, o.state, *(group["params"] for group in o.param_groups)):
             self._whole(container)
         for g, group in enumerate(o.param_groups):
             self._some(group, ("params",))
-            told += self._some(group, [k for k in group if k not in _RATES]).items()
+            told += [(k, mark(v)) for k, v in self._some(group, [k for k in group if k not in _RATES]).items()]
             for i, param in enumerate(group["params"]):
                 self._tensor(f"{name}.{g}.{i}", param, "parameter")
                 state = o.state.get(param)
@@ -169,31 +206,21 @@ def _reached(value, name="", depth=DEPTH, seen=None, trail=()):
     What leads there: (dict, list or cell, key, what stands there) each, without what cannot change.
     """
     seen = {} if seen is None else seen
-    if type(value) in NUMBERS:
+    if type(value) in PLAIN:
         yield name, value, trail
         return
-    if id(value) in seen:
+    if id(value) in seen or isinstance(value, type) or inspect.ismodule(value):
         return
     seen[id(value)] = value
-    if isinstance(value, (Module, Optimizer, Tensor)):
-        yield name, value, trail
-    elif depth:
-        if inspect.isfunction(value) or _is_own(value):
-            yield name, value, trail
+    yield name, value, trail
+    if depth and not isinstance(value, (Module, Optimizer, Tensor)):
         for part, inner, container, key in _parts(value):
             row = () if container is None else ((container, key, inner),)
             yield from _reached(inner, f"{name}.{part}" if name else part, depth - 1, seen, (*trail, *row))
 
 
-def _is_own(value):
-    """Whether a value is an object of a class of the program's own."""
-    return not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy", "functools", "types"))
-
-
 def _parts(value):
     """(name, value, container, key) of what hangs on a function, a container or an object of the program's own."""
-    if isinstance(value, (str, bytes, type)) or inspect.ismodule(value):
-        return
     if isinstance(value, (list, tuple)):
         held = value if type(value) is list else None
         yield from ((str(i), v, held, i) for i, v in enumerate(value[:MANY]))
@@ -206,7 +233,7 @@ def _parts(value):
         yield from _parts_of_function(value)
     elif isinstance(value, functools.partial):
         yield from (("", part, None, None) for part in (value.func, value.args, value.keywords))
-    elif _is_own(value):
+    elif is_own(value):
         attributes = getattr(value, "__dict__", {})
         yield from ((k, v, attributes, k) for k, v in attributes.items())
         if callable(value):
@@ -231,3 +258,9 @@ def _names_in(code):
     for constant in code.co_consts:
         if inspect.iscode(constant):
             yield from _names_in(constant)
+
+
+def _holds(container, entries):
+    """Whether a list or dict has these entries, and no others."""
+    now = dict(enumerate(container)) if isinstance(container, list) else container
+    return len(now) == len(entries) and all(k in now and now[k] is v for k, v in entries.items())

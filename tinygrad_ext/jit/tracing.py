@@ -14,6 +14,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.nn import Module
+from tinygrad_ext.nn.parameter import refuse_lazy
 
 from .calls import Call, called_in_c, repeated
 from .captured import capture_program
@@ -33,8 +34,10 @@ def is_tracing():
 
 
 def is_seen_op_by_op():
-    """Whether a level wants to see the ops of what is called, and no plan: a capture, or a transform such as vmap."""
-    return any(isinstance(level, Capture) or hasattr(level, "parts") for level in active_levels())
+    """Whether a level wants to see the ops of what is called, and no plan: a capture, a transform such as vmap, or one
+    that converts arguments, as autocast does."""
+    wants = ("parts", "converts")
+    return any(isinstance(level, Capture) or any(hasattr(level, w) for w in wants) for level in active_levels())
 
 
 def trace(
@@ -64,7 +67,8 @@ def trace(
 
     Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
     """
-    args, kwargs = _examples(example_inputs), dict(example_kwarg_inputs or {})
+    kwargs = dict(example_kwarg_inputs or {})
+    args = () if kwargs and example_inputs is None else _examples(example_inputs)
     traced = TracedModule(func) if isinstance(func, Module) else TracedFunction(func)
     runner = traced._runner
     runner.check = check_trace
@@ -141,6 +145,8 @@ class Runner:
                     f"{self.name}: two captures with the same arguments differ, so something in it changes with each "
                     f"call, such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
                 )
+        captured.forget_examples()
+        self.surroundings.leave_out_changed()
         captured.takes = told(args)
         found = self.graphs.setdefault(self.key(args, keywords), [])
         if len(found) == MOST:
@@ -254,6 +260,7 @@ class TracedModule(_Told, Module):
     """A module that runs from its graphs; parameters, buffers and submodules are those of the traced one."""
 
     def __init__(self, module):
+        refuse_lazy(module)
         super().__init__()
         for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             object.__setattr__(self, name, getattr(module, name))

@@ -26,5 +26,10 @@ typedef struct tgx_blas {
                   int64_t inc_x, double beta, double *y, int64_t inc_y);
     float (*sdot)(int64_t n, const float *x, int64_t inc_x, const float *y, int64_t inc_y);
     double (*ddot)(int64_t n, const double *x, int64_t inc_x, const double *y, int64_t inc_y);
+    /* See lapack.h: the address of a routine, NULL where the library has none; and what stands around calls of them. */
+    void *(*routine)(int which, int dtype);
+    int (*enter)(void);
+    void (*leave)(int entered);
+    int wide;                  /* the library's integers have 64 bits, else 32 */
 } tgx_blas;
 #endif

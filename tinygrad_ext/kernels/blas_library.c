@@ -3,7 +3,9 @@
  * The macros exist because the types of a call differ by width: a pointer to a function has to be called by its own type. */
 #include "blas_library.h"
 #include <limits.h>
+#include <stdio.h>
 #include "gemm.h"
+#include "lapack.h"
 
 static tgx_blas_library lib;
 static int ready;
@@ -74,10 +76,35 @@ GEMV(dgemv, dgemm, double)
 DOT(sdot, float)
 DOT(ddot, double)
 
-static const tgx_blas products = {sgemm, dgemm, cgemm, zgemm, sgemv, dgemv, sdot, ddot};
+/* ---- LAPACK ------------------------------------------------------------------------------------------------------ */
+
+/* By the numbers of lapack.h: what a routine is called for real numbers and for complex ones. */
+static const char *const names[TGX_ROUTINES][2] = {
+    {"potrf", "potrf"}, {"getrf", "getrf"}, {"getri", "getri"}, {"getrs", "getrs"}, {"trsm", "trsm"},   {"geqrf", "geqrf"},
+    {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"gesdd", "gesdd"}, {"syevd", "heevd"}, {"geev", "geev"},   {"sytrf", "sytrf"},
+    {"sytrs", "sytrs"}, {"hetrf", "hetrf"}, {"hetrs", "hetrs"}, {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"},
+    {"gels", "gels"},
+};
+static void *routines[TGX_ROUTINES][4];
+
+/* An address that is not there yet is looked up; threads that do so at the same time find the same. */
+static void *routine(int which, int dtype) {
+    int kind = dtype == TGX_F32 ? 0 : dtype == TGX_F64 ? 1 : dtype == TGX_C64 ? 2 : 3;
+    void *found = __atomic_load_n(&routines[which][kind], __ATOMIC_RELAXED);
+    char name[16];
+    if (found || !lib.symbol) return found;
+    snprintf(name, sizeof name, "%c%s_", "sdcz"[kind], names[which][kind > 1]);
+    found = lib.symbol(name);
+    __atomic_store_n(&routines[which][kind], found, __ATOMIC_RELAXED);
+    return found;
+}
+
+static int stay(void) { return 0; }
+static void left(int entered) { (void)entered; }
+static tgx_blas products = {sgemm, dgemm, cgemm, zgemm, sgemv, dgemv, sdot, ddot, routine, stay, left, 1};
 
 void tgx_blas_use(const tgx_blas_library *library) {
-    if (library) lib = *library;
+    if (library) lib = *library, products.enter = lib.enter, products.leave = lib.leave, products.wide = lib.wide;
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 }
 

@@ -8,6 +8,7 @@
 typedef struct {
     int wide;                  /* its integers have 64 bits, else 32 */
     void *sgemm, *dgemm, *cgemm, *zgemm, *sgemv, *dgemv, *sdot, *ddot;
+    void *(*symbol)(const char *name); /* of the library, without its prefix and suffix; NULL: it has none */
     int (*enter)(void);        /* called around each product, see parallel.h */
     void (*leave)(int entered);
 } tgx_blas_library;

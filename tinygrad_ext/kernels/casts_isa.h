@@ -1,11 +1,14 @@
 /* Conversion loops between all pairs of dtypes.
  * A real number turned complex gets a zero imaginary part; a complex one turned real loses it.
- * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined. */
+ * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined; for
+ * uint64 those above int64 keep their value, and those above uint64 become 0. */
 #include "casts.h"
 
 static inline int64_t to_i64(double v) { return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN; }
 
-typedef uint8_t b8; typedef uint8_t u8; typedef int8_t i8; typedef int16_t i16; typedef int32_t i32; typedef int64_t i64;
+static inline uint64_t to_u64(double v) { return v < 9223372036854775808.0 || v != v ? (uint64_t)to_i64(v) : v < 18446744073709551616.0 ? (uint64_t)v : 0; }
+
+typedef uint8_t b8; typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t u64; typedef int8_t i8; typedef int16_t i16; typedef int32_t i32; typedef int64_t i64;
 typedef uint16_t f16; typedef uint16_t bf16; typedef float f32; typedef double f64; typedef tgx_c64 c64; typedef tgx_c128 c128;
 
 /* The half conversions of types.h with every case computed and one selected, so that the loops below vectorise. */
@@ -33,9 +36,12 @@ static inline uint16_t float_to_bf16(float f) {
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
-/* Every source is read as one of three wide kinds: W_i int64, W_f double (or float where exact), W_c complex. */
+/* Every source is read as one of three wide kinds: W_i int64 (UINT: uint64), W_f double (or float where exact), W_c complex. */
 #define READ_b8(v) ((int64_t)((v) != 0))
 #define READ_u8(v) ((int64_t)(v))
+#define READ_u16(v) ((int64_t)(v))
+#define READ_u32(v) ((int64_t)(v))
+#define READ_u64(v) (v)
 #define READ_i8(v) ((int64_t)(v))
 #define READ_i16(v) ((int64_t)(v))
 #define READ_i32(v) ((int64_t)(v))
@@ -49,14 +55,21 @@ static inline uint16_t float_to_bf16(float f) {
 
 #define INT_WRITES(T) \
     static inline T WRITE_INT_##T(int64_t w) { return (T)w; } \
+    static inline T WRITE_UINT_##T(uint64_t w) { return (T)w; } \
     static inline T WRITE_FLOAT_##T(double w) { return (T)to_i64(w); } \
     static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return (T)to_i64(creal(w)); }
-INT_WRITES(u8) INT_WRITES(i8) INT_WRITES(i16) INT_WRITES(i32) INT_WRITES(i64)
+INT_WRITES(u8) INT_WRITES(u16) INT_WRITES(u32) INT_WRITES(i8) INT_WRITES(i16) INT_WRITES(i32) INT_WRITES(i64)
+static inline u64 WRITE_INT_u64(int64_t w) { return (u64)w; }
+static inline u64 WRITE_UINT_u64(uint64_t w) { return w; }
+static inline u64 WRITE_FLOAT_u64(double w) { return to_u64(w); }
+static inline u64 WRITE_COMPLEX_u64(tgx_c128 w) { return to_u64(creal(w)); }
 static inline b8 WRITE_INT_b8(int64_t w) { return w != 0; }
+static inline b8 WRITE_UINT_b8(uint64_t w) { return w != 0; }
 static inline b8 WRITE_FLOAT_b8(double w) { return w != 0; }
 static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
 #define FLOAT_WRITES(T, STORE) \
     static inline T WRITE_INT_##T(int64_t w) { return STORE(w); } \
+    static inline T WRITE_UINT_##T(uint64_t w) { return STORE(w); } \
     static inline T WRITE_FLOAT_##T(double w) { return STORE(w); } \
     static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return STORE(creal(w)); }
 #define STORE_F16(w) float_to_half((float)(w))
@@ -65,9 +78,11 @@ static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
 #define STORE_F64(w) ((double)(w))
 FLOAT_WRITES(f16, STORE_F16) FLOAT_WRITES(bf16, STORE_BF16) FLOAT_WRITES(f32, STORE_F32) FLOAT_WRITES(f64, STORE_F64)
 static inline c64 WRITE_INT_c64(int64_t w) { return (float)w; }
+static inline c64 WRITE_UINT_c64(uint64_t w) { return (float)w; }
 static inline c64 WRITE_FLOAT_c64(double w) { return (float)w; }
 static inline c64 WRITE_COMPLEX_c64(tgx_c128 w) { return (tgx_c64)w; }
 static inline c128 WRITE_INT_c128(int64_t w) { return (double)w; }
+static inline c128 WRITE_UINT_c128(uint64_t w) { return (double)w; }
 static inline c128 WRITE_FLOAT_c128(double w) { return w; }
 static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
 
@@ -88,8 +103,9 @@ static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
 #define CAST_TO_ALL(FROM, KIND) \
     CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, i8, KIND) CAST(FROM, i16, KIND) CAST(FROM, i32, KIND) \
     CAST(FROM, i64, KIND) CAST(FROM, f16, KIND) CAST(FROM, bf16, KIND) CAST(FROM, f32, KIND) CAST(FROM, f64, KIND) \
-    CAST(FROM, c64, KIND) CAST(FROM, c128, KIND)
+    CAST(FROM, c64, KIND) CAST(FROM, c128, KIND) CAST(FROM, u16, KIND) CAST(FROM, u32, KIND) CAST(FROM, u64, KIND)
 CAST_TO_ALL(b8, INT) CAST_TO_ALL(u8, INT) CAST_TO_ALL(i8, INT) CAST_TO_ALL(i16, INT) CAST_TO_ALL(i32, INT) CAST_TO_ALL(i64, INT)
+CAST_TO_ALL(u16, INT) CAST_TO_ALL(u32, INT) CAST_TO_ALL(u64, UINT)
 CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
 CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
@@ -145,10 +161,11 @@ static int narrow_to_halves(char **data, const ptrdiff_t *s, ptrdiff_t n, const 
 COPY(copy_1, uint8_t) COPY(copy_2, uint16_t) COPY(copy_4, uint32_t) COPY(copy_8, uint64_t) COPY(copy_16, c128)
 const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {TGX_BY_SIZE(copy_)};
 
-#define ROW(FROM) {TGX_OF_BOOL(cast_##FROM##_), TGX_OF_INT(cast_##FROM##_), TGX_OF_HALF(cast_##FROM##_), \
+#define ROW(FROM) {TGX_OF_BOOL(cast_##FROM##_), TGX_OF_INT(cast_##FROM##_), TGX_OF_NATURAL(cast_##FROM##_), TGX_OF_HALF(cast_##FROM##_), \
                    TGX_OF_FLOAT(cast_##FROM##_), TGX_OF_COMPLEX(cast_##FROM##_)}
 const tgx_loop ISA(tgx_cast_table)[TGX_NTYPES][TGX_NTYPES] = {
-    [TGX_BOOL] = ROW(b8), [TGX_U8] = ROW(u8), [TGX_I8] = ROW(i8), [TGX_I16] = ROW(i16), [TGX_I32] = ROW(i32),
+    [TGX_BOOL] = ROW(b8), [TGX_U8] = ROW(u8), [TGX_U16] = ROW(u16), [TGX_U32] = ROW(u32),
+    [TGX_U64] = ROW(u64), [TGX_I8] = ROW(i8), [TGX_I16] = ROW(i16), [TGX_I32] = ROW(i32),
     [TGX_I64] = ROW(i64), [TGX_F16] = ROW(f16), [TGX_BF16] = ROW(bf16), [TGX_F32] = ROW(f32), [TGX_F64] = ROW(f64),
     [TGX_C64] = ROW(c64), [TGX_C128] = ROW(c128)
 };

@@ -1,17 +1,12 @@
 /* The loops of convolution for float and double in one instruction set: conv_loops.h, twice. */
 #include "conv.h"
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
+#include "vector_bytes.h"
 
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
+#if VECTOR_BYTES == 64
 enum { OUT_ROWS = 8, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 4 }; /* 24 of 32 registers hold sums */
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
+#elif VECTOR_BYTES == 32
 enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 }; /* 12 of 16 */
 #else
-#define VECTOR_BYTES 16
 enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
 #define INLINE static inline __attribute__((always_inline))

@@ -1,6 +1,7 @@
 /* Kernels of convolution in one and two dimensions: they read and check the arguments for the maps of conv_maps.h and
  * conv_sums.h, once for shape and once for run. */
 #include "conv_maps.h"
+#include "conv_complex.h"
 #include "conv_sums.h"
 
 /* A result of images, with or without a batch dimension, one- or two-dimensional. */
@@ -31,12 +32,18 @@ static int conv_shape(tgx_call *c, int dims) {
     if (dtype != own) c->outputs[0].via = TGX_I64;
     for (int i = 0; i < 3; i++)
         if (tgx_given(c, i)) tgx_need(c, i, dtype);
-    return tgx_conv_forward_room(c, &g, dtype);
+    if (tgx_conv_forward_room(c, &g, tgx_part(dtype))) return TGX_FAILED;
+    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
+}
+
+static int forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w) {
+    return tgx_conv_forward(c, g, x, w, NULL);
 }
 
 static int conv_run(tgx_call *c, int dims) {
     tgx_conv_sizes g;
     if (read_conv(c, &g, dims)) return TGX_FAILED;
+    if (tgx_is_complex(tgx_in(c, 0)->dtype)) return tgx_conv_complex(c, &g, forward, tgx_given(c, 2) ? tgx_in(c, 2) : NULL);
     return tgx_conv_forward(c, &g, tgx_in(c, 0), tgx_in(c, 1), tgx_given(c, 2) ? tgx_in(c, 2) : NULL);
 }
 
@@ -74,7 +81,7 @@ static int expect_grad(tgx_call *c, const tgx_tensor *t, const tgx_conv_sizes *g
 }
 
 static int expect_float(tgx_call *c, const tgx_tensor *t) {
-    if (tgx_is_native_float(t->dtype)) return 0;
+    if (tgx_is_native_float(t->dtype) || tgx_is_complex(t->dtype)) return 0;
     return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"convolution_backward\" not implemented for '%s': use float32 or float64",
                     tgx_dtype_title(t->dtype));
 }
@@ -101,12 +108,13 @@ static int window_shape(tgx_call *c) {
     if (read_windows(c, &g)) return TGX_FAILED;
     images(c, &g, g.outputs, g.out, tgx_in(c, 0)->dtype);
     need_both(c);
-    return tgx_conv_forward_room(c, &g, tgx_in(c, 0)->dtype);
+    if (tgx_conv_forward_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
+    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
 }
 
 static int window_run(tgx_call *c) {
     tgx_conv_sizes g;
-    return read_windows(c, &g) ? TGX_FAILED : tgx_conv_forward(c, &g, tgx_in(c, 0), tgx_in(c, 1), NULL);
+    return read_windows(c, &g) ? TGX_FAILED : tgx_conv_parts(c, &g, forward);
 }
 TGX_KERNEL(conv_window, window_shape, window_run, 0)
 
@@ -130,12 +138,13 @@ static int input_grad_shape(tgx_call *c) {
     if (read_input_grad(c, &g)) return TGX_FAILED;
     images(c, &g, g.channels, g.size, tgx_in(c, 0)->dtype);
     need_both(c);
-    return tgx_conv_input_grad_room(c, &g, tgx_in(c, 0)->dtype);
+    if (tgx_conv_input_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
+    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
 }
 
 static int input_grad_run(tgx_call *c) {
     tgx_conv_sizes g;
-    return read_input_grad(c, &g) ? TGX_FAILED : tgx_conv_input_grad(c, &g, tgx_in(c, 0), tgx_in(c, 1));
+    return read_input_grad(c, &g) ? TGX_FAILED : tgx_conv_parts(c, &g, tgx_conv_input_grad);
 }
 TGX_KERNEL(conv_input_grad, input_grad_shape, input_grad_run, 0)
 
@@ -161,11 +170,12 @@ static int weight_grad_shape(tgx_call *c) {
     tgx_conv_sizes g;
     if (read_weight_grad(c, &g) || tgx_sized(c, 0, 2, tgx_in(c, 0)->dtype)) return TGX_FAILED;
     need_both(c);
-    return tgx_conv_weight_grad_room(c, &g, tgx_in(c, 0)->dtype);
+    if (tgx_conv_weight_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
+    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
 }
 
 static int weight_grad_run(tgx_call *c) {
     tgx_conv_sizes g;
-    return read_weight_grad(c, &g) ? TGX_FAILED : tgx_conv_weight_grad(c, &g, tgx_in(c, 0), tgx_in(c, 1));
+    return read_weight_grad(c, &g) ? TGX_FAILED : tgx_conv_parts(c, &g, tgx_conv_weight_grad);
 }
 TGX_KERNEL(conv_weight_grad, weight_grad_shape, weight_grad_run, 0)

@@ -14,8 +14,8 @@ static int sized_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 1, c->services->default_dtype());
     return dtype < 0 ? TGX_FAILED : tgx_made(c, 0, dtype);
 }
-TGX_KERNEL(zeros, sized_shape, tgx_fill_zero, 0)
-TGX_KERNEL(ones, sized_shape, ones_run, 0)
+TGX_KERNEL(zeros, sized_shape, tgx_fill_zero, TGX_NATURAL)
+TGX_KERNEL(ones, sized_shape, ones_run, TGX_NATURAL)
 
 /* (size, options, memory_format) */
 static int empty_shape(tgx_call *c) {
@@ -34,7 +34,7 @@ static int empty_shape(tgx_call *c) {
     o->sizes = o->dims + TGX_MAX_DIMS;
     return 0;
 }
-TGX_KERNEL(empty, empty_shape, nothing_run, TGX_ANY_LAYOUT)
+TGX_KERNEL(empty, empty_shape, nothing_run, TGX_ANY_LAYOUT | TGX_NATURAL)
 
 /* The sizes are an argument, and the strides the next one. */
 static int strided(tgx_call *c, int size, int dtype) {
@@ -56,7 +56,7 @@ static int strided(tgx_call *c, int size, int dtype) {
 
 /* (size, stride, options) */
 static int empty_strided_shape(tgx_call *c) { return strided(c, 0, tgx_made_dtype(c, 2, c->services->default_dtype())); }
-TGX_KERNEL(empty_strided, empty_strided_shape, nothing_run, 0)
+TGX_KERNEL(empty_strided, empty_strided_shape, nothing_run, TGX_NATURAL)
 
 /* ---- of a number ------------------------------------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ static int full_shape(tgx_call *c) {
     return dtype < 0 || tgx_made(c, 0, dtype) ? TGX_FAILED : tgx_check_number(c, &c->args[1], dtype);
 }
 static int full_run(tgx_call *c) { return tgx_fill_number(c, c->args[1].number); }
-TGX_KERNEL(full, full_shape, full_run, 0)
+TGX_KERNEL(full, full_shape, full_run, TGX_NATURAL)
 
 /* (s, options) */
 static int scalar_tensor_shape(tgx_call *c) {
@@ -75,7 +75,7 @@ static int scalar_tensor_shape(tgx_call *c) {
     return dtype < 0 ? TGX_FAILED : tgx_check_number(c, &c->args[0], dtype);
 }
 static int scalar_tensor_run(tgx_call *c) { return tgx_fill_number(c, c->args[0].number); }
-TGX_KERNEL(scalar_tensor, scalar_tensor_shape, scalar_tensor_run, 0)
+TGX_KERNEL(scalar_tensor, scalar_tensor_shape, scalar_tensor_run, TGX_NATURAL)
 
 /* ---- like another: (self, options, memory_format), (self, size, options) ----------------------------------------- */
 
@@ -84,21 +84,21 @@ static int like_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 1, t->dtype);
     return dtype < 0 ? TGX_FAILED : tgx_made_like(c, t, dtype, 6);
 }
-TGX_KERNEL(empty_like, like_shape, nothing_run, 0)
-TGX_KERNEL(zeros_like, like_shape, tgx_fill_zero, 0)
-TGX_KERNEL(ones_like, like_shape, ones_run, 0)
+TGX_KERNEL(empty_like, like_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(zeros_like, like_shape, tgx_fill_zero, TGX_NATURAL)
+TGX_KERNEL(ones_like, like_shape, ones_run, TGX_NATURAL)
 
 static int new_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 2, tgx_in(c, 0)->dtype);
     return dtype < 0 ? TGX_FAILED : tgx_made(c, 1, dtype);
 }
-TGX_KERNEL(new_empty, new_shape, nothing_run, 0)
-TGX_KERNEL(new_zeros, new_shape, tgx_fill_zero, 0)
-TGX_KERNEL(new_ones, new_shape, ones_run, 0)
+TGX_KERNEL(new_empty, new_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(new_zeros, new_shape, tgx_fill_zero, TGX_NATURAL)
+TGX_KERNEL(new_ones, new_shape, ones_run, TGX_NATURAL)
 
 /* (self, size, stride, options) */
 static int new_empty_strided_shape(tgx_call *c) { return strided(c, 1, tgx_made_dtype(c, 3, tgx_in(c, 0)->dtype)); }
-TGX_KERNEL(new_empty_strided, new_empty_strided_shape, nothing_run, 0)
+TGX_KERNEL(new_empty_strided, new_empty_strided_shape, nothing_run, TGX_NATURAL)
 
 /* (self, fill_value, options, memory_format) */
 static int full_like_shape(tgx_call *c) {
@@ -106,7 +106,7 @@ static int full_like_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 2, t->dtype);
     return dtype < 0 || tgx_made_like(c, t, dtype, 7) ? TGX_FAILED : tgx_check_number(c, &c->args[1], dtype);
 }
-TGX_KERNEL(full_like, full_like_shape, full_run, 0)
+TGX_KERNEL(full_like, full_like_shape, full_run, TGX_NATURAL)
 
 /* (self, size, fill_value, options) */
 static int new_full_shape(tgx_call *c) {
@@ -114,7 +114,7 @@ static int new_full_shape(tgx_call *c) {
     return dtype < 0 || tgx_made(c, 1, dtype) ? TGX_FAILED : tgx_check_number(c, &c->args[2], dtype);
 }
 static int new_full_run(tgx_call *c) { return tgx_fill_number(c, c->args[2].number); }
-TGX_KERNEL(new_full, new_full_shape, new_full_run, 0)
+TGX_KERNEL(new_full, new_full_shape, new_full_run, TGX_NATURAL)
 
 /* ---- the same elements ------------------------------------------------------------------------------------------- */
 
@@ -126,7 +126,7 @@ static int clone_run(tgx_call *c) {
     if (t->count) memcpy(out->data, t->data, (size_t)t->count * (size_t)tgx_itemsize[t->dtype]);
     return 0;
 }
-TGX_KERNEL(clone, clone_shape, clone_run, 0)
+TGX_KERNEL(clone, clone_shape, clone_run, TGX_NATURAL)
 
 /* (self) */
 static int detach_shape(tgx_call *c) {
@@ -159,8 +159,8 @@ static int fill_run(tgx_call *c) {
     if (c->args[1].tag == TGX_NUMBER) return tgx_fill_number(c, c->args[1].number);
     return c->services->copy(tgx_out(c, 0), tgx_in(c, 1));
 }
-TGX_KERNEL(fill, fill_shape, fill_run, TGX_REPEATS)
+TGX_KERNEL(fill, fill_shape, fill_run, TGX_REPEATS | TGX_NATURAL)
 
 /* (self) */
 static int zero_shape(tgx_call *c) { return over_self(c), 0; }
-TGX_KERNEL(zero, zero_shape, tgx_fill_zero, TGX_REPEATS)
+TGX_KERNEL(zero, zero_shape, tgx_fill_zero, TGX_REPEATS | TGX_NATURAL)

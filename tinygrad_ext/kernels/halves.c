@@ -1,5 +1,6 @@
 /* Asks the shape of kernels that refuse halves once more, as if the halves were float32; see halves.h. */
 #include "halves.h"
+#include "view.h"
 #include <stdlib.h>
 
 /* A tensor as its wide copy would lie. */
@@ -99,11 +100,26 @@ static int ask_wide(const tgx_kernel *kernel, tgx_call *c, int half, int mixes, 
     return code ? code : narrow(c, half, mixes, room, next);
 }
 
+/* The unsigned dtype above one byte among the arguments, or -1. */
+static int natural_among(const tgx_call *c) {
+    for (int i = 0; i < c->nargs; i++) {
+        const tgx_value *v = &c->args[i];
+        if (v->tag == TGX_TENSOR && tgx_is_natural(v->tensor->dtype)) return v->tensor->dtype;
+        if (v->tag == TGX_DTYPE && tgx_is_natural((int)v->i)) return (int)v->i;
+        for (int k = 0; v->tag == TGX_TENSORS && k < v->n; k++)
+            if (v->tensors[k] && tgx_is_natural(v->tensors[k]->dtype)) return v->tensors[k]->dtype;
+    }
+    return -1;
+}
+
 int tgx_ask(const tgx_kernel *kernel, tgx_call *c) {
     int noutputs = c->noutputs, code, half, mixes, tensors, listed = 0;
     wide *room;
     tgx_tensor **lists;
     c->error_kind = TGX_RUNTIME_ERROR;
+    if (!(kernel->flags & (TGX_NATURAL | TGX_WINDOW)) && (half = natural_among(c)) >= 0)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': convert the argument first, for example with "
+                        ".long()", c->title, tgx_dtype_title(half));
     code = kernel->shape(c);
     if (code != TGX_FAILED || c->error_kind != TGX_NOT_IMPLEMENTED_ERROR || kernel->flags & TGX_READS || !kernel->run) return code;
     half = half_among(kernel, c, &tensors, &mixes);

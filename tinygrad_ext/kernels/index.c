@@ -268,7 +268,7 @@ static int index_run(tgx_call *c) {
     if (aim(c, &all, &p, x, &c->args[1])) return TGX_FAILED;
     return tgx_picks_read(c, &p, tgx_out(c, 0));
 }
-TGX_KERNEL(index, index_shape, index_run, TGX_MAY_READ)
+TGX_KERNEL(index, index_shape, index_run, TGX_MAY_READ | TGX_NATURAL)
 
 /* ---- index_put: (self, indices, values, accumulate) -------------------------------------------------------------- */
 

@@ -20,6 +20,12 @@ static int put(tgx_call *c, const tgx_tensor *out, const tgx_tensor *t, int dim,
 
 /* ---- cat: (tensors, dim) ----------------------------------------------------------------------------------------- */
 
+/* The dtype that holds elements of both, or TGX_FAILED. */
+static int joined(tgx_call *c, int a, int b) {
+    int dtype = tgx_promote(a, b);
+    return dtype < 0 || (tgx_is_complex(dtype) && (tgx_is_natural(a) || tgx_is_natural(b))) ? tgx_fail(c, TGX_RUNTIME_ERROR, TGX_NO_PROMOTION, tgx_dtype_title(a), tgx_dtype_title(b)) : dtype;
+}
+
 /* cat passes over tensors of shape (0,), whatever the shape of the others. */
 static inline int skipped(const tgx_tensor *t) { return t->rank == 1 && t->sizes[0] == 0; }
 
@@ -47,7 +53,7 @@ static int cat_shape(tgx_call *c) {
             return tgx_fail(c, TGX_RUNTIME_ERROR, "zero-dimensional tensor (at position %d) cannot be concatenated. Use stack() or "
                             "unsqueeze it.", i);
         if (!first && !skipped(t)) first = t;
-        if (t->dtype != dtype) dtype = tgx_promote(dtype, t->dtype);
+        if (t->dtype != dtype && (dtype = joined(c, dtype, t->dtype)) < 0) return TGX_FAILED;
     }
     if (!first) return tgx_like(c, 0, v->tensors[0], dtype), 0; /* nothing but passed-over tensors: any dim will do */
     if (tgx_wrap_arg(c, 1, first->rank)) return TGX_FAILED;
@@ -77,7 +83,7 @@ static int cat_run(tgx_call *c) {
     }
     return 0;
 }
-TGX_KERNEL(cat, cat_shape, cat_run, TGX_APART | TGX_JOINS)
+TGX_KERNEL(cat, cat_shape, cat_run, TGX_APART | TGX_JOINS | TGX_NATURAL)
 
 /* ---- stack: (tensors, dim) --------------------------------------------------------------------------------------- */
 
@@ -93,7 +99,7 @@ static int stack_shape(tgx_call *c) {
         if (!tgx_same_sizes(v->tensors[i], first))
             return tgx_fail(c, TGX_RUNTIME_ERROR, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
                             tgx_shape_text(first), tgx_shape_text(v->tensors[i]), i);
-        dtype = tgx_promote(dtype, v->tensors[i]->dtype);
+        if ((dtype = joined(c, dtype, v->tensors[i]->dtype)) < 0) return TGX_FAILED;
     }
     int dim = (int)tgx_int(c, 1);
     tgx_output *o = tgx_fresh(c, 0, first->rank + 1, dtype);
@@ -109,4 +115,4 @@ static int stack_run(tgx_call *c) {
         if ((code = put(c, tgx_out(c, 0), v->tensors[i], (int)tgx_int(c, 1), i, 1))) return code;
     return 0;
 }
-TGX_KERNEL(stack, stack_shape, stack_run, TGX_APART | TGX_JOINS)
+TGX_KERNEL(stack, stack_shape, stack_run, TGX_APART | TGX_JOINS | TGX_NATURAL)

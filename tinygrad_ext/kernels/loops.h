@@ -1,6 +1,6 @@
 /* What the generated pointwise loops are made of: storage types, loading and storing, gathering, integer helpers.
  *
- * A storage tag (b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128) names how an element lies in memory; expressions see
+ * A storage tag (b8 u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128) names how an element lies in memory; expressions see
  * it as the computing type, float for the two halves. All bodies of a loop evaluate the same expression, so an
  * element's value does not depend on where it lies. An expression that can fail calls FAIL(code), which gives 0 and
  * marks the loop failed.
@@ -13,12 +13,16 @@
 #include "types.h"
 #include "numbers.h"
 
-typedef uint8_t S_b8; typedef uint8_t S_u8; typedef int8_t S_i8; typedef int16_t S_i16; typedef int32_t S_i32;
+typedef uint8_t S_b8; typedef uint8_t S_u8; typedef uint16_t S_u16; typedef uint32_t S_u32; typedef uint64_t S_u64;
+typedef int8_t S_i8; typedef int16_t S_i16; typedef int32_t S_i32;
 typedef int64_t S_i64; typedef uint16_t S_f16; typedef uint16_t S_bf16; typedef float S_f32; typedef double S_f64;
 typedef tgx_c64 S_c64; typedef tgx_c128 S_c128;
 
 #define GET_b8(p) ((p) != 0)
 #define GET_u8(p) (p)
+#define GET_u16(p) (p)
+#define GET_u32(p) (p)
+#define GET_u64(p) (p)
 #define GET_i8(p) (p)
 #define GET_i16(p) (p)
 #define GET_i32(p) (p)
@@ -31,6 +35,9 @@ typedef tgx_c64 S_c64; typedef tgx_c128 S_c128;
 #define GET_c128(p) (p)
 #define PUT_b8(v) ((v) != 0)
 #define PUT_u8(v) ((uint8_t)(v))
+#define PUT_u16(v) ((uint16_t)(v))
+#define PUT_u32(v) ((uint32_t)(v))
+#define PUT_u64(v) ((uint64_t)(v))
 #define PUT_i8(v) ((int8_t)(v))
 #define PUT_i16(v) ((int16_t)(v))
 #define PUT_i32(v) ((int32_t)(v))
@@ -73,6 +80,7 @@ typedef tgx_c64 S_c64; typedef tgx_c128 S_c128;
         return (char *)buffer; \
     }
 DEFINE_GATHER(b8) DEFINE_GATHER(u8) DEFINE_GATHER(i8) DEFINE_GATHER(i16) DEFINE_GATHER(i32) DEFINE_GATHER(i64)
+DEFINE_GATHER(u16) DEFINE_GATHER(u32) DEFINE_GATHER(u64)
 DEFINE_GATHER(f16) DEFINE_GATHER(bf16) DEFINE_GATHER(f32) DEFINE_GATHER(f64) DEFINE_GATHER(c64) DEFINE_GATHER(c128)
 
 #endif

@@ -1,5 +1,6 @@
 /* Kernels of variance, standard deviation and vector norms, over the reducers of reduce_moment.h and others. */
 #include <math.h>
+#include "complex_part.h"
 #include "reductions.h"
 
 /* ---- variance ---------------------------------------------------------------------------------------------------- */
@@ -15,7 +16,7 @@ static int any_var_shape(tgx_call *c, int want, int dim, double correction, int 
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): std and var only support floating point and complex dtypes, got %s: convert the "
                         "tensor with .float()", c->title, tgx_dtype_title(t->dtype));
     if (dim >= 0 && tgx_dim_mask(c, dim, &mask)) return TGX_FAILED;
-    tgx_output *o = tgx_reduced(c, 0, t, mask, keepdim >= 0 && tgx_int(c, keepdim), t->dtype);
+    tgx_output *o = tgx_reduced(c, 0, t, mask, keepdim >= 0 && tgx_int(c, keepdim), tgx_part(t->dtype));
     for (int i = 0; i < o->rank; i++) outputs *= o->dims[i];
     if (want & MEAN) tgx_reduced(c, 1, t, mask, keepdim >= 0 && tgx_int(c, keepdim), t->dtype);
     if (outputs && (double)(t->count / outputs) <= correction)
@@ -37,6 +38,9 @@ static int var_run(tgx_call *c) {
 static int whole_shape(tgx_call *c, int want) { return any_var_shape(c, want, -1, tgx_int(c, 1) ? 1 : 0, -1); }
 static int dim_shape(tgx_call *c, int want) { return any_var_shape(c, want, 1, tgx_int(c, 2) ? 1 : 0, 3); }
 static int correction_shape(tgx_call *c, int want) {
+    if (tgx_given(c, 2) && c->args[2].kind == TGX_IS_COMPLEX)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): the correction is taken off a count and must be real, got %s", c->title,
+                        tgx_number_text(&c->args[2]));
     return any_var_shape(c, want, 1, tgx_given(c, 2) ? c->args[2].number->f : 1, 3);
 }
 
@@ -52,18 +56,18 @@ static int var_mean_correction_shape(tgx_call *c) { return correction_shape(c, M
 static int std_mean_shape(tgx_call *c) { return whole_shape(c, STD | MEAN); }
 static int std_mean_dim_shape(tgx_call *c) { return dim_shape(c, STD | MEAN); }
 static int std_mean_correction_shape(tgx_call *c) { return correction_shape(c, STD | MEAN); }
-TGX_KERNEL(var, var_shape, var_run, 0)
-TGX_KERNEL(var_dim, var_dim_shape, var_run, 0)
-TGX_KERNEL(var_correction, var_correction_shape, var_run, 0)
-TGX_KERNEL(std, std_shape, var_run, 0)
-TGX_KERNEL(std_dim, std_dim_shape, var_run, 0)
-TGX_KERNEL(std_correction, std_correction_shape, var_run, 0)
-TGX_KERNEL(var_mean, var_mean_shape, var_run, 0)
-TGX_KERNEL(var_mean_dim, var_mean_dim_shape, var_run, 0)
-TGX_KERNEL(var_mean_correction, var_mean_correction_shape, var_run, 0)
-TGX_KERNEL(std_mean, std_mean_shape, var_run, 0)
-TGX_KERNEL(std_mean_dim, std_mean_dim_shape, var_run, 0)
-TGX_KERNEL(std_mean_correction, std_mean_correction_shape, var_run, 0)
+TGX_KERNEL(var, var_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(var_dim, var_dim_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(var_correction, var_correction_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std, std_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std_dim, std_dim_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std_correction, std_correction_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(var_mean, var_mean_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(var_mean_dim, var_mean_dim_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(var_mean_correction, var_mean_correction_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std_mean, std_mean_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std_mean_dim, std_mean_dim_shape, var_run, TGX_NATURAL)
+TGX_KERNEL(std_mean_correction, std_mean_correction_shape, var_run, TGX_NATURAL)
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
 
@@ -100,6 +104,9 @@ static int vector_norm_shape(tgx_call *c) {
     double p = c->args[1].number->f;
     int dtype = t->dtype;
     uint64_t mask;
+    if (c->args[1].kind == TGX_IS_COMPLEX)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "linalg.vector_norm: Expected a non-complex scalar as the order of norm, got %s",
+                        tgx_number_text(&c->args[1]));
     if (tgx_is_integral(dtype))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s: "
                         "convert it with .float()", tgx_dtype_title(dtype));
@@ -111,7 +118,7 @@ static int vector_norm_shape(tgx_call *c) {
     if ((p < 0 || p == INFINITY) && reduces_nothing(t, mask))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation "
                         "does not have an identity: self has shape %s", p, tgx_shape_text(t));
-    tgx_reduced(c, 0, t, mask, (int)tgx_int(c, 3), dtype);
+    tgx_reduced(c, 0, t, mask, (int)tgx_int(c, 3), tgx_part(dtype));
     return tgx_reduction_shape(c, norm_op(p), dtype, mask);
 }
 

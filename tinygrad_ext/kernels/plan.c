@@ -137,9 +137,11 @@ static inline int run_one(tgx_plan *plan, tgx_instruction *i) {
 }
 
 static int run_profiled(tgx_plan *plan, tgx_instruction *i) {
-    int64_t begin = now();
+    int64_t begin = now(), end;
     int code = run_one(plan, i);
-    i->nanoseconds += now() - begin;
+    end = now();
+    i->nanoseconds += end - begin;
+    if (plan->seen) plan->seen(plan->watcher, (int32_t)(i - plan->instructions), begin, end);
     return code;
 }
 

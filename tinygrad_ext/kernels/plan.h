@@ -108,6 +108,8 @@ typedef struct {
     int32_t fuel;                  /* jumps back until the next */
     int32_t ninstructions, npatches, nbases;
     int32_t profiled;
+    void (*seen)(void *watcher, int32_t which, int64_t begin, int64_t end);  /* an instruction has run, of a profiled plan; or NULL */
+    void *watcher;
     int32_t at;                    /* after an error: the instruction, or -1 */
 } tgx_plan;
 

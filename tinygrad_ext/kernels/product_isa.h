@@ -2,18 +2,9 @@
  * the depth cut so that the part of B in use stays near. And small ones of floats, see product_tiny.h and
  * product_middle.h. */
 #include "product.h"
+#include "vector_bytes.h"
 #include <string.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
 
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
 enum { ROWS = 4, VECTORS = 2, DEPTH = 128 };
 #if defined(__AVX512F__)
 enum { MIDDLE_ROWS = 12 };       /* 24 of 32 registers hold sums */

@@ -17,6 +17,9 @@ static void put(const tgx_cell *p, tgx_number n) {
         case TGX_BOOL: *(uint8_t *)p->data = i != 0; return;
         case TGX_I32: *(int32_t *)p->data = (int32_t)i; return;
         case TGX_U8: *(uint8_t *)p->data = (uint8_t)i; return;
+        case TGX_U16: *(uint16_t *)p->data = (uint16_t)i; return;
+        case TGX_U32: *(uint32_t *)p->data = (uint32_t)i; return;
+        case TGX_U64: *(uint64_t *)p->data = (uint64_t)i; return;
         case TGX_I8: *(int8_t *)p->data = (int8_t)i; return;
         case TGX_I16: *(int16_t *)p->data = (int16_t)i; return;
         case TGX_F16: *(uint16_t *)p->data = tgx_f32_to_f16((float)f); return;
@@ -35,6 +38,9 @@ static tgx_number load(const tgx_cell *p) {
         case TGX_BOOL: return (tgx_number){.i = *(const uint8_t *)d != 0};
         case TGX_I32: return (tgx_number){.i = *(const int32_t *)d};
         case TGX_U8: return (tgx_number){.i = *(const uint8_t *)d};
+        case TGX_U16: return (tgx_number){.i = *(const uint16_t *)d};
+        case TGX_U32: return (tgx_number){.i = *(const uint32_t *)d};
+        case TGX_U64: return (tgx_number){.i = (int64_t)*(const uint64_t *)d};
         case TGX_I8: return (tgx_number){.i = *(const int8_t *)d};
         case TGX_I16: return (tgx_number){.i = *(const int16_t *)d};
         case TGX_F16: return (tgx_number){.f = tgx_f16_to_f32(*(const uint16_t *)d)};

@@ -222,7 +222,7 @@ static int scatter_run(tgx_call *c, cut_fn find) {
 
 static int select_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_select); }
 static int select_scatter_run(tgx_call *c) { return scatter_run(c, cut_select); }
-TGX_KERNEL(select_scatter, select_scatter_shape, select_scatter_run, 0)
+TGX_KERNEL(select_scatter, select_scatter_shape, select_scatter_run, TGX_NATURAL)
 
 static int cut_part(tgx_call *c, const tgx_tensor *whole, window *w) {
     tgx_value args[] = {{0}, c->args[2], c->args[3], c->args[4], c->args[5]};
@@ -230,11 +230,11 @@ static int cut_part(tgx_call *c, const tgx_tensor *whole, window *w) {
 }
 static int slice_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_part); }
 static int slice_scatter_run(tgx_call *c) { return scatter_run(c, cut_part); }
-TGX_KERNEL(slice_scatter, slice_scatter_shape, slice_scatter_run, 0)
+TGX_KERNEL(slice_scatter, slice_scatter_shape, slice_scatter_run, TGX_NATURAL)
 
 static int diagonal_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_diagonal); }
 static int diagonal_scatter_run(tgx_call *c) { return scatter_run(c, cut_diagonal); }
-TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, 0)
+TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, TGX_NATURAL)
 
 /* ---- windows that may overlap ------------------------------------------------------------------------------------ */
 
@@ -345,4 +345,4 @@ static int rewindow_run(tgx_call *c) {
     }
     return c->services->copy(out, &shown);
 }
-TGX_KERNEL(rewindow, rewindow_shape, rewindow_run, 0)
+TGX_KERNEL(rewindow, rewindow_shape, rewindow_run, TGX_NATURAL)

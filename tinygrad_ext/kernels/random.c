@@ -130,6 +130,9 @@ int tgx_random_load(tgx_stream *s, const void *bytes)
         switch (type) {                                                \
         case TGX_BOOL: STORE(uint8_t, 0 != ); break;                   \
         case TGX_U8: STORE(uint8_t, (uint8_t)(int64_t)); break;        \
+        case TGX_U16: STORE(uint16_t, (uint16_t)(int64_t)); break;     \
+        case TGX_U32: STORE(uint32_t, (uint32_t)(int64_t)); break;     \
+        case TGX_U64: STORE(uint64_t, (uint64_t)(int64_t)); break;     \
         case TGX_I8: STORE(int8_t, (int8_t)(int64_t)); break;          \
         case TGX_I16: STORE(int16_t, (int16_t)(int64_t)); break;       \
         case TGX_I32: STORE(int32_t, (int32_t)(int64_t)); break;       \

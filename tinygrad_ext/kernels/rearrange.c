@@ -92,7 +92,7 @@ static int roll_run(tgx_call *c) {
     }
     return roll_into(c, out, t, shifts, 0);
 }
-TGX_KERNEL(roll, roll_shape, roll_run, 0)
+TGX_KERNEL(roll, roll_shape, roll_run, TGX_NATURAL)
 
 /* ---- tril and triu: (self, diagonal) ----------------------------------------------------------------------------- */
 
@@ -187,7 +187,7 @@ static int diag_embed_run(tgx_call *c) {
     to.t.strides[k] = out->strides[d1] + out->strides[d2];
     return c->services->copy(&to.t, t);
 }
-TGX_KERNEL(diag_embed, diag_embed_shape, diag_embed_run, 0)
+TGX_KERNEL(diag_embed, diag_embed_shape, diag_embed_run, TGX_NATURAL)
 
 /* ---- constant_pad_nd: (self, pad, value), pairs from the last dimension on; negative ones cut off ----------------- */
 
@@ -236,4 +236,4 @@ static int pad_run(tgx_call *c) {
     }
     return c->services->copy(&to.t, &from.t);
 }
-TGX_KERNEL(constant_pad, pad_shape, pad_run, 0)
+TGX_KERNEL(constant_pad, pad_shape, pad_run, TGX_NATURAL)

@@ -3,6 +3,7 @@
 #pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
+#include "vecmath_hypot.h"
 
 #define LANES 16
 /* Written out, since a loop over the halves stays scalar and costs as much as a tenth of its block. */
@@ -42,8 +43,10 @@ const tgx_reducer_table ISA(tgx_reducers) = {
 #define ROW(D, S) [D] = ANY_ORDER(prod_##S, mul_i, put_i),
         INTS(ROW) ROW(TGX_BOOL, b8)
 #undef ROW
-        [TGX_F32] = R(prod_f32, mul_a, put_a_f32), [TGX_F64] = R(prod_f64, mul_a, put_a_f64)},
-    [TGX_VAR] = {[TGX_F32] = R(var_f32, merge_var, put_var_f32), [TGX_F64] = R(var_f64, merge_var, put_var_f64)},
+        [TGX_F32] = R(prod_f32, mul_a, put_a_f32), [TGX_F64] = R(prod_f64, mul_a, put_a_f64),
+        [TGX_C64] = R(prod_c64, mul_ab, put_ab_c64), [TGX_C128] = R(prod_c128, mul_ab, put_ab_c128)},
+    [TGX_VAR] = {[TGX_F32] = R(var_f32, merge_var, put_var_f32), [TGX_F64] = R(var_f64, merge_var, put_var_f64),
+                 [TGX_C64] = R(var_c64, merge_var_pairs, put_var_c64), [TGX_C128] = R(var_c128, merge_var_pairs, put_var_c128)},
 #define ROW(D, S) [D] = ANY_ORDER(max_##S, max_i, put_i_##S),
     [TGX_MAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
                  [TGX_F32] = ANY_ORDER(max_f32, max_a, put_a_f32), [TGX_F64] = ANY_ORDER(max_f64, max_a, put_a_f64)},
@@ -71,10 +74,16 @@ const tgx_reducer_table ISA(tgx_reducers) = {
 #define ROW(D, S) [D] = ANY_ORDER(count_##S, add_i, put_i),
     [TGX_COUNT] = {EVERY(ROW)},
 #undef ROW
-    [TGX_NORM0] = {[TGX_F32] = R(count_f32, add_i, put_i_f32), [TGX_F64] = R(count_f64, add_i, put_i_f64)},
-    [TGX_ABSMAX] = {[TGX_F32] = R(absmax_f32, max_a, put_a_f32), [TGX_F64] = R(absmax_f64, max_a, put_a_f64)},
-    [TGX_ABSMIN] = {[TGX_F32] = R(absmin_f32, min_a, put_a_f32), [TGX_F64] = R(absmin_f64, min_a, put_a_f64)},
-    [TGX_NORM1] = {[TGX_F32] = R(norm1_f32, add_a, put_a_f32), [TGX_F64] = R(norm1_f64, add_a, put_a_f64)},
-    [TGX_NORM2] = {[TGX_F32] = R(norm2_f32, add_a, root_f32), [TGX_F64] = R(norm2_f64, add_a, root_f64)},
-    [TGX_NORMP] = {[TGX_F32] = R(normp_f32, add_a, rootp_f32), [TGX_F64] = R(normp_f64, add_a, rootp_f64)},
+    [TGX_NORM0] = {[TGX_F32] = R(count_f32, add_i, put_i_f32), [TGX_F64] = R(count_f64, add_i, put_i_f64),
+                   [TGX_C64] = R(count_c64, add_i, put_i_f32), [TGX_C128] = R(count_c128, add_i, put_i_f64)},
+    [TGX_ABSMAX] = {[TGX_F32] = R(absmax_f32, max_a, put_a_f32), [TGX_F64] = R(absmax_f64, max_a, put_a_f64),
+                   [TGX_C64] = R(absmax_c64, max_a, put_a_f32), [TGX_C128] = R(absmax_c128, max_a, put_a_f64)},
+    [TGX_ABSMIN] = {[TGX_F32] = R(absmin_f32, min_a, put_a_f32), [TGX_F64] = R(absmin_f64, min_a, put_a_f64),
+                   [TGX_C64] = R(absmin_c64, min_a, put_a_f32), [TGX_C128] = R(absmin_c128, min_a, put_a_f64)},
+    [TGX_NORM1] = {[TGX_F32] = R(norm1_f32, add_a, put_a_f32), [TGX_F64] = R(norm1_f64, add_a, put_a_f64),
+                   [TGX_C64] = R(norm1_c64, add_a, put_a_f32), [TGX_C128] = R(norm1_c128, add_a, put_a_f64)},
+    [TGX_NORM2] = {[TGX_F32] = R(norm2_f32, add_a, root_f32), [TGX_F64] = R(norm2_f64, add_a, root_f64),
+                   [TGX_C64] = R(norm2_c64, add_a, root_f32), [TGX_C128] = R(norm2_c128, add_a, root_f64)},
+    [TGX_NORMP] = {[TGX_F32] = R(normp_f32, add_a, rootp_f32), [TGX_F64] = R(normp_f64, add_a, rootp_f64),
+                   [TGX_C64] = R(normp_c64, add_a, rootp_f32), [TGX_C128] = R(normp_c128, add_a, rootp_f64)},
 };

@@ -77,6 +77,23 @@ ORDERED(f64, double, a, -INFINITY, INFINITY)
 #define ABS_MOST_f(m, x) MOST(m, fabsf(x))
 #define ABS_LEAST_f(m, x) LEAST(m, fabsf(x))
 WIDE_FOLD(absmax_f32, f32, float, a, 0, ABS_MOST_f) WIDE_FOLD(absmin_f32, f32, float, a, INFINITY, ABS_LEAST_f)
+/* Of complex numbers: a loop over elements and a best of doubles, which is no complex number. The size is that of abs(), bit by
+ * bit: the derivative looks for it. */
+#define FURTHEST(NAME, S, B, START, BEST) \
+BLOCK_FN(NAME) { \
+    const S_##S *x = (const S_##S *)p; \
+    double best = START; \
+    for (int64_t i = 0; i < n; i++) { double size = vm_hypot_##B(__real__ x[i], __imag__ x[i]); best = BEST(best, size); } \
+    acc->a[0] = best; } \
+ROWS_FN(NAME) { \
+    for (int c = 0; c < w; c++) acc->a[c] = START; \
+    for (int64_t r = 0; r < n; r++) \
+        for (int c = 0; c < w; c++) { \
+            S_##S x = ((const S_##S *)rows[r])[c]; \
+            double size = vm_hypot_##B(__real__ x, __imag__ x); \
+            acc->a[c] = BEST(acc->a[c], size); } }
+FURTHEST(absmax_c64, c64, f32, 0, MOST) FURTHEST(absmin_c64, c64, f32, INFINITY, LEAST)
+FURTHEST(absmax_c128, c128, f64, 0, MOST) FURTHEST(absmin_c128, c128, f64, INFINITY, LEAST)
 WIDE_FOLD(absmax_f64, f64, double, a, 0, ABS_MOST) WIDE_FOLD(absmin_f64, f64, double, a, INFINITY, ABS_LEAST)
 
 #define TRUTHS(S, A) WIDE_FOLD(any_##S, S, A, i, 0, OR) WIDE_FOLD(all_##S, S, A, i, 1, AND)

@@ -146,19 +146,74 @@ ROWS_FN(sum_f32) {
     LANED(normp_##S, S, double, a, 0, STEP_POWER, ADD)
 FLOAT_FOLDS(f32) FLOAT_FOLDS(f64)
 
-/* Complex numbers as pairs; one element after another is quick enough for them. */
-#define COMPLEX_SUM(S, F) \
+/* Complex numbers: lanes take real and imaginary parts in turn, so that half as many numbers share a block's lanes. */
+#define PAIR_LANES (LANES / 2)
+
+static void fold_pairs(double (*lane)[2 * TGX_TILE], int w, tgx_acc *acc) {
+    for (int h = PAIR_LANES / 2; h; h /= 2)
+        for (int l = 0; l < h; l++) {
+            SIMD for (int c = 0; c < 2 * w; c++) lane[l][c] = lane[l][c] + lane[l + h][c];
+        }
+    for (int c = 0; c < w; c++) acc->a[c] = lane[0][2 * c], acc->b[c] = lane[0][2 * c + 1];
+}
+
+/* GROUPS(x): what is added up before it goes to the lanes. */
+#define COMPLEX_SUM(S, F, BLOCK_GROUPS, ROW_GROUPS) \
 BLOCK_FN(sum_##S) { \
     const F *x = (const F *)p; \
-    double re = 0, im = 0; \
-    for (int64_t i = 0; i < n; i++) { re += x[2 * i]; im += x[2 * i + 1]; } \
-    acc->a[0] = re; acc->b[0] = im; } \
+    double lane[LANES] = {0}; \
+    int64_t i = 0; \
+    n *= 2; \
+    BLOCK_GROUPS \
+    for (; i + LANES <= n; i += LANES, x += LANES) { SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + x[l]; } \
+    for (; i < n; i++, x++) lane[i % LANES] += *x; \
+    HALVE(lane, 8, ADD); HALVE(lane, 4, ADD); HALVE(lane, 2, ADD); \
+    acc->a[0] = lane[0], acc->b[0] = lane[1]; } \
 ROWS_FN(sum_##S) { \
-    for (int c = 0; c < w; c++) acc->a[c] = acc->b[c] = 0; \
+    double lane[PAIR_LANES][2 * TGX_TILE]; \
+    int64_t r = 0; \
+    for (int l = 0; l < PAIR_LANES; l++) memset(lane[l], 0, 2 * w * sizeof(double)); \
+    ROW_GROUPS \
+    for (; r < n; r++) { \
+        const F *x = (const F *)rows[r]; \
+        double *to = lane[r % PAIR_LANES]; \
+        SIMD for (int c = 0; c < 2 * w; c++) to[c] = to[c] + x[c]; } \
+    fold_pairs(lane, w, acc); }
+#define FOURS_OF_BLOCK for (; i + GROUP <= n; i += GROUP, x += GROUP) { \
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES); }
+#define FOURS_OF_ROWS for (; r + GROUP / 2 <= n; r += GROUP / 2) \
+        for (int l = 0; l < PAIR_LANES; l++) { \
+            const float *const *at = (const float *const *)rows + r + l; \
+            add_four(at[0], at[PAIR_LANES], at[2 * PAIR_LANES], at[3 * PAIR_LANES], lane[l], 2 * w); }
+COMPLEX_SUM(c64, float, FOURS_OF_BLOCK, FOURS_OF_ROWS) COMPLEX_SUM(c128, double, , )
+
+#define COMPLEX_PROD(S, F) \
+BLOCK_FN(prod_##S) { \
+    const F *x = (const F *)p; \
+    double re = 1, im = 0; \
+    for (int64_t i = 0; i < n; i++) times_pair(&re, &im, x[2 * i], x[2 * i + 1]); \
+    acc->a[0] = re, acc->b[0] = im; } \
+ROWS_FN(prod_##S) { \
+    for (int c = 0; c < w; c++) acc->a[c] = 1, acc->b[c] = 0; \
     for (int64_t r = 0; r < n; r++) { \
         const F *x = (const F *)rows[r]; \
-        for (int c = 0; c < w; c++) { acc->a[c] += x[2 * c]; acc->b[c] += x[2 * c + 1]; } } }
-COMPLEX_SUM(c64, float) COMPLEX_SUM(c128, double)
+        for (int c = 0; c < w; c++) times_pair(&acc->a[c], &acc->b[c], x[2 * c], x[2 * c + 1]); } }
+/* Never inlined: gcc would contract some of the products and not others. */
+static __attribute__((noinline)) void times_pair(double *re, double *im, double c, double d) {
+    double a = *re, b = *im;
+    *re = a * c - b * d, *im = a * d + b * c;
+}
+COMPLEX_PROD(c64, float) COMPLEX_PROD(c128, double)
+
+/* Norms of complex numbers are those of their absolute values. */
+#define SQUARED(x) ((double)__real__(x) * (double)__real__(x) + (double)__imag__(x) * (double)__imag__(x))
+#define STEP_CABS(a, x) ((a) + cabs((tgx_c128)(x)))
+#define STEP_CSQUARE(a, x) ((a) + SQUARED(x))
+#define STEP_CPOWER(a, x) ((a) + pow(cabs((tgx_c128)(x)), aux[0].f))
+#define COMPLEX_NORMS(S) \
+    LANED(norm1_##S, S, double, a, 0, STEP_CABS, ADD) LANED(norm2_##S, S, double, a, 0, STEP_CSQUARE, ADD) \
+    LANED(normp_##S, S, double, a, 0, STEP_CPOWER, ADD)
+COMPLEX_NORMS(c64) COMPLEX_NORMS(c128)
 
 /* ---- merging and writing ---- */
 
@@ -167,6 +222,8 @@ MERGE_FN(mul_a) { SIMD for (int c = 0; c < w; c++) acc->a[c] *= later->a[c]; }
 MERGE_FN(add_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64_t)acc->i[c] + (uint64_t)later->i[c]); }
 MERGE_FN(mul_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64_t)acc->i[c] * (uint64_t)later->i[c]); }
 MERGE_FN(add_ab) { for (int c = 0; c < w; c++) { acc->a[c] += later->a[c]; acc->b[c] += later->b[c]; } }
+
+MERGE_FN(mul_ab) { for (int c = 0; c < w; c++) times_pair(&acc->a[c], &acc->b[c], later->a[c], later->b[c]); }
 
 #define PUT(NAME, S, VALUE) FINISH_FN(NAME) { \
     if (stride == sizeof(S_##S)) { SIMD for (int c = 0; c < w; c++) ((S_##S *)out)[c] = PUT_##S(VALUE); } \

@@ -119,6 +119,9 @@ static int fold_shape(tgx_call *c, int op, int dim, int keepdim, int dtype) {
     int own = tgx_is_integral(t->dtype) && tgx_is_integral(want) ? t->dtype : want;
     int made = tgx_is_integral(own) ? TGX_I64 : own;
     uint64_t mask = TGX_ALL_DIMS;
+    if (tgx_given(c, dtype) && tgx_is_natural(want))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': ask for int64", c->title, tgx_dtype_title(want));
+    if (tgx_is_natural(own)) own = TGX_I64;
     if (dim >= 0 && tgx_dim_mask(c, dim, &mask)) return TGX_FAILED;
     tgx_reduced(c, 0, t, mask, keepdim >= 0 && tgx_int(c, keepdim), tgx_given(c, dtype) ? want : made)->via = (int8_t)made;
     return tgx_reduction_shape(c, op, own, mask);
@@ -131,11 +134,11 @@ static int prod_dim_shape(tgx_call *c) { return fold_shape(c, TGX_PROD, 1, 2, 3)
 static int nansum_shape(tgx_call *c) {
     return fold_shape(c, tgx_is_integral(tgx_in(c, 0)->dtype) ? TGX_SUM : TGX_NANSUM, 1, 2, 3);
 }
-TGX_KERNEL(sum, sum_shape, run_to_first, 0)
-TGX_KERNEL(sum_dim, sum_dim_shape, run_to_first, 0)
-TGX_KERNEL(nansum, nansum_shape, run_to_first, 0)
-TGX_KERNEL(prod, prod_shape, run_to_first, 0)
-TGX_KERNEL(prod_dim, prod_dim_shape, run_to_first, 0)
+TGX_KERNEL(sum, sum_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(sum_dim, sum_dim_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(nansum, nansum_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(prod, prod_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(prod_dim, prod_dim_shape, run_to_first, TGX_NATURAL)
 
 static int any_mean_shape(tgx_call *c, int dim, int keepdim, int dtype) {
     const tgx_tensor *t = tgx_in(c, 0);
@@ -152,8 +155,8 @@ static int any_mean_shape(tgx_call *c, int dim, int keepdim, int dtype) {
 
 static int mean_shape(tgx_call *c) { return any_mean_shape(c, -1, -1, 1); }
 static int mean_dim_shape(tgx_call *c) { return any_mean_shape(c, 1, 2, 3); }
-TGX_KERNEL(mean, mean_shape, run_to_first, 0)
-TGX_KERNEL(mean_dim, mean_dim_shape, run_to_first, 0)
+TGX_KERNEL(mean, mean_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(mean_dim, mean_dim_shape, run_to_first, TGX_NATURAL)
 
 /* ---- any, all, count --------------------------------------------------------------------------------------------- */
 
@@ -164,17 +167,17 @@ static int truth_shape(tgx_call *c, int op, int dim, int keepdim) {
     if (dim >= 0 && c->args[dim].tag == TGX_INTS && c->args[dim].n == 0) mask = 0;
     else if (dim >= 0 && tgx_dim_mask(c, dim, &mask)) return TGX_FAILED;
     tgx_reduced(c, 0, t, mask, keepdim >= 0 && tgx_int(c, keepdim), t->dtype == TGX_U8 ? TGX_U8 : TGX_BOOL);
-    return tgx_reduction_shape(c, op, t->dtype, mask);
+    return tgx_reduction_shape(c, op, tgx_is_natural(t->dtype) ? TGX_BOOL : t->dtype, mask);
 }
 
 static int any_shape(tgx_call *c) { return truth_shape(c, TGX_ANY, -1, -1); }
 static int any_dim_shape(tgx_call *c) { return truth_shape(c, TGX_ANY, 1, 2); }
 static int all_shape(tgx_call *c) { return truth_shape(c, TGX_ALL, -1, -1); }
 static int all_dim_shape(tgx_call *c) { return truth_shape(c, TGX_ALL, 1, 2); }
-TGX_KERNEL(any, any_shape, run_to_first, 0)
-TGX_KERNEL(any_dim, any_dim_shape, run_to_first, 0)
-TGX_KERNEL(all, all_shape, run_to_first, 0)
-TGX_KERNEL(all_dim, all_dim_shape, run_to_first, 0)
+TGX_KERNEL(any, any_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(any_dim, any_dim_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(all, all_shape, run_to_first, TGX_NATURAL)
+TGX_KERNEL(all_dim, all_dim_shape, run_to_first, TGX_NATURAL)
 
 static int count_nonzero_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);

@@ -59,7 +59,7 @@ static int repeat_shape(tgx_call *c) {
     return tgx_check_sizes(c, o->dims, o->rank, "repeat");
 }
 static int repeat_run(tgx_call *c) { return copy_repeated(c, c->args[1].ints, NULL); }
-TGX_KERNEL(repeat, repeat_shape, repeat_run, 0)
+TGX_KERNEL(repeat, repeat_shape, repeat_run, TGX_NATURAL)
 
 /* _repeat_each: (self, repeats, dim), every element of dim that many times in a row */
 static int repeat_each_shape(tgx_call *c) {
@@ -81,7 +81,7 @@ static int repeat_each_run(tgx_call *c) {
     inner[tgx_int(c, 2)] = tgx_int(c, 1);
     return copy_repeated(c, NULL, inner);
 }
-TGX_KERNEL(repeat_each, repeat_each_shape, repeat_each_run, 0)
+TGX_KERNEL(repeat_each, repeat_each_shape, repeat_each_run, TGX_NATURAL)
 
 /* ---- repeat_interleave: (repeats, output_size), index i repeats[i] times ----------------------------------------- */
 

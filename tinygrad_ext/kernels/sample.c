@@ -1,6 +1,7 @@
 /* Kernels that draw random numbers: distributions in place, and factories. See sample.h, make.h. */
 #include <math.h>
 #include <stdio.h>
+#include "complex_part.h"
 #include "make.h"
 #include "random_sample.h"
 #include "sample.h"
@@ -36,8 +37,6 @@ static int need_float(tgx_call *c, int dtype, const char *op) {
                     "float32 and convert the result", op, tgx_dtype_title(dtype));
 }
 
-/* The dtype of a complex number's parts; any other as it is. */
-static int part_of(int dtype) { return dtype == TGX_C64 ? TGX_F32 : dtype == TGX_C128 ? TGX_F64 : dtype; }
 
 static double greatest(int dtype) {
     if (dtype == TGX_F16) return 65504.0;
@@ -48,14 +47,14 @@ static double greatest(int dtype) {
 /* Greatest value of an integer dtype; for floats the end of the run of integers without gaps. */
 static int64_t last_integer(int dtype) {
     static const int64_t last[TGX_NTYPES] = {
-        [TGX_BOOL] = 1, [TGX_U8] = 255, [TGX_I8] = 127, [TGX_I16] = 32767, [TGX_I32] = 2147483647, [TGX_I64] = INT64_MAX,
+        [TGX_BOOL] = 1, [TGX_U8] = 255, [TGX_U16] = 65535, [TGX_U32] = 4294967295, [TGX_U64] = INT64_MAX, [TGX_I8] = 127, [TGX_I16] = 32767, [TGX_I32] = 2147483647, [TGX_I64] = INT64_MAX,
         [TGX_F16] = 2048, [TGX_BF16] = 256, [TGX_F32] = 16777216, [TGX_F64] = 9007199254740992};
     return last[dtype];
 }
 
 static int check_integer(tgx_call *c, int dtype, const char *argument, int64_t value) {
     int64_t last = last_integer(dtype);
-    int64_t first = dtype == TGX_BOOL || dtype == TGX_U8 ? 0 : -last - !tgx_is_float(dtype);
+    int64_t first = !tgx_is_signed(dtype) ? 0 : -last - !tgx_is_float(dtype);
     if (first <= value && value <= last) return 0;
     if (!tgx_is_float(dtype) || (dtype == TGX_F16 && !(-65504 <= value && value <= 65504)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "random_: %s is out of bounds for %s, got %lld; narrow the range or use a wider dtype",
@@ -74,7 +73,7 @@ static int bad_bound(tgx_call *c, const char *name, double got, const char *expe
 }
 
 static int check_uniform(tgx_call *c, int dtype, double low, double high) {
-    int part = part_of(dtype);
+    int part = tgx_part(dtype);
     char finite[40];
     if (c->meta) return 0;
     if (need_float(c, part, "uniform_")) return TGX_FAILED;
@@ -89,7 +88,7 @@ static int check_uniform(tgx_call *c, int dtype, double low, double high) {
 }
 
 static void fill_uniform(const draw_t *d, void *out, int64_t n) {
-    tgx_random_uniform(d->stream, part_of(d->dtype), out, tgx_is_complex(d->dtype) ? 2 * n : n, d->a, d->b);
+    tgx_random_uniform(d->stream, tgx_part(d->dtype), out, tgx_is_complex(d->dtype) ? 2 * n : n, d->a, d->b);
 }
 
 /* (self, from, to, generator) */
@@ -105,14 +104,14 @@ TGX_KERNEL(uniform, uniform_shape, uniform_run, TGX_SERIAL)
 
 static int check_normal(tgx_call *c, int dtype, double std) {
     if (c->meta) return 0;
-    if (need_float(c, part_of(dtype), "normal_")) return TGX_FAILED;
+    if (need_float(c, tgx_part(dtype), "normal_")) return TGX_FAILED;
     return std >= 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g: pass a standard deviation", std);
 }
 
 static void fill_normal(const draw_t *d, void *out, int64_t n) {
     double std = d->b;
     if (tgx_is_complex(d->dtype)) n *= 2, std /= sqrt(2.0);
-    (d->serial ? tgx_random_normal_serial : tgx_random_normal)(d->stream, part_of(d->dtype), out, n, d->a, std);
+    (d->serial ? tgx_random_normal_serial : tgx_random_normal)(d->stream, tgx_part(d->dtype), out, n, d->a, std);
 }
 
 /* (self, mean, std, generator) */
@@ -329,16 +328,16 @@ static int randint_shape(tgx_call *c) { return made_integers(c, 0, tgx_int(c, 0)
 static int randint_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 0) - 1, 2); }
 static int randint_low_shape(tgx_call *c) { return made_integers(c, tgx_int(c, 0), tgx_int(c, 1), 2, 4); }
 static int randint_low_run(tgx_call *c) { return integers_run(c, tgx_int(c, 0), tgx_int(c, 1) - 1, 3); }
-TGX_KERNEL(randint, randint_shape, randint_run, TGX_SERIAL)
-TGX_KERNEL(randint_low, randint_low_shape, randint_low_run, TGX_SERIAL)
+TGX_KERNEL(randint, randint_shape, randint_run, TGX_SERIAL | TGX_NATURAL)
+TGX_KERNEL(randint_low, randint_low_shape, randint_low_run, TGX_SERIAL | TGX_NATURAL)
 
 /* (self, [low,] high, options, memory_format, generator) */
 static int randint_like_shape(tgx_call *c) { return made_integers(c, 0, tgx_int(c, 1), -1, 2); }
 static int randint_like_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 1) - 1, 8); }
 static int randint_like_low_shape(tgx_call *c) { return made_integers(c, tgx_int(c, 1), tgx_int(c, 2), -1, 3); }
 static int randint_like_low_run(tgx_call *c) { return integers_run(c, tgx_int(c, 1), tgx_int(c, 2) - 1, 9); }
-TGX_KERNEL(randint_like, randint_like_shape, randint_like_run, TGX_SERIAL)
-TGX_KERNEL(randint_like_low, randint_like_low_shape, randint_like_low_run, TGX_SERIAL)
+TGX_KERNEL(randint_like, randint_like_shape, randint_like_run, TGX_SERIAL | TGX_NATURAL)
+TGX_KERNEL(randint_like_low, randint_like_low_shape, randint_like_low_run, TGX_SERIAL | TGX_NATURAL)
 
 /* (n, generator, options) */
 static int randperm_shape(tgx_call *c) {

@@ -62,11 +62,17 @@ static void NAME(const T *x, const T *decay, T *h, int64_t n, int64_t inner) { \
     for (int64_t i = inner; i < n * inner; i++) h[i] = x[i] + decay[i] * h[i - inner]; }
 LINEAR(linear_f32, float)
 LINEAR(linear_f64, double)
+LINEAR(linear_c64, tgx_c64)
+LINEAR(linear_c128, tgx_c128)
 
 void tgx_linear_scan(const char *x, const char *decay, char *h, int64_t n, int64_t inner, int64_t lo, int64_t hi, int dtype) {
     for (int64_t i = lo * n * inner; i < hi * n * inner; i += n * inner) {
-        if (dtype == TGX_F32) linear_f32((const float *)x + i, (const float *)decay + i, (float *)h + i, n, inner);
-        else linear_f64((const double *)x + i, (const double *)decay + i, (double *)h + i, n, inner);
+        switch (dtype) {
+        case TGX_F32: linear_f32((const float *)x + i, (const float *)decay + i, (float *)h + i, n, inner); break;
+        case TGX_F64: linear_f64((const double *)x + i, (const double *)decay + i, (double *)h + i, n, inner); break;
+        case TGX_C64: linear_c64((const tgx_c64 *)x + i, (const tgx_c64 *)decay + i, (tgx_c64 *)h + i, n, inner); break;
+        default: linear_c128((const tgx_c128 *)x + i, (const tgx_c128 *)decay + i, (tgx_c128 *)h + i, n, inner);
+        }
     }
 }
 
@@ -128,6 +134,8 @@ static void LINES(const T *weight, const T *x, T *out, void *room, int64_t n, in
 }
 OTHERS(float, others_f32, pairs_f32, lines_f32)
 OTHERS(double, others_f64, pairs_f64, lines_f64)
+OTHERS(tgx_c64, others_c64, pairs_c64, lines_c64)
+OTHERS(tgx_c128, others_c128, pairs_c128, lines_c128)
 
 int64_t tgx_prod_room(int64_t n, int64_t inner, int64_t outer) {
     if (inner < TOGETHER) return n * (outer < TOGETHER ? outer : TOGETHER);
@@ -135,8 +143,12 @@ int64_t tgx_prod_room(int64_t n, int64_t inner, int64_t outer) {
 }
 
 void tgx_prod_others(const char *weight, const char *x, char *out, void *room, int64_t n, int64_t inner, int64_t outer, int dtype) {
-    if (dtype == TGX_F32) lines_f32((const float *)weight, (const float *)x, (float *)out, room, n, inner, outer);
-    else lines_f64((const double *)weight, (const double *)x, (double *)out, room, n, inner, outer);
+    switch (dtype) {
+    case TGX_F32: lines_f32((const float *)weight, (const float *)x, (float *)out, room, n, inner, outer); break;
+    case TGX_F64: lines_f64((const double *)weight, (const double *)x, (double *)out, room, n, inner, outer); break;
+    case TGX_C64: lines_c64((const tgx_c64 *)weight, (const tgx_c64 *)x, (tgx_c64 *)out, room, n, inner, outer); break;
+    default: lines_c128((const tgx_c128 *)weight, (const tgx_c128 *)x, (tgx_c128 *)out, room, n, inner, outer);
+    }
 }
 
 void tgx_scan_tiles(const tgx_scan_plan *p, int64_t lo, int64_t hi) {

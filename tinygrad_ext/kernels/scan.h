@@ -35,7 +35,7 @@ typedef struct {
     int64_t ntiles;
 } tgx_scan_plan;
 
-/* Along the middle of three dimensions, all contiguous; float32 and float64. The product of the other elements; with
+/* Along the middle of three dimensions, all contiguous; no integers. The product of the other elements; with
  * weights its derivative: for each element the sum over the others of their weight times the product of all but the two,
  * with room for tgx_prod_room elements. */
 int64_t tgx_prod_room(int64_t n, int64_t inner, int64_t outer);

@@ -34,6 +34,18 @@ static void NAME(const tgx_lines *at, int w, int64_t n) { \
 RUNNING_INT(b8) RUNNING_INT(u8) RUNNING_INT(i8) RUNNING_INT(i16) RUNNING_INT(i32) RUNNING_INT(i64)
 RUNNING(cumsum_f32, f32, f32, double, 0, +) RUNNING(cumprod_f32, f32, f32, double, 1, *)
 RUNNING(cumsum_f64, f64, f64, double, 0, +) RUNNING(cumprod_f64, f64, f64, double, 1, *)
+RUNNING(cumsum_c64, c64, c64, tgx_c128, 0, +) RUNNING(cumsum_c128, c128, c128, tgx_c128, 0, +)
+
+/* Products one after the other, with the steps written out: the compiler would contract some and not others. */
+#define RUNNING_PROD(NAME, S) \
+static void NAME(const tgx_lines *at, int w, int64_t n) { \
+    for (int c = 0; c < w; c++) { \
+        const char *x = at->x + c * at->across; \
+        S_##S *out = (S_##S *)at->out + c * at->out_across; \
+        tgx_c128 run = 1; \
+        for (int64_t r = 0; r < n; r++, x += at->along, out += at->out_along) { \
+            run = TIMES(run, (tgx_c128)*(const S_##S *)x); *out = (S_##S)run; } } }
+RUNNING_PROD(cumprod_c64, c64) RUNNING_PROD(cumprod_c128, c128)
 
 /* The last of equal elements is the one reported, and from a NaN on the last NaN. */
 #define UP(m, x) (((x) >= (m)) | ((x) != (x)))
@@ -70,8 +82,9 @@ static void NAME(const tgx_lines *at, int w, int64_t n) { \
 EXTREMES(b8, uint8_t) EXTREMES(u8, uint8_t) EXTREMES(i8, int8_t) EXTREMES(i16, int16_t) EXTREMES(i32, int32_t)
 EXTREMES(i64, int64_t) EXTREMES(f32, float) EXTREMES(f64, double)
 
-#define EACH(NAME) {TGX_OF_BOOL(NAME##_), TGX_OF_INT(NAME##_), TGX_OF_FLOAT(NAME##_)}
+#define REALS(NAME) TGX_OF_BOOL(NAME##_), TGX_OF_INT(NAME##_), TGX_OF_FLOAT(NAME##_)
 
 const tgx_scan_table ISA(tgx_scans) = {
-    [TGX_CUMSUM] = EACH(cumsum), [TGX_CUMPROD] = EACH(cumprod), [TGX_CUMMAX] = EACH(cummax), [TGX_CUMMIN] = EACH(cummin),
+    [TGX_CUMSUM] = {REALS(cumsum), TGX_OF_COMPLEX(cumsum_)}, [TGX_CUMPROD] = {REALS(cumprod), TGX_OF_COMPLEX(cumprod_)},
+    [TGX_CUMMAX] = {REALS(cummax)}, [TGX_CUMMIN] = {REALS(cummin)},
 };

@@ -38,6 +38,7 @@ static int running_shape(tgx_call *c, int op) {
     int want = tgx_given(c, 2) ? (int)tgx_int(c, 2) : t->dtype;
     int own = tgx_is_integral(want) && tgx_is_integral(t->dtype) ? t->dtype : want;
     int made = tgx_is_integral(own) ? TGX_I64 : own;
+    if (tgx_is_natural(own)) own = TGX_I64;
     if (tgx_wrap_arg(c, 1, t->rank)) return TGX_FAILED;
     if (!scan_of(op, own)) return refuse_dtype(c, c->title, own);
     c->notes[0] = op;
@@ -47,8 +48,8 @@ static int running_shape(tgx_call *c, int op) {
 }
 static int cumsum_shape(tgx_call *c) { return running_shape(c, TGX_CUMSUM); }
 static int cumprod_shape(tgx_call *c) { return running_shape(c, TGX_CUMPROD); }
-TGX_KERNEL(cumsum, cumsum_shape, scan_run, 0)
-TGX_KERNEL(cumprod, cumprod_shape, scan_run, 0)
+TGX_KERNEL(cumsum, cumsum_shape, scan_run, TGX_NATURAL)
+TGX_KERNEL(cumprod, cumprod_shape, scan_run, TGX_NATURAL)
 
 /* (self, dim): values and indices. */
 static int extreme_shape(tgx_call *c, int op) {
@@ -75,7 +76,7 @@ static void around(const tgx_tensor *t, int dim, int64_t *outer, int64_t *inner)
 static int two_lines(tgx_call *c, const char *name) {
     const tgx_tensor *t = tgx_in(c, 0), *u = tgx_in(c, 1);
     if (tgx_wrap_arg(c, 2, t->rank)) return TGX_FAILED;
-    if (!tgx_is_native_float(t->dtype)) return refuse_dtype(c, name, t->dtype);
+    if (!tgx_is_native_float(t->dtype) && !tgx_is_complex(t->dtype)) return refuse_dtype(c, name, t->dtype);
     if (u->dtype != t->dtype || !tgx_same_sizes(u, t))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): the second argument must have the first one's shape %s and dtype, got %s of %s", name,
                         tgx_shape_text(t), tgx_shape_text(u), tgx_dtype_title(u->dtype));
@@ -102,7 +103,7 @@ TGX_KERNEL(linear_scan, linear_scan_shape, linear_scan_run, 0)
 static int prod_others_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     if (tgx_wrap_arg(c, 1, t->rank)) return TGX_FAILED;
-    if (!tgx_is_native_float(t->dtype)) return refuse_dtype(c, "_prod_others", t->dtype);
+    if (!tgx_is_native_float(t->dtype) && !tgx_is_complex(t->dtype)) return refuse_dtype(c, "_prod_others", t->dtype);
     tgx_need_dense(c, 0);
     tgx_like(c, 0, t, t->dtype);
     return 0;

@@ -112,29 +112,38 @@ TGX_KERNEL(arange_step, arange_step_shape, arange_run, 0)
 static int linspace_shape(tgx_call *c) {
     int64_t n = tgx_int(c, 2);
     if (n < 0) return tgx_fail(c, TGX_RUNTIME_ERROR, "number of steps must be non-negative: linspace got steps=%lld", (long long)n);
-    if (c->args[0].number->im != 0 || c->args[1].number->im != 0)
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"linspace\" not implemented for complex bounds: join two real ranges with complex()");
-    int dtype = tgx_made_dtype(c, 3, c->services->default_dtype());
-    if (dtype < 0 || need_order(c, dtype, "linspace")) return TGX_FAILED;
-    row(c, n, dtype, dtype == TGX_F32 ? TGX_F32 : TGX_F64);
+    int pairs = c->args[0].kind == TGX_IS_COMPLEX || c->args[1].kind == TGX_IS_COMPLEX, real = c->services->default_dtype();
+    int dtype = tgx_made_dtype(c, 3, !pairs ? real : real == TGX_F64 ? TGX_C128 : TGX_C64);
+    if (dtype < 0) return TGX_FAILED;
+    if (pairs && !tgx_is_complex(dtype))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "linspace(): inferred dtype %s can't be safely cast to passed dtype %s: the bounds are complex, "
+                        "so leave dtype out or give a complex one", real == TGX_F64 ? "ComplexDouble" : "ComplexFloat", tgx_dtype_title(dtype));
+    if (!tgx_is_complex(dtype) && need_order(c, dtype, "linspace")) return TGX_FAILED;
+    row(c, n, dtype, tgx_is_complex(dtype) ? dtype : dtype == TGX_F32 ? TGX_F32 : TGX_F64);
     return 0;
 }
 
 /* From both ends to the middle, so that the last element is `end` itself. */
 #define LINE(NAME, T) \
     static void NAME(T *p, int64_t n, T start, T end) { \
-        T step = n > 1 ? (end - start) / (T)(n - 1) : 0; \
-        for (int64_t i = 0; i < n; i++) p[i] = i < n / 2 || n == 1 ? start + step * (T)i : end - step * (T)(n - 1 - i); \
+        T step = n > 1 ? (end - start) / (n - 1) : 0; \
+        for (int64_t i = 0; i < n; i++) p[i] = i < n / 2 || n == 1 ? start + step * i : end - step * (n - 1 - i); \
     }
 LINE(line_f32, float)
 LINE(line_f64, double)
+LINE(line_c64, tgx_c64)
+LINE(line_c128, tgx_c128)
 
 static int linspace_run(tgx_call *c) {
     const tgx_tensor *out = tgx_out(c, 0);
     const tgx_scalar *start = c->args[0].number, *end = c->args[1].number;
     int whole = tgx_is_integer(c->outputs[0].dtype);
     double a = whole ? (double)start->i : start->f, b = whole ? (double)end->i : end->f;
-    if (out->dtype == TGX_F32) line_f32((float *)out->data, out->count, (float)a, (float)b);
+    if (out->dtype == TGX_C64) {
+        line_c64((tgx_c64 *)out->data, out->count, __builtin_complex((float)a, (float)start->im), __builtin_complex((float)b, (float)end->im));
+    } else if (out->dtype == TGX_C128) {
+        line_c128((tgx_c128 *)out->data, out->count, __builtin_complex(a, start->im), __builtin_complex(b, end->im));
+    } else if (out->dtype == TGX_F32) line_f32((float *)out->data, out->count, (float)a, (float)b);
     else line_f64((double *)out->data, out->count, a, b);
     return 0;
 }

@@ -26,6 +26,9 @@ __extension__ typedef unsigned __int128 u128;
 
 static inline uint8_t key_b8(const uint8_t *p) { return *p != 0; }
 static inline uint8_t key_u8(const uint8_t *p) { return *p; }
+static inline uint16_t key_u16(const uint16_t *p) { return *p; }
+static inline uint32_t key_u32(const uint32_t *p) { return *p; }
+static inline uint64_t key_u64(const uint64_t *p) { return *p; }
 static inline uint8_t key_i8(const uint8_t *p) { return (uint8_t)(*p ^ 0x80u); }
 static inline uint16_t key_i16(const uint16_t *p) { return (uint16_t)(*p ^ 0x8000u); }
 static inline uint32_t key_i32(const uint32_t *p) { return *p ^ 0x80000000u; }
@@ -72,6 +75,9 @@ static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, ch
     } }
 ROW(b8, uint8_t, uint64_t, 32, 64)
 ROW(u8, uint8_t, uint64_t, 32, 64)
+ROW(u16, uint16_t, uint64_t, 32, 64)
+ROW(u32, uint32_t, uint64_t, 32, 64)
+ROW(u64, uint64_t, u128, 64, 128)
 ROW(i8, uint8_t, uint64_t, 32, 64)
 ROW(i16, uint16_t, uint64_t, 32, 64)
 ROW(i32, uint32_t, uint64_t, 32, 64)
@@ -81,10 +87,10 @@ ROW(bf16, uint16_t, uint64_t, 32, 64)
 ROW(f32, uint32_t, uint64_t, 32, 64)
 ROW(f64, uint64_t, u128, 64, 128)
 
-size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TGX_I64 || dtype == TGX_F64 ? 16 : 8); }
+size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TGX_I64 || dtype == TGX_U64 || dtype == TGX_F64 ? 16 : 8); }
 
 void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) {
     static void (*const ROWS[TGX_NTYPES])(const char *, int64_t, int64_t, int, char *, int64_t *, void *) = {
-        TGX_OF_BOOL(row_), TGX_OF_INT(row_), TGX_OF_HALF(row_), TGX_OF_FLOAT(row_)};
+        TGX_OF_BOOL(row_), TGX_OF_INT(row_), TGX_OF_NATURAL(row_), TGX_OF_HALF(row_), TGX_OF_FLOAT(row_)};
     ROWS[dtype](row, n, k, descending, values, indices, room);
 }

@@ -115,8 +115,8 @@ static int any_sort_shape(tgx_call *c, int dim, int descending) {
 /* (self, dim, descending) and (self, stable, dim, descending): every sort here is stable. */
 static int sort_shape(tgx_call *c) { return any_sort_shape(c, 1, 2); }
 static int sort_stable_shape(tgx_call *c) { return any_sort_shape(c, 2, 3); }
-TGX_KERNEL(sort, sort_shape, rows_run, 0)
-TGX_KERNEL(sort_stable, sort_stable_shape, rows_run, 0)
+TGX_KERNEL(sort, sort_shape, rows_run, TGX_NATURAL)
+TGX_KERNEL(sort_stable, sort_stable_shape, rows_run, TGX_NATURAL)
 
 /* (self, k, dim, largest, sorted): always sorted; of equal elements the first ones. */
 static int topk_shape(tgx_call *c) {

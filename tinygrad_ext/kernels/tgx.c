@@ -35,6 +35,7 @@ const char *tgx_number_text(const tgx_value *v) {
     const tgx_scalar *s = v->number;
     char *room = next_room();
     if (v->kind == TGX_IS_BOOL) return s->i ? "True" : "False";
+    if (s->given == TGX_ABOVE) return snprintf(room, ROOM, "%llu", (unsigned long long)s->i), room;
     if (v->kind == TGX_IS_INT) return snprintf(room, ROOM, "%lld", (long long)s->i), room;
     if (v->kind == TGX_IS_COMPLEX) return snprintf(room, ROOM, "(%g%+gj)", s->f, s->im), room;
     for (int digits = 15; digits <= 17; digits++) { /* as few as give the number back */
@@ -119,6 +120,9 @@ void tgx_put_number(void *to, int dtype, const tgx_scalar *s) {
     switch (dtype) {
         case TGX_BOOL: *(uint8_t *)to = s->i != 0 || s->f != 0; break;
         case TGX_U8: *(uint8_t *)to = (uint8_t)s->i; break;
+        case TGX_U16: *(uint16_t *)to = (uint16_t)s->i; break;
+        case TGX_U32: *(uint32_t *)to = (uint32_t)s->i; break;
+        case TGX_U64: *(uint64_t *)to = (uint64_t)s->i; break;
         case TGX_I8: *(int8_t *)to = (int8_t)s->i; break;
         case TGX_I16: *(int16_t *)to = (int16_t)s->i; break;
         case TGX_I32: *(int32_t *)to = (int32_t)s->i; break;
@@ -148,7 +152,8 @@ int tgx_sized(tgx_call *c, int k, int arg, int dtype) {
 
 const char *tgx_dtype_name(int dtype) {
     static const char *const names[TGX_NTYPES] = {
-        [TGX_BOOL] = "bool", [TGX_U8] = "uint8", [TGX_I8] = "int8", [TGX_I16] = "int16", [TGX_I32] = "int32", [TGX_I64] = "int64",
+        [TGX_BOOL] = "bool", [TGX_U8] = "uint8", [TGX_U16] = "uint16", [TGX_U32] = "uint32",
+        [TGX_U64] = "uint64", [TGX_I8] = "int8", [TGX_I16] = "int16", [TGX_I32] = "int32", [TGX_I64] = "int64",
         [TGX_F16] = "float16", [TGX_BF16] = "bfloat16", [TGX_F32] = "float32", [TGX_F64] = "float64", [TGX_C64] = "complex64",
         [TGX_C128] = "complex128"};
     return names[dtype];
@@ -159,9 +164,10 @@ int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
     const tgx_scalar *s = v->number;
     char head[128];
     if (tgx_is_complex(dtype) || (s->im == 0 && !tgx_is_integer(dtype))) return 0;
+    if (dtype == TGX_U64 && s->im == 0 && (s->given == TGX_ABOVE || (s->f > -9.3e18 && s->f < 9.3e18))) return 0;
     int64_t most = INT64_MAX >> (64 - 8 * tgx_itemsize[dtype]);
     if (!tgx_is_signed(dtype)) most = 2 * most + 1;
-    if (s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->f > -9.3e18 && s->f < 9.3e18) return 0;
+    if (s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->given != TGX_ABOVE && s->f > -9.3e18 && s->f < 9.3e18) return 0;
     snprintf(head, sizeof head, text, tgx_dtype_name(dtype));
     return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%s%s", head, tgx_number_text(v), s->im ? " has an imaginary part; use a complex dtype" : "");
 }

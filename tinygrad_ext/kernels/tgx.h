@@ -149,6 +149,7 @@ enum tgx_kernel_flag {
     TGX_ANY_LAYOUT = 8,        /* run writes to a target whatever its strides */
     TGX_SERIAL = 16,           /* run keeps the interpreter's lock: nobody else may draw from its generator meanwhile */
     TGX_REPEATS = 128,         /* run may write to a target whose elements share memory: it writes the same to all */
+    TGX_NATURAL = 512,         /* takes uint16, uint32 and uint64; kernels of windows do without it, all others refuse them */
     TGX_MIXES = 256,           /* where argument 0 is a half, others may be float32; the results but the first are then float32 */
     TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
 };
@@ -177,6 +178,10 @@ static inline const char *tgx_shape_text(const tgx_tensor *t) { return tgx_sizes
 /* "Float", as messages name a dtype. */
 static inline const char *tgx_dtype_title(int dtype) { return tgx_titles[dtype]; }
 const char *tgx_dtype_name(int dtype);      /* "float32" */
+
+/* What is said of two dtypes that promote to none, by their titles. */
+#define TGX_NO_PROMOTION "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s: convert one of " \
+                         "them first"
 
 /* ---- reading arguments ------------------------------------------------------------------------------------------- */
 

@@ -44,6 +44,7 @@
 #define TGX_VECMATH_H
 
 #include "vecmath_base.h"
+#include "vecmath_hypot.h"
 #include "vecmath_f64.h"
 #include "vecmath_special.h"
 #include "vecmath_f32.h"

@@ -21,15 +21,6 @@ VM_INLINE float vm_erf_f32(float x)
 
 VM_INLINE float vm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 
-/* Squares of floats neither overflow nor underflow in double. */
-VM_INLINE float vm_hypot_f32(float x, float y)
-{
-    double a = x, b = y;
-    uint32_t infinite = vm_mask_f32(__builtin_fabsf(x) == __builtin_inff())
-                      | vm_mask_f32(__builtin_fabsf(y) == __builtin_inff());
-    return vm_select_f32(infinite, __builtin_inff(), (float)__builtin_sqrt(a * a + b * b));
-}
-
 /* See vm_rint_f64. */
 VM_INLINE float vm_rint_f32(float x)
 {

@@ -6,21 +6,6 @@ VM_INLINE double vm_rsqrt_f64(double x)
     return 1.0 / __builtin_sqrt(x);
 }
 
-/* Scaling by a power of two keeps the squares in range without rounding. */
-VM_INLINE double vm_hypot_f64(double x, double y)
-{
-    double a = __builtin_fabs(x), b = __builtin_fabs(y);
-    int infinite = (a == __builtin_inf()) | (b == __builtin_inf());
-    double scale = a + b < 0x1p-459 ? 0x1p600 : 1.0;
-    scale = a + b > 0x1p510 ? 0x1p-600 : scale;
-    a *= scale;
-    b *= scale;
-    double big = a > b ? a : b; /* ordered, so (y, x) gives the same bits */
-    double small = a > b ? b : a;
-    double r = __builtin_sqrt(vm_mad_f64(big, big, small * small)) / scale;
-    return infinite ? __builtin_inf() : r;
-}
-
 /* log(e^a + e^b); equal infinities are their own answer. */
 VM_INLINE double vm_logaddexp_f64(double a, double b)
 {

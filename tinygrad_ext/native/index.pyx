@@ -19,7 +19,7 @@ from tinygrad_ext.core.call.inplace cimport call_inplace
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, dtype_title, empty
 from tinygrad_ext.core.data.table import DTYPES
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask,
+    ITEMSIZE, TGX_BOOL, TGX_I32, TGX_I64, TGX_U64, TGX_U8, int64_t, is_complex, is_integer, is_integral, is_mask, is_signed,
 )
 
 from tinygrad_ext.native.carried_numbers import as_copied, beside
@@ -299,10 +299,10 @@ cdef object _number_for(object value, Tensor t):
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < (1 << 63):
         raise ValueError(f"Overflow when unpacking long long: {value} does not fit 64 bits")
     if is_integer(t.tid):
-        # PyTorch lets negative numbers wrap into uint8
-        high = (<int64_t>1 << (8 * ITEMSIZE[t.tid] - (0 if t.tid == TGX_U8 else 1))) - 1 if t.tid != TGX_I64 else 0
-        low = -255 if t.tid == TGX_U8 else -high - 1
-        if t.tid == TGX_I64:
+        # PyTorch lets negative numbers wrap into what is unsigned
+        high = (<int64_t>1 << (8 * ITEMSIZE[t.tid] - (1 if is_signed(t.tid) else 0))) - 1 if ITEMSIZE[t.tid] < 8 else 0
+        low = -high - 1 if is_signed(t.tid) else -high
+        if t.tid == TGX_I64 or t.tid == TGX_U64:
             if isinstance(value, float) and not -9.3e18 < value < 9.2e18:
                 raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {value}")
         elif not low <= value <= high:

@@ -8,7 +8,7 @@ from ..errors import refuse_unknown
 from . import functional, init, module, modules, parameter, plugins, utils
 from .module import Module
 from .modules import *
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .plugins import create
 
 _set_base(Module)
@@ -20,6 +20,8 @@ __all__ = [
     "Buffer",
     "Module",
     "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "create",
     "functional",
     "init",

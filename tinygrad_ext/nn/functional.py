@@ -6,6 +6,7 @@ the package that PyTorch lists here too.
 
 from ..errors import refuse_unknown
 from ..registry import functions
+from .gumbel import gumbel_softmax
 from .multi_head import multi_head_attention_forward
 
 _PLACE = "nn.functional."
@@ -19,6 +20,7 @@ _FROM_TOP = (
 
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
+    found["gumbel_softmax"] = gumbel_softmax
     found["multi_head_attention_forward"] = multi_head_attention_forward
     found.update({path[len(_PLACE) :]: f for path, f in functions.items() if path.startswith(_PLACE)})
     return found

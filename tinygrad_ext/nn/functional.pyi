@@ -28,11 +28,23 @@ class _adaptive_max_pool3d_with_indices_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _fractional_max_pool2d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _fractional_max_pool3d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _max_pool1d_with_indices_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
 class _max_pool2d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _max_pool3d_with_indices_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
@@ -63,11 +75,20 @@ def adaptive_max_pool3d(input: Tensor, output_size: _Any, return_indices: _bool 
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: _Any) -> _adaptive_max_pool3d_with_indices_result:
     """Largest element of each of output_size windows that cover the volume evenly, and its place."""
     ...
+def affine_grid(theta: Tensor, size: _Sequence[_int], align_corners: _bool | None = None) -> Tensor:
+    """The grid of points that grid_sample takes, for affine maps theta (N, 2, 3) or (N, 3, 4) and an output size."""
+    ...
+def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """Noise for networks of selu that keeps mean and variance: elements are set to selu's limit on the left with probability p, and all are scaled (Klambauer et al."""
+    ...
 def avg_pool1d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """Mean of each window of (N, C, L) or (C, L)."""
     ...
-def avg_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
+def avg_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Mean of each window of (N, C, H, W) or (C, H, W)."""
+    ...
+def avg_pool3d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Mean of each window of a volume (N, C, D, H, W) or (C, D, H, W)."""
     ...
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Bring each channel (dimension 1) to mean 0 and variance 1, then multiply by weight and add bias (C each)."""
@@ -105,6 +126,24 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
     ...
 @_overload
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _b.str = 'valid', dilation: _int | _Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+@_overload
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., groups: _int = 1) -> Tensor:
+    """Cross-correlation of volumes (N, C, D, H, W) or (C, D, H, W) with weight (O, C / groups, kD, kH, kW), by number or by name of the padding as in conv2d."""
+    ...
+@_overload
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _b.str = 'valid', dilation: _int | _Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
+    """conv1d of (time, batch, channels) with weight (width, in, out)."""
+    ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., output_padding: _int | _Sequence[_int] = ..., groups: _int = 1, dilation: _int | _Sequence[_int] = ...) -> Tensor:
+    """Transposed convolution in 1 dimension: every element of the input adds a window weighted by it; weight is (C, O / groups, ...)."""
+    ...
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., output_padding: _int | _Sequence[_int] = ..., groups: _int = 1, dilation: _int | _Sequence[_int] = ...) -> Tensor:
+    """Transposed convolution in 2 dimensions: every element of the input adds a window weighted by it; weight is (C, O / groups, ...)."""
+    ...
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., output_padding: _int | _Sequence[_int] = ..., groups: _int = 1, dilation: _int | _Sequence[_int] = ...) -> Tensor:
+    """Transposed convolution in 3 dimensions: every element of the input adds a window weighted by it; weight is (C, O / groups, ...)."""
+    ...
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """1 - cosine of rows where target is 1, their cosine above the margin where it is -1."""
     ...
@@ -113,6 +152,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08
     ...
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _b.str = 'mean', label_smoothing: _float = 0.0) -> Tensor:
     """nll_loss of log_softmax over the classes of input (N, C, ...)."""
+    ...
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _Any, target_lengths: _Any, blank: _int = 0, reduction: _b.str = 'mean', zero_infinity: _bool = False) -> Tensor:
+    """Minus the logarithm of the probability that log_probs (T, N, C) or (T, C), from log_softmax, say targets: all ways to place them among steps, with blanks between and repeated labels."""
     ...
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """While training, set each element to zero with probability p and divide the others by 1 - p."""
@@ -132,19 +174,44 @@ def elu(input: Tensor, alpha: _Scalar | Tensor = 1.0, inplace: _bool = False) ->
 def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """Rows of weight (rows, size) by the numbers in input."""
     ...
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, mode: _b.str = 'mean', sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> Tensor:
+    """One row for each bag of rows of weight (rows, size): their sum, mean or largest elements."""
+    ...
+def feature_alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """Noise for networks of selu that keeps mean and variance: channels are set to selu's limit on the left with probability p, and all are scaled (Klambauer et al."""
+    ...
+def fold(input: Tensor, output_size: _int | _Sequence[_int], kernel_size: _int | _Sequence[_int], dilation: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., stride: _int | _Sequence[_int] = ...) -> Tensor:
+    """The sum of columns that are windows, back in images of output_size: the transpose of unfold."""
+    ...
+def fractional_max_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], output_size: _int | _Sequence[_int] | None = None, output_ratio: _Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Tensor:
+    """Largest element of windows at places that are drawn, as many as output_size says, or output_ratio times the input's size (Graham 2014)."""
+    ...
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], output_size: _int | _Sequence[_int] | None = None, output_ratio: _Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> _fractional_max_pool2d_with_indices_result:
+    """fractional_max_pool2d with the places of its elements."""
+    ...
+def fractional_max_pool3d(input: Tensor, kernel_size: _int | _Sequence[_int], output_size: _int | _Sequence[_int] | None = None, output_ratio: _Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Tensor:
+    """Largest element of windows at places that are drawn, as many as output_size says, or output_ratio times the input's size (Graham 2014)."""
+    ...
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], output_size: _int | _Sequence[_int] | None = None, output_ratio: _Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> _fractional_max_pool3d_with_indices_result:
+    """fractional_max_pool3d with the places of its elements."""
+    ...
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: _Any, full: _bool = False, eps: _float = 1e-06, reduction: _b.str = 'mean') -> Tensor:
     """Negative log likelihood of targets, normal around input with a variance for each element or row, eps at least; full adds the constant."""
     ...
-def gelu(input: Tensor, *, approximate: _b.str = 'none') -> Tensor:
+def gelu(input: Tensor, *, approximate: _b.str = 'none', out: Tensor | None = None) -> Tensor:
     """x times the normal distribution function of x, exactly or by a formula with tanh (Hendrycks and Gimpel, 2016)."""
     ...
 def glu(input: Tensor, dim: _int = -1) -> Tensor:
     """First half of dimension dim times the sigmoid of the second half."""
     ...
+def grid_sample(input: Tensor, grid: Tensor, mode: _b.str = 'bilinear', padding_mode: _b.str = 'zeros', align_corners: _bool | None = None) -> Tensor:
+    """Images (N, C, H, W) read at the points of a grid (N, h, w, 2) from -1 to 1, x before y, or volumes at (N, d, h, w, 3); padding_mode says what lies outside."""
+    ...
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
     """Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 for each example, then multiply by weight and add bias (C each)."""
     ...
-def hardshrink(input: Tensor, lambd: _Scalar | Tensor = 0.5) -> Tensor:
+def gumbel_softmax(logits: _Any, tau: _float = 1, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> _Any: ...
+def hardshrink(input: Tensor, lambd: _Scalar | Tensor = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements beyond lambd on either side; zero in place of the others."""
     ...
 @_overload
@@ -177,6 +244,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _b.str = 'mean', delta:
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """batch_norm of each example by itself."""
     ...
+def interpolate(input: Tensor, size: _Any = None, scale_factor: _Any = None, mode: _b.str = 'nearest', align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
+    """Images (N, C, ...) of another size, or scale_factor times the size, by the nearest element, by linear or cubic sums, or by means of areas; align_corners makes the outer elements keep their places, antialias widens the sums where the image shrinks."""
+    ...
 def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean', log_target: _bool = False) -> Tensor:
     """Kullback-Leibler divergence, target (log target - input), of log-probabilities input from target, which holds probabilities or, with log_target, their logarithms."""
     ...
@@ -195,8 +265,11 @@ def leaky_relu(input: Tensor, negative_slope: _Scalar | Tensor = 0.01, inplace: 
 def leaky_relu_(input: Tensor, negative_slope: _Scalar | Tensor = 0.01) -> Tensor:
     """x where positive, else negative_slope * x."""
     ...
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias, for input (..., in), weight (out, in) and bias (out,)."""
+    ...
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: _b.str = 'mean', ignore_index: _int | None = None, label_smoothing: _float = 0.0, options: _Any = None) -> Tensor:
+    """cross_entropy of linear(input, linear_weight, linear_bias)."""
     ...
 def local_response_norm(input: Tensor, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
     """input (N, C, ...) divided by (k + alpha m) ** beta, m the mean square of `size` neighbouring channels, zeros beyond the first and last."""
@@ -204,8 +277,17 @@ def local_response_norm(input: Tensor, size: _int, alpha: _float = 0.0001, beta:
 def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | _b.type | None = None) -> Tensor:
     """log_softmax over dim."""
     ...
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)) without overflow."""
+    ...
+def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 1 dimension."""
+    ...
+def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 2 dimensions."""
+    ...
+def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 3 dimensions."""
     ...
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """max(0, margin - target (input1 - input2)): with target 1 the first is to be larger by the margin, with -1 the second."""
@@ -222,6 +304,21 @@ def max_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int 
 def max_pool2d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> _max_pool2d_with_indices_result:
     """Largest element of each window, and its place."""
     ...
+def max_pool3d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+    """Largest element of each window of a volume; with return_indices also its place."""
+    ...
+def max_pool3d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> _max_pool3d_with_indices_result:
+    """Largest element of each window of a volume (N, C, D, H, W) or (C, D, H, W), and its place: the number of an element in its volume."""
+    ...
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., output_size: _Sequence[_int] | None = None) -> Tensor:
+    """Zeros with the elements of input put to the places that max_pool with return_indices named."""
+    ...
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., output_size: _Sequence[_int] | None = None) -> Tensor:
+    """Zeros with the elements of input put to the places that max_pool with return_indices named."""
+    ...
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., output_size: _Sequence[_int] | None = None) -> Tensor:
+    """Zeros with the elements of input put to the places that max_pool with return_indices named."""
+    ...
 @_overload
 def mish(input: Tensor) -> Tensor:
     """x * tanh(softplus(x)) (Misra, 2019)."""
@@ -234,6 +331,9 @@ def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, r
 def multi_head_attention_forward(query: _Any, key: _Any, value: _Any, embed_dim_to_check: _Any, num_heads: _Any, in_proj_weight: _Any, in_proj_bias: _Any, bias_k: _Any, bias_v: _Any, add_zero_attn: _Any, dropout_p: _Any, out_proj_weight: _Any, out_proj_bias: _Any, training: _bool = True, key_padding_mask: _Any = None, need_weights: _bool = True, attn_mask: _Any = None, use_separate_proj_weight: _bool = False, q_proj_weight: _Any = None, k_proj_weight: _Any = None, v_proj_weight: _Any = None, static_k: _Any = None, static_v: _Any = None, average_attn_weights: _bool = True, is_causal: _bool = False) -> _Any: ...
 def multi_margin_loss(input: Tensor, target: Tensor, p: _Scalar | Tensor = 1, margin: _Scalar | Tensor = 1, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """Mean over the classes but the target's of max(0, margin - its score + theirs) to the power of p, 1 or 2."""
+    ...
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
+    """Sum over labels and other classes of max(0, 1 - (x[label] - x[other])) / classes; labels end at the first -1."""
     ...
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """Mean over the classes, the last dimension, of the cross entropy of each class with its target of 0 or 1."""
@@ -286,6 +386,12 @@ def relu_(input: Tensor) -> Tensor:
 def rms_norm(input: Tensor, normalized_shape: _Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Divide each part of input that has the shape normalized_shape by its root mean square, then multiply by weight."""
     ...
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
+    """self where it is positive, elsewhere self times a slope: drawn for each element when training, else the middle of lower and upper (Xu et al."""
+    ...
+def rrelu_(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, generator: _Generator | None = None) -> Tensor:
+    """nn.functional.rrelu with a generator."""
+    ...
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, *, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
     """softmax(query key^T scale + mask) value: query (*, L, E), key (*, S, E), value (*, S, V) give (*, L, V) (Vaswani et al."""
     ...
@@ -322,10 +428,10 @@ def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype
 def softmin(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | _b.type | None = None) -> Tensor:
     """softmax of the negated input."""
     ...
-def softplus(input: Tensor, beta: _Scalar | Tensor = 1, threshold: _Scalar | Tensor = 20) -> Tensor:
+def softplus(input: Tensor, beta: _Scalar | Tensor = 1, threshold: _Scalar | Tensor = 20, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
     ...
-def softshrink(input: Tensor, lambd: _Scalar | Tensor = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: _Scalar | Tensor = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Elements brought towards zero by lambd, zero where they are within it."""
     ...
 def softsign(input: Tensor) -> Tensor:
@@ -351,4 +457,16 @@ def threshold_(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tens
     ...
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """max(0, margin + distance to the positive - distance to the negative); with swap the positive's own distance to the negative counts where it is smaller (Balntas et al."""
+    ...
+def unfold(input: Tensor, kernel_size: _int | _Sequence[_int], dilation: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., stride: _int | _Sequence[_int] = ...) -> Tensor:
+    """Windows of images (N, C, H, W) as columns (N, C * kH * kW, windows)."""
+    ...
+def upsample(input: Tensor, size: _Any = None, scale_factor: _Any = None, mode: _b.str = 'nearest', align_corners: _bool | None = None) -> Tensor:
+    """interpolate by its older name."""
+    ...
+def upsample_bilinear(input: Tensor, size: _Any = None, scale_factor: _Any = None) -> Tensor:
+    """interpolate with mode bilinear and align_corners, by its older name."""
+    ...
+def upsample_nearest(input: Tensor, size: _Any = None, scale_factor: _Any = None) -> Tensor:
+    """interpolate with mode nearest, by its older name."""
     ...

@@ -4,6 +4,7 @@ Every function changes its tensor in place, outside autograd, and returns it. Th
 draw in PyTorch's order, so that a seeded model starts from the same numbers.
 """
 
+import functools
 import math
 import warnings
 
@@ -258,5 +259,25 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
             tensor[tg.randperm(rows)[:zeros], column] = 0
     return tensor
 
+
+def _older(name):
+    """The name without an underscore, from the time before functions in place had one."""
+    function = globals()[name + "_"]
+
+    @boundary
+    @functools.wraps(function)
+    def older(*args, **kwargs):
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    older.__name__ = older.__qualname__ = name
+    older.__doc__ = f"The older name of `{name}_`."
+    return older
+
+
+uniform, normal, constant, eye, dirac = (_older(n) for n in ("uniform", "normal", "constant", "eye", "dirac"))
+xavier_uniform, xavier_normal = _older("xavier_uniform"), _older("xavier_normal")
+kaiming_uniform, kaiming_normal = _older("kaiming_uniform"), _older("kaiming_normal")
+orthogonal, sparse = _older("orthogonal"), _older("sparse")
 
 __getattr__ = refuse_unknown(__name__)

@@ -15,7 +15,7 @@ from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry.module_registrar import owner_of
 
 from .hooks import _add
-from .parameter import Parameter
+from .parameter import Parameter, is_lazy
 from .walk import suggestion
 
 EXTRA = "_extra_state"
@@ -97,7 +97,7 @@ class Saving:
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         """Write this module's own parameters, persistent buffers and extra state."""
         for name, tensor in self._own_state():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if type(self).get_extra_state is not Saving.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -293,6 +293,8 @@ def _load_tensor(module, name, current, given, key, assign):
             f'While copying the parameter named "{key}", expected a Tensor or Tensor-like object '
             f"from checkpoint but received {type(given)}"
         )
+    if is_lazy(current) and is_lazy(given):
+        return None
     # Scalars were saved with shape (1,) in files from before 0-dim tensors.
     if current.dim() == 0 and given.dim() == 1 and given.numel() == 1:
         given = given[0]

@@ -3,7 +3,8 @@
 import math
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops import forward
+from tinygrad_ext.ops.fused import fused, zeros
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -39,16 +40,56 @@ op(
 
 op(
     "aten::sinc(Tensor self) -> Tensor",
-    scalar={"float": "x == 0 ? 1 : sin(x * 3.141592653589793) / (x * 3.141592653589793)"},
+    scalar={"float": "x == 0 ? 1 : sin(x * 3.141592653589793) / (x * 3.141592653589793)", "complex": "sinc(x)"},
     promote="float",
+    holomorphic=True,
     grad={"self": _sinc_grad},
     reference="numpy.sinc",
+    aliases="special.sinc",
     doc="sin(pi x) / (pi x), 1 at zero.",
 )
 
 op(
+    "aten::angle(Tensor self) -> Tensor",
+    scalar={"float": "x != x ? x : x < 0 ? 3.141592653589793 : 0", "complex": "carg(x)"},
+    promote="float",
+    returns="real",
+    variants="function method out",
+    grad={"self": lambda grad, self: _angle_grad(grad, self)},
+    jvp=forward.angle,
+    reference="numpy.angle",
+    doc="Angle in radians between an element and the positive real axis: 0 or pi for real ones, NaN for NaN.",
+)
+
+
+def _angle_grad(grad, self):
+    """i z / |z|^2, and 0 at zero."""
+    if not self.is_complex():
+        return zeros(grad)
+    square = self.real * self.real + self.imag * self.imag
+    turned = tg.complex(-self.imag, self.real)
+    return fused.where(self == 0, 0, grad * turned / fused.where(square == 0, 1, square))
+
+
+def _polar_samples(make):
+    yield Sample(make(3, 4, low=0, high=3), make(3, 4))
+    yield Sample(make(3, 1, low=0, high=3), make(4))
+    yield Sample(make(low=0, high=3), make(0))
+
+
+op(
+    "aten::polar(Tensor abs, Tensor angle) -> Tensor",
+    compose=lambda abs, angle: tg.complex(abs * angle.cos(), abs * angle.sin()),
+    variants="function out",
+    types="float",
+    samples=_polar_samples,
+    reference=lambda size, angle: size * (2.718281828459045 ** (1j * angle)),
+    doc="Complex numbers from their absolute values and angles in radians.",
+)
+
+op(
     "aten::signbit(Tensor self) -> Tensor",
-    scalar={"bool": "0", "int": "x < 0", "float": "signbit(x) != 0"},
+    scalar={"bool": "0", "int": "x < 0", "natural": "0", "float": "signbit(x) != 0"},
     returns="bool",
     variants="function method out",
     grad={"self": "none"},
@@ -76,11 +117,12 @@ def _numpy_logit(self, eps=None):
 op(
     "aten::logit(Tensor self, float? eps=None) -> Tensor",
     compose=_logit,
-    variants="function method out inplace",
+    variants="function method out inplace function_",
     types="bool int float",
     domain=(0.05, 0.95),
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 0.2), Sample(make()), Sample(make(0, 2))],
     reference=_numpy_logit,
+    aliases="special.logit",
     doc="log(x / (1 - x)), the inverse of sigmoid; with eps of x limited to [eps, 1 - eps].",
 )
 
@@ -125,6 +167,7 @@ op(
 op(
     "aten::gcd(Tensor self, Tensor other) -> Tensor",
     scalar={"int": "vm_gcd(x, y)"},
+    variants="function method inplace out function_",
     grad={"self": "none", "other": "none"},
     samples=_pairs,
     reference="numpy.gcd",
@@ -134,6 +177,7 @@ op(
 op(
     "aten::lcm(Tensor self, Tensor other) -> Tensor",
     scalar={"int": "vm_lcm(x, y)"},
+    variants="function method inplace out function_",
     grad={"self": "none", "other": "none"},
     samples=_pairs,
     reference="numpy.lcm",
@@ -148,8 +192,8 @@ def _ldexp(self, other):
 op(
     "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     compose=_ldexp,
-    variants="function method out",
-    types="bool int float",
+    variants="function method inplace out function_",
+    types="bool int float complex",
     samples=_pairs,
     reference=lambda self, other: self * 2.0**other,
     doc="self times 2 to the power of other.",

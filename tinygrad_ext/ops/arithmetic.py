@@ -41,7 +41,8 @@ op(
     "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     older="self alpha other",
     scalar={
-        "int float half complex": {"alpha == 1": "x + y", "else": "x + alpha * y"},
+        "int float half": {"alpha == 1": "x + y", "else": "x + alpha * y"},
+        "complex": {"alpha == 1": "x + y", "else": "x + TIMES(alpha, y)"},
         "bool": "x | ((alpha != 0) & y)",
     },
     grad={"self": "grad", "other": lambda grad, alpha: scaled(grad, alpha)},
@@ -60,7 +61,10 @@ op(
 op(
     "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     older="self alpha other",
-    scalar={"int float half complex": {"alpha == 1": "x - y", "else": "x - alpha * y"}},
+    scalar={
+        "int float half": {"alpha == 1": "x - y", "else": "x - alpha * y"},
+        "complex": {"alpha == 1": "x - y", "else": "x - TIMES(alpha, y)"},
+    },
     grad={"self": "grad", "other": lambda grad, alpha: -scaled(grad, alpha)},
     operator="sub",
     numbers="self other",
@@ -74,7 +78,10 @@ op(
 
 op(
     "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    scalar={"int float half complex": {"alpha == 1": "y - x", "else": "y - alpha * x"}},
+    scalar={
+        "int float half": {"alpha == 1": "y - x", "else": "y - alpha * x"},
+        "complex": {"alpha == 1": "y - x", "else": "y - TIMES(alpha, x)"},
+    },
     grad={"self": lambda grad, alpha: -scaled(grad, alpha), "other": "grad"},
     numbers="other",
     variants="function",
@@ -99,7 +106,7 @@ op(
 
 op(
     "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"int float half": "x * y", "complex": "TIMES(x, y)", "bool": "x & y"},
+    scalar={"int natural float half": "x * y", "complex": "TIMES(x, y)", "bool": "x & y"},
     grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
     operator="mul",
     numbers="self other",
@@ -110,7 +117,7 @@ op(
 
 op(
     "aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
-    scalar={"float half": "x * y", "complex": "x * conj(y)"},
+    scalar={"float half": "x * y", "complex": "TIMES(x, conj(y))"},
     grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
     jvp="each",
     numbers="factor",
@@ -123,7 +130,7 @@ op(
 
 op(
     "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"float half complex": "x / y"},
+    scalar={"float half": "x / y", "complex": "div(x, y)"},
     promote="float",
     grad={
         "self": lambda grad, other: grad / conj(other),
@@ -222,7 +229,7 @@ op(
 
 op(
     "aten::__rdiv__(Tensor self, Tensor other) -> Tensor",
-    scalar={"float half complex": "y / x"},
+    scalar={"float half": "y / x", "complex": "div(y, x)"},
     promote="float",
     grad={
         "self": lambda grad, self, other: -grad * conj((other / self) / self),
@@ -279,7 +286,7 @@ op(
 
 op(
     "aten::abs(Tensor self) -> Tensor",
-    scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "cabs(x)"},
+    scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "abs(x)"},
     returns="real",
     grad={"self": lambda grad, self: grad * self.sgn()},
     jvp=forward.absolute,
@@ -322,9 +329,9 @@ op(
 op(
     "aten::sgn(Tensor self) -> Tensor",
     variants="function method inplace out",
-    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "cabs(x) == 0 ? 0 : x / cabs(x)"},
+    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "x == 0 ? 0 : x / abs(x)"},
     grad={"self": lambda grad, self: _sgn_grad(grad, self)},
-    jvp="transposed",
+    jvp=lambda self, self_tangent: _sgn_grad(self_tangent, self),  # a projection
     doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.",
 )
 
@@ -339,7 +346,7 @@ def _sgn_grad(grad, self):
 
 op(
     "aten::reciprocal(Tensor self) -> Tensor",
-    scalar={"float half complex": "1 / x"},
+    scalar={"float half": "1 / x", "complex": "div(1, x)"},
     promote="float",
     grad={"self": lambda grad, result: -grad * conj(result * result)},
     domain=(0.5, 4),

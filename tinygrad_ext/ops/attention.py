@@ -5,6 +5,8 @@ from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
+_LONG = 1 << 16  # scores of a head above which they are made a tile at a time
+
 
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     for name, t in (("query", query), ("key", key), ("value", value)):
@@ -22,6 +24,14 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
     if enable_gqa:
         key, value = _repeated(query, key, "key"), _repeated(query, value, "value")
     scale = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
+    if attn_mask is not None and attn_mask.dtype not in (tg.bool, query.dtype, tg.float32):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
+        )
+    long = query.shape[-2] * key.shape[-2] > _LONG and query.dtype in (tg.float32, tg.float64)
+    if long and not dropout_p and (attn_mask is None or not attn_mask.requires_grad):
+        return fused._attention_tiles(query, key, value, attn_mask, is_causal, scale)
     scores = (query * scale) @ key.transpose(-2, -1)
     if is_causal:
         rows, columns = scores.shape[-2], scores.shape[-1]
@@ -33,11 +43,6 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
         if not is_causal:  # a query that may look at nothing gives zeros
             weights = fused.where(attn_mask.any(-1, True), weights, 0)
     else:
-        if attn_mask.dtype not in (query.dtype, tg.float32):
-            raise RuntimeError(
-                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
-            )
         weights = (scores + attn_mask).softmax(-1)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)

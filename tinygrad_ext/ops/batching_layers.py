@@ -286,7 +286,7 @@ def placed(b, index, size):
     One that is out of bounds stays so, for the op to report, instead of naming a place of another sample.
     """
     whole = b.whole(index)
-    starts = tg.arange(b.size, dtype=whole.dtype).reshape((b.size, *(1,) * index.dim())) * size
+    starts = tg.arange(b.size, dtype=whole.dtype, device=whole.device).reshape((b.size, *(1,) * index.dim())) * size
     return tg.where((whole >= 0) & (whole < size), whole + starts, b.size * size)
 
 

@@ -1,18 +1,26 @@
 """Three operands combined in one pass: sums with a product or a quotient, and points between two ends."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
+
+
+def _times(tensor, value):
+    return tensor if value == 1 else tensor * value
+
 
 op(
     "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     older="self value tensor1 tensor2",
-    scalar={"int float": {"value == 1": "x + y * z", "else": "x + value * y * z"}},
+    scalar={
+        "int float": {"value == 1": "x + y * z", "else": "x + value * y * z"},
+        "complex": {"value == 1": "x + TIMES(y, z)", "else": "x + TIMES(TIMES(value, y), z)"},
+    },
+    holomorphic=True,
     grad={
         "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * scaled(tensor2, value),
-        "tensor2": lambda grad, tensor1, value: grad * scaled(tensor1, value),
+        "tensor1": lambda grad, tensor2, value: grad * _times(tensor2, value),
+        "tensor2": lambda grad, tensor1, value: grad * _times(tensor1, value),
     },
     reference=lambda x, y, z, value=1: x + value * y * z,
     errors=[
@@ -24,7 +32,11 @@ op(
 op(
     "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     older="self value tensor1 tensor2",
-    scalar={"float": {"value == 1": "x + y / z", "else": "x + value * y / z"}},
+    scalar={
+        "float": {"value == 1": "x + y / z", "else": "x + value * y / z"},
+        "complex": {"value == 1": "x + div(y, z)", "else": "x + div(TIMES(value, y), z)"},
+    },
+    holomorphic=True,
     domain=((-4, 4), (-4, 4), (0.5, 4)),
     grad={
         "self": "grad",
@@ -44,7 +56,11 @@ op(
 
 op(
     "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    scalar={"float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)"},
+    scalar={
+        "float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)",
+        "complex": "abs(z) < 0.5 ? x + TIMES(z, y - x) : y - TIMES(y - x, 1 - z)",
+    },
+    holomorphic=True,
     refuses={"mixed": "expected dtype of end and weight to be that of self"},
     grad={
         "self": lambda grad, weight: grad * (1 - weight),
@@ -58,7 +74,11 @@ op(
 
 op(
     "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    scalar={"float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)"},
+    scalar={
+        "float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)",
+        "complex": "abs(weight) < 0.5 ? x + TIMES(weight, y - x) : y - TIMES(y - x, 1 - weight)",
+    },
+    holomorphic=True,
     refuses={"mixed": "expected dtype of end to be that of self"},
     grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
     samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],

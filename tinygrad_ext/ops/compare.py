@@ -21,7 +21,7 @@ def _pairs(make):
 
 op(
     "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float half complex": "x == y"},
+    scalar={"bool int natural float half complex": "x == y"},
     returns="bool",
     operator="eq",
     numbers="other",
@@ -32,7 +32,7 @@ op(
 
 op(
     "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float half complex": "x != y"},
+    scalar={"bool int natural float half complex": "x != y"},
     returns="bool",
     operator="ne",
     numbers="other",
@@ -94,7 +94,7 @@ op(
 
 op(
     "aten::isnan(Tensor self) -> Tensor",
-    scalar={"bool int": "0", "float half": "x != x", "complex": "x != x"},
+    scalar={"bool int natural": "0", "float half": "x != x", "complex": "x != x"},
     returns="bool",
     variants="function method",
     reference="numpy.isnan",
@@ -104,7 +104,7 @@ op(
 op(
     "aten::isinf(Tensor self) -> Tensor",
     scalar={
-        "bool int": "0",
+        "bool int natural": "0",
         "float half": "fabs(x) == INFINITY",
         "complex": "fabs(creal(x)) == INFINITY || fabs(cimag(x)) == INFINITY",
     },
@@ -117,7 +117,7 @@ op(
 op(
     "aten::isfinite(Tensor self) -> Tensor",
     scalar={
-        "bool int": "1",
+        "bool int natural": "1",
         "float half": "fabs(x) < INFINITY",
         "complex": "fabs(creal(x)) < INFINITY && fabs(cimag(x)) < INFINITY",
     },
@@ -129,7 +129,7 @@ op(
 
 op(
     "aten::isposinf(Tensor self) -> Tensor",
-    scalar={"bool int": "0", "float": "x == INFINITY"},
+    scalar={"bool int natural": "0", "float": "x == INFINITY"},
     returns="bool",
     variants="function method out",
     reference="numpy.isposinf",
@@ -138,7 +138,7 @@ op(
 
 op(
     "aten::isneginf(Tensor self) -> Tensor",
-    scalar={"bool int": "0", "float": "x == -INFINITY"},
+    scalar={"bool int natural": "0", "float": "x == -INFINITY"},
     returns="bool",
     variants="function method out",
     reference="numpy.isneginf",
@@ -148,7 +148,7 @@ op(
 op(
     "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     scalar={
-        "bool int": "x",
+        "bool int natural": "x",
         "float": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
         ": x == -INFINITY ? (has_neginf ? neginf : -LARGEST) : x",
     },
@@ -202,7 +202,7 @@ def _wheres(make):
 
 op(
     "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float half complex": "x ? y : z"},
+    scalar={"bool int natural float half complex": "x ? y : z"},
     inputs={"condition": "bool"},
     grad={
         "self": lambda grad, condition: fused.where(condition, grad, 0),

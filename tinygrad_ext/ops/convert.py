@@ -284,7 +284,7 @@ def _spread(*tensors):
 op(
     "aten::complex(Tensor real, Tensor imag) -> Tensor",
     compose=_complex,
-    variants="function",
+    variants="function out",
     types="float",
     samples=_twos,
     doc="Complex numbers from their real and imaginary parts.",

@@ -212,6 +212,29 @@ op(
     doc="steps numbers at equal distances, start and end included.",
 )
 
+
+def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requires_grad):
+    import tinygrad_ext as tg  # lazy: not whole while this module is read
+
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative: logspace() got {steps}")
+    dtype = tg.get_default_dtype() if dtype is None else dtype
+    wide = tg.complex128 if dtype.is_complex else tg.float64
+    found = tg.pow(base, tg.linspace(start, end, steps, dtype=wide, device=device)).to(dtype)
+    return found.requires_grad_() if requires_grad else found
+
+
+op(
+    f"aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
+    compose=_logspace,
+    jvp="none",
+    variants="function out",
+    reference=lambda start, end, steps, base=10.0: _numpy().logspace(start, end, steps, base=base),
+    samples=lambda make: [Sample(0, 1, 5), Sample(-2.5, 1, 8), Sample(3, 3, 1), Sample(0, 1, 0), Sample(1, 4, 4, 2.0)],
+    errors=[(lambda: __import__("tinygrad_ext").logspace(0, 1, -1), RuntimeError, "number of steps must be non-negat")],
+    doc="base to the power of steps numbers at equal distances from start to end, both included.",
+)
+
 op(
     f"aten::eye(int n, *, {_OPTIONS}) -> Tensor",
     kernel="eye",

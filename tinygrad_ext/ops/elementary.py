@@ -7,12 +7,29 @@ from tinygrad_ext.ops.record import op
 
 _LN2, _LN10 = log(2), log(10)
 
+
+def _np():
+    import numpy
+
+    return numpy
+
+
+def _logaddexp_reference(x, y):
+    if not _np().iscomplexobj(x):
+        return _np().logaddexp(x, y)
+    first = x.real >= y.real
+    high, low = _np().where(first, x, y), _np().where(first, y, x)
+    return high + _np().log1p(_np().exp(low - high))
+
+
 # ---- exponentials and logarithms -----------------------------------------------------------------------------------
 
 op(
     "aten::exp(Tensor self) -> Tensor",
     scalar="exp(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": "mul(grad, result)"},
     reference="numpy.exp",
     domain=(-10, 10),
@@ -22,26 +39,34 @@ op(
 op(
     "aten::exp2(Tensor self) -> Tensor",
     scalar="exp2(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, result: grad * (result * _LN2)},
     reference="numpy.exp2",
     domain=(-10, 10),
+    aliases="special.exp2",
     doc="2 to the power of each element.",
 )
 
 op(
     "aten::expm1(Tensor self) -> Tensor",
     scalar="expm1(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, result: grad * (result + 1)},
     reference="numpy.expm1",
+    aliases="special.expm1",
     doc="exp(self) - 1 without cancellation near zero.",
 )
 
 op(
     "aten::log(Tensor self) -> Tensor",
     scalar="log(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": "div(grad, self)"},
     reference="numpy.log",
     domain=(0.1, 10),
@@ -51,7 +76,9 @@ op(
 op(
     "aten::log2(Tensor self) -> Tensor",
     scalar="log2(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad / (self * _LN2)},
     reference="numpy.log2",
     domain=(0.1, 10),
@@ -61,7 +88,9 @@ op(
 op(
     "aten::log10(Tensor self) -> Tensor",
     scalar="log10(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad / (self * _LN10)},
     reference="numpy.log10",
     domain=(0.1, 10),
@@ -71,22 +100,26 @@ op(
 op(
     "aten::log1p(Tensor self) -> Tensor",
     scalar="log1p(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad / (self + 1)},
     reference="numpy.log1p",
     domain=(-0.9, 10),
+    aliases="special.log1p",
     doc="log(1 + self) without cancellation near zero.",
 )
 
 op(
     "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
-    scalar={"float": "logaddexp(x, y)"},
+    scalar={"float complex": "logaddexp(x, y)"},
+    holomorphic=True,
     grad={
         "self": lambda grad, self, other: grad * (self - other).sigmoid(),
         "other": lambda grad, self, other: grad * (other - self).sigmoid(),
     },
     variants="function method out",
-    reference="numpy.logaddexp",
+    reference=_logaddexp_reference,
     doc="log(exp(self) + exp(other)) without overflow, for floating tensors.",
 )
 
@@ -95,7 +128,9 @@ op(
 op(
     "aten::sin(Tensor self) -> Tensor",
     scalar="sin(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * self.cos()},
     reference="numpy.sin",
     doc="Sine of an angle in radians.",
@@ -104,7 +139,9 @@ op(
 op(
     "aten::cos(Tensor self) -> Tensor",
     scalar="cos(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: -grad * self.sin()},
     reference="numpy.cos",
     doc="Cosine of an angle in radians.",
@@ -113,7 +150,9 @@ op(
 op(
     "aten::tan(Tensor self) -> Tensor",
     scalar="tan(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, result: grad * (1 + result * result)},
     reference="numpy.tan",
     domain=(-1.4, 1.4),
@@ -123,7 +162,9 @@ op(
 op(
     "aten::asin(Tensor self) -> Tensor",
     scalar="asin(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * (1 - self * self).rsqrt()},
     aliases="arcsin",
     reference="numpy.arcsin",
@@ -134,7 +175,9 @@ op(
 op(
     "aten::acos(Tensor self) -> Tensor",
     scalar="acos(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: -grad * (1 - self * self).rsqrt()},
     aliases="arccos",
     reference="numpy.arccos",
@@ -145,7 +188,9 @@ op(
 op(
     "aten::atan(Tensor self) -> Tensor",
     scalar="atan(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad / (self * self + 1)},
     aliases="arctan",
     reference="numpy.arctan",
@@ -177,7 +222,9 @@ def _atan2_part(numerator, self, other):
 op(
     "aten::sinh(Tensor self) -> Tensor",
     scalar="sinh(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * self.cosh()},
     reference="numpy.sinh",
     doc="Hyperbolic sine.",
@@ -186,7 +233,9 @@ op(
 op(
     "aten::cosh(Tensor self) -> Tensor",
     scalar="cosh(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * self.sinh()},
     reference="numpy.cosh",
     doc="Hyperbolic cosine.",
@@ -195,7 +244,9 @@ op(
 op(
     "aten::tanh(Tensor self) -> Tensor",
     scalar="tanh(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": "tanh_backward(grad, result)"},
     where=". nn.functional",
     reference="numpy.tanh",
@@ -204,7 +255,8 @@ op(
 
 op(
     "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-    scalar={"float": "x * (1 - y * y)"},
+    scalar={"float": "x * (1 - y * y)", "complex": "TIMES(x, 1 - TIMES(y, y))"},
+    holomorphic=True,
     grad={
         "grad_output": "tanh_backward(grad, output)",
         "output": lambda grad, grad_output, output: grad * (-2 * (grad_output * output)),
@@ -218,18 +270,30 @@ op(
 op(
     "aten::asinh(Tensor self) -> Tensor",
     scalar="asinh(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * (self * self + 1).rsqrt()},
     aliases="arcsinh",
     reference="numpy.arcsinh",
     doc="Inverse of sinh.",
 )
 
+
+def _acosh_slope(self):
+    """The root of a product is the product of the roots only to the right of the imaginary axis."""
+    if self.is_complex():
+        return (self - 1).rsqrt() * (self + 1).rsqrt()
+    return (self * self - 1).rsqrt()
+
+
 op(
     "aten::acosh(Tensor self) -> Tensor",
     scalar="acosh(x)",
+    types="float complex",
     promote="float",
-    grad={"self": lambda grad, self: grad * (self * self - 1).rsqrt()},
+    holomorphic=True,
+    grad={"self": lambda grad, self: grad * _acosh_slope(self)},
     aliases="arccosh",
     reference="numpy.arccosh",
     domain=(1.1, 9),
@@ -239,7 +303,9 @@ op(
 op(
     "aten::atanh(Tensor self) -> Tensor",
     scalar="atanh(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad / (1 - self * self)},
     aliases="arctanh",
     reference="numpy.arctanh",
@@ -250,16 +316,20 @@ op(
 op(
     "aten::sigmoid(Tensor self) -> Tensor",
     scalar="sigmoid(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": "sigmoid_backward(grad, result)"},
     where=". nn.functional",
-    reference="scipy.special.expit",
+    reference=lambda x: 1 / (1 + _np().exp(-x)),
+    aliases="special.expit",
     doc="1 / (1 + exp(-self)).",
 )
 
 op(
     "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-    scalar={"float": "x * (1 - y) * y"},
+    scalar={"float": "x * (1 - y) * y", "complex": "TIMES(TIMES(x, 1 - y), y)"},
+    holomorphic=True,
     grad={
         "grad_output": "sigmoid_backward(grad, output)",
         "output": lambda grad, grad_output, output: grad * (grad_output * (1 - 2 * output)),
@@ -289,6 +359,7 @@ op(
     promote="float",
     grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * _TWO_OVER_ROOT_PI)},
     reference="scipy.special.erf",
+    aliases="special.erf",
     doc="Error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to each element.",
 )
 
@@ -298,5 +369,6 @@ op(
     promote="float",
     grad={"self": lambda grad, self: grad * ((-(self * self)).exp() * -_TWO_OVER_ROOT_PI)},
     reference="scipy.special.erfc",
+    aliases="special.erfc",
     doc="1 - erf(self) without cancellation.",
 )

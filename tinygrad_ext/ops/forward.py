@@ -189,6 +189,14 @@ def cross_entropy(self, self_tangent, loss, lse, target, weight, reduction, igno
     return (found.sum(min(1, self.dim() - 1)) if reduction == "none" else found.sum()), None
 
 
+def angle(self, self_tangent, result):
+    """The part of the tangent across the value."""
+    if not self.is_complex():
+        return self_tangent * 0
+    square = self.real * self.real + self.imag * self.imag
+    return (self.conj() * self_tangent).imag / fused.where(square == 0, 1, square)
+
+
 def absolute(self, self_tangent, result):
     """The part of the tangent in the direction of the value."""
     if self.is_complex():

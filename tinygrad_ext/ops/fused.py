@@ -11,7 +11,8 @@ class _Fused:
     """Finds an op's function when it is first used, because rules are written before the functions exist."""
 
     def __getattr__(self, name):
-        found = functions.get("_fused." + name) or functions.get(name) or functions["nn.functional." + name]
+        found = functions.get("_fused." + name) or functions.get(name) or functions.get("special." + name)
+        found = found or functions["nn.functional." + name]
         setattr(self, name, found)
         return found
 

@@ -169,6 +169,9 @@ op(
             grad, self, dim, index, src, _OLD_NAMES[reduce], True, result
         )
     },
+    jvp=lambda self, self_tangent, dim, index, src, src_tangent, reduce, result: _spread_slopes(
+        self, self_tangent, dim, index, src, src_tangent, _OLD_NAMES[reduce], True, result
+    ),
     gaps={"torch": "PyTorch has no derivative for it"},
     doc="self with src added to, or multiplied into, the places that index names.",
 )
@@ -225,6 +228,13 @@ def _spread(grad, self, dim, index, src, reduce, include_self, result):
     return to_self, _filled(to_src, src.shape)
 
 
+def _spread_slopes(self, self_tangent, dim, index, src, src_tangent, reduce, include_self, result):
+    """Each element goes into one result, so the gradient of ones is its factor."""
+    by_self, by_src = _spread(tg.ones_like(result), self, dim, index, src, reduce, include_self, result)
+    found = tg.zeros_like(result) if self_tangent is None else self_tangent * conj(by_self)
+    return found if src_tangent is None else found.scatter_add(dim, index, src_tangent * conj(by_src))
+
+
 def _part(src, index):
     """The part of src that is used."""
     return src[tuple(slice(0, s) for s in index.shape)] if index.dim() else src
@@ -249,19 +259,26 @@ def _spread_extreme(grad, self, dim, index, src, include_self, result):
 
 
 def _spread_product(grad, self, dim, index, src, include_self):
-    """The product of all other factors, with zeros left out where they are few enough to matter."""
+    """The product of all other factors. Those that are zero count apart: where there is one, it is the sum of them all,
+    which has the derivative that a factor of 0 lacks; where there are more, their product has none."""
     used = _part(src, index)
     base = self if include_self else self.scatter(dim, index, 1)
     zero_self, zero_src = base == 0, used == 0
     zeros = zero_self.to(index.dtype).scatter_add(dim, index, zero_src.to(index.dtype))
+    nil_self, nil_src = base.masked_fill(~zero_self, 0), used.masked_fill(~zero_src, 0)
+    nils = nil_self.scatter_add(dim, index, nil_src)
     base, used = base.masked_fill(zero_self, 1), used.masked_fill(zero_src, 1)
     weighted = grad * conj(base.scatter(dim, index, used, reduce="multiply"))
+
+    def others(count, nil):
+        return conj(tg.where(count == 0, 1, tg.where(count == 1, nil, 0)))
+
     here = zeros.gather(dim, index)
-    keep_self = (zeros == zero_self.to(zeros.dtype)).to(grad.dtype)
-    keep_src = (here == zero_src.to(here.dtype)).to(grad.dtype)
     return (
-        weighted * keep_self / conj(base),
-        weighted.gather(dim, index) * keep_src / conj(used),
+        weighted * others(zeros - zero_self.to(zeros.dtype), nils - nil_self) / conj(base),
+        weighted.gather(dim, index)
+        * others(here - zero_src.to(here.dtype), nils.gather(dim, index) - nil_src)
+        / conj(used),
     )
 
 
@@ -297,6 +314,7 @@ op(
     types="bool int float half",
     variants="function method inplace out",
     grad={"self, src": _spread},
+    jvp=_spread_slopes,
     samples=lambda make: [
         Sample(*a, r, include_self=s)
         for a in _repeated(make)

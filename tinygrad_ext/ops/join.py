@@ -93,6 +93,7 @@ op(
 op(
     "aten::vstack(Tensor[] tensors) -> Tensor",
     compose=lambda tensors: _vstack(tensors),
+    aliases="row_stack",
     variants="function out",
     types=_ALL,
     samples=lambda make: [

@@ -172,6 +172,7 @@ def _linear_reference(input, weight, bias=None):
 
 op(
     "aten::matmul(Tensor self, Tensor other) -> Tensor",
+    aliases="linalg.matmul",
     batch=batching.matmul,
     kernel="matmul",
     types=NUMBERS,
@@ -327,7 +328,7 @@ op(
     older="beta self alpha mat vec | beta self mat vec",
     kernel="addmv",
     types=NUMBERS,
-    variants="function method inplace out",
+    variants="function method inplace out function_",
     grad={
         "self": lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape),
         "mat": lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec),
@@ -370,7 +371,7 @@ op(
     batch=batching.linear,
     kernel="linear",
     types=NUMBERS,
-    variants="function",
+    variants="function out",
     where="nn.functional",
     grad={"input": _linear_input, "weight": _linear_weight, "bias": _linear_bias},
     jvp="each",

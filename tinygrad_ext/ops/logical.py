@@ -12,7 +12,7 @@ def _shifts(make):
 
 op(
     "aten::logical_not(Tensor self) -> Tensor",
-    scalar={"bool int float": "x == 0"},
+    scalar={"bool int float complex": "x == 0"},
     returns="bool",
     variants="function method inplace out",
     reference="numpy.logical_not",
@@ -21,7 +21,7 @@ op(
 
 op(
     "aten::logical_and(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float": "(x != 0) & (y != 0)"},
+    scalar={"bool int float complex": "(x != 0) & (y != 0)"},
     returns="bool",
     reference="numpy.logical_and",
     doc="Whether both elements are nonzero.",
@@ -29,7 +29,7 @@ op(
 
 op(
     "aten::logical_or(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float": "(x != 0) | (y != 0)"},
+    scalar={"bool int float complex": "(x != 0) | (y != 0)"},
     returns="bool",
     reference="numpy.logical_or",
     doc="Whether at least one of two elements is nonzero.",
@@ -37,7 +37,7 @@ op(
 
 op(
     "aten::logical_xor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int float": "(x != 0) ^ (y != 0)"},
+    scalar={"bool int float complex": "(x != 0) ^ (y != 0)"},
     returns="bool",
     reference="numpy.logical_xor",
     doc="Whether exactly one of two elements is nonzero.",
@@ -54,7 +54,7 @@ op(
 
 op(
     "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int": "x & y"},
+    scalar={"bool int natural": "x & y"},
     operator="and",
     numbers="self|other",
     reference="numpy.bitwise_and",
@@ -63,7 +63,7 @@ op(
 
 op(
     "aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int": "x | y"},
+    scalar={"bool int natural": "x | y"},
     operator="or",
     numbers="self|other",
     reference="numpy.bitwise_or",
@@ -72,7 +72,7 @@ op(
 
 op(
     "aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar={"bool int": "x ^ y"},
+    scalar={"bool int natural": "x ^ y"},
     operator="xor",
     numbers="self|other",
     reference="numpy.bitwise_xor",

@@ -79,6 +79,44 @@ op(
 )
 
 
+def _nonzero_static(self, size, fill_value):
+    """The rows by their rank among those that are not zero; what has no place goes to a row more, which is left out."""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    flat = (self.detach() != 0).reshape(-1)
+    rank = flat.cumsum(0)
+    at = tg.where(flat & (rank <= size), rank - 1, size)
+    rows = tg.full((size + 1, self.dim()), fill_value, dtype=tg.int64, device=self.device)
+    if not self.dim() or not self.numel():
+        return rows.narrow(0, 0, size)
+    places = tg.stack(tg.unravel_index(tg.arange(self.numel(), device=self.device), self.shape), -1)
+    return rows.scatter(0, at.unsqueeze(-1).expand(places.shape), places).narrow(0, 0, size)
+
+
+def _reference_static(x, size, fill_value=-1):
+    import numpy
+
+    found = numpy.argwhere(x)[:size]
+    return numpy.concatenate([found, numpy.full((size - len(found), x.ndim), fill_value)])
+
+
+op(
+    "aten::nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    compose=_nonzero_static,
+    jvp="none",
+    types="bool int float half complex",
+    variants="function method out",
+    samples=lambda make: [
+        Sample(make.of([[1, 0, 2], [0, 0, 3]]), size=2),
+        Sample(make.of([[1, 0, 2], [0, 0, 3]]), size=5, fill_value=7),
+        Sample(make.of([0, 4]), size=0),
+        Sample(make(0, 2), size=2),
+    ],
+    reference=_reference_static,
+    errors=[(lambda: tg.zeros(2).nonzero_static(size=-1), RuntimeError, "must be an non-negative integer")],
+    doc="The first size rows of nonzero, and rows of fill_value where there are fewer: so the shape is known before.",
+)
+
 # ---- under a mask --------------------------------------------------------------------------------------------------
 
 

@@ -130,6 +130,13 @@ def _int_call(name):
     return call, RuntimeError, "std and var only support floating point and complex dtypes"
 
 
+def _complex_correction(name):
+    def call():
+        return getattr(tg, name)(tg.tensor([1.0, 2.0]), 0, correction=1j)
+
+    return call, RuntimeError, "the correction is taken off a count and must be real"
+
+
 for _name, _doc in (
     ("var", "Variance"),
     ("std", "Standard deviation"),
@@ -147,7 +154,7 @@ for _name, _doc in (
         f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}",
         batch=batching.whole_moment(_name),
         kernel=_name,
-        types="float",
+        types="float complex",
         variants=_variants.replace(" out", ""),
         grad={"self": _rules[0]},
         jvp="reduce",
@@ -160,7 +167,7 @@ for _name, _doc in (
         f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
         batch="dims",
         kernel=_name + "_dim",
-        types="float",
+        types="float complex",
         variants=_variants,
         grad={"self": _rules[1]},
         jvp="reduce",
@@ -173,12 +180,13 @@ for _name, _doc in (
         f"-> {_returns}",
         batch="dims",
         kernel=_name + "_correction",
-        types="float",
+        types="float complex",
         variants=_variants,
         grad={"self": _rules[2]},
         jvp="reduce",
         samples=_spreads_corrected,
         reference=_var_reference(_name),
+        errors=[_complex_correction(_name)],
         doc=_doc,
     )
 
@@ -192,7 +200,7 @@ def _logsumexp(self, dim, keepdim):
         self = self.to(tg.get_default_dtype())
     if self.numel() == 0:
         return self.sum(dim, keepdim).log()
-    top = self.amax(dim, True)
+    top = (self.real if self.dtype.is_complex else self).amax(dim, True)
     top = top.masked_fill(top.isinf(), 0)
     return (self - top).exp().sum(dim, keepdim).log() + (top if keepdim else top.sum(dim))
 
@@ -204,14 +212,15 @@ def _logsumexp_back(grad, self, result, dim, keepdim):
 
 
 def _logsumexp_shape(self, dim, keepdim=False):
-    return reduced(self, dim, keepdim, dtype=self.dtype if self.dtype.is_floating_point else tg.get_default_dtype())
+    fractions = self.dtype.is_floating_point or self.dtype.is_complex
+    return reduced(self, dim, keepdim, dtype=self.dtype if fractions else tg.get_default_dtype())
 
 
 def _logsumexp_reference(x, dim, keepdim=False):
     import numpy
 
-    x, axis = x.astype(numpy.float64), numpy_axis(x, dim)
-    top = numpy.nan_to_num(x.max(axis=axis, keepdims=True), posinf=0, neginf=0)
+    x, axis = x.astype(numpy.complex128 if x.dtype.kind == "c" else numpy.float64), numpy_axis(x, dim)
+    top = numpy.nan_to_num(x.real.max(axis=axis, keepdims=True), posinf=0, neginf=0)
     value = numpy.log(numpy.exp(x - top).sum(axis=axis, keepdims=True)) + top
     return value if keepdim else value.squeeze(axis)
 
@@ -230,13 +239,15 @@ op(
     "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     batch="dims",
     kernel=_logsumexp,
-    types="bool int float",
+    types="bool int float complex",
     variants=_OUT,
     shape=_logsumexp_shape,
+    holomorphic=True,
     grad={"self": _logsumexp_back},
     jvp="reduce",
     samples=_exponents,
     reference=_logsumexp_reference,
+    aliases="special.logsumexp",
     doc="log(sum(exp(self))) along dim, without overflow.",
 )
 

@@ -342,6 +342,12 @@ op(
 
 
 def _cosine_similarity(x1, x2, dim, eps):
+    if x1.is_complex() or x2.is_complex():
+        raise RuntimeError(
+            "cosine_similarity: expected common dtype to be floating point, yet common dtype is "
+            f"{(x1 if x1.is_complex() else x2).dtype}: an angle is between real vectors; pass "
+            "view_as_real(x).flatten(-2)"
+        )
     x1, x2 = fused.broadcast_tensors(x1, x2)
     return (x1 * x2).sum(dim) / (x1.norm(2, dim).clamp_min(eps) * x2.norm(2, dim).clamp_min(eps))
 
@@ -365,5 +371,12 @@ op(
         ]
     ),
     reference=_np_cosine,
+    errors=[
+        (
+            lambda: fused.cosine_similarity(tg.zeros(2, 3, dtype=tg.complex64), tg.zeros(2, 3)),
+            RuntimeError,
+            "expected common dtype to be floating point",
+        )
+    ],
     doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.",
 )

@@ -17,23 +17,27 @@ def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
     grad, norm = unfold(grad, self.shape, dim, keepdim), unfold(result, self.shape, dim, keepdim)
     if ord == 0:
         return grad * self * 0
+    direction = self.sgn() if self.dtype.is_complex else self.sign()
     if ord == 1:
-        return grad * self.sign()
+        return grad * direction
     size = self.abs()
     if ord in (_INF, -_INF):
         chosen = size == norm
-        return self.sign() * chosen * (grad / chosen.sum(dim, keepdim=True))
+        return direction * chosen * (grad / chosen.sum(dim, keepdim=True))
     none = norm == 0
     if ord == 2:
         return self * (grad / (norm + none))
     zero = self == 0
     # (size / norm) ** (ord - 1), kept away from 0 / 0 and from 0 ** a negative number
-    return self.sign() * ((size + zero) / (norm + none)) ** (ord - 1) * ~(zero | none) * grad
+    return direction * ((size + zero) / (norm + none)) ** (ord - 1) * ~(zero | none) * grad
 
 
 def _norm(self, p, dim, keepdim, dtype):
+    if p == "nuc":
+        dims = tuple(range(self.dim())) if dim is None else dim
+        return _matrix_norm(self, "nuc", [dims] if isinstance(dims, int) else dims, keepdim, dtype)
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm(): order p='{p}' is not supported; p is a number, inf, -inf or 'fro'")
+        raise RuntimeError(f"norm(): order p='{p}' is not supported; p is a number, inf, -inf, 'fro' or 'nuc'")
     return tg.linalg.vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
@@ -48,11 +52,24 @@ def _matrix_norm(self, ord, dim, keepdim, dtype):
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
     if ord == "fro":
         return tg.linalg.vector_norm(self, 2, dims, keepdim, dtype=dtype)
+    if ord in (2, -2, "nuc"):
+        return _of_singular_values(self if dtype is None else self.to(dtype), ord, dims, keepdim)
     columns, choose = _SUMS[ord]
     sums = tg.linalg.vector_norm(self, 1, dims[0] if columns else dims[1], True, dtype=dtype)
     if choose == "amax" and sums.numel() == 0:  # nothing to choose from: 0, as all norms of a matrix without elements
         choose = "sum"
     return getattr(sums, choose)(dims, keepdim)
+
+
+def _of_singular_values(self, ord, dims, keepdim):
+    values = tg.linalg.svdvals(self.movedim(dims, (-2, -1)))
+    if ord == "nuc" or not values.shape[-1]:
+        found = values.sum(-1)
+    else:
+        found = values.amax(-1) if ord == 2 else values.amin(-1)
+    for dim in sorted(dims) if keepdim else ():
+        found = found.unsqueeze(dim)
+    return found
 
 
 def _check_matrix(self, ord, dim, dtype):
@@ -75,13 +92,10 @@ def _check_matrix(self, ord, dim, dtype):
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     if isinstance(ord, complex):
         raise RuntimeError(f"linalg.matrix_norm: Expected a non-complex scalar as the order of norm. Got {ord}")
-    if ord in (2, -2, "nuc"):
-        raise NotImplementedError(
-            f"linalg.matrix_norm: order {ord!r} needs the singular values, which are not computed here. Take 'fro', 1, "
-            "-1, inf or -inf, or numpy.linalg.norm(x.detach().numpy(), ord), which has no gradient."
+    if ord not in ("fro", "nuc", 2, -2) and ord not in _SUMS:
+        raise RuntimeError(
+            f"linalg.matrix_norm: Order {ord} not supported. ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf."
         )
-    if ord != "fro" and ord not in _SUMS:
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported. ord is 'fro', 1, -1, inf or -inf.")
 
 
 def _any_norm(self, ord, dim, keepdim, dtype):
@@ -121,6 +135,7 @@ def _norms(make):
         yield Sample(make(3, 5), p, 0)
     yield Sample(make(3, 4), p=1, dim=(0, 1), keepdim=True)
     yield Sample(make(3, 4), "fro", dim=(0, 1))
+    yield Sample(make(3, 4), "nuc")
 
 
 def _vector_norm_reference(x, ord=2, dim=None, keepdim=False, dtype=None):
@@ -140,10 +155,12 @@ def _vector_norm_reference(x, ord=2, dim=None, keepdim=False, dtype=None):
 
 
 def _norm_reference(x, p="fro", dim=None, keepdim=False, dtype=None):
+    if p == "nuc":
+        return _matrix_norm_reference(x, p, (0, 1) if dim is None else dim, keepdim)
     return _vector_norm_reference(x, 2 if p == "fro" else p, dim, keepdim)
 
 
-def _matrices(make, orders=(1, -1, _INF, -_INF)):
+def _matrices(make, orders=(1, -1, _INF, -_INF, 2, -2)):
     for ord in orders:
         yield Sample(make(3, 4), ord)
         yield Sample(make(2, 3, 4), ord, (0, -1), True)
@@ -155,6 +172,8 @@ def _matrices(make, orders=(1, -1, _INF, -_INF)):
 def _frobenius(make):
     yield Sample(make(3, 4))
     yield from _matrices(make, ("fro",))
+    yield Sample(make(3, 4), "nuc")
+    yield Sample(make(2, 3, 4), "nuc", (2, 0), True)
 
 
 def _either(make):
@@ -198,7 +217,7 @@ op(
     "-> Tensor",
     batch="dims",
     kernel="vector_norm",
-    types="float",
+    types="float complex",
     where="linalg",
     variants="function out",
     grad={"self": _norm_back},
@@ -207,6 +226,7 @@ op(
     reference=_vector_norm_reference,
     errors=[
         _refused("vector_norm", RuntimeError, "vector_norm: Expected a floating point", [1, 2]),
+        _refused("vector_norm", RuntimeError, "vector_norm: Expected a non-complex scalar", (2,), 1j),
         _refused("vector_norm", RuntimeError, "vector_norm: dtype should be floating point", (2,), dtype="int64"),
         _refused("vector_norm", RuntimeError, "vector_norm: dtype should be real for real", (2,), dtype="complex64"),
         _refused("vector_norm", RuntimeError, "vector_norm: the dtype of the input (Float) should", (2,), dtype="half"),
@@ -223,13 +243,14 @@ op(
     variants="function method out",
     samples=_norms,
     reference=_norm_reference,
-    doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim.",
+    doc="Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim; 'nuc' is the sum "
+    "of the singular values of a matrix.",
 )
 
 _MATRIX_DOC = (
     "Norm of the matrices in the two dimensions dim: 'fro' is the root of the sum of squares, 1 and -1 the largest and "
-    "smallest sum of the magnitudes in a column, inf and -inf in a row. Orders 2, -2 and 'nuc' need singular values "
-    "and raise NotImplementedError; other orders, integers and other counts of dimensions RuntimeError."
+    "smallest sum of the magnitudes in a column, inf and -inf in a row, 2 and -2 the largest and smallest singular "
+    "value, 'nuc' the sum of them. RuntimeError for other orders, integers and other counts of dimensions."
 )
 _ANY_DOC = (
     "Without ord linalg.vector_norm of order 2, of all elements or along dim. With ord linalg.matrix_norm for two "
@@ -246,7 +267,6 @@ op(
     samples=_matrices,
     reference=_matrix_norm_reference,
     errors=[
-        _refused("matrix_norm", NotImplementedError, "matrix_norm: order 2 needs the singular values", (2, 2), 2),
         _refused("matrix_norm", RuntimeError, "matrix_norm: Order 3 not supported", (2, 2), 3),
         _refused("matrix_norm", RuntimeError, "matrix_norm: Expected a non-complex scalar", (2, 2), 1j),
         _refused("matrix_norm", RuntimeError, "matrix_norm: dims must be different", (2, 2), 1, (0, -2)),
@@ -265,7 +285,6 @@ op(
     samples=_frobenius,
     reference=_matrix_norm_reference,
     errors=[
-        _refused("matrix_norm", NotImplementedError, "matrix_norm: order 'nuc' needs", (2, 2), "nuc"),
         _refused("matrix_norm", RuntimeError, "matrix_norm: Order inf not supported", (2, 2), "inf"),
         _refused("matrix_norm", RuntimeError, "matrix_norm: The input tensor A must have at least 2", (3,)),
         _refused("matrix_norm", RuntimeError, "matrix_norm: Expected a floating point", [[1, 2]]),
@@ -286,7 +305,6 @@ op(
     errors=[
         _refused("norm", RuntimeError, "norm: If dim is not specified but ord is", (2, 2, 2), 1),
         _refused("norm", RuntimeError, "norm: If dim is specified, it must be of length 1 or 2", (2, 2), dim=()),
-        _refused("norm", NotImplementedError, "matrix_norm: order 2 needs the singular values", (2, 2), 2),
     ],
     doc=_ANY_DOC,
 )
@@ -305,4 +323,25 @@ op(
         _refused("norm", RuntimeError, "matrix_norm: The input tensor A must have at least 2", (3,), "fro"),
     ],
     doc=_ANY_DOC,
+)
+
+op(
+    "aten::nuclear_norm(Tensor self, int[2]? dim=None, bool keepdim=False) -> Tensor",
+    compose=lambda self, dim, keepdim: _norm(self, "nuc", dim, keepdim, None),
+    older="self keepdim",
+    types="float",
+    variants="function out",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(2, 3, 4), (0, 2), True)],
+    reference=lambda x, dim=(0, 1), keepdim=False: _matrix_norm_reference(x, "nuc", dim, keepdim),
+    doc="The sum of the singular values of the matrix in two dimensions.",
+)
+
+op(
+    "aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    compose=lambda self, dim, keepdim: _norm(self, 2, dim if dim != [] else None, keepdim, None),
+    types="float",
+    variants="function out",
+    samples=lambda make: [Sample(make(3, 4), 0), Sample(make(2, 3, 4), (0, 2), True)],
+    reference=lambda x, dim, keepdim=False: _vector_norm_reference(x, 2, dim, keepdim),
+    doc="The root of the sum of squares along dim.",
 )

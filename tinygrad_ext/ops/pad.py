@@ -66,6 +66,7 @@ op(
 op(
     "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     compose=lambda self, n, dim, prepend, append: _diff(self, n, dim, prepend, append),
+    variants="function method out",
     types="bool int float",
     samples=lambda make: [
         Sample(make(5)),

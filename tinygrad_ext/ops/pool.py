@@ -249,7 +249,7 @@ op(
     batch=batching_layers.pool("avg_pool2d", 2),
     kernel="avg_pool2d",
     types="int float",
-    variants="function",
+    variants="function out",
     where="nn.functional",
     samples=_avg2d,
     grad={"self": _avg_rule},

@@ -20,7 +20,8 @@ def _real_exponents(make):
 
 
 def _bases(make):
-    for base in (0, 1, 2, 3):
+    # PyTorch has NaN for the gradient of 0 ** z, which is 0 to the right of the imaginary axis
+    for base in (1, 2, 3) if make.dtype.is_complex else (0, 1, 2, 3):
         yield Sample(base, make(3, 4, low=0, high=4))
 
 
@@ -41,14 +42,22 @@ def _self_grad(grad, self, exponent):
     return fused.where(exponent == 0, 0, grad * (exponent * self.pow(exponent - 1)))
 
 
+def _at_least_zero(exponent):
+    return exponent.real >= 0 if exponent.is_complex() else exponent >= 0
+
+
 def _exponent_grad(grad, self, exponent, result):
     """At a base of zero the limit for positive exponents, not 0 * log 0."""
-    return grad * fused.where((self == 0) & (exponent >= 0), 0, result * self.log())
+    return grad * fused.where((self == 0) & _at_least_zero(exponent), 0, result * self.log())
 
 
 def _base_grad(grad, self, exponent, result):
-    from math import log, nan
+    from cmath import log as complex_log
+    from math import inf, log, nan
 
+    if result.is_complex():
+        slope = grad * (result * (complex_log(self) if self else -inf))
+        return fused.where(_at_least_zero(exponent), 0, slope) if self == 0 else slope
     if self == 0:
         return grad * fused.where(exponent >= 0, 0, -float("inf"))
     return grad * (result * (log(self) if self > 0 else nan))
@@ -56,7 +65,8 @@ def _base_grad(grad, self, exponent, result):
 
 op(
     "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-    scalar={"int": "vm_ipow(x, y)", "float": "pow(x, y)"},
+    scalar={"int": "vm_ipow(x, y)", "float complex": "pow(x, y)"},
+    holomorphic=True,
     grad={"self": _self_grad, "exponent": _exponent_grad},
     operator="pow",
     samples=_tensors,
@@ -81,8 +91,17 @@ op(
             "exponent == -2": "1 / (x * x)",
             "else": "pow(x, exponent)",
         },
+        "complex": {
+            "exponent == 2": "TIMES(x, x)",
+            "exponent == 3": "TIMES(TIMES(x, x), x)",
+            "exponent == 1": "x",
+            "exponent == 0.5": "sqrt(x)",
+            "exponent == -1": "div(1, x)",
+            "else": "pow(x, exponent)",
+        },
     },
     promote="scalars",
+    holomorphic=True,
     grad={"self": _scalar_grad},
     samples=_exponents,
     reference="numpy.power",
@@ -92,8 +111,13 @@ op(
 
 op(
     "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-    scalar={"int": "vm_ipow(self, x)", "float": {"self == 2": "exp2(x)", "self == 1": "1", "else": "pow(self, x)"}},
+    scalar={
+        "int": "vm_ipow(self, x)",
+        "float": {"self == 2": "exp2(x)", "self == 1": "1", "else": "pow(self, x)"},
+        "complex": "pow(self, x)",
+    },
     promote="scalars",
+    holomorphic=True,
     grad={"exponent": _base_grad},
     variants="function out",
     samples=_bases,
@@ -106,7 +130,7 @@ op(
     compose=lambda self, other: fused.pow(other, self),
     operator="rpow",
     numbers="other",
-    types="int float",
+    types="int float complex",
     variants="method",
     samples=lambda make: [
         Sample(make(3, 4, low=0, high=4), 2),
@@ -138,8 +162,9 @@ op(
 
 op(
     "aten::square(Tensor self) -> Tensor",
-    scalar={"int float": "x * x"},
+    scalar={"int float": "x * x", "complex": "TIMES(x, x)"},
     promote="int",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * (self * 2)},
     reference="numpy.square",
     doc="self * self.",
@@ -148,7 +173,9 @@ op(
 op(
     "aten::sqrt(Tensor self) -> Tensor",
     scalar="sqrt(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, result: grad / (2 * result)},
     domain=(0.1, 9),
     reference="numpy.sqrt",
@@ -158,7 +185,9 @@ op(
 op(
     "aten::rsqrt(Tensor self) -> Tensor",
     scalar="rsqrt(x)",
+    types="float complex",
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, result: grad * (-0.5 * result.pow(3))},
     domain=(0.1, 9),
     reference=lambda x: 1 / __import__("numpy").sqrt(x),

@@ -185,6 +185,27 @@ op(
 )
 
 
+def _chain_matmul(matrices):
+    if len(matrices) == 1:
+        return matrices[0].clone()
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    return _multi_dot(matrices)
+
+
+op(
+    "aten::chain_matmul(Tensor[] matrices) -> Tensor",
+    compose=_chain_matmul,
+    variants="function out",
+    tags="varargs",
+    types="float",
+    samples=lambda make: [Sample([make(2, 5), make(5, 3), make(3, 4)]), Sample([make(2, 3)])],
+    reference=lambda matrices: matrices[0] if len(matrices) == 1 else _linalg("multi_dot", matrices),
+    errors=[(lambda: _chain_matmul([]), RuntimeError, "chain_matmul(): Expected one or more matrices")],
+    doc="linalg.multi_dot under its older name, of matrices as arguments.",
+)
+
+
 def _eye(self):
     return tg.eye(self.shape[-1], dtype=self.dtype, device=self.device).expand(self.shape)
 

@@ -116,6 +116,7 @@ op(
     "aten::slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     batch="dims",
     kernel="slice_scatter",
+    variants="function method out",
     types=_ALL,
     grad={
         "self": lambda grad, src_shape, dim, start, end, step: grad.slice_scatter(

@@ -129,6 +129,7 @@ op(
 op(
     "aten::diag(Tensor self, int diagonal=0) -> Tensor",
     compose=lambda self, diagonal: _diag(self, diagonal),
+    variants="function method out",
     types=_ALL,
     samples=lambda make: [
         Sample(make(3)),

@@ -6,7 +6,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     schema      identity and contract, see schema.py
     scalar      C expression of one element (x, y, z are the tensor arguments in order; scalar arguments by name),
                 or a dict from kinds of dtype to expressions
-    types       kinds the expression is compiled for: bool int float half complex (default "int float")
+    types       kinds the expression is compiled for: bool int natural (uint16 to uint64) float half complex (default
+                "int float")
                 a dict of conditions on the scalar arguments, the last one "else", makes one loop for each case
     promote     "float": integers are computed in the default float dtype; "int": bool as int64; "cast": scalar
                 arguments are cut to the computing dtype; "scalars": they take part in
@@ -25,6 +26,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 arguments want a gradient), grads (several outputs);
                 "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
                 give none; a key "a, b" is a joint rule
+    holomorphic True for an analytic function: the rules are derivatives, and of complex numbers give the conjugate of
+                what they make of the conjugate of the gradient
     batch       how it goes through vmap: "leading": further leading dimensions are taken as they are; "dims":
                 arguments that name dimensions count from the second one on; "pointwise": tensors are broadcast, for
                 kernels of which that is not known; else a function of the level (func/batch.py) and all arguments,
@@ -32,19 +35,23 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     jvp         forward mode, what the tangents of the results are: "linear": the op itself, of the tangents; "each":
                 the same for one tensor argument at a time, with the others held; "symmetric": what grad says, of the
                 tangent; "reduce": where each element goes into one result, what grad says of ones gives its factor;
-                "transposed": grad of grad; a function whose parameter names say what it needs: an argument,
-                <argument>_tangent (None for zeros), result, a named result (ops/forward.py). Pointwise ops, views
-                and composites need none
+                "transposed": grad of grad; "none": there are none, whatever a composite calls; a function whose
+                parameter names say what it needs: an argument, <argument>_tangent (None for zeros), result, a named
+                result (ops/forward.py). Pointwise ops, views and other composites need none
     shape       rule for meta tensors: a function of the arguments that returns meta tensors; "kernel" when a kernel
                 over Python objects serves them itself. Kernels in C have their own, and take none here
     variants    words of: function method inplace out, and function_ for an in-place form that is a public function
                 (default: the first four for scalar, all for scalar of one argument, the first two else)
     operator    dunder root, such as "add" for a + b
     numbers     tensor arguments that also take Python numbers; "self|other": not both at once
-    aliases     further public names
+    aliases     further public names; one with a dot, such as "special.expit", is a function of that module alone
     where       modules of the function below tinygrad_ext, such as "nn.functional" ("." is the top, the default)
     reference   NumPy/SciPy function, or its dotted name ("scipy.special.erf"), for the tests
     samples     function of a Maker that yields Sample(...), see ops/samples.py
+    valid       function of the arguments that gives those which a derivative check may move freely: of a Hermitian
+                matrix, of which one triangle is read, any matrix
+    determined  function of a result that gives what is determined of it: of eigenvectors the magnitudes. Tests
+                compare that, and reference says that
     errors      list of (call, exception, fragment) that must raise
     older       "beta self alpha mat1 mat2": an order of positional arguments that is deprecated and still understood;
                 several are parted by "|"
@@ -104,7 +111,10 @@ _FIELDS = (
     "older",
     "batch",
     "jvp",
+    "holomorphic",
     "version",
+    "valid",
+    "determined",
 )
 
 

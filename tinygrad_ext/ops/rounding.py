@@ -12,7 +12,7 @@ def _decimals(make):
 
 op(
     "aten::floor(Tensor self) -> Tensor",
-    scalar={"int": "x", "float": "floor(x)"},
+    scalar={"int natural": "x", "float": "floor(x)"},
     grad={"self": zeros},
     reference="numpy.floor",
     doc="Largest integer not above each element.",
@@ -20,7 +20,7 @@ op(
 
 op(
     "aten::ceil(Tensor self) -> Tensor",
-    scalar={"int": "x", "float": "ceil(x)"},
+    scalar={"int natural": "x", "float": "ceil(x)"},
     grad={"self": zeros},
     reference="numpy.ceil",
     doc="Smallest integer not below each element.",
@@ -28,7 +28,7 @@ op(
 
 op(
     "aten::trunc(Tensor self) -> Tensor",
-    scalar={"int": "x", "float": "trunc(x)"},
+    scalar={"int natural": "x", "float": "trunc(x)"},
     grad={"self": zeros},
     aliases="fix",
     reference="numpy.trunc",
@@ -37,9 +37,10 @@ op(
 
 op(
     "aten::round(Tensor self) -> Tensor",
-    scalar={"int": "x", "float": "rint(x)"},
+    scalar={"int natural": "x", "float": "rint(x)"},
     grad={"self": zeros},
     reference="numpy.rint",
+    aliases="special.round",
     doc="Nearest integer; of two equally near the even one.",
 )
 
@@ -55,6 +56,7 @@ op(
     grad={"self": zeros},
     reference="numpy.round",
     samples=_decimals,
+    aliases="special.round",
     doc="Each element rounded to `decimals` places after the point, or before it when negative.",
 )
 

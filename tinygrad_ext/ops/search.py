@@ -62,7 +62,7 @@ op(
     "str? side=None, Tensor? sorter=None) -> Tensor",
     compose=_search,
     types="int float",
-    variants="function",
+    variants="function out",
     samples=lambda make: [
         Sample(_ascending(make, 6), make(3, 4)),
         Sample(_ascending(make, 2, 6), make(2, 3), right=True),
@@ -87,7 +87,7 @@ op(
     "str? side=None, Tensor? sorter=None) -> Tensor",
     compose=lambda sorted_sequence, self, *rest: _search(sorted_sequence, _as_tensor(self, sorted_sequence), *rest),
     types="int float",
-    variants="function",
+    variants="function out",
     samples=lambda make: [Sample(_ascending(make, 6), 1)],
     reference=_reference_search,
     doc="Where a number would go in a sorted row so that it stays sorted.",
@@ -104,7 +104,7 @@ op(
         _one_row(boundaries), self, out_int32, right, None, None
     ),
     types="int float",
-    variants="function",
+    variants="function out",
     samples=lambda make: [Sample(make(3, 4), _ascending(make, 6)), Sample(make(), _ascending(make, 3), right=True)],
     reference=lambda self, boundaries, *, right=False, out_int32=False: _reference_search(
         boundaries, self, right=right
@@ -119,7 +119,7 @@ op(
         _one_row(boundaries), _as_tensor(self, boundaries), out_int32, right, None, None
     ),
     types="int float",
-    variants="function",
+    variants="function out",
     samples=lambda make: [Sample(1, _ascending(make, 6))],
     reference=lambda self, boundaries: _reference_search(boundaries, self),
     doc="Number of the bucket a number falls in.",
@@ -137,7 +137,7 @@ def _one_row(boundaries):
 
 def _order_of_rows(rows):
     """Order in which the rows of a matrix stand when they are sorted by their first column, then the second, ..."""
-    order = tg.arange(rows.shape[0])
+    order = tg.arange(rows.shape[0], device=rows.device)
     for column in range(rows.shape[1] - 1, -1, -1):
         order = order[rows[order, column].argsort(stable=True)]
     return order

@@ -37,7 +37,7 @@ op(
     scalar={"float": {"approximate == 0": "gelu(x)", "else": "gelu_tanh(x)"}},
     choices={"approximate": "none tanh"},
     grad={"self": lambda grad, self, approximate: fused.gelu_backward(grad, self, approximate=approximate)},
-    variants="function",
+    variants="function out",
     where="nn.functional",
     reference=_gelu_reference,
     samples=_gelu_samples,
@@ -74,7 +74,8 @@ def _gelu_second(x, approximate):
 
 op(
     "aten::silu(Tensor self) -> Tensor",
-    scalar={"float": "x * sigmoid(x)"},
+    scalar={"float": "x * sigmoid(x)", "complex": "TIMES(x, sigmoid(x))"},
+    holomorphic=True,
     grad={"self": "silu_backward(grad, self)"},
     variants="function inplace",
     where="nn.functional",
@@ -84,7 +85,8 @@ op(
 
 op(
     "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-    scalar={"float": "silu_slope(x, y)"},
+    scalar={"float complex": "silu_slope(x, y)"},
+    holomorphic=True,
     grad={
         "grad_output": "silu_backward(grad, self)",
         "self": lambda grad, grad_output, self: grad * grad_output * _silu_second(self),
@@ -133,7 +135,7 @@ op(
     "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     scalar={"float": "softplus_until(x, beta, threshold)"},
     grad={"self": "softplus_backward(grad, self, beta, threshold)"},
-    variants="function",
+    variants="function out",
     where="nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 2, 3)],
     reference=lambda x, b=1, t=20: _np().where(x * b > t, x, _np().log1p(_np().exp(x * b)) / b),
@@ -165,17 +167,26 @@ op(
     "aten::logsigmoid(Tensor self) -> Tensor",
     scalar={"float": "-softplus(-x)"},
     grad={"self": lambda grad, self: grad * (-self).sigmoid()},
-    variants="function",
+    variants="function out",
     where="nn.functional",
     reference=lambda x: -_np().log1p(_np().exp(-x)),
     doc="log(sigmoid(x)) without overflow.",
 )
 
+
+def _softsign_grad(grad, self):
+    size = 1 + self.abs()
+    if not self.is_complex():
+        return grad / size.square()
+    return grad / size - self.sgn() * ((grad * self.conj()).real / size.square())
+
+
 op(
     "aten::softsign(Tensor self) -> Tensor",
-    scalar={"float": "x / (1 + fabs(x))"},
+    scalar={"float": "x / (1 + fabs(x))", "complex": "x / (1 + abs(x))"},
     promote="float",
-    grad={"self": lambda grad, self: grad / (1 + self.abs()).square()},
+    grad={"self": lambda grad, self: _softsign_grad(grad, self)},
+    jvp=lambda self, self_tangent: _softsign_grad(self_tangent, self),
     variants="function",
     where="nn.functional",
     reference=lambda x: x / (1 + abs(x)),
@@ -184,8 +195,9 @@ op(
 
 op(
     "aten::tanhshrink(Tensor self) -> Tensor",
-    scalar={"float": "x - tanh(x)"},
+    scalar={"float": "x - tanh(x)", "complex": "x - tanh(x)"},
     promote="float",
+    holomorphic=True,
     grad={"self": lambda grad, self: grad * self.tanh().square()},
     variants="function",
     where="nn.functional",

@@ -36,10 +36,12 @@ op(
     "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     batch="dims",
     kernel="softmax",
+    variants="function method out",
     samples=_with_dim,
     reference=_softmax_reference,
     grad={"self": "_softmax_backward_data(grad, result, dim, self_dtype)"},
     jvp="symmetric",
+    aliases="special.softmax",
     doc="Exponentials over dim divided by their sum, shifted so that none overflows; dtype converts the input first.",
 )
 
@@ -47,10 +49,12 @@ op(
     "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     batch="dims",
     kernel="log_softmax",
+    variants="function method out",
     samples=_with_dim,
     reference=_log_softmax_reference,
     grad={"self": "_log_softmax_backward_data(grad, result, dim, self_dtype)"},
     jvp=forward.log_softmax,
+    aliases="special.log_softmax",
     doc="Logarithm of softmax over dim, without the loss of precision of the two steps.",
 )
 

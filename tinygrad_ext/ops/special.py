@@ -12,6 +12,7 @@ op(
     grad={"self": lambda grad, self: grad * self.digamma()},
     reference="scipy.special.gammaln",
     domain=(0.2, 9),
+    aliases="special.gammaln",
     doc="Logarithm of the absolute value of the gamma function.",
 )
 
@@ -23,6 +24,7 @@ op(
     grad={"self": lambda grad, self: grad * fused.polygamma(1, self)},
     reference="scipy.special.psi",
     domain=(0.2, 9),
+    aliases="special.digamma special.psi",
     doc="Derivative of lgamma.",
 )
 
@@ -42,6 +44,7 @@ op(
     reference="scipy.special.polygamma",
     domain=(0.2, 9),
     samples=_orders,
+    aliases="special.polygamma",
     doc="The n-th derivative of digamma.",
 )
 
@@ -67,6 +70,7 @@ op(
     variants="function method inplace out function_",
     domain=((-4, 4), (0.1, 4)),
     reference="scipy.special.xlogy",
+    aliases="special.xlogy",
     doc="self * log(other), and 0 where self is 0 unless other is NaN.",
 )
 
@@ -123,6 +127,11 @@ op(
             "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
             "else": "x == y || (equal_nan && x != x && y != y) "
             "|| (fabs(x - y) <= atol + fabs(rtol * y) && fabs(x - y) < INFINITY)",
+        },
+        "complex": {
+            "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
+            "else": "x == y || (equal_nan && x != x && y != y) "
+            "|| (abs(x - y) <= atol + rtol * abs(y) && abs(x - y) < INFINITY)",
         },
     },
     failure="rtol must be greater than or equal to zero, and so must atol: isclose got a negative one",

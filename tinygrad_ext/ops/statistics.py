@@ -137,7 +137,8 @@ def _corrcoef(self):
     if c.dim() == 0:
         return c / c
     deviations = c.diagonal().sqrt()
-    return (c / deviations.unsqueeze(1) / deviations).clamp(-1, 1)
+    c = c / deviations.unsqueeze(1) / deviations
+    return tg.complex(c.real.clamp(-1, 1), c.imag.clamp(-1, 1)) if c.is_complex() else c.clamp(-1, 1)
 
 
 op(

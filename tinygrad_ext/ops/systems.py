@@ -1,116 +1,99 @@
-"""Systems of linear equations, by the LAPACK that NumPy brings."""
+"""Systems of linear equations, inverses and determinants, by LU factors."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import batching_masks, forward
+from tinygrad_ext.ops import matrix_slopes
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.linalg import _adjoint
+from tinygrad_ext.ops.matrices import (
+    TYPES,
+    adjoint,
+    check_matrix,
+    check_same,
+    lu_of,
+    no_info,
+    plus,
+    regular,
+    squares,
+    together,
+)
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample
-from tinygrad_ext.ops.shapes import broadcast_sizes, meta
+from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import broadcast_sizes
 
-_TYPES = "float complex"
+# ---- solve ---------------------------------------------------------------------------------------------------------
 
 
-def _solve(A, B, left):
-    vectors = _check(A, B, left)
+def _solve(A, B, left, check_errors, title):
+    """(X, info)."""
+    vectors = _check(A, B, left, title)
     if vectors:
-        return fused._solve(A, B.unsqueeze(-1)).squeeze(-1)
+        X, info = _solve_matrices(A, B.unsqueeze(-1), check_errors, title)
+        return X.squeeze(-1), info
     if left:
-        return fused._solve(A, B)
-    return fused._solve(A.transpose(-2, -1), B.transpose(-2, -1)).transpose(-2, -1)
+        return _solve_matrices(A, B, check_errors, title)
+    X, info = _solve_matrices(A.transpose(-2, -1), B.transpose(-2, -1), check_errors, title)
+    return X.transpose(-2, -1), info
 
 
-def _check(A, B, left):
+def _solve_matrices(A, B, check_errors, title):
+    """Systems of one matrix are one system with more columns; else both get all dimensions in front."""
+    if A.dim() == 2 and B.dim() > 2:
+        columns = B.movedim(-2, 0)
+        X, _, _, info = fused._solve(A, columns.reshape((B.shape[-2], -1)), check_errors, title)
+        return X.reshape(columns.shape).movedim(0, -2), info
+    batch = broadcast_sizes(A.shape[:-2], B.shape[:-2])
+    A = A if tuple(A.shape[:-2]) == tuple(batch) else A.expand((*batch, *A.shape[-2:]))
+    found = fused._solve(A, B, check_errors, title)
+    return found[0], found[3]
+
+
+def _check(A, B, left, title):
     """Whether B holds vectors; an error for what is no system of equations."""
-    if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        raise RuntimeError(
-            f"linalg.solve: Expected a floating point or complex tensor as input. Got {A.dtype}: convert it "
-            "with .float()"
-        )
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of type "
-            f"{B.dtype} instead: convert one of them with .to(dtype)"
-        )
+    check_matrix_types(A, B, title)
     rows = A.shape[:-1]
     vectors = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == rows)
-    if A.dim() < 2 or (B.dim() < 2 and not vectors):
-        which, shape = ("A", A.shape) if A.dim() < 2 else ("B", B.shape)
-        raise RuntimeError(
-            f"linalg.solve: The input tensor {which} must have at least 2 dimensions. It has shape {list(shape)}."
-        )
-    m, n = A.shape[-2:]
-    if m != n:
-        raise RuntimeError(f"linalg.solve: A must be batches of square matrices, but they are {m} by {n} matrices")
+    check_matrix(A, title)
+    if not vectors:
+        check_matrix(B, title, "B")
+    check_matrix(A, title, square=True)
+    n = A.shape[-1]
     sides = (B.shape[-1], 1) if vectors else B.shape[-2:]
     if sides[0 if left else 1] != n:
         raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B "
+            f"{title}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B "
             f"({n}x{n} and {sides[0]}x{sides[1]}). B holds vectors only if it has one dimension or A's shape without "
             "the last."
         )
     return vectors
 
 
-def _solved(A, B):
-    """The kernel: X of A X = B, for matrices whose dimensions in front broadcast."""
-    import numpy
-
-    shape = _shape(A, B).shape
-    if A.dtype.itemsize < 4:
-        raise NotImplementedError(f'"linalg.solve" not implemented for {A.dtype}: convert A and B with .float()')
-    a, b = A.numpy(), B.numpy()
-    try:
-        return tg.from_numpy(numpy.linalg.solve(a, b).reshape(shape))
-    except numpy.linalg.LinAlgError:
-        which = f"(Batch element {_first_singular(a)}): " if a.ndim > 2 else ""
-    raise tg.linalg.LinAlgError(
-        f"linalg.solve: {which}The solver failed because the input matrix is singular: no single X solves it"
-    )
+def check_matrix_types(A, B, title):
+    if A.dtype.is_floating_point or A.dtype.is_complex:
+        check_same(A, B, title)
+    else:
+        check_matrix(A, title)
 
 
-def _first_singular(matrices):
-    """Index, among all matrices in turn, of the first that has no inverse."""
-    import numpy
-
-    for i, matrix in enumerate(matrices.reshape(-1, *matrices.shape[-2:])):
-        try:
-            numpy.linalg.solve(matrix, matrix)
-        except numpy.linalg.LinAlgError:
-            return i
-
-
-def _shape(A, B):
-    if A.dim() < 2 or B.dim() < 2 or A.shape[-1] != A.shape[-2] or A.shape[-1] != B.shape[-2] or A.dtype != B.dtype:
-        raise RuntimeError(
-            f"_solve: expected square matrices A and as many rows in B, of one dtype, got {list(A.shape)} {A.dtype} "
-            f"and {list(B.shape)} {B.dtype}"
-        )
-    if not (A.dtype.is_floating_point or A.dtype.is_complex):
-        raise RuntimeError(f"_solve: expected a floating point or complex dtype, got {A.dtype}: convert with .float()")
-    return meta((*broadcast_sizes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:]), A.dtype)
-
-
-def _solve_back(grad, A, result, A_shape, B_shape, needs):
+def _solve_back(grads, A, solution, LU, pivots, A_shape, B_shape, needs):
     """With X = A^-1 B: A^-H grad for B, and -(A^-H grad) X^H for A."""
-    by_b = fused._solve(_adjoint(A), grad)
-    by_a = -by_b.matmul(_adjoint(result)).sum_to_size(A_shape) if needs[0] else None
-    return by_a, by_b.sum_to_size(B_shape)
+    if grads[0] is None:
+        return None, None
+    by_b = fused._solve_again(A, LU.detach(), pivots, grads[0], True)
+    by_a = -by_b.matmul(adjoint(solution)).sum_to_size(A_shape) if needs[0] else None
+    return by_a, by_b.sum_to_size(B_shape) if needs[1] else None
 
 
-# ---- samples and reference -----------------------------------------------------------------------------------------
+def _again_back(grad, A, LU, pivots, result, adjoint_, A_shape, B_shape, needs):
+    by_b = fused._solve_again(A, LU, pivots, grad, not adjoint_)
+    by_a = None
+    if needs[0]:
+        by_a = -(result.matmul(adjoint(by_b)) if adjoint_ else by_b.matmul(adjoint(result))).sum_to_size(A_shape)
+    return by_a, by_b.sum_to_size(B_shape) if needs[3] else None
 
 
-def _regular(make, *shape):
-    """Matrices far from singular: the diagonal outweighs its row."""
-    if 0 in shape:
-        return make(*shape)
-    drawn = make(*shape, low=-1, high=1).detach()
-    return make.like((drawn + 4 * tg.eye(shape[-1], dtype=drawn.dtype)).tolist())
-
-
-def _systems(*pairs):
-    return lambda make: [Sample(_regular(make, *a), make(*b)) for a, b in pairs]
+def _solve_slopes(A, A_tangent, B_tangent, solution, LU, pivots):
+    """A X = B: A X' = B' - A' X."""
+    right = plus(B_tangent, None if A_tangent is None else -A_tangent.matmul(solution))
+    return fused._solve_again(A, LU.detach(), pivots, right.expand(solution.shape), False), None, None, None
 
 
 _MATRICES = (
@@ -122,12 +105,17 @@ _MATRICES = (
     ((0, 2, 2), (0, 2, 1)),
 )
 _VECTORS = (((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3)), ((0, 0), (0,)))
+_ALIKE = (((3, 3), (3, 2)), ((1, 1), (1, 1)), ((2, 3, 3), (2, 3, 2)), ((2, 3, 3), (3, 1)), ((0, 2, 2), (0, 2, 1)))
+
+
+def systems(*pairs):
+    return lambda make: [Sample(regular(make, *a), make(*b)) for a, b in pairs]
 
 
 def _both_sides(make):
-    yield from _systems(*_MATRICES, *_VECTORS)(make)
-    yield Sample(_regular(make, 3, 3), make(2, 3), left=False)
-    yield Sample(_regular(make, 2, 3, 3), make(1, 3), left=False)
+    yield from systems(*_MATRICES, *_VECTORS)(make)
+    yield Sample(regular(make, 3, 3), make(2, 3), left=False)
+    yield Sample(regular(make, 2, 3, 3), make(1, 3), left=False)
 
 
 def _reference(A, B, left=True):
@@ -150,27 +138,51 @@ def _refused(error, text, A, B, **options):
     return call, error, "linalg.solve: " + text
 
 
-# ---- records -------------------------------------------------------------------------------------------------------
+_solve_kernel = lambda *args: fused._solve(*args)
 
 op(
-    "aten::_solve(Tensor A, Tensor B) -> Tensor",
-    batch=batching_masks.solve,
-    kernel=_solved,
-    types=_TYPES,
+    'aten::_solve(Tensor A, Tensor B, bool check_errors=True, str title="linalg.solve") -> (Tensor solution, '
+    "Tensor LU, Tensor pivots, Tensor info)",
+    batch=together("_solve", _solve_kernel, (2, 2, None, None)),
+    kernel="_solve",
+    types=TYPES,
     variants="function",
     where="_fused",
-    shape=_shape,
     grad={"A, B": _solve_back},
-    jvp=forward.solve,
-    samples=_systems(*_MATRICES),
-    reference=_reference,
-    doc="linalg.solve for matrices on both sides.",
+    jvp=_solve_slopes,
+    determined=lambda found: (found[0], found[2], found[3]),  # the factors are no more than kept
+    samples=systems(*_ALIKE),
+    reference=lambda A, B: (_reference(A, B), lu_of(A)[1], no_info(A)),
+    doc="linalg.solve for matrices on both sides, with the factors of A and LAPACK's info. A has B's whole batch.",
 )
 
 op(
+    "aten::_solve_again(Tensor A, Tensor LU, Tensor pivots, Tensor B, bool adjoint_) -> Tensor",
+    batch=together("_solve_again", lambda *args: fused._solve_again(*args), (2, 2, 1, 2, None)),
+    kernel="_solve_again",
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={"A, B": _again_back},
+    jvp=matrix_slopes.solve_again,
+    samples=lambda make: [_factored(make, a, b, t) for a, b in _ALIKE for t in (False, True)],
+    reference=lambda A, LU, pivots, B, adjoint_: _reference(A.swapaxes(-1, -2).conj() if adjoint_ else A, B),
+    valid=lambda A, LU, pivots, B, adjoint_: (A, *tuple(fused._lu_factor(A.detach()))[:2], B, adjoint_),
+    doc="X of A X = B, or with A's adjoint, by A's factors; the derivative is that of a system of A.",
+)
+
+
+def _factored(make, a, b, adjoint_):
+    A = regular(make, *a)
+    wide = A.detach().to(tg.complex128 if A.is_complex() else tg.float64)
+    LU, pivots, _ = fused._lu_factor(wide, True, False)
+    return Sample(A, LU.to(A.dtype), pivots, make(*b), adjoint_)
+
+
+op(
     "aten::solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-    compose=_solve,
-    types=_TYPES,
+    compose=lambda A, B, left: _solve(A, B, left, True, "linalg.solve")[0],
+    types=TYPES,
     where="linalg",
     variants="function out",
     samples=_both_sides,
@@ -189,3 +201,85 @@ op(
     doc="X of A X = B, or of X A = B without left. A (..., n, n); B holds matrices (..., n, k), or vectors if it has "
     "one dimension or A's shape without the last; dimensions in front broadcast. linalg.LinAlgError if A is singular.",
 )
+
+op(
+    "aten::solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    compose=lambda A, B, left, check_errors: _solve(A, B, left, check_errors, "linalg.solve_ex"),
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=systems(((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((3, 3), (2, 3, 1))),
+    reference=lambda A, B: (_reference(A, B), no_info(A)),
+    doc="linalg.solve with info: 0, or the number of the pivot that is zero, where the result holds what comes of "
+    "dividing by it; linalg.LinAlgError only with check_errors.",
+)
+
+# ---- inverses ------------------------------------------------------------------------------------------------------
+
+
+def _inverse_back(grads, inverse):
+    if grads[0] is None:
+        return None
+    turned = adjoint(inverse)
+    return -turned.matmul(grads[0]).matmul(turned)
+
+
+def inverse(A, title):
+    return fused._inverse(A, True, title)[0]
+
+
+def _inverses(A):
+    import numpy
+
+    return numpy.linalg.inv(A)
+
+
+op(
+    'aten::_inverse(Tensor A, bool check_errors=True, str title="linalg.inv") -> (Tensor inverse, Tensor info)',
+    batch="leading",
+    kernel="_inverse",
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={"A": _inverse_back},
+    jvp=lambda A_tangent, inverse: (-inverse.matmul(A_tangent).matmul(inverse), None),
+    samples=squares(),
+    reference=lambda A: (_inverses(A), no_info(A)),
+    doc="linalg.inv_ex, whose name in messages is title.",
+)
+
+op(
+    "aten::inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    compose=lambda A, check_errors: tuple(fused._inverse(A, check_errors, "linalg.inv_ex")),
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=squares(),
+    reference=lambda A: (_inverses(A), no_info(A)),
+    doc="linalg.inv with info: 0, or the number of the diagonal element of U that is zero; linalg.LinAlgError only "
+    "with check_errors.",
+)
+
+for _place, _name, _variants in (("linalg", "inv", "function out"), (".", "inverse", "function method out")):
+    op(
+        f"aten::{_name}(Tensor {'A' if _name == 'inv' else 'self'}) -> Tensor",
+        compose=lambda A, *, title=f"linalg.{_name}" if _name == "inv" else "inverse": inverse(A, "linalg.inv"),
+        types=TYPES,
+        where=_place,
+        variants=_variants,
+        samples=squares(),
+        reference=_inverses,
+        errors=[
+            (
+                lambda name=_name: getattr(tg.linalg if name == "inv" else tg, name)(zeros(2, 2)),
+                tg.linalg.LinAlgError,
+                "The diagonal element 1 is zero",
+            ),
+            (
+                lambda name=_name: getattr(tg.linalg if name == "inv" else tg, name)(zeros(2, 3)),
+                RuntimeError,
+                "must be batches of square matrices, but they are 2 by 3",
+            ),
+        ],
+        doc="The matrices that times A give the identity, A (..., n, n). linalg.LinAlgError if one is singular.",
+    )

@@ -95,6 +95,7 @@ op(
 
 op(
     "aten::split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
+    aliases="unsafe_split",
     batch="dims",
     kernel="split",
     view=True,
@@ -119,6 +120,7 @@ for _schema in (
 ):
     op(
         _schema,
+        aliases="unsafe_split_with_sizes" if "with" in _schema else None,
         batch="dims",
         kernel="split_sizes",
         view=True,
@@ -134,6 +136,7 @@ for _schema in (
 
 op(
     "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+    aliases="unsafe_chunk",
     batch="dims",
     kernel="chunk",
     view=True,
@@ -182,6 +185,38 @@ op(
     ],
     doc="The diagonal of the matrices in two dimensions, which go; it becomes the last dimension. offset > 0 lies "
     "above it.",
+)
+
+
+def _adjoint(self):
+    if self.dim() == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor: unsqueeze it first"
+        )
+    turned = self.transpose(-2, -1) if self.dim() else self
+    return turned.conj() if self.is_complex() else turned
+
+
+op(
+    "aten::adjoint(Tensor(a) self) -> Tensor(a)",
+    compose=_adjoint,
+    types=_ALL,
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(2, 3, 4)), Sample(make(0, 2))],
+    reference=lambda x: x.swapaxes(-1, -2).conj(),
+    errors=[(lambda: zeros(3).adjoint(), RuntimeError, "Got 1-D tensor")],
+    doc="The last two dimensions exchanged, conjugated when complex: a view of real numbers.",
+)
+
+op(
+    "aten::diagonal.linalg(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+    compose=lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2),
+    where="linalg",
+    variants="function",
+    types=_ALL,
+    samples=lambda make: [Sample(make(3, 4)), Sample(make(2, 3, 4), offset=1), Sample(make(2, 3, 4), dim1=0, dim2=1)],
+    reference=lambda A, offset=0, dim1=-2, dim2=-1: A.diagonal(offset, dim1, dim2),
+    errors=[(lambda: __import__("tinygrad_ext").linalg.diagonal(zeros(3)), IndexError, "expected to be in range")],
+    doc="The diagonals of matrices in the last two dimensions, as a view.",
 )
 
 op(

@@ -1,13 +1,21 @@
 """Optimizers and learning rate schedules."""
 
-import importlib
-
-from tinygrad_ext.core.call.boundary import boundary as _boundary
-
 from ..errors import refuse_unknown
-from . import lr_scheduler, optimizer
+from . import adamw, lr_scheduler, optimizer, swa_utils
+
+# all of them: libraries go through the names of this module to find what there is
+from ._adafactor import Adafactor
+from .adadelta import Adadelta
+from .adagrad import Adagrad
 from .adam import Adam, AdamW
+from .adamax import Adamax
+from .asgd import ASGD
+from .lbfgs import LBFGS
+from .nadam import NAdam
 from .optimizer import Optimizer
+from .radam import RAdam
+from .rmsprop import RMSprop
+from .rprop import Rprop
 from .sgd import SGD
 
 __all__ = [
@@ -29,32 +37,4 @@ __all__ = [
     "swa_utils",
 ]
 
-# Loaded when first asked for: a program uses one of them, and the import of the package would pay for all.
-_MODULES = {
-    "ASGD": "asgd",
-    "Adadelta": "adadelta",
-    "Adafactor": "_adafactor",
-    "Adagrad": "adagrad",
-    "Adamax": "adamax",
-    "LBFGS": "lbfgs",
-    "NAdam": "nadam",
-    "RAdam": "radam",
-    "RMSprop": "rmsprop",
-    "Rprop": "rprop",
-}
-_refuse = refuse_unknown(__name__)
-
-
-@_boundary
-def __getattr__(name):
-    if name in _MODULES:
-        value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in ("adamw", "swa_utils", *_MODULES.values()):
-        return importlib.import_module(f"{__name__}.{name}")
-    return _refuse(name)
-
-
-def __dir__():
-    return sorted({*globals(), *_MODULES, "swa_utils"})
+__getattr__ = refuse_unknown(__name__)

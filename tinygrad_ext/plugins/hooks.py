@@ -15,6 +15,7 @@ from tinygrad_ext.registry.module_registrar import ModuleRegistrar
 from tinygrad_ext.registry.op_registrar import OpRegistrar
 from tinygrad_ext.registry.override_registrar import OverrideRegistrar
 from tinygrad_ext.registry.pass_registrar import PassRegistrar
+from tinygrad_ext.registry.profiler_registrar import ProfilerRegistrar
 
 from .model import Incompatible, PluginError
 from .versions import allows
@@ -25,6 +26,7 @@ REGISTRARS = {
     "tgx_register_modules": ModuleRegistrar,
     "tgx_register_overrides": OverrideRegistrar,
     "tgx_register_passes": PassRegistrar,
+    "tgx_register_profilers": ProfilerRegistrar,
 }
 
 

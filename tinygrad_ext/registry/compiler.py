@@ -149,7 +149,7 @@ def make_op(record, schema, has_out):
     names = [r.name for r in schema.returns]
     several = None
     if len(names) > 1 and all(names):
-        several = result_type(schema)
+        several = result_type(schema, "linalg_" if record.where == "linalg" else "")
     o.set_traits(
         is_view=bool(record.view),
         has_out=has_out,
@@ -242,7 +242,7 @@ def set_rules(o, find):
     rules, saved = _rules(o.record, o.schema, find)
     if any(fn is None and params for _, fn, params in rules):
         return False
-    o.set_rules(rules, saved, _read_outputs(rules))
+    o.set_rules(rules, saved, _read_outputs(rules), bool(o.record.holomorphic))
     return True
 
 

@@ -10,6 +10,21 @@ Rule = namedtuple("Rule", "targets function names")
 _rules = {}
 
 
+def turned(function, names):
+    """A rule of an analytic function: of complex numbers, the conjugate of what it makes of the conjugate of grad."""
+    at = names.index("grad")
+
+    def rule(*args):
+        if not args[at].dtype.is_complex:
+            return function(*args)
+        found = function(*args[:at], args[at].conj(), *args[at + 1 :])
+        if isinstance(found, (tuple, list)):  # of a joint rule
+            return tuple(None if g is None else g.conj() for g in found)
+        return None if found is None else found.conj()
+
+    return rule
+
+
 def rules_of(op):
     """The derivative rules of an op, as its record has them."""
     found = _rules.get(op.name)
@@ -21,6 +36,7 @@ def rules_of(op):
             if rule == "grad":
                 rules.append(Rule(targets, None, ()))
             elif rule not in ("zero", "none"):
-                rules.append(Rule(targets, *compiler.rule_function(op.record, rule, op_registrar.find_function)))
+                function, asks = compiler.rule_function(op.record, rule, op_registrar.find_function)
+                rules.append(Rule(targets, turned(function, asks) if op.record.holomorphic else function, asks))
         found = _rules[op.name] = op, tuple(rules)
     return found[1]

@@ -61,6 +61,7 @@ def fill():
         "zero_": lambda t: t.zero_(),
         "copy_": lambda t, v: t.copy_(v),
         "real": lambda t: t.real,
+        "conj": lambda t: t.conj(),
         "to_dtype": lambda t, d: t.to(d),
     }
     for name, fn in functions.items():

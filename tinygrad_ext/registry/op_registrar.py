@@ -142,6 +142,10 @@ class OpRegistrar:
         self.scope.put(ops, o.name, o)
         self.scope.note(o.taken_back)
         for name in [schema.name, *(record.aliases or "").split()]:
+            place, dot, name = name.rpartition(".")
+            if dot:
+                self._function(place + ".", name, o, False)
+                continue
             self._methods(name, o, kinds)
             self._functions(name, o, kinds)
         if record.operator:

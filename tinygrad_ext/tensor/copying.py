@@ -179,6 +179,11 @@ def _resize_(self, *sizes, memory_format=None):
     return _core.resize(self, sizes)
 
 
+def _resize_as_(self, other, *, memory_format=None):
+    """The shape of another tensor for this one, row-major over its memory; new elements are not set."""
+    return _resize_(self, other.shape)
+
+
 def _set_(self, *args, **kwargs):
     raise NotImplementedError(
         "set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
@@ -194,6 +199,7 @@ METHODS = {
     "is_shared": lambda self: False,
     "is_pinned": lambda self: False,
     "resize_": _resize_,
+    "resize_as_": _resize_as_,
     "set_": _set_,
 }
 

@@ -5,8 +5,10 @@ import operator
 from tinygrad_ext.core.call import construct
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.call.overridable import converting
 from tinygrad_ext.core.data.dtype import device as _device
+from tinygrad_ext.core.data.dtype import dtype as _dtype
 from tinygrad_ext.core.data.dtype import get_default_dtype
 from tinygrad_ext.core.data.tensor import Tensor
 
@@ -131,12 +133,21 @@ def _capsule(lend, copy):
 # ---- from anything -------------------------------------------------------------------------------------------------
 
 
+def copied(data, dtype=None, device=None):
+    """A copy of data; of lists and numbers through the op `tensor`, since a level may carry or note them."""
+    if dtype is not None and not isinstance(dtype, _dtype):
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if isinstance(data, (list, tuple, int, float, complex)):
+        return functions["tensor"](data, dtype=dtype, device=device)
+    return construct.make_tensor(data, dtype, device)
+
+
 @converting
 def as_tensor(data, dtype=None, device=None):
     """data as a tensor, sharing memory where that is possible: with arrays and tensors of that dtype."""
     t = _shared(data)
     if t is None:
-        return construct.make_tensor(data, dtype, device)
+        return copied(data, dtype, device)
     return t if dtype is None and device is None else t.to(device=device, dtype=dtype)
 
 
@@ -158,7 +169,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
             raise ValueError(
                 "can't alias arbitrary sequence into a tensor: pass an array or tensor, or leave copy=False out"
             )
-        t = construct.make_tensor(obj, dtype, device)
+        t = copied(obj, dtype, device)
     else:
         same = (dtype is None or t.dtype == dtype) and (device is None or t.device == _device(device))
         if copy is False and not same:

@@ -4,12 +4,14 @@ from tinygrad_ext.core.call import construct, unasked
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
 from tinygrad_ext.core.call.elsewhere import how_to_convert
+from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import dtype as _dtype
 from tinygrad_ext.core.data.dtype import Size, device
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.table import DTYPES
-from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.core.data.tensor import Carried, Parameter, Tensor
+from tinygrad_ext.tensor.interop import copied
 
 _TITLES = {row.name: row.title for row in DTYPES}
 
@@ -73,14 +75,20 @@ def _of_data(data, dtype):
         raise TypeError("new(): invalid data type 'str'; numbers are expected")
     if not hasattr(data, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__}); use tensor() for a number")
-    return construct.make_tensor(data, dtype or _dtype.get_default_dtype(), None)
+    return copied(data, dtype or _dtype.get_default_dtype())
 
 
 def _init(self, args, kwargs):
     """Tensor(...): the instance takes over what the constructor made, unless a subclass's `__new__` filled it."""
     if type(self).__new__ is not Tensor.__new__ and not isinstance(self, Parameter) and _subclass.is_filled(self):
         return
-    _core.share_memory_from(self, _unseen(args, dict(kwargs)))
+    made = _unseen(args, dict(kwargs))
+    if isinstance(made, Carried):
+        raise RuntimeError(
+            "Tensor(...) of values that a transform or a capture carries has no memory to take over: use tensor(...), "
+            f"which makes one of them ({calling_line()})"
+        )
+    _core.share_memory_from(self, made)
 
 
 def _new(self, *args, **kwargs):
@@ -91,7 +99,7 @@ def _new(self, *args, **kwargs):
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     """A copy of data in self's dtype and on its device, unless others are named."""
     construct.warn_of_copy(data, "t.new_tensor(t)")
-    t = construct.make_tensor(data, dtype or self.dtype, device or self.device).detach()
+    t = copied(data, dtype or self.dtype, device or self.device).detach()
     return t.requires_grad_() if requires_grad else t
 
 
@@ -114,8 +122,8 @@ def _typed(name):
     return _TypedTensor(title, (), {"dtype": dtype, "__doc__": f"Tensors of {name}.", "__module__": "tinygrad_ext"})
 
 
-globals().update({f"{title}Tensor": _typed(name) for name, title in _TITLES.items()})
-LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items()}
+globals().update({f"{title}Tensor": _typed(name) for name, title in _TITLES.items() if not title.startswith("UInt")})
+LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items() if not title.startswith("UInt")}
 
 
 # ---- type ----------------------------------------------------------------------------------------------------------

@@ -79,6 +79,20 @@ def _part(name):
     return property(get, put, doc=f"The {name} parts, over the same memory.")
 
 
+# kinds of tensors and devices that libraries ask for, and that are not here
+_OTHER_KINDS = (
+    "is_cuda",
+    "is_ipu",
+    "is_maia",
+    "is_mkldnn",
+    "is_mps",
+    "is_mtia",
+    "is_nested",
+    "is_sparse_csr",
+    "is_vulkan",
+    "is_xla",
+    "is_xpu",
+)
 _METHODS = {
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
@@ -99,6 +113,6 @@ _METHODS = {
     "is_cpu": property(lambda self: self.device.type == "cpu"),
     "is_sparse": property(lambda self: False),
     "is_quantized": property(lambda self: False),
-    "is_cuda": property(lambda self: False),
+    **dict.fromkeys(_OTHER_KINDS, property(lambda self: False)),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

@@ -3,7 +3,7 @@
 For authors: `check_plugin`, `check_op` and `check_module` run the conformance battery and give a report, `plugin_tests`
 makes pytest tests of it, and `library.opcheck` is PyTorch's spelling of it for one call. See docs/check_plugins.md.
 
-`assert_close` compares tensors, numbers and containers of them, as PyTorch's does.
+`assert_close` compares tensors, numbers and containers of them, `make_tensor` draws one, as PyTorch's do.
 
 layouts.py makes the same values in other memory layouts, compare.py compares results, sweep.py runs one op's
 samples through one check. tests/test_every_op.py multiplies them out, and battery/ stands on the same functions.
@@ -18,6 +18,7 @@ _LAZY = {
     **dict.fromkeys(("check_module", "check_op", "check_plugin"), "battery"),
     "plugin_tests": "conformance",
     "assert_close": "close",
+    "make_tensor": "make",
 }
 __all__ = list(_LAZY)
 _refuse = refuse_unknown(__name__)

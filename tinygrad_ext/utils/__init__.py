@@ -5,7 +5,17 @@ import importlib
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import no_attribute
 
-_LAZY = ("cpp_extension", "data", "hooks", "_pytree")
+_LAZY = (
+    "benchmark",
+    "checkpoint",
+    "collect_env",
+    "cpp_extension",
+    "data",
+    "hooks",
+    "tensorboard",
+    "weak",
+    "_pytree",
+)
 
 
 @_boundary

@@ -11,13 +11,16 @@ vector code.
 """
 
 import ast
+import functools
 import re
 
 from tinygrad_ext.core.data import table
 from tinygrad_ext.ops.record import READ_BY_THE_BUILD
 from tinygrad_ext.ops.schema import Schema
 
+from . import complex_text
 from . import formula_text as formulas
+from .complex_text import HEAD, REAL
 
 TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it)
     "base": ("", "1"),
@@ -31,13 +34,16 @@ MATH = re.compile(
     r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
     r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
     r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu|gelu_slope|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
-    r"softplus_until|at_least|polygamma|nextafter)\("
+    r"softplus_until|at_least|polygamma|nextafter|i0|i0e|i1|i1e|k0|k0e|k1|k1e|bessel_j0|bessel_j1|bessel_y0|bessel_y1|"
+    r"spherical_j0|spherical_j0_slope|airy_ai|airy_ai_slope|erfcx|ndtr|log_ndtr|erfinv|ndtri|igamma|igammac|zeta|"
+    r"(?:shifted_)?chebyshev_[tuvw]|hermite_h|hermite_he|laguerre_l|legendre_p|gegenbauer|"
+    r"laguerre)\("
 )
+RARE = ("special_bessel.h", "special_airy.h", "special_normal.h", "special_gamma.h", "special_polynomials.h")
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
 # functions whose vector form covers the usual arguments only -> the test for the others, see VM_NEAR_LOOP in vecmath.h
 NEAR = dict.fromkeys(("sin", "cos", "tan"), "trig") | dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
-REAL = {"c64": "f32", "c128": "f64"}
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
@@ -63,9 +69,8 @@ def _literal(path, node):
 
 def typed(expression, tag):
     """The expression with math functions of the computing type: exp( becomes vm_exp_f32(."""
-    if tag in ("c64", "c128"):
-        suffix = "f" if tag == "c64" else ""
-        return re.sub(r"\b(cabs|conj|creal|cimag)\(", lambda m: m[1] + suffix + "(", expression)
+    if tag in REAL:
+        return complex_text.typed(expression, tag)
     single = tag in ("f32", "f16", "bf16")
 
     def name(m):
@@ -91,7 +96,9 @@ def constants(schema, tag):
         elif a.type in ("bool", "int", "str"):
             out.append(f"const int64_t {a.name} = aux[{i}].i; (void){a.name};")
         elif tag in ("c64", "c128"):
-            out.append(f"const {COMPUTE[tag]} {a.name} = aux[{i}].f + aux[{i}].im * I; (void){a.name};")
+            part = COMPUTE[REAL[tag]]
+            both = f"__builtin_complex(({part})aux[{i}].f, ({part})aux[{i}].im)"
+            out.append(f"const {COMPUTE[tag]} {a.name} = {both}; (void){a.name};")
         else:
             member = "i" if tag[0] in "iub" and tag != "bf16" else "f"
             out.append(f"const {COMPUTE[tag]} {a.name} = ({COMPUTE[tag]})aux[{i}].{member}; (void){a.name};")
@@ -110,8 +117,6 @@ def expressions(fields):
 
 
 # ---- one loop ------------------------------------------------------------------------------------------------------
-
-HEAD = "static int {name}(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {{\n"
 
 
 def can_fail(expression):
@@ -150,21 +155,6 @@ def simple_loop(name, out, ins, compute, declared, expression):
     return text + f"{load} *(S_{out} *)(op + i * os) = PUT_{out}({expression}); }}\n    return status;\n}}\n"
 
 
-def complex_loop(name, out, ins, compute, declared, expression):
-    """One function for an element, never inlined, for any strides.
-
-    gcc contracts a vectorised complex product into fused steps whatever -ffp-contract says, so a product in the body of
-    a loop and one in its tail would round differently.
-    """
-    names = "xyz"[: len(ins)]
-    operands = ", ".join(f"const {compute} {v}" for v in names)
-    given = ", ".join(f"*(const S_{t} *)(data[{k + 1}] + i * s[{k + 1}])" for k, t in enumerate(ins))
-    text = f"static __attribute__((noinline)) S_{out} {name}_at({operands}, const tgx_scalar *aux) "
-    text += f"{{ {declared} return PUT_{out}({expression}); }}\n"
-    text += HEAD.format(name=name) + "    for (ptrdiff_t i = 0; i < count; i++)\n"
-    return text + f"        *(S_{out} *)(data[0] + i * s[0]) = {name}_at({given}, aux);\n    return 0;\n}}\n"
-
-
 def block_loop(name, out, ins, compute, declared, expression):
     """Blocks whose operands are contiguous, or gathered."""
     names = "xyz"[: len(ins)]
@@ -201,18 +191,20 @@ def wide_loop(name, tag, fields, masks):
     return text + "    return tgx_wide_loop(&w, data, s, count, aux);\n}\n"
 
 
-def loop(name, out, ins, tag, declared, expression):
+def loop(name, out, ins, tag, declared, expression, scalars=frozenset()):
     """C text of one loop; a dict of cases becomes one loop a case and a function that chooses."""
     if isinstance(expression, dict):
         parts, choice = [], ""
         for k, (condition, e) in enumerate(expression.items()):
-            parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e))
+            parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e, scalars))
             choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
             choice += f"return {name}_{k}(data, s, count, aux);\n"
         return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
     done = typed(expression, tag)
+    if tag in REAL:
+        return complex_text.loop(name, out, ins, COMPUTE[tag], declared, done, scalars)
     # three operands have too many layouts for a body each, and a number among them is common
-    make = complex_loop if tag in REAL else block_loop if "vm_" in done or len(ins) > 2 else simple_loop
+    make = block_loop if "vm_" in done or len(ins) > 2 else simple_loop
     return make(name, out, ins, COMPUTE[tag], declared, done)
 
 
@@ -229,7 +221,8 @@ def family(found):
             for tag in (row.tag for row in table.dtypes(*table.WORDS[kind])):
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
-                loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression))
+                scalars = {a.name for a in schema.args if a.type != "Tensor"}
+                loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression, scalars))
                 slots[tag] = "op_" + ident + tag
         if slots["f32"] != "0":
             for tag in (row.tag for row in table.dtypes("half") if slots[row.tag] == "0"):
@@ -258,8 +251,29 @@ def headers(kernels, text):
     steps = {name for name in called if name.startswith("vm_nextafter_")}
     lines = ['"loops.h"', *['"wide.h"'] * ("tgx_wide_loop" in text)]
     lines += [*['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
-    lines += ['"scalars.h"'] * bool(called - divides - steps)
+    rare = {name: _holder(kernels, name) for name in called if _holder(kernels, name)}
+    pairs = {name for name in called if re.search(r"_c(64|128)$", name)}
+    lines += ['"scalars.h"'] * bool(called - divides - steps - pairs - set(rare))
+    lines += [f'"{header}"' for header in RARE if header in rare.values()]
+    lines += ['"complex_math.h"'] * any(not re.match(r"vm_(div|abs)_c", name) for name in pairs)
+    lines += ['"pairs.h"'] * bool(pairs or re.search(r"\bW_c|_split_c|\bCONJ\(", text))
     return "".join(f"#include {line}\n" for line in lines) + "\n"
+
+
+@functools.cache
+def _functions(path):
+    """What a header of rare functions defines: their names without the precision."""
+    text = path.read_text()
+    found = set(re.findall(r"\bvm_(\w+)_f64\(", text)) | set(re.findall(r"VM_(?:POLYNOMIAL|WITH_ORDER)\((\w+)", text))
+    found |= {f"k{n}" + scaled for n in re.findall(r"VM_BESSEL_K\((\d)\)", text) for scaled in ("", "e")}
+    kinds = re.findall(r"VM_CHEBYSHEV\((\w), '", text)
+    return found | {f"{shifted}chebyshev_{kind}" for kind in kinds for shifted in ("", "shifted_")}
+
+
+def _holder(kernels, name):
+    """The header of rare functions that defines vm_NAME, or None."""
+    name = re.sub(r"^vm_|_f(32|64)$", "", name)
+    return next((header for header in RARE if name in _functions(kernels / header)), None)
 
 
 def thrice(body):

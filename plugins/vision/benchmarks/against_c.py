@@ -48,8 +48,8 @@ def quickest(one, two, seconds=1.0):
     return [min(t) for t in times]
 
 
-def case(library, shape, regions, bins, sampling):
-    """(ours, plain C) in seconds for forward and backward."""
+def calls(library, shape, regions, bins, sampling):
+    """{"forward": (ours, plain C), "backward": ...}, functions to be timed; they are compared first."""
     batch, channels, height, width = shape
     tg.manual_seed(0)
     image = tg.rand(shape)
@@ -59,26 +59,28 @@ def case(library, shape, regions, bins, sampling):
     sizes = [ctypes.c_int(n) for n in (sampling, channels, height, width, bins, bins, bins * (sampling or max(shape)))]
     out, grad, back = tg.empty(regions, channels, bins, bins), tg.rand(regions, channels, bins, bins), tg.zeros(shape)
     more = (pointer(rois), pointer(out), ctypes.c_int(regions), ctypes.c_float(1.0), *sizes)
+    kept = (rois, out, grad)  # `plain` has their addresses alone
     forward = lambda: ops.vision.roi_align(image, rois, 1.0, bins, bins, sampling)
-    plain = lambda: library.roi_align(pointer(image), *more)
+    plain = lambda kept=kept, more=more: library.roi_align(pointer(image), *more)
     plain()
     assert tg.allclose(forward(), out, atol=1e-5), "the C loop computes something else"
     backward = lambda: ops.vision.roi_align_backward(grad, rois, 1.0, bins, bins, sampling, *shape)
-    more = (pointer(rois), pointer(grad), *more[2:])
+    more_back = (pointer(rois), pointer(grad), *more[2:])
 
-    def plain_backward():
+    def plain_backward(kept=kept):
         back.zero_()
-        library.roi_align_backward(pointer(back), *more)
+        library.roi_align_backward(pointer(back), *more_back)
 
     plain_backward()
     assert tg.allclose(backward(), back, atol=1e-4), "the C loop computes another gradient"
-    return quickest(forward, plain), quickest(backward, plain_backward)
+    return {"forward": (forward, plain), "backward": (backward, plain_backward)}
 
 
 def main():
     library = compiled()
     for name, sizes in CASES.items():
-        for direction, (ours, plain) in zip(("forward", "backward"), case(library, *sizes)):
+        for direction, pair in calls(library, *sizes).items():
+            ours, plain = quickest(*pair)
             print(f"{name:18} {direction:8} {ours * 1e6:9.1f} us, plain C {plain * 1e6:9.1f} us: {ours / plain:.2f}")
 
 

@@ -42,7 +42,7 @@ def forms(op):
     if "out" in kinds:
 
         def with_out(s):
-            result = sweep.call(op, s.args, s.kwargs)
+            result = function(*s.args, **s.kwargs)
             out = tg.empty_like(result) if isinstance(result, tg.Tensor) else tuple(map(tg.empty_like, result))
             return s.args, {**s.kwargs, "out": out}
 

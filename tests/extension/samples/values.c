@@ -72,7 +72,8 @@ static int echo(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_valu
     return 0;
 }
 
-/* One of each list of numbers at one call, whatever its length. */
+#if TGX_TARGET_MINOR >= 1
+/* Numbers of a generator. */
 static int draw(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_value *out, int32_t m) {
     double *x = (double *)tgx->memory(c, 3 * sizeof(double));
     tgx_generator *g = in[0].tag == TGX_GENERATOR ? in[0].u.g : NULL;
@@ -81,11 +82,15 @@ static int draw(tgx_ctx *c, void *self, const tgx_value *in, int32_t n, tgx_valu
     out[0].tag = TGX_FLOATS, out[0].count = 3, out[0].u.fs = x;
     return 0;
 }
+#endif
 
 static const char *const types[] = {
     "Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "int", "int?", "int[]", "int[2]", "int[]?", "float", "float?", "float[]", "bool",
     "bool[]", "bool?", "Scalar", "Scalar?", "Scalar[]", "complex", "complex[]", "str", "str?", "str[]", "ScalarType", "ScalarType?",
-    "Device", "Layout", "MemoryFormat", "Generator?", "Dict(str, int)", "Dict(str, Tensor)", "Any"};
+    "Device", "Layout", "MemoryFormat", "Generator?", "Dict(str, int)", "Dict(str, Tensor)", "Any",
+    "ScalarType[]", "Device[]", "Layout[]", "MemoryFormat[]", "Generator[]", "Dict(str, int)[]", "Any[]", "complex?", "complex[]?",
+    "float[]?", "bool[]?", "str[]?", "Scalar[]?", "Tensor[]?", "Device?", "Layout?", "MemoryFormat?", "Dict(int, float)",
+    "Dict(str, str)", "Dict(str, int[])", "Dict(str, Any)", "Dict(str, int)?", "SymInt", "SymInt[]", "float[2]", "bool[3]", "Tensor[2]"};
 
 static int init(tgx_ctx *c) {
     char schema[128];
@@ -96,7 +101,10 @@ static int init(tgx_ctx *c) {
         if (strncmp(types[i], "Tensor", 6) && strcmp(types[i], "Dict(str, Tensor)")
             && tgx->register_op(c, &TGX_OP(.schema = schema, .kernel = echo))) return -1;
     }
-    return tgx->register_op(c, &TGX_OP(.schema = "values::draw(Generator? g=None) -> float[]", .kernel = draw));
+#if TGX_TARGET_MINOR >= 1
+    if (tgx->register_op(c, &TGX_OP(.schema = "values::draw(Generator? g=None) -> float[]", .kernel = draw))) return -1;
+#endif
+    return 0;
 }
 
 TGX_EXTENSION("values", "1", init)

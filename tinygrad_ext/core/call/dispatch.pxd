@@ -111,6 +111,7 @@ cdef class Op:
     cdef readonly dict rows                  # device type -> function that computes the op there; None: any type of a plugin
     # autograd
     cdef bint differentiable
+    cdef bint holomorphic           # rules are derivatives of an analytic function: conjugated for complex gradients
     cdef bint is_view
     cdef bint has_out
     cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor

@@ -143,7 +143,7 @@ cdef class Op:
         self.loose = True
         track_all()
 
-    def set_rules(self, rules, saved, output_mask):
+    def set_rules(self, rules, saved, output_mask, holomorphic):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
         cdef int i, k
         if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
@@ -164,4 +164,4 @@ cdef class Op:
             self.rules[i].fn = <PyObject *>fn
             Py_INCREF(fn)
         self.differentiable = self.nrules > 0
-        self.output_mask = output_mask
+        self.output_mask, self.holomorphic = output_mask, holomorphic

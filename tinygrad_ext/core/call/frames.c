@@ -66,6 +66,25 @@ tgx_place tgx_here(void) {
     return place;
 }
 
+int tgx_stack(tgx_place *to, int most) {
+    int found = 0;
+#if PY_VERSION_HEX >= 0x030D0000
+    _PyInterpreterFrame *f = PyThreadState_GET()->current_frame;
+#else
+    _PyInterpreterFrame *f = PyThreadState_GET()->cframe->current_frame;
+#endif
+    for (int depth = 0; f != NULL && depth < 256 && found < most; f = f->previous, depth++) {
+#if PY_VERSION_HEX >= 0x030C0000
+        if (f->owner == FRAME_OWNED_BY_CSTACK) continue;
+#endif
+        PyCodeObject *code = code_of(f);
+        if (code == NULL || is_ours(code)) continue;
+        to[found].code = (PyObject *)code;
+        to[found++].lasti = _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
+    }
+    return found;
+}
+
 int tgx_called_by_us(void) {
 #if PY_VERSION_HEX >= 0x030D0000
     _PyInterpreterFrame *f = PyThreadState_GET()->current_frame;
@@ -109,6 +128,28 @@ tgx_place tgx_here(void) {
         f = back;
     }
     return place;
+}
+
+int tgx_stack(tgx_place *to, int most) {
+    int found = 0;
+    PyFrameObject *f = PyThreadState_GetFrame(PyThreadState_Get());
+    while (f != NULL && found < most) {
+        PyCodeObject *code = PyFrame_GetCode(f);    /* the frame, which stays where it is, holds it too */
+        if (!is_ours(code)) {
+            to[found].code = (PyObject *)code;
+#if PY_VERSION_HEX >= 0x030B0000
+            to[found++].lasti = PyFrame_GetLasti(f);
+#else
+            to[found++].lasti = f->f_lasti * 2;
+#endif
+        }
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(f);
+        Py_DECREF(f);
+        f = back;
+    }
+    Py_XDECREF(f);
+    return found;
 }
 #endif
 

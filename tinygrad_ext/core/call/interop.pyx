@@ -18,6 +18,7 @@ from tinygrad_ext.core.data.devices cimport copy_bytes, storage_on
 from tinygrad_ext.core.data.dtype cimport META, dtype_id
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
+from tinygrad_ext.core.call.places cimport here, place_text
 from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.data.tensor cimport (
     READONLY, Carried, Parameter, Tensor, alias, blank, bump, empty, exact, finish, needs_grad, set_geometry,

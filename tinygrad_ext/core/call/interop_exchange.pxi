@@ -7,7 +7,8 @@ cdef int _check_lendable(object o) except -1:
         raise TypeError(f"expected a Tensor, got {type(o).__name__}")
     t = <Tensor>o
     if isinstance(t, Carried):
-        raise BufferError("a value that a transform or a capture carries has no memory to be lent")
+        raise BufferError("a value that a transform or a capture carries has no memory to be lent: keep to operations on tensors "
+                          f"there ({place_text(here())})")
     if needs_grad(t) and not state().no_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     return _check_host(t)

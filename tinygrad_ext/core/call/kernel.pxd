@@ -8,6 +8,7 @@ cdef extern from "tgx.h" nogil:
         TGX_SMALL
         TGX_FAILED
         TGX_MORE
+        TGX_NATURAL
         TGX_READS
         TGX_APART
         TGX_JOINS

@@ -89,11 +89,11 @@ cdef int _set_any(Frame *f, Op op, int i, object given) except -1:
     return 0
 
 
-cdef int _set_number(Frame *f, tgx_value *v, object given) except -1:
+cdef int _set_number(Frame *f, Op op, tgx_value *v, object given) except -1:
     if not isinstance(given, (int, float, complex)):
         given = _plain(f, given)
     v.tag, v.number = TGX_NUMBER, <tgx_scalar *>_room(f, sizeof(tgx_scalar) // 8)
-    v.number[0] = as_scalar(given)
+    v.number[0] = as_wide_scalar(given) if op.pair.flags & TGX_NATURAL else as_scalar(given)
     if isinstance(given, bool):
         v.kind = TGX_IS_BOOL
     elif isinstance(given, int):
@@ -103,7 +103,7 @@ cdef int _set_number(Frame *f, tgx_value *v, object given) except -1:
     return 0
 
 
-cdef int _set_attribute(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -1:
+cdef int _set_attribute(Frame *f, Op op, tgx_value *v, ArgSpec *spec, object given) except -1:
     """What is no tensor, as C sees it. May run foreign code."""
     if spec.flags & F_LIST:
         return _set_list(f, v, spec, given)
@@ -113,7 +113,7 @@ cdef int _set_attribute(Frame *f, tgx_value *v, ArgSpec *spec, object given) exc
     elif spec.kind == A_FLOAT:
         v.tag, v.f = TGX_FLOAT, as_float(<PyObject *>given)
     elif spec.kind == A_SCALAR or spec.kind == A_COMPLEX:
-        _set_number(f, v, given)
+        _set_number(f, op, v, given)
     elif spec.kind == A_STR:
         v.tag, v.text = TGX_STRING, PyUnicode_AsUTF8(given)
     elif spec.kind == A_DTYPE:
@@ -152,7 +152,7 @@ cdef inline int _set_attributes(Frame *f, Op op, PyObject **args) except -1:
         elif spec.kind == A_ANY:
             _set_any(f, op, i, <object>o)
         else:
-            _set_attribute(f, v, spec, <object>o)
+            _set_attribute(f, op, v, spec, <object>o)
     return 0
 
 
@@ -187,7 +187,7 @@ cdef inline int _set_tensors(Frame *f, Op op, PyObject **args) except -1:
         elif isinstance(<object>o, (list, tuple)):
             _set_tensor_list(f, v, <object>o)
         else:
-            _set_number(f, v, <object>o)
+            _set_number(f, op, v, <object>o)
     return _settle_where(f, op, args) if f.meta or f.large or op.options >= 0 else 0
 
 

@@ -19,7 +19,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.loops.blas cimport find_blas
 from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
-from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar
+from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, as_wide_scalar
+from tinygrad_ext.core.call.matrix_error import LinAlgError
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, on_device, register_pair, set_kernel_caller
 from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype_id
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
@@ -169,6 +170,11 @@ cdef int _keep(Frame *f, object o) except -1:
     return 0
 
 
+cdef extern from "lapack.h" nogil:
+    enum:
+        TGX_LINALG_ERROR
+        TGX_DTYPE_REFUSED
+
 include "kernel_arguments.pxi"
 include "kernel_results.pxi"
 
@@ -185,10 +191,12 @@ cdef int _raise(Frame *f) except -1:
         raise TypeError(text)
     if f.call.error_kind == TGX_VALUE_ERROR:
         raise ValueError(text)
-    if f.call.error_kind == TGX_NOT_IMPLEMENTED_ERROR:
+    if f.call.error_kind in (TGX_NOT_IMPLEMENTED_ERROR, TGX_DTYPE_REFUSED):
         raise NotImplementedError(text)
     if f.call.error_kind == TGX_MEMORY_ERROR:
         raise MemoryError(text)
+    if f.call.error_kind == TGX_LINALG_ERROR:
+        raise LinAlgError(text)
     raise RuntimeError(text)
 
 

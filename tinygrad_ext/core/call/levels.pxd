@@ -11,6 +11,8 @@ cdef class Level:
 
 cdef class Observer(Level):
     cdef public int resting         # above zero: it is asked about values that it carries only
+    cdef bint watches               # it only looks on: what runs is what runs without it, compiled programs too
+    cdef object watch(self, Op op, PyObject **args, int form)           # an op of which it is the only level, if it watches
 
 cdef class Operation:
     cdef readonly str name
@@ -31,6 +33,9 @@ cdef class HostOperation(Operation):
 # Offer an operation to the levels that are active. NotImplemented: a composite that is to be opened.
 cdef object offer(Operation operation, tuple args)
 # The same for what the thread's flag says is worth asking; the operation itself where there is no level.
+cdef object offer_row(Op op, PyObject **args, int form)     # offer() for an op with its arguments as they lie
+cdef OpForm form_of(Op op, int form)
+cdef bint all_watch() noexcept                              # the levels of this thread only look on
 cdef object perform(Operation operation, tuple args)
 cdef object run_unseen(Operation operation, tuple args)     # with no level active
 cdef bint holds_carried(PyObject **args, Py_ssize_t n) noexcept

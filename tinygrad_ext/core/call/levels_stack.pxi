@@ -37,6 +37,20 @@ cdef int _number(list levels) except -1:
     return 0
 
 
+cdef object _run_with(Py_ssize_t active, object function, tuple args):
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t was = st.active
+    _activate(st, active)
+    try:
+        return function(*args)
+    finally:
+        _activate(st, was)
+
+
+def _inside(Operation operation, tuple args):
+    return operation.run(args)
+
+
 def active_levels():
     """The levels of this thread that see the next operation, the lowest first."""
     cdef tgx_state *st = state()
@@ -44,8 +58,18 @@ def active_levels():
 
 
 def levels_on():
-    """Whether some level of this thread sees the next operation."""
-    return (state().flags & TGX_LEVELS) != 0
+    """Whether some level of this thread has a say in the next operation: one that only looks on has none."""
+    return (state().flags & TGX_LEVELS) != 0 and not all_watch()
+
+
+cdef bint all_watch() noexcept:
+    cdef tgx_state *st = state()
+    cdef Py_ssize_t i
+    for i in range(st.active):
+        level = <object>PyList_GET_ITEM(<list>st.levels, i)
+        if not isinstance(level, Observer) or not (<Observer>level).watches:
+            return False
+    return True
 
 
 def user_line():
@@ -61,8 +85,9 @@ def calling_line():
 
 
 def mark_range(str name, bint begin):
-    """Tell the observers of this thread that a range of the user's begins or ends."""
-    if state().flags & TGX_LEVELS:
-        for level in active_levels():
+    """Tell the observers of this thread that a range of the user's begins or ends, inside an operation that they see, too."""
+    cdef tgx_state *st = state()
+    if st.levels != NULL:
+        for level in list(<list>st.levels):
             if isinstance(level, Observer):
                 level.begin(name) if begin else level.end(name)

@@ -13,6 +13,7 @@ cdef enum:
     GUARDED = 2             # and announce themselves
 
 cdef tgx_place here() noexcept         # the user's line, code object as a new reference
+cdef int stack_of_places(tgx_place *to, int most) noexcept  # the user's frames, the innermost first, borrowed; how many
 cdef bint called_by_us() noexcept
 cdef str place_text(tgx_place p)
 cdef int watch(Tensor t) except -1

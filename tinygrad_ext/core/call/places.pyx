@@ -14,6 +14,7 @@ cdef extern from "frames.h":
     int tgx_line_of(tgx_place place)
     void tgx_set_package_folder(object folder)
     tgx_place tgx_here()
+    int tgx_stack(tgx_place *to, int most)
     bint tgx_called_by_us()
 
 
@@ -24,6 +25,10 @@ def set_package_folder(folder):
 
 cdef tgx_place here() noexcept:
     return tgx_here()
+
+
+cdef int stack_of_places(tgx_place *to, int most) noexcept:
+    return tgx_stack(to, most)
 
 
 cdef bint called_by_us() noexcept:

@@ -14,7 +14,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport cast
-from tinygrad_ext.core.data.boxed cimport as_scalar
+from tinygrad_ext.core.data.boxed cimport as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.dispatch cimport Op, on_device, set_pointwise
 from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, dtype_of
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
@@ -27,8 +27,8 @@ from tinygrad_ext.core.data.tensor cimport (
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, tgx_scalar,
-    uint64_t,
+    TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, is_natural,
+    tgx_scalar, uint64_t,
 )
 
 cdef extern from "Python.h":
@@ -88,7 +88,7 @@ cdef object _no_loop(Op op, int dtype):
     if is_complex(dtype):
         raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': compute with .real and .imag, '
                                   "or with .abs() and .angle()")
-    better = ".long()" if op.loops[<int>TGX_F32] == NULL else ".float()"
+    better = ".long()" if is_natural(dtype) or op.loops[<int>TGX_F32] == NULL else ".float()"
     raise NotImplementedError(f'"{op.title}" not implemented for \'{dtype_title(dtype)}\': convert the argument first, '
                               f"for example with {better}")
 
@@ -307,7 +307,7 @@ cdef list _read(Op op, PyObject **args, Decision *p, bint large):
         o = args[op.tensors[i]]
         want = _wanted(op, i, p.dtype)
         if not isinstance(<object>o, Tensor):
-            s = as_scalar(<object>o)
+            s = as_wide_scalar(<object>o) if want == TGX_U64 else as_scalar(<object>o)
             write_scalar(<char *>&p.numbers[2 * i], want, s.f, s.im, s.i)
             p.operands[i] = NULL
             continue

@@ -11,7 +11,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.data.tensor cimport FRESH
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
+    REQUIRES_GRAD, RETAINS_GRAD, Parameter, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
 
@@ -19,7 +19,11 @@ cdef extern from "Python.h":
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *) except NULL
     ctypedef struct CType "PyTypeObject":
         newfunc tp_new
+        Py_ssize_t tp_basicsize, tp_dictoffset, tp_weaklistoffset
+        unsigned long tp_flags
     void Py_DECREF(object o)
+    void Py_SET_TYPE(object o, PyTypeObject *type)
+    unsigned long Py_TPFLAGS_HEAPTYPE
 
 
 cdef Tensor bare(cls):
@@ -86,6 +90,26 @@ def new(cls, *args, **kwargs):
 def is_filled(Tensor t not None):
     """Whether t has data, or is known to have none."""
     return t.storage is not None or t.device_id != CPU
+
+
+def become(Tensor t not None, cls):
+    """Make t itself, of a subclass of cls written in Python, an instance of cls: of Tensor or Parameter.
+
+    Python assigns a `__class__` between classes written in Python alone, as it cannot know that others are laid out
+    alike. Here it is known: a subclass with `__slots__ = ()` adds nothing to its instances. Like other instances of
+    subclasses, t stays known to the garbage collector.
+    """
+    cdef CType *old
+    cdef CType *new
+    before = type(t)
+    if cls is not Tensor and cls is not Parameter:
+        raise TypeError(f"expected Tensor or Parameter, not {cls!r}")
+    old, new = <CType *>before, <CType *>cls
+    if not (issubclass(before, cls) and old.tp_flags & Py_TPFLAGS_HEAPTYPE and old.tp_basicsize == new.tp_basicsize
+            and old.tp_dictoffset == new.tp_dictoffset and old.tp_weaklistoffset == new.tp_weaklistoffset):
+        raise TypeError(f"a {before.__name__} is no {cls.__name__} with nothing added, see become()")
+    Py_SET_TYPE(t, <PyTypeObject *>cls)
+    Py_DECREF(before)       # an instance of a class written in Python holds it
 
 
 def make_subclass(cls, Tensor data not None, bint require_grad=False):

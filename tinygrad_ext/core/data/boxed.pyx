@@ -6,7 +6,7 @@ In the lowest room, so that copies (loops/copy.pyx) need no dispatcher for a num
 
 from cpython.object cimport PyObject
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.core.data.types cimport int64_t, tgx_scalar
+from tinygrad_ext.core.data.types cimport TGX_ABOVE, int64_t, tgx_scalar, uint64_t
 
 
 cdef int64_t as_int(PyObject *o) except? -9223372036854775807:
@@ -38,6 +38,16 @@ cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
     for i in range(n):
         into[i] = as_int(o)
     return n
+
+
+cdef tgx_scalar as_wide_scalar(object o) except *:
+    """The same for what takes every number of uint64: one that int64 does not hold is marked as such."""
+    cdef tgx_scalar s
+    if not (isinstance(o, int) and 0x7fffffffffffffff < o <= 0xffffffffffffffff) and not (
+            isinstance(o, float) and 9223372036854775808.0 <= o < 18446744073709551616.0):
+        return as_scalar(o)
+    s.f, s.im, s.i, s.given = <double>o, 0, <int64_t><uint64_t>o, TGX_ABOVE
+    return s
 
 
 cdef tgx_scalar as_scalar(object o) except *:

@@ -20,7 +20,8 @@ cdef class device:
     cdef readonly int id
 
 cdef PyObject *DTYPES[TGX_NTYPES]         # the dtype objects by number, owned for the life of the process
-cdef int default_id() noexcept nogil              # the dtype of Python floats, in this thread
+cdef int default_id() noexcept nogil
+cdef int promoted(int a, int b) except -2              # the dtype of Python floats, in this thread
 
 cdef int dtype_id(object d) except -1
 cdef int device_id(object d) except -1

@@ -84,3 +84,6 @@ complex64: dtype
 cfloat: dtype
 complex128: dtype
 cdouble: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype

@@ -11,7 +11,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tinygrad_ext.core.data.table import DTYPES as ROWS
 from tinygrad_ext.core.data.types cimport (
-    TGX_BOOL, TGX_C128, TGX_C64, TGX_F32, TGX_F64, TGX_I64, is_complex, is_float, is_inexact, is_integral, is_signed,
+    TGX_BOOL, TGX_C128, TGX_C64, TGX_F32, TGX_F64, TGX_I64, is_complex, is_float, is_inexact, is_integral, is_natural, is_signed,
     promote,
 )
 
@@ -98,9 +98,19 @@ cdef object dtype_of(int id):
     return <object>DTYPES[id]
 
 
+cdef int promoted(int a, int b) except -2:
+    """The dtype that holds both; RuntimeError where none does."""
+    cdef int to = promote(a, b)
+    if to < 0 or (is_complex(to) and (is_natural(a) or is_natural(b))):
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{ROWS[a].title} and {ROWS[b].title}: convert one of them first")
+    return to
+
+
 def promote_types(type1, type2):
-    """Smallest dtype to which both convert without loss of kind. Raises TypeError for what is no dtype."""
-    return dtype_of(promote(dtype_id(type1), dtype_id(type2)))
+    """Smallest dtype to which both convert without loss of kind. TypeError for what is no dtype, RuntimeError for two whole
+    numbers of which one is uint16, uint32 or uint64: PyTorch promotes these with none but themselves."""
+    return dtype_of(promoted(dtype_id(type1), dtype_id(type2)))
 
 
 def can_cast(from_, to):

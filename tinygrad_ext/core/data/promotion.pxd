@@ -7,4 +7,4 @@ cdef struct Promotion:          # dtypes seen so far among tensors with dims, 0-
 
 cdef void promotion_begin(Promotion *p) noexcept
 cdef int promotion_add(Promotion *p, object operand) except -1
-cdef int promotion_result(Promotion *p) noexcept
+cdef int promotion_result(Promotion *p) except -2

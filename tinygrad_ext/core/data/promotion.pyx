@@ -5,10 +5,10 @@ Tensors with dimensions, those without and numbers are promoted each among thems
 Rejected: promoting operand by operand. The order would count: a float64 without dimensions and an int64 tensor give
 float64, though a float32 tensor as third operand makes all of them float32.
 """
-from tinygrad_ext.core.data.dtype cimport default_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport default_id, dtype_of, promoted
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport (
-    TGX_BOOL, TGX_C128, TGX_C64, TGX_F64, TGX_I64, is_complex, is_float, is_integral, promote,
+    TGX_BOOL, TGX_C128, TGX_C64, TGX_F64, TGX_I64, is_complex, is_float, is_integral,
 )
 
 
@@ -23,9 +23,9 @@ cdef int promotion_add(Promotion *p, object o) except -1:
     if isinstance(o, Tensor):
         t = <Tensor>o
         if t.rank > 0:
-            p.dims = t.tid if p.dims < 0 else promote(p.dims, t.tid)
+            p.dims = t.tid if p.dims < 0 else promoted(p.dims, t.tid)
         else:
-            p.zero = t.tid if p.zero < 0 else promote(p.zero, t.tid)
+            p.zero = t.tid if p.zero < 0 else promoted(p.zero, t.tid)
         return 0
     if o is None:
         return 0
@@ -42,11 +42,11 @@ cdef int promotion_add(Promotion *p, object o) except -1:
         if type(item) is type(o):               # numpy.longdouble is its own item
             item = complex(o) if type(o).__name__ == "clongdouble" else float(o)
         return promotion_add(p, item)
-    p.number = id if p.number < 0 else promote(p.number, id)
+    p.number = id if p.number < 0 else promoted(p.number, id)
     return 0
 
 
-cdef inline int _combine(int higher, int lower) noexcept:
+cdef inline int _combine(int higher, int lower) except -2:
     """PyTorch's rule: operands of lower rank matter only when they are of a higher kind of number."""
     if higher < 0:
         return lower
@@ -57,11 +57,11 @@ cdef inline int _combine(int higher, int lower) noexcept:
             return TGX_C128 if higher == TGX_F64 else TGX_C64
         return higher
     if higher == TGX_BOOL or not is_integral(lower):
-        return promote(higher, lower)
+        return lower if is_complex(lower) else promoted(higher, lower)
     return higher
 
 
-cdef int promotion_result(Promotion *p) noexcept:
+cdef int promotion_result(Promotion *p) except -2:
     return _combine(p.dims, _combine(p.zero, p.number))
 
 

@@ -6,6 +6,7 @@ random.h). They keep the interpreter's lock: the stream's position is the only s
 """
 import os
 from tinygrad_ext.core.data.dtype cimport CPU, device_of
+from tinygrad_ext.core.data.slots cimport slot_or_none
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, empty
 from tinygrad_ext.core.data.types cimport TGX_U8
 
@@ -31,6 +32,12 @@ cdef uint64_t _seed_of(object seed) except? 0:
     return value % 2**64
 
 
+cdef object _asked(Generator g, str name, tuple args=()):
+    """What a capture that is under way answers in the place of a generator; NotImplemented where there is none."""
+    answer = slot_or_none("generator")
+    return NotImplemented if answer is None else answer(g, name, args)
+
+
 cdef class Generator:
     """Source of random numbers with a state of its own.
 
@@ -47,6 +54,9 @@ cdef class Generator:
                                "there are no other generators, so leave the argument out")
         tgx_random_seed(&self.mt, FIRST_SEED)
 
+    def __init__(self, device="cpu"):       # not run for what the library makes itself, by __new__
+        _asked(self, "made")
+
     @property
     def device(self):
         """Where the generator draws: always the CPU."""
@@ -60,28 +70,40 @@ cdef class Generator:
             >>> Generator().manual_seed(-1).initial_seed() == 2**64 - 1
             True
         """
-        tgx_random_seed(&self.mt, _seed_of(seed))
+        if _asked(self, "manual_seed", (seed,)) is NotImplemented:
+            tgx_random_seed(&self.mt, _seed_of(seed))
         return self
 
     def seed(self):
         """Start a stream nobody can foresee and return its seed, 53 bits from the operating system."""
+        _asked(self, "seed")
         tgx_random_seed(&self.mt, int.from_bytes(os.urandom(8), "little") >> 11)
         return self.mt.seed
 
     def initial_seed(self):
         """The seed the stream was started with."""
+        _asked(self, "initial_seed")
         return self.mt.seed
 
     def clone_state(self):
         """A new generator that continues from here with the same numbers."""
-        cdef Generator other = type(self)()
+        answer = _asked(self, "clone_state")
+        return self._copy() if answer is NotImplemented else answer
+
+    def _copy(self):
+        """`clone_state`, whoever else wants to answer."""
+        cdef Generator other = type(self).__new__(type(self))
         other.mt = self.mt
         return other
 
     def get_state(self):
         """The state as a uint8 tensor of 5056 elements, in the layout of PyTorch's (native byte order)."""
         cdef int64_t n = TGX_RANDOM_STATE_BYTES
-        cdef Tensor t = empty(&n, 1, TGX_U8, CPU)
+        cdef Tensor t
+        answer = _asked(self, "get_state")
+        if answer is not NotImplemented:
+            return answer
+        t = empty(&n, 1, TGX_U8, CPU)
         tgx_random_save(&self.mt, t.data)
         return t
 
@@ -95,6 +117,8 @@ cdef class Generator:
                             f"what "
                             "get_state returned")
         t = <Tensor>new_state
+        if _asked(self, "set_state", (t,)) is not NotImplemented:
+            return self
         self._set_state_bytes(t.data[:t.count] if t.device_id == 0 else b"")
         return self
 

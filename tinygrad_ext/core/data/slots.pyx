@@ -21,3 +21,8 @@ def get_slot(str name):
 
 cdef object slot(str name):
     return _slots[name]
+
+
+cdef object slot_or_none(str name):
+    """The same, None where nobody has filled it."""
+    return _slots.get(name)

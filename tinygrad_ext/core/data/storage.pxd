@@ -12,6 +12,7 @@ cdef class Storage:
     cdef object owner
     cdef object __weakref__
 
+cdef size_t bytes_in_use() noexcept nogil
 cdef Storage new_storage(size_t nbytes)
 cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readonly)
 cdef void let_go(PyObject *o) noexcept                          # Py_XDECREF that does not nest without end

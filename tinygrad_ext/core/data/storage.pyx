@@ -235,6 +235,10 @@ def empty_cache():
     _make_room(0)
 
 
+cdef size_t bytes_in_use() noexcept nogil:
+    return _in_use
+
+
 def memory_stats():
     """Bytes in use, peak bytes, cached bytes, and allocations made, as a dict."""
     return {"allocated": _in_use, "peak": _peak, "cached": _cached_bytes, "allocations": _allocations}

@@ -1,8 +1,9 @@
 """What C, Cython and Python call by number: dtypes, argument kinds and flags, what derivative rules ask for.
 
 One row each, numbered in the order written; no code may depend on that order, only on names and on the predicates
-below. The build makes kernels/table_gen.h and core/data/table_gen.pxd of this file (tools/generate_table.py), before
-anything is compiled: so it imports nothing of the package.
+below. Loops that packages were built with hold the numbers of dtypes, so a new one comes last. The build makes
+kernels/table_gen.h and core/data/table_gen.pxd of this file (tools/generate_table.py), before anything is compiled: so
+it imports nothing of the package.
 
 Rejected: the header as the source, read by Python with a regular expression (the facts that only Python needs would
 stand elsewhere), and a table in Cython (the build would need what it builds).
@@ -26,6 +27,9 @@ _COLUMNS = """
     float64    F64  f64  float    8  d  Double        7  double   double
     complex64  C64  c64  complex  8  Zf ComplexFloat  9  tgx_c64  cfloat
     complex128 C128 c128 complex  16 Zd ComplexDouble 10 tgx_c128 cdouble
+    uint16     U16  u16  natural  2  H  UInt16        27 uint32_t
+    uint32     U32  u32  natural  4  I  UInt32        28 uint32_t
+    uint64     U64  u64  natural  8  L  UInt64        29 uint64_t
 """
 
 
@@ -37,8 +41,9 @@ DTYPES = tuple(_dtype(*line.split()) for line in _COLUMNS.strip().splitlines())
 
 # predicate -> (the kinds it holds for, what it means)
 PREDICATES = {
-    "is_integral": (("bool", "unsigned", "signed"), "whole numbers, truth values among them"),
-    "is_integer": (("unsigned", "signed"), "whole numbers alone"),
+    "is_integral": (("bool", "unsigned", "natural", "signed"), "whole numbers, truth values among them"),
+    "is_integer": (("unsigned", "natural", "signed"), "whole numbers alone"),
+    "is_natural": (("natural",), "unsigned, what few kernels take, and promotes with no other integers"),
     "is_half": (("half",), "two-byte floats, computed in float32"),
     "is_native_float": (("float",), "floats that the processor computes in"),
     "is_float": (("half", "float"), "real numbers with a fraction"),
@@ -52,6 +57,7 @@ PREDICATES = {
 WORDS = {
     "bool": ("bool",),
     "int": ("unsigned", "signed"),
+    "natural": ("natural",),
     "float": ("float",),
     "half": ("half",),
     "complex": ("complex",),
@@ -125,11 +131,16 @@ def rule_codes():
 
 
 def promoted(a, b):
-    """The row of the dtype that holds both: PyTorch's lattice."""
+    """The row of the dtype that holds both: PyTorch's lattice. None for two whole numbers that it joins in none.
+
+    It refuses natural with complex too, but among operands of one rank only, so that those who promote such refuse it.
+    """
     if a is b:
         return a
+    if {a.kind, b.kind} & {"natural"} and {a.kind, b.kind} <= {"natural", "bool", "unsigned", "signed"}:
+        return None
     order = ("bool", "integer", "half", "float", "complex")
-    level = {"unsigned": "integer", "signed": "integer"}
+    level = {"unsigned": "integer", "natural": "integer", "signed": "integer"}
     low, high = sorted((a, b), key=lambda row: (order.index(level.get(row.kind, row.kind)), row.itemsize))
     if low.kind in ("half", "float") and high.kind == "complex":
         return _named("complex128" if low.name == "float64" else high.name)

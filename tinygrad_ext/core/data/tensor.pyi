@@ -27,6 +27,18 @@ class _cummin_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _frexp_result(_NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
+class _geqrf_result(_NamedTuple):
+    a: Tensor
+    tau: Tensor
+
+class _histogram_result(_NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
 class _kthvalue_result(_NamedTuple):
     values: Tensor
     indices: Tensor
@@ -43,17 +55,38 @@ class _min_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _mode_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _nanmedian_result(_NamedTuple):
     values: Tensor
     indices: Tensor
+
+class _qr_result(_NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _slogdet_result(_NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 
 class _sort_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _svd_result(_NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
 class _topk_result(_NamedTuple):
     values: Tensor
     indices: Tensor
+
+class _triangular_solve_result(_NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
 
 class Tensor:
     """An n-dimensional array of one dtype that can record how it was computed."""
@@ -250,6 +283,9 @@ class Tensor:
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 1, alpha: _Scalar | Tensor = 1) -> Tensor:
         """beta * self + alpha * outer(vec1, vec2)."""
         ...
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged, conjugated when complex: a view of real numbers."""
+        ...
     @_overload
     def all(self) -> Tensor:
         """Whether no element is zero; True when there are none."""
@@ -269,6 +305,9 @@ class Tensor:
         ...
     def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> _aminmax_result:
         """Smallest and largest elements along dim, or of all."""
+        ...
+    def angle(self) -> Tensor:
+        """Angle in radians between an element and the positive real axis: 0 or pi for real ones, NaN for NaN."""
         ...
     @_overload
     def any(self) -> Tensor:
@@ -464,6 +503,15 @@ class Tensor:
     def char(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int8."""
         ...
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """The lower triangle L of L L^H = A, or with upper U of U^H U = A, for Hermitian positive definite A (..., n, n), of which one triangle is read."""
+        ...
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """The inverse of the A whose Cholesky factor is self."""
+        ...
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
+        """X of A X = self for the A whose Cholesky factor is input2."""
+        ...
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Tuple of at most `chunks` pieces of equal size along a dimension; the last one may be shorter."""
         ...
@@ -598,6 +646,9 @@ class Tensor:
     def deg2rad_(self) -> Tensor:
         """Degrees as radians."""
         ...
+    def det(self) -> Tensor:
+        """The determinant of each matrix of A (..., n, n)."""
+        ...
     def detach(self) -> Tensor:
         """The same memory outside the graph."""
         ...
@@ -687,6 +738,12 @@ class Tensor:
     def erfc_(self) -> Tensor:
         """1 - erf(self) without cancellation."""
         ...
+    def erfinv(self) -> Tensor:
+        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 4 ulp."""
+        ...
+    def erfinv_(self) -> Tensor:
+        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 4 ulp."""
+        ...
     def exp(self) -> Tensor:
         """Exponential of each element."""
         ...
@@ -723,6 +780,9 @@ class Tensor:
         ...
     @_overload
     def fill_(self, value: Tensor) -> Tensor: ...
+    def fill_diagonal_(self, fill_value: _Scalar | Tensor, wrap: _bool = False) -> Tensor:
+        """fill_diagonal_: set the elements whose indices are alike; with wrap the diagonal begins again below, after a row that is left out, where a matrix is higher than wide."""
+        ...
     def fix(self) -> Tensor:
         """Each element without its fraction."""
         ...
@@ -783,6 +843,9 @@ class Tensor:
     def frac_(self) -> Tensor:
         """The fraction of each element, with its sign."""
         ...
+    def frexp(self) -> _frexp_result:
+        """Each element as a mantissa in [0.5, 1) times a power of two, and that power."""
+        ...
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
         """out[i, j] = self[index[i, j], j] for dim=0, and so on."""
         ...
@@ -800,6 +863,9 @@ class Tensor:
         ...
     def geometric_(self, p: _float, *, generator: _Generator | None = None) -> Tensor:
         """geometric_: number of trials, of success probability p, up to the first success."""
+        ...
+    def geqrf(self) -> _geqrf_result:
+        """The factors of linalg.qr as LAPACK keeps them: R, below it the vectors of reflectors, and their factors tau."""
         ...
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector with an element of another, as a matrix."""
@@ -837,6 +903,15 @@ class Tensor:
     def heaviside_(self, values: Tensor) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros."""
         ...
+    def histc(self, bins: _int = 100, min: _Scalar | Tensor = 0, max: _Scalar | Tensor = 0) -> Tensor:
+        """How many elements lie in each of bins equal parts from min to max, the last one with its end; elements outside do not count."""
+        ...
+    @_overload
+    def histogram(self, bins: _int = 100, *, range: _Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogram_result:
+        """How many elements lie in each bin, or the sum of their weights, and the borders of the bins: those given in rising order, or of so many equal parts of a range, by default that of the elements."""
+        ...
+    @_overload
+    def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: _bool = False) -> _histogram_result: ...
     @_overload
     def hsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """So many equal views along the second dimension, of a vector along its only one."""
@@ -850,6 +925,24 @@ class Tensor:
         ...
     def hypot_(self, other: Tensor) -> Tensor:
         """sqrt(self^2 + other^2) without overflow, for floating tensors."""
+        ...
+    def i0(self) -> Tensor:
+        """Modified Bessel function of the first kind, of order 0; error 4 ulp."""
+        ...
+    def i0_(self) -> Tensor:
+        """Modified Bessel function of the first kind, of order 0; error 4 ulp."""
+        ...
+    def igamma(self, other: Tensor) -> Tensor:
+        """Lower incomplete gamma function of order self at other, over gamma(self)."""
+        ...
+    def igamma_(self, other: Tensor) -> Tensor:
+        """Lower incomplete gamma function of order self at other, over gamma(self)."""
+        ...
+    def igammac(self, other: Tensor) -> Tensor:
+        """Upper incomplete gamma function of order self at other, over gamma(self): 1 - igamma without cancellation."""
+        ...
+    def igammac_(self, other: Tensor) -> Tensor:
+        """Upper incomplete gamma function of order self at other, over gamma(self): 1 - igamma without cancellation."""
         ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Scalar | Tensor = 1) -> Tensor:
         """Add source * alpha to the entries of one dimension that index names; repeated entries add up in order."""
@@ -881,6 +974,12 @@ class Tensor:
     def index_put_(self, indices: _Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
         """Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated indices as often as they come."""
         ...
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
+        """The entries of one dimension that index names, reduced together with those of source."""
+        ...
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
+        """The entries of one dimension that index names, reduced together with those of source."""
+        ...
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat."""
         ...
@@ -889,6 +988,9 @@ class Tensor:
         ...
     def int(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int32."""
+        ...
+    def inverse(self) -> Tensor:
+        """The matrices that times A give the identity, A (..., n, n)."""
         ...
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether |self - other| <= atol + rtol * |other|; NaN equals NaN with equal_nan."""
@@ -908,6 +1010,12 @@ class Tensor:
     def isposinf(self) -> Tensor:
         """Whether each element is positive infinity."""
         ...
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part of each element is 0."""
+        ...
+    def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+        """The signal whose stft comes nearest, by least squares: weighted frames added up and divided by the sum of the windows' squares, which must not be zero anywhere."""
+        ...
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker product: a block for each element of self, that element times other."""
         ...
@@ -921,6 +1029,9 @@ class Tensor:
         """The least common multiple, never negative, modulo the dtype's range; of 0 and anything 0."""
         ...
     def ldexp(self, other: Tensor) -> Tensor:
+        """self times 2 to the power of other."""
+        ...
+    def ldexp_(self, other: Tensor) -> Tensor:
         """self times 2 to the power of other."""
         ...
     def le(self, other: Tensor | _Scalar) -> Tensor:
@@ -998,6 +1109,12 @@ class Tensor:
     def logaddexp2(self, other: Tensor) -> Tensor:
         """log2(2^self + 2^other), without leaving the range of the dtype on the way."""
         ...
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """Running log(sum(exp)) along dim, without overflow."""
+        ...
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant of each matrix of (..., n, n); NaN where it is negative."""
+        ...
     def logical_and(self, other: Tensor) -> Tensor:
         """Whether both elements are nonzero."""
         ...
@@ -1040,6 +1157,9 @@ class Tensor:
     def lt_(self, other: Tensor | _Scalar) -> Tensor:
         """self < other, element by element."""
         ...
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """X of A X = self for the A whose LU factors are given."""
+        ...
     @_overload
     def masked_fill(self, mask: Tensor, value: _Scalar | Tensor) -> Tensor:
         """self with one value under the true places of a bool mask."""
@@ -1063,6 +1183,9 @@ class Tensor:
         ...
     def matmul(self, other: Tensor) -> Tensor:
         """Product of matrices: (..., m, k) by (..., k, n) gives (..., m, n)."""
+        ...
+    def matrix_exp(self) -> Tensor:
+        """The sum of A^k / k! over all k for each square matrix, by scaling and squaring."""
         ...
     def matrix_power(self, n: _int) -> Tensor:
         """A square matrix times itself n times, the identity for 0, of the inverse for negative n; in about log2(n) products."""
@@ -1104,6 +1227,9 @@ class Tensor:
     def mm(self, mat2: Tensor) -> Tensor:
         """Product of two matrices, (m, k) by (k, n), without broadcasting."""
         ...
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _mode_result:
+        """The most frequent element along dim, the smallest of several, and a place of it."""
+        ...
     @_overload
     def moveaxis(self, source: _Sequence[_int], destination: _Sequence[_int]) -> Tensor:
         """Dimensions moved to new places; the others keep their order."""
@@ -1136,6 +1262,12 @@ class Tensor:
         ...
     def mv(self, vec: Tensor) -> Tensor:
         """Product of a matrix (m, k) and a vector (k,)."""
+        ...
+    def mvlgamma(self, p: _int) -> Tensor:
+        """Logarithm of the multivariate gamma function of dimension p, for elements above (p - 1) / 2."""
+        ...
+    def mvlgamma_(self, p: _int) -> Tensor:
+        """Logarithm of the multivariate gamma function of dimension p, for elements above (p - 1) / 2."""
         ...
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers)."""
@@ -1221,8 +1353,11 @@ class Tensor:
         ...
     @_overload
     def nonzero(self, *, as_tuple: _bool) -> tuple[Tensor, ...]: ...
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor:
+        """The first size rows of nonzero, and rows of fill_value where there are fewer: so the shape is known before."""
+        ...
     def norm(self, p: _Any = 'fro', dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor:
-        """Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim."""
+        """Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim; 'nuc' is the sum of the singular values of a matrix."""
         ...
     def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: _Generator | None = None) -> Tensor:
         """normal_: numbers of the given mean and standard deviation."""
@@ -1233,6 +1368,12 @@ class Tensor:
     def not_equal_(self, other: Tensor | _Scalar) -> Tensor:
         """self != other, element by element."""
         ...
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """The first n columns of the product of reflectors 1 - tau v v^H, whose vectors v stand below the diagonal of (..., m, n), m >= n: Q of what geqrf gives."""
+        ...
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Q times input3, or input3 times Q without left, for the product Q (m x m) of the reflectors that self and input2 (tau) hold as geqrf gives them; with transpose its adjoint."""
+        ...
     def outer(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector with an element of another, as a matrix."""
         ...
@@ -1242,6 +1383,9 @@ class Tensor:
         ...
     @_overload
     def permute(self, *dims: _int) -> Tensor: ...
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """linalg.pinv with rtol=rcond, under its older name."""
+        ...
     def polygamma(self, n: _int) -> Tensor:
         """The n-th derivative of digamma."""
         ...
@@ -1272,6 +1416,15 @@ class Tensor:
         ...
     @_overload
     def prod(self, dim: _int, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor: ...
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """self with elements of source at places counted as in one row; with accumulate they are added."""
+        ...
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """self with elements of source at places counted as in one row; with accumulate they are added."""
+        ...
+    def qr(self, some: _bool = True) -> _qr_result:
+        """linalg.qr: reduced, or complete where not some."""
+        ...
     @_overload
     def quantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _b.str = 'linear') -> Tensor:
         """The element below which a share q of the others lies, along a dimension or of all, NaN where there is one."""
@@ -1364,6 +1517,9 @@ class Tensor:
         ...
     @_overload
     def round_(self, *, decimals: _int) -> Tensor: ...
+    def rrelu_(self, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, generator: _Generator | None = None) -> Tensor:
+        """nn.functional.rrelu with a generator."""
+        ...
     def rsqrt(self) -> Tensor:
         """1 / sqrt(self)."""
         ...
@@ -1459,6 +1615,9 @@ class Tensor:
     def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """A copy of self in which src stands in one slice of a dimension."""
         ...
+    def slogdet(self) -> _slogdet_result:
+        """The determinant as its sign (a complex number of size one for complex ones, 0 if it is 0) and the logarithm of its magnitude, which do not overflow."""
+        ...
     def softmax(self, dim: _int, dtype: _dtype | _b.type | None = None) -> Tensor:
         """Exponentials over dim divided by their sum, shifted so that none overflows; dtype converts the input first."""
         ...
@@ -1517,6 +1676,9 @@ class Tensor:
     def std(self, dim: _int | _Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
     @_overload
     def std(self, dim: _int | _Sequence[_int] | None = None, *, correction: _Scalar | Tensor | None = None, keepdim: _bool = False) -> Tensor: ...
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _b.str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
+        """Transforms of frames of n_fft points, hop_length apart (n_fft // 4), each weighted by the window: numbers by frames, behind a batch."""
+        ...
     def sub(self, other: Tensor | _Scalar, *, alpha: _Scalar | Tensor = 1) -> Tensor:
         """self - alpha * other, element by element, with broadcasting."""
         ...
@@ -1541,6 +1703,9 @@ class Tensor:
         ...
     @_overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _svd_result:
+        """linalg.svd with V instead of its adjoint, and some=True for what full_matrices=False is there."""
+        ...
     def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
         ...
@@ -1606,6 +1771,9 @@ class Tensor:
     def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
         ...
+    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> _triangular_solve_result:
+        """linalg.solve_triangular with the arguments exchanged, and a copy of A; transpose solves with A turned."""
+        ...
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of the matrices in the last two dimensions, up to `diagonal` above the main one; the rest is zero."""
         ...
@@ -1650,6 +1818,15 @@ class Tensor:
         ...
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> _Any:
         """The elements that differ from the one before them, in their order; unique without the sorting."""
+        ...
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+        """Tuple of at most `chunks` pieces of equal size along a dimension; the last one may be shorter."""
+        ...
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+        """Tuple of pieces of split_size elements along a dimension; the last one may be shorter."""
+        ...
+    def unsafe_split_with_sizes(self, split_sizes: _Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        """Tuple of pieces of the given sizes along a dimension, which they must fill."""
         ...
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at the given place."""
@@ -1708,7 +1885,19 @@ class Tensor:
     @property
     def is_cpu(self) -> _Any: ...
     def is_inference(self) -> _Any: ...
+    @property
+    def is_ipu(self) -> _Any: ...
+    @property
+    def is_maia(self) -> _Any: ...
+    @property
+    def is_mkldnn(self) -> _Any: ...
+    @property
+    def is_mps(self) -> _Any: ...
+    @property
+    def is_mtia(self) -> _Any: ...
     def is_neg(self) -> _Any: ...
+    @property
+    def is_nested(self) -> _Any: ...
     def is_nonzero(self) -> _Any: ...
     def is_pinned(self) -> _Any: ...
     @property
@@ -1717,6 +1906,14 @@ class Tensor:
     def is_signed(self) -> _Any: ...
     @property
     def is_sparse(self) -> _Any: ...
+    @property
+    def is_sparse_csr(self) -> _Any: ...
+    @property
+    def is_vulkan(self) -> _Any: ...
+    @property
+    def is_xla(self) -> _Any: ...
+    @property
+    def is_xpu(self) -> _Any: ...
     @property
     def mH(self) -> _Any: ...
     @property
@@ -1727,6 +1924,7 @@ class Tensor:
     @property
     def output_nr(self) -> _Any: ...
     def resize_(self, *sizes: _Any, memory_format: _Any = None) -> _Any: ...
+    def resize_as_(self, other: _Any, *, memory_format: _Any = None) -> _Any: ...
     @property
     def retains_grad(self) -> _Any: ...
     def set_(self, *args: _Any, **kwargs: _Any) -> _Any: ...

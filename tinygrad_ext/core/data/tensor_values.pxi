@@ -74,6 +74,12 @@ cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexc
         (<uint8_t *>p)[0] = <uint8_t>i
     elif dtype == TGX_I8:
         (<int8_t *>p)[0] = <int8_t>i
+    elif dtype == TGX_U16:
+        (<uint16_t *>p)[0] = <uint16_t>i
+    elif dtype == TGX_U32:
+        (<uint32_t *>p)[0] = <uint32_t>i
+    elif dtype == TGX_U64:
+        (<uint64_t *>p)[0] = <uint64_t>i
     elif dtype == TGX_I16:
         (<int16_t *>p)[0] = <int16_t>i
     elif dtype == TGX_F16:
@@ -103,6 +109,12 @@ cdef object read_scalar(const char *p, int dtype):
         return (<uint8_t *>p)[0]
     if dtype == TGX_I8:
         return (<int8_t *>p)[0]
+    if dtype == TGX_U16:
+        return (<uint16_t *>p)[0]
+    if dtype == TGX_U32:
+        return (<uint32_t *>p)[0]
+    if dtype == TGX_U64:
+        return (<uint64_t *>p)[0]
     if dtype == TGX_I16:
         return (<int16_t *>p)[0]
     if dtype == TGX_F16:

@@ -8,6 +8,7 @@ cdef extern from "types.h" nogil:
     cdef enum:
         TGX_MAX_DIMS
         TGX_MAX_OPERANDS
+        TGX_ABOVE
     ctypedef struct tgx_scalar:
         double f
         double im

@@ -61,7 +61,7 @@ cdef list convert(Custom c, PyObject **args):
     for i in range(c.op.nargs):
         s = &c.op.args[i]
         o = <object>args[i]
-        if s.kind == A_TENSOR or o is None or type(o) is float or (type(o) is int and s.kind != A_FLOAT and not s.size):
+        if s.kind == A_TENSOR or o is None or (not s.size and (type(o) is float or (type(o) is int and s.kind != A_FLOAT))):
             continue
         if s.flags & F_LIST:
             if isinstance(o, (list, tuple)):
@@ -88,7 +88,7 @@ cdef int check_hidden(Op op, PyObject **args) except -1:
     for i in range(op.nargs):
         o = <object>args[i]
         if op.args[i].kind == A_DICT and o is not None:
-            o = tuple((<dict>o).values())
+            o = [t for d in (o if isinstance(o, (list, tuple)) else (o,)) if d is not None for t in (<dict>d).values()]
         elif op.args[i].kind != A_ANY:
             continue
         for t in o if isinstance(o, (tuple, list)) else (o,):

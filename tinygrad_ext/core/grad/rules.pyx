@@ -8,8 +8,9 @@ from cpython.ref cimport Py_INCREF
 from tinygrad_ext.core.call.dispatch cimport Op, TGX_NO_SUBCLASS, Rule, state, tgx_state
 from tinygrad_ext.core.grad.node cimport start_untracked, zeros_for
 from tinygrad_ext.core.grad.saved cimport freed_error, raw, unpack
+from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport Tensor, exact
-from tinygrad_ext.core.data.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, uint32_t
+from tinygrad_ext.core.data.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_RESULT, P_SHAPE, is_complex, uint32_t
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
@@ -84,11 +85,17 @@ cdef class RuleNode(Node):
         cdef PyObject *params[24]
         cdef list kept = []
         cdef int i, code
+        cdef bint turned = False
         cdef object v
         for i in range(rule.nparams):
             code = rule.params[i]
             if code & 0xff00 == P_GRAD:
                 if grads[code & 0xff] != NULL:
+                    if self.op.holomorphic and is_complex((<Tensor><object>grads[code & 0xff]).tid):
+                        v, turned = slot("conj")(<object>grads[code & 0xff]), True
+                        kept.append(v)
+                        params[i] = <PyObject *>v
+                        continue
                     params[i] = grads[code & 0xff]
                     continue
                 v = zeros_for(self, code & 0xff)
@@ -103,8 +110,14 @@ cdef class RuleNode(Node):
             kept.append(v)
             params[i] = <PyObject *>v
         if _any_subclass(params, rule.nparams):
-            return _call_unasked(rule, params)
-        return PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
+            v = _call_unasked(rule, params)
+        else:
+            v = PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
+        if not turned or v is None:
+            return v
+        if isinstance(v, (tuple, list)):        # of a joint rule
+            return tuple([None if g is None else slot("conj")(g) for g in v])
+        return slot("conj")(v)
 
     cdef object _unpack(self, int code):
         """A saved value by its parameter code."""

@@ -23,6 +23,9 @@ cdef extern from "dlfcn.h" nogil:
     int dladdr(const void *address, Dl_info *info)
     int RTLD_NOW, RTLD_LOCAL
 
+cdef extern from "<stdio.h>" nogil:
+    int snprintf(char *to, size_t size, const char *format, ...)
+
 cdef extern from "blas_library.h" nogil:
     ctypedef struct tgx_blas_library:
         int wide
@@ -34,6 +37,7 @@ cdef extern from "blas_library.h" nogil:
         void *dgemv
         void *sdot
         void *ddot
+        void *(*symbol)(const char *name) noexcept nogil
         int (*enter)() noexcept nogil
         void (*leave)(int) noexcept nogil
     void tgx_blas_use(const tgx_blas_library *library)
@@ -48,6 +52,8 @@ cdef void *_handle = NULL
 cdef tgx_blas_library _library
 cdef bytes _prefix = b""
 cdef bytes _suffix = b""
+cdef const char *_of_prefix = b""
+cdef const char *_of_suffix = b""
 
 
 # ---- finding the library ----
@@ -79,7 +85,16 @@ cdef void *_symbol(bytes name):
     return dlsym(_handle, <const char *>symbol)
 
 
+cdef void *_routine(const char *name) noexcept nogil:
+    """A routine of Fortran's, which is called from threads that do not hold Python."""
+    cdef char symbol[64]
+    snprintf(symbol, sizeof(symbol), "%s%s%s", _of_prefix, name, _of_suffix)
+    return dlsym(_handle, symbol)
+
+
 cdef bint _fill(tgx_blas_library *table):
+    global _of_prefix, _of_suffix
+    _of_prefix, _of_suffix, table.symbol = _prefix, _suffix, _routine
     table.sgemm, table.dgemm = _symbol(b"cblas_sgemm"), _symbol(b"cblas_dgemm")
     table.cgemm, table.zgemm = _symbol(b"cblas_cgemm"), _symbol(b"cblas_zgemm")
     table.sgemv, table.dgemv = _symbol(b"cblas_sgemv"), _symbol(b"cblas_dgemv")

@@ -7,7 +7,7 @@ copied first: whether two strided windows really meet is a search, and the case 
 the first element to the end of the last, since a device need know nothing of strides; what lies between is read first.
 """
 from libc.string cimport memset
-from tinygrad_ext.core.data.boxed cimport as_scalar
+from tinygrad_ext.core.data.boxed cimport as_wide_scalar
 from tinygrad_ext.core.data.devices cimport read_from, write_to
 from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
@@ -16,7 +16,7 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BOOL, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
+    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_U64, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
 )
 
 cdef extern from "planes.h" nogil:
@@ -164,8 +164,12 @@ cdef Tensor cast(Tensor t, int dtype):
 
 
 cdef bint _holds(int dtype, const tgx_scalar *s) noexcept:
-    """Whether an integer dtype can; a negative number may wrap in uint8, as in PyTorch."""
+    """Whether an integer dtype can; a negative number may wrap in an unsigned one, as in PyTorch."""
     cdef int64_t most = 0x7fffffffffffffff >> (64 - 8 * ITEMSIZE[dtype])
+    if dtype == TGX_U64:
+        return s.given == TGX_ABOVE or -9.3e18 < s.f < 9.3e18
+    if s.given == TGX_ABOVE:
+        return False
     if not is_signed(dtype):
         most = 2 * most + 1
         return -most <= s.i <= most and -9.3e18 < s.f < 9.3e18
@@ -174,7 +178,7 @@ cdef bint _holds(int dtype, const tgx_scalar *s) noexcept:
 
 cdef tgx_scalar checked_scalar(object value, int dtype) except *:
     """A number for one element of a dtype; RuntimeError when the dtype cannot hold it."""
-    cdef tgx_scalar s = as_scalar(value)
+    cdef tgx_scalar s = as_wide_scalar(value)
     if is_complex(dtype):
         return s
     if s.im != 0:

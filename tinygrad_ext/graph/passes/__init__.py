@@ -71,13 +71,16 @@ def optimize(graph, passes=None):
         passes = [*registered(), *_OWN]
     if graph.effects:
         raise ValueError(f"optimize: {graph.name} has effects, which say in which order its nodes stand: none may move")
+    before = None  # what the graph was made of before a pass, where that is known
     for each in passes:
-        before = _parts(graph) if each in _OWN else []
+        before = before or (_parts(graph) if each in _OWN else None)
         each.run(graph)
         graph.executor = None
-        after = _parts(graph) if before else []
-        if before and len(after) == len(before) and all(map(is_, before, after)):
-            continue  # it has changed nothing
+        after = _parts(graph) if before else None
+        unchanged = before and len(after) == len(before) and all(map(is_, before, after))
+        before = after
+        if unchanged:
+            continue
         try:
             graph.check()
         except Exception as error:

@@ -1,11 +1,8 @@
 """What a pass is, and what passes ask of graphs."""
 
-from .. import check, primitives
+from .. import primitives
 from ..ir import Value, replaced, values_in
 from ..signature import signature_of
-
-# kinds of kernels whose results are memory of their own where the schema says nothing else
-_FRESH = {"pointwise", "kernel", "boxed"}
 
 
 class Pass:
@@ -19,13 +16,16 @@ class Pass:
 def blocks(graph):
     """All blocks, inner ones before the block that holds them."""
 
+    found = []
+
     def below(block):
         for node in block.nodes:
             for inner in node.blocks:
-                yield from below(inner)
-        yield block
+                below(inner)
+        found.append(block)
 
-    return list(below(graph.block))
+    below(graph.block)
+    return found
 
 
 def is_op(node):
@@ -34,22 +34,19 @@ def is_op(node):
 
 def is_random(node):
     """Whether a node draws, or gives what nobody has set."""
-    if not is_op(node):
-        return False
-    tags = (signature_of(node.op).op.record.tags or "").split()
-    return signature_of(node.op).generator is not None or bool({"random", "unset"} & set(tags))
+    return is_op(node) and signature_of(node.op).random
 
 
 def has_effect(node):
     """Whether a node does more than give its outputs: it draws from the default generator, prints, raises."""
-    if check.has_effect(node) or getattr(primitives.TABLE.get(node.op), "effect", False):
-        return True
     if is_op(node):
-        generator = signature_of(node.op).generator
-        return not node.outputs or (generator is not None and not isinstance(node.args[generator], Value))
+        signature = signature_of(node.op)
+        generator = signature.generator
+        drawn = generator is not None and not isinstance(node.args[generator], Value)
+        return signature.inplace or not node.outputs or drawn
     if node.op in primitives.CONTROL:
-        return any(has_effect(inner) for block in node.blocks for inner in block.walk()) or node.op == "prim::Loop"
-    return False
+        return node.op == "prim::Loop" or any(has_effect(inner) for block in node.blocks for inner in block.walk())
+    return bool(getattr(primitives.TABLE.get(node.op), "effect", False))
 
 
 def uses(graph):
@@ -103,7 +100,4 @@ def shown(graph):
 
 def may_share(node):
     """Whether an output may show the memory of an argument: all but ops that are known to make their own."""
-    if not is_op(node):
-        return True
-    op = signature_of(node.op).op
-    return op.is_view_op or op.kernel_kind not in _FRESH or any(r.alias for r in op.schema.returns)
+    return not is_op(node) or signature_of(node.op).shares

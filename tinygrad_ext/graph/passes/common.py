@@ -4,6 +4,8 @@ from ..check import type_of
 from ..ir import Value
 from .base import Pass, has_effect, is_random, replace, shown
 
+_EXACT = {int, bool, str, type(None)}  # equal ones of a type are one constant
+
 
 class CommonSubexpressions(Pass):
     """Computes what two nodes of a block compute alike only once.
@@ -41,15 +43,17 @@ def _both_shown(a, b, visible):
 
 
 def _key(node, mapping):
-    return (node.op, node.version, *(v.type for v in node.outputs), *(_name(a, mapping) for a in node.args))
+    return (node.op, node.version, *[v.type for v in node.outputs], *[_name(a, mapping) for a in node.args])
 
 
 def _name(a, mapping):
     """What tells an argument from others: 1 from 1.0 and True, 0.0 from -0.0."""
-    if isinstance(a, Value):
+    if type(a) is Value:
         while a in mapping:
             a = mapping[a]
         return "%", id(a)
+    if type(a) in _EXACT:
+        return type(a), a
     if type(a) is tuple:
         return tuple([_name(x, mapping) for x in a])
     return str(type_of(a)), repr(a)

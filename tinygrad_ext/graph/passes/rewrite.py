@@ -96,7 +96,7 @@ class Rewrite(Pass):
         for wanted in self.replacement.nodes:
             made = Node(
                 wanted.op, [replaced(a, mapping) for a in wanted.args], (), node.line, wanted.version, wanted.owner
-            )
+            ).numbered_as(node)
             made.outputs = tuple([graph.value(v.type, made) for v in wanted.outputs])
             mapping.update(zip(wanted.outputs, made.outputs))
             block.nodes.insert(at, made)

@@ -11,7 +11,7 @@ import weakref
 
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data import dtype as dtypes
-from tinygrad_ext.core.data.random import default_generator
+from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 
 from ..types import Type
@@ -231,6 +231,9 @@ primitive("expect", "Any str str", None, _expect)
 primitive("hash", "Any", "int", hash)
 primitive("id", "Any", "int", id)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
+primitive("generator.seeded", "int", "Generator", lambda seed: Generator().manual_seed(seed))
+primitive("generator.state", "Generator", "Tensor", lambda generator: generator.get_state())
+primitive("generator.from_state", "Tensor", "Generator", lambda state: Generator().set_state(state))
 primitive("is_tracing", "", "bool", _is_tracing)
 primitive("python", "str ...", None, call_function, effect=True)
 primitive("call_method", "str Any ...", None, _call_method, effect=True)

@@ -10,6 +10,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives.objects import word_of
 from tinygrad_ext.graph.types import TENSOR, Type
+from tinygrad_ext.nn.parameter import refuse_lazy
 
 from .classes import attributes_of, has_source
 from .compiler import Compiler, Frame
@@ -83,10 +84,11 @@ def _compile(cls, function, bound):
 
 
 def check_made(module):
-    """Raise where the __init__ of a module has not called that of nn.Module."""
+    """Raise where the __init__ of a module has not called that of nn.Module, or a parameter has no shape yet."""
     if "_parameters" not in module.__dict__:
         name = f"{type(module).__module__}.{type(module).__qualname__}"
         raise RuntimeError(f"'{name}' has not been initialized, did you forget to call 'super().__init__()'?")
+    refuse_lazy(module)
 
 
 _VALID = (bool, int, float, complex, str, type(None), dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)

@@ -17,6 +17,7 @@ from .environment import ABSENT, RESULT, RETURNED, Scope
 from .errors import FrontendError, NotSupportedError
 from .expressions import KINDS, kind
 from .markers import MODIFIER
+from .overloads import parameters_of
 from .source import source_of
 from .type_comments import BadComment
 from .types import parts_of
@@ -230,7 +231,7 @@ def inline(c, function, args, kwargs, bound=()):
         c.fault(str(error), kind=type(error))
     if any(f.owner is function and _same_self(f.bound, bound) for f in c.frames):
         c.fault(f"function '{source.name}' is called recursively. Recursive calls are not supported; write a loop")
-    parameters = Parameters(c, function, source, len(bound))
+    parameters = parameters_of(c, function, lambda f, of: Parameters(c, f, of, len(bound)), bound, args, kwargs)
     operands = dict(zip(parameters.names, bound))
     operands.update(parameters.bind(c, args, kwargs))
     frame = Frame(source, lookup_of(function), owner=function)

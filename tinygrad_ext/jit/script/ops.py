@@ -358,8 +358,14 @@ def _set_item(c, tensor, args, kwargs):
     c.effect("prim::tensor.set_item", tensor, c.value(args[0]), c.value(args[1]))
 
 
+def _resize_as(c, tensor, args, kwargs):
+    """A window on the tensor: in a graph memory keeps its size, and the view tells if it would have to change."""
+    return c.op("aten::view_as", (tensor, *args))
+
+
 _SPECIAL = {
     "size": _size,
+    "resize_as_": _resize_as,
     "stride": _stride,
     "item": _item,
     "tolist": _tolist,

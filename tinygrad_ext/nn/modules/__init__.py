@@ -2,13 +2,16 @@
 
 from . import (
     activation,
+    adaptive,
     batchnorm,
     container,
     conv,
     dropout,
     embedding,
     flatten,
+    fold,
     instancenorm,
+    lazy,
     linear,
     loss,
     module,
@@ -22,14 +25,18 @@ from . import (
     rnn,
     sparse,
     transformer,
+    upsampling,
 )
 from .activation import *
+from .adaptive import *
 from .container import *
 from .conv import *
 from .dropout import *
 from .embedding import *
 from .flatten import *
+from .fold import *
 from .instancenorm import *
+from .lazy import *
 from .linear import *
 from .loss import *
 from .module import Module
@@ -41,17 +48,21 @@ from .pixelshuffle import *
 from .pooling import *
 from .rnn import *
 from .transformer import *
+from .upsampling import *
 
 __all__ = sorted(
     name
     for family in (
         activation,
+        adaptive,
         container,
         conv,
         dropout,
         embedding,
         flatten,
+        fold,
         instancenorm,
+        lazy,
         linear,
         loss,
         norm,
@@ -62,6 +73,7 @@ __all__ = sorted(
         pooling,
         rnn,
         transformer,
+        upsampling,
     )
     for name in family.__all__
 )

@@ -22,6 +22,7 @@ __all__ = [
     "Mish",
     "MultiheadAttention",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SELU",
@@ -72,6 +73,24 @@ class ReLU6(_MaybeInplace):
 
     def forward(self, input):
         return F.relu6(input, self.inplace)
+
+
+class RReLU(_Shown):
+    """``x`` where it is positive, else ``x`` times a slope.
+
+    Args:
+        lower, upper: the slope is drawn between them while training, for each element; else it is their mean.
+        inplace: write the result over the input.
+    """
+
+    shown = ("lower", "upper")
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
 class SELU(_MaybeInplace):

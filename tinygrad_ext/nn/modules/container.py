@@ -1,13 +1,29 @@
 """Modules that hold other modules."""
 
 import operator
+import warnings
 from collections.abc import Iterable, Mapping
 
 from tinygrad_ext.core.call.boundary import boundary
 
 from ..module import Module, described
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
+
+
+@boundary
+class Container(Module):
+    """Module with the children given as keywords, from times when Module had none; gives a FutureWarning."""
+
+    def __init__(self, **kwargs):
+        warnings.warn(
+            "nn.Container is deprecated: nn.Module does all it did; subclass nn.Module instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 @boundary

@@ -3,7 +3,7 @@
 from .. import functional as F
 from ..module import Module
 
-__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
 class _Dropout(Module):
@@ -48,3 +48,20 @@ class Dropout3d(_Dropout):
 
     def forward(self, input):
         return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """Dropout for self-normalising networks: what is dropped gets SELU's lowest value, and mean and variance stay.
+
+    ``inplace`` is kept and printed, and the input left as it is.
+    """
+
+    def forward(self, input):
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """`AlphaDropout` of whole channels of ``(N, C, ...)``."""
+
+    def forward(self, input):
+        return F.feature_alpha_dropout(input, self.p, self.training)

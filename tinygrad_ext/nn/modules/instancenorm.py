@@ -3,12 +3,12 @@
 import warnings
 
 from .. import functional as F
-from .norm import _BatchNorm
+from .norm import _NormBase
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     """What they share; a subclass has ``dims``, how many dimensions a channel has.
 
     Args:
@@ -25,11 +25,14 @@ class _InstanceNorm(_BatchNorm):
     ):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input):
+    def _check_input_dim(self, input):
         if input.dim() not in (self.dims + 1, self.dims + 2):
             raise ValueError(
                 f"{type(self).__name__}: expected {self.dims + 1}D or {self.dims + 2}D input (got {input.dim()}D input)"
             )
+
+    def forward(self, input):
+        self._check_input_dim(input)
         batched = input if input.dim() == self.dims + 2 else input.unsqueeze(0)
         self._check_channels(batched.shape[1], input.dim() - self.dims - 1)
         result = F.instance_norm(

@@ -9,18 +9,21 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "CrossMapLRN2d",
+    "GroupNorm",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+    "SyncBatchNorm",
+]
 
 
-class _BatchNorm(Module):
-    """What the batch norms share; a subclass has ``input_dims``.
-
-    Args:
-        num_features: size of the channel dimension.
-        eps: added to the variance.
-        momentum: weight of the new batch in the running statistics; None for their plain average.
-        affine: whether there are a learned scale and offset.
-        track_running_stats: whether to keep running statistics, which ``eval`` then uses.
+class _NormBase(Module):
+    """What batch norms and instance norms share: scale, offset and running statistics.
 
     Version 2 of the state has ``num_batches_tracked``.
     """
@@ -67,6 +70,31 @@ class _BatchNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
+    def extra_repr(self):
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+        version = local_metadata.get("version")
+        key = prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+
+class _BatchNorm(_NormBase):
+    """What the batch norms share; a subclass has ``input_dims``.
+
+    Args:
+        num_features: size of the channel dimension.
+        eps: added to the variance.
+        momentum: weight of the new batch in the running statistics; None for their plain average.
+        affine: whether there are a learned scale and offset.
+        track_running_stats: whether to keep running statistics, which ``eval`` then uses.
+    """
+
     def _check_input_dim(self, input):
         if input.dim() not in self.input_dims:
             wanted = " or ".join(f"{n}D" for n in self.input_dims)
@@ -92,19 +120,6 @@ class _BatchNorm(Module):
             self.eps,
         )
 
-    def extra_repr(self):
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
-        version = local_metadata.get("version")
-        key = prefix + "num_batches_tracked"
-        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-
 
 class BatchNorm1d(_BatchNorm):
     __doc__ = "Batch norm of ``(N, C)`` or ``(N, C, L)``.\n\n" + _BatchNorm.__doc__.partition("\n\n")[2]
@@ -119,6 +134,44 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     __doc__ = "Batch norm of ``(N, C, D, H, W)``.\n\n" + _BatchNorm.__doc__.partition("\n\n")[2]
     input_dims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm of ``(N, C, ...)`` for a model that several processes train; here there is one, and it is plain.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats: as for BatchNorm1d.
+        process_group: kept, for code that hands one on.
+    """
+
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+        device=None, dtype=None, *, bias=True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"SyncBatchNorm: expected at least 2D input (got {input.dim()}D input)")
+        if input.shape[1] == 0:
+            raise ValueError(
+                f"SyncBatchNorm: number of input channels should be non-zero (got input of {list(input.shape)})"
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """Return ``module`` with each batch norm in it replaced by one of this class, on the same tensors."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            options = (module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            result = SyncBatchNorm(module.num_features, *options, bias=module.bias is not None)
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class LayerNorm(Module):
@@ -239,3 +292,31 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` of ``(N, C, H, W)`` as Torch 7 had it: ``x / (k + alpha / size * squares) ** beta``.
+
+    ``squares`` is the sum over the channels that are nearer than ``(size + 1) // 2``, and, as in PyTorch, over the
+    first channel wherever it stands. The gradient is the derivative of that, which PyTorch's is not.
+    """
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        square = input * input
+        reach = int((self.size - 1) / 2)
+        window = (2 * reach + 1, 1, 1)
+        near = F.avg_pool3d(square.unsqueeze(1), window, 1, (reach, 0, 0), divisor_override=1).squeeze(1)
+        beyond = (tg.arange(input.shape[1], device=input.device) > reach).view(1, -1, 1, 1)
+        squares = near + square[:, :1] * beyond
+        return input * (squares * (self.alpha / self.size) + self.k) ** -self.beta
+
+    extra_repr = LocalResponseNorm.extra_repr

@@ -1,5 +1,5 @@
 """PyTorch's place of normalisation over layers and groups."""
 
-from .norm import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from .norm import CrossMapLRN2d, GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

@@ -10,6 +10,7 @@ __all__ = [
     "GaussianNLLLoss",
     "HingeEmbeddingLoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "PairwiseDistance",
@@ -58,6 +59,16 @@ class SoftMarginLoss(_Loss):
 
     def forward(self, input, target):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """Mean over the classes of ``max(0, 1 - score of each target + score of each class that is none)``.
+
+    A target has as many places as there are classes, the class numbers first and -1 behind the last one.
+    """
+
+    def forward(self, input, target):
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):

@@ -26,7 +26,7 @@ def _lines(named, type_of):
     for name, value in named:
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-            size = "x".join(str(n) for n in value.shape)
+            size = "x".join(str(n) for n in value.size())
             lines.append(f"  ({name}): {kind} containing: [{type_of(value)} of size {size}]")
         else:
             lines.append(f"  ({name}): Object of type: {type(value).__name__}")

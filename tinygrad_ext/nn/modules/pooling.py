@@ -13,8 +13,18 @@ __all__ = [
     "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -67,6 +77,169 @@ class MaxPool2d(_MaxPool):
         return F.max_pool2d(input, self.kernel_size, **self._window())
 
 
+class MaxPool3d(_MaxPool):
+    __doc__ = _MaxPool.__doc__
+
+    def forward(self, input):
+        return F.max_pool3d(input, self.kernel_size, **self._window())
+
+
+class _MaxUnpool(Module):
+    """Each value put back where the max pooling found it, in zeros.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling, one number or one per dimension;
+            the stride is the kernel size unless given.
+
+    A call takes the values, their indices (``return_indices=True``) and, if several sizes pool to theirs, an
+    ``output_size``.
+
+    Raises:
+        ValueError: an ``output_size`` that does not pool to the size of the values.
+    """
+
+    dims = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = n_tuple(kernel_size, self.dims)
+        self.stride = self.kernel_size if stride is None else n_tuple(stride, self.dims)
+        self.padding = n_tuple(padding, self.dims)
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
+    dims = 1
+
+    def forward(self, input, indices, output_size: "list[int] | None" = None):
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
+    dims = 2
+
+    def forward(self, input, indices, output_size: "list[int] | None" = None):
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
+    dims = 3
+
+    def forward(self, input, indices, output_size: "list[int] | None" = None):
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class _FractionalMaxPool(Module):
+    """Largest value of each of ``output_size`` windows, whose places are drawn at random.
+
+    Args:
+        kernel_size: size of a window, one number or one per dimension.
+        output_size: how many windows there are, likewise; or
+        output_ratio: that number divided by the input's size, between 0 and 1.
+        return_indices: return ``(values, indices)``.
+        _random_samples: numbers between 0 and 1, (N, C, dimensions), in place of those drawn at each call.
+
+    Raises:
+        ValueError: neither or both of ``output_size`` and ``output_ratio``, or a ratio out of range.
+    """
+
+    dims = 0
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        self._check_kernel_size(kernel_size)
+        self.kernel_size = n_tuple(kernel_size, self.dims)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else n_tuple(output_size, self.dims)
+        self.output_ratio = None if output_ratio is None else n_tuple(output_ratio, self.dims)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError(f"{name}: only one of output_size and output_ratio may be specified")
+        if output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def _check_kernel_size(self, kernel_size):
+        """Two dimensions leave it to the op."""
+
+    def _pool(self, pool, input):
+        return pool(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    __doc__ = _FractionalMaxPool.__doc__
+    dims = 2
+
+    def forward(self, input):
+        return self._pool(F.fractional_max_pool2d, input)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    __doc__ = _FractionalMaxPool.__doc__
+    dims = 3
+
+    def _check_kernel_size(self, kernel_size):
+        if any(size <= 0 for size in n_tuple(kernel_size, 3)):
+            raise ValueError(f"FractionalMaxPool3d: kernel_size must be greater than 0, but got {kernel_size}")
+
+    def forward(self, input):
+        return self._pool(F.fractional_max_pool3d, input)
+
+
+class _LPPool(Module):
+    """``norm_type``-norm of each window: the root of the sum of the powers.
+
+    Args:
+        norm_type: the exponent.
+        kernel_size, stride: one number or one per dimension; the stride is the kernel size unless given.
+        ceil_mode: keep a last window that reaches over the edge.
+    """
+
+    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self):
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    __doc__ = _LPPool.__doc__
+
+    def forward(self, input):
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_LPPool):
+    __doc__ = _LPPool.__doc__
+
+    def forward(self, input):
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool3d(_LPPool):
+    __doc__ = _LPPool.__doc__
+
+    def forward(self, input):
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
 class AvgPool1d(Module):
     """Mean of each window of ``(N, C, L)``.
 
@@ -91,8 +264,8 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(Module):
-    """Mean of each window of ``(N, C, H, W)``.
+class _AvgPool(Module):
+    """Mean of each window.
 
     Args:
         kernel_size, stride, padding: one number or one per dimension;
@@ -113,8 +286,8 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
-        return F.avg_pool2d(
+    def _pool(self, pool, input):
+        return pool(
             input,
             self.kernel_size,
             self.stride,
@@ -126,6 +299,20 @@ class AvgPool2d(Module):
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    __doc__ = "Mean of each window of ``(N, C, H, W)``.\n\n" + _AvgPool.__doc__.partition("\n\n")[2]
+
+    def forward(self, input):
+        return self._pool(F.avg_pool2d, input)
+
+
+class AvgPool3d(_AvgPool):
+    __doc__ = "Mean of each window of ``(N, C, D, H, W)``.\n\n" + _AvgPool.__doc__.partition("\n\n")[2]
+
+    def forward(self, input):
+        return self._pool(F.avg_pool3d, input)
 
 
 class _AdaptiveAvgPool(Module):

@@ -1,5 +1,5 @@
-"""PyTorch's place of Embedding."""
+"""PyTorch's place of Embedding and EmbeddingBag."""
 
-from .embedding import Embedding
+from .embedding import Embedding, EmbeddingBag
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]

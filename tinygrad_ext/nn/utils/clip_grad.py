@@ -1,5 +1,7 @@
 """Limiting the size of gradients."""
 
+import warnings
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
@@ -67,3 +69,14 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
     with tg.no_grad():
         for parameter in _with_grad(parameters):
             parameter.grad.clamp_(min=-limit, max=limit)
+
+
+@boundary
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The older name of `clip_grad_norm_`."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

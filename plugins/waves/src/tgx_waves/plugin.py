@@ -1,0 +1,13 @@
+"""The hook: what tinygrad_ext calls when the namespace `waves` is first used."""
+
+from tinygrad_ext import hookimpl
+
+requires_api = ">=1,<2"
+
+
+@hookimpl
+def tgx_register_ops(register):
+    """Fill `tinygrad_ext.ops.waves`."""
+    from tgx_waves import ops
+
+    ops.register_all(register)

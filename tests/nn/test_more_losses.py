@@ -1,0 +1,100 @@
+"""Losses with a softmax in two steps, a linear layer, or several labels: as they are defined, and beside PyTorch's."""
+
+import pickle
+
+import numpy as np
+import pytest
+from beside_torch import close, compare, numbers, seeded
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
+from tinygrad_ext.nn import functional as F
+
+
+def test_multi_label_margin_loss_equals_the_sum_over_pairs():
+    x, target = numbers(3, 4), np.array([[2, 0, -1, 1], [1, -1, 1, 1], [-1, 2, 2, 2]])
+    wanted = []
+    for row, labels in zip(x, ([2, 0], [1], [])):
+        others = [i for i in range(4) if i not in labels]
+        wanted.append(sum(max(0, 1 - row[i] + row[j]) for i in labels for j in others) / 4)
+    for reduction, reduce in (("none", np.array), ("mean", np.mean), ("sum", np.sum)):
+        loss = nn.MultiLabelMarginLoss(reduction=reduction)
+        close(loss(tg.from_numpy(x), tg.from_numpy(target)), reduce(wanted))
+        assert tg.equal(
+            jit.trace(loss, (tg.from_numpy(x), tg.from_numpy(target)))(tg.from_numpy(x), tg.from_numpy(target)),
+            loss(tg.from_numpy(x), tg.from_numpy(target)),
+        )
+    with pytest.warns(UserWarning, match="reduction="):
+        assert nn.MultiLabelMarginLoss(False).reduction == "sum"
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    ours, theirs = nn.MultiLabelMarginLoss(), torch.nn.MultiLabelMarginLoss()
+    assert repr(ours) == repr(theirs)
+    compare(ours, theirs, [x, target], torch, "loss")
+
+
+ADAPTIVE = [((8, 20, [5, 10, 15]), {}), ((8, 20, [3]), {"div_value": 2.0, "head_bias": True}), ((4, 9, (1, 8)), {})]
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize(("args", "kwargs"), ADAPTIVE)
+def test_adaptive_softmax(args, kwargs):
+    layer = seeded(tg, "AdaptiveLogSoftmaxWithLoss", args, kwargs)
+    x = tg.from_numpy(numbers(40, args[0]))
+    probable = layer.log_prob(x)
+    close(probable.exp().sum(1), np.ones(40), rtol=1e-5)
+    assert tg.equal(layer.predict(x), probable.argmax(1)) and len(set(layer.predict(x * 9).tolist())) > 1
+    target = tg.from_numpy(np.random.default_rng(2).integers(0, args[1], 40))
+    output, loss = result = layer(x, target)
+    close(output, probable.gather(1, target.unsqueeze(1)).squeeze(1))
+    close(loss, -output.mean())
+    assert type(result)._fields == ("output", "loss")
+    one = layer(x[3], target[3])
+    assert one.output.shape == () and tg.allclose(one.output, output[3]) and tg.allclose(one.loss, -output[3])
+    for graph in (jit.trace(layer, (x, target)), jit.script(layer)):
+        for classes in (target, target.flip(0), target * 0):
+            close(graph(x, classes)[0], layer(x, classes).output)
+    layer.zero_grad()
+    layer(x[:2], tg.tensor([0, 0])).loss.backward()
+    assert all(parameter.grad is None for parameter in layer.tail.parameters())
+    again = pickle.loads(pickle.dumps(layer))
+    assert repr(again) == repr(layer) and tg.equal(again(x, target).output, output)
+    first = layer.head.weight.detach().clone()
+    layer.reset_parameters()
+    assert not tg.equal(first, layer.head.weight)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize(("args", "kwargs"), ADAPTIVE)
+def test_adaptive_softmax_equals_pytorchs(args, kwargs):
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    ours, theirs = (seeded(library, "AdaptiveLogSoftmaxWithLoss", args, kwargs) for library in (tg, torch))
+    assert repr(ours) == repr(theirs)
+    x, target = numbers(30, args[0]) * 3, np.random.default_rng(2).integers(0, args[1], 30)
+    compare(ours, theirs, [x, target], torch, "adaptive")
+    assert ours.predict(tg.from_numpy(x)).tolist() == theirs.predict(torch.from_numpy(x)).tolist()
+    close(ours.log_prob(tg.from_numpy(x)), theirs.log_prob(torch.from_numpy(x)))
+
+
+LINEAR_LOSS = [
+    ((5, 4), {}, ()),
+    ((5, 4), {"bias": True, "label_smoothing": 0.2, "reduction": "sum", "ignore_index": 1}, ()),
+    ((5, 4), {"out_features": (2, 3), "bias": True, "reduction": "none"}, (2, 3)),
+]
+
+
+@pytest.mark.parametrize(("args", "kwargs", "places"), LINEAR_LOSS)
+def test_linear_cross_entropy(args, kwargs, places):
+    loss = seeded(tg, "LinearCrossEntropyLoss", args, kwargs)
+    x, target = numbers(3, 5), np.random.default_rng(4).integers(0, 4, (3, *places))
+    given = tg.from_numpy(x), tg.from_numpy(target)
+    options = {key: value for key, value in kwargs.items() if key not in ("bias", "out_features")}
+    scores = loss.linear(given[0]).reshape(3, 4, *places)
+    close(loss(*given), F.cross_entropy(scores, given[1], **options))
+    assert tg.equal(jit.trace(loss, given)(*given), loss(*given))
+    assert tg.equal(pickle.loads(pickle.dumps(loss))(*given), loss(*given))
+    weighted = nn.LinearCrossEntropyLoss(*args, weight=tg.ones(4) * 2, **kwargs)
+    assert next(iter(weighted.state_dict())) == "weight"
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    theirs = seeded(torch, "LinearCrossEntropyLoss", args, kwargs)
+    assert repr(loss) == repr(theirs)
+    compare(loss, theirs, [x, target], torch, "loss")

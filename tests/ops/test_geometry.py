@@ -1,0 +1,105 @@
+"""Laws of transposed convolution, windows, resizing, grids and pools; copies, modes and slopes; attention by tiles."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.nn import functional as F
+
+X = np.random.default_rng(0)
+
+
+def numbers(*shape):
+    return tg.tensor(X.standard_normal(shape))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolution_is_the_adjoint_of_convolution(dims):
+    weight, big, small = numbers(3, 2, *[3] * dims), numbers(1, 2, *[7] * dims), numbers(1, 3, *[3] * dims)
+    convolve, back = getattr(tg, f"conv{dims}d"), getattr(tg, f"conv_transpose{dims}d")
+    left = (convolve(big, weight, stride=2) * small).sum()
+    right = (big * back(small, weight, stride=2)).sum()
+    assert left.item() == pytest.approx(right.item())
+
+
+def test_fold_is_the_adjoint_of_unfold():
+    image, options = numbers(2, 3, 5, 6), {"kernel_size": (2, 3), "stride": (2, 1), "padding": 1}
+    columns = F.unfold(image, **options)
+    other = numbers(*columns.shape)
+    assert (columns * other).sum().item() == pytest.approx((image * F.fold(other, (5, 6), **options)).sum().item())
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+def test_resizing_keeps_constants_and_the_same_size(mode):
+    image = numbers(1, 2, 4, 5)
+    np.testing.assert_allclose(F.interpolate(image, (4, 5), mode=mode).numpy(), image.numpy(), atol=1e-6)
+    flat = F.interpolate(tg.full((1, 1, 4, 5), 3.0), (7, 2), mode=mode)
+    np.testing.assert_allclose(flat.numpy(), 3, rtol=1e-5)
+
+
+def test_the_grid_of_the_identity_gives_the_image_back():
+    image, theta = numbers(2, 3, 4, 5), tg.eye(2, 3, dtype=tg.float64).expand(2, 2, 3)
+    for align in (False, True):
+        grid = F.affine_grid(theta, (2, 3, 4, 5), align_corners=align)
+        for mode in ("bilinear", "nearest", "bicubic"):
+            got = F.grid_sample(image, grid, mode=mode, align_corners=align)
+            np.testing.assert_allclose(got.numpy(), image.numpy(), atol=1e-12)
+
+
+def test_pooling_of_volumes_is_that_of_windows():
+    x = numbers(1, 1, 4, 4, 4)
+    windows = x.unfold(2, 2, 2).unfold(3, 2, 2).unfold(4, 2, 2).reshape(1, 1, 2, 2, 2, 8)
+    values, places = F.max_pool3d(x, 2, return_indices=True)
+    assert (values == windows.amax(-1)).all()
+    assert (x.reshape(-1)[places.reshape(-1)] == values.reshape(-1)).all()
+    np.testing.assert_allclose(F.avg_pool3d(x, 2).numpy(), windows.mean(-1).numpy())
+    back = F.max_unpool3d(values, places, 2)
+    assert back.shape == x.shape and back.count_nonzero() == 8
+
+
+def test_copies_of_strided_windows():
+    x = tg.arange(6.0)
+    assert tg.as_strided_copy(x, (2, 2), (3, 1), 1).tolist() == [[1, 2], [4, 5]]
+    copy = tg.view_copy(x, (3, 2))
+    copy.zero_()
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_mode_is_the_smallest_of_the_most_frequent():
+    values, places = tg.mode(tg.tensor([[3, 1, 3, 1, 2], [5, 5, 0, 0, 5]]))
+    assert values.tolist() == [1, 5]
+    assert [row[p] for row, p in zip([[3, 1, 3, 1, 2], [5, 5, 0, 0, 5]], places.tolist())] == [1, 5]
+
+
+def test_gradient_is_numpys():
+    x, where = numbers(5, 4), np.array([0.0, 1.0, 1.5, 4.0])
+    for order in (1, 2):
+        for got, want in zip(tg.gradient(x, edge_order=order), np.gradient(x.numpy(), edge_order=order)):
+            np.testing.assert_allclose(got.numpy(), want)
+        got = tg.gradient(x, spacing=[tg.tensor(where)], dim=1, edge_order=order)[0]
+        np.testing.assert_allclose(got.numpy(), np.gradient(x.numpy(), where, axis=1, edge_order=order))
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    tg.manual_seed(0)
+    y = F.alpha_dropout(tg.randn(200_000), 0.3, training=True)
+    assert abs(y.mean().item()) < 0.02 and abs(y.var().item() - 1) < 0.03
+
+
+@pytest.mark.parametrize("is_causal, kind", [(True, None), (False, None), (False, "bool"), (False, "float")])
+def test_attention_by_tiles_is_attention(is_causal, kind):
+    arguments = [numbers(1, 2, 300, 4), numbers(1, 2, 280, 4), numbers(1, 2, 280, 3)]
+    mask = None if kind is None else numbers(300, 280)
+    mask = mask > 0.5 if kind == "bool" else mask
+    seed = numbers(1, 2, 300, 3)
+    tiled, plain = ([a.clone().requires_grad_() for a in arguments] for _ in range(2))
+    got = F.scaled_dot_product_attention(*tiled, mask, is_causal=is_causal)
+    scores = plain[0] @ plain[1].mT * 0.5
+    if is_causal:
+        scores = scores.masked_fill(tg.ones(300, 280, dtype=tg.bool).triu(1), -np.inf)
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -np.inf) if kind == "bool" else scores + mask
+    wanted = scores.softmax(-1) @ plain[2]
+    np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), atol=1e-12)
+    for a, b in zip(tg.autograd.grad(got, tiled, seed), tg.autograd.grad(wanted, plain, seed)):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-11)

@@ -1,0 +1,61 @@
+"""histogram against NumPy on drawn data, borders and weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinygrad_ext as tg
+
+ELEMENTS = st.lists(st.integers(-40, 40).map(lambda k: k / 4), max_size=30)
+
+
+@given(ELEMENTS, st.integers(1, 9), st.booleans())
+@settings(deadline=None, max_examples=80)
+def test_equal_parts_of_a_range(values, bins, density):
+    x = tg.tensor(values, dtype=tg.float64)
+    found, edges = tg.histogram(x, bins, range=(-4.0, 5.0), density=density)
+    with np.errstate(invalid="ignore"):
+        want, borders = np.histogram(values, bins, (-4.0, 5.0), density=density)
+    np.testing.assert_allclose(edges.numpy(), borders, rtol=1e-14, atol=1e-14)
+    if edges.equal(tg.from_numpy(borders)):  # else an element on a border may lie on its other side
+        np.testing.assert_allclose(found.numpy(), want, rtol=1e-13)
+
+
+@given(ELEMENTS, st.lists(st.integers(-20, 20), min_size=2, max_size=8, unique=True), st.data())
+@settings(deadline=None, max_examples=80)
+def test_borders_and_weights_that_are_given(values, borders, data):
+    borders = sorted(borders)
+    weights = data.draw(st.lists(st.integers(-3, 8), min_size=len(values), max_size=len(values)))
+    x, w = tg.tensor(values, dtype=tg.float64), tg.tensor(weights, dtype=tg.float64)
+    found, edges = tg.histogram(x, tg.tensor(borders, dtype=tg.float64), weight=w)
+    want, _ = np.histogram(values, borders, weights=weights)
+    np.testing.assert_allclose(found.numpy(), want)
+    assert edges.tolist() == borders
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_elements_that_are_not_finite_give_no_range(value):
+    with pytest.raises(RuntimeError, match="is not finite"):
+        tg.histogram(tg.tensor([1.0, value]), 2)
+
+
+def test_one_border_makes_no_bin():
+    with pytest.raises(RuntimeError, match="at least 2 borders"):
+        tg.histogram(tg.zeros(3), tg.ones(1))
+
+
+def test_what_is_not_finite_does_not_count():
+    x = tg.tensor([float("nan"), float("inf"), -float("inf"), 0.5])
+    assert tg.histogram(x, 2, range=(0.0, 1.0))[0].tolist() == [0, 1]
+
+
+def test_all_elements_alike_have_a_bin():
+    found, edges = tg.tensor([3.0, 3.0]).histogram(2)
+    assert found.tolist() == [0, 2] and edges.tolist() == [2.5, 3.0, 3.5]
+
+
+@pytest.mark.parametrize("given", [(0.0,), (0.0, 1.0, 2.0), (0.0, float("inf"))])
+def test_wrong_ranges(given):
+    with pytest.raises(RuntimeError, match="histogram"):
+        tg.histogram(tg.zeros(3), 2, range=given)

@@ -1,0 +1,105 @@
+"""Special functions against values of 30 digits, in ulp, and their edges. The table: tests/golden/make_special.py."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+TABLE = json.loads((Path(__file__).parents[1] / "golden" / "special.json").read_text())
+ULP = dict.fromkeys(TABLE, 4.0)
+ULP |= {"i0": 4, "i1": 10, "i1e": 8, "modified_bessel_k0": 7, "scaled_modified_bessel_k0": 6}
+ULP |= {"gammainc": 2000, "gammaincc": 2000}  # the exponent of x^a e^-x is up to 700 here
+# oscillating ones have zeros, next to which the absolute error counts
+ABSOLUTE = {"airy_ai": 3e-16, "bessel_j0": 3e-16, "bessel_j1": 3e-16, "bessel_y0": 3e-16, "bessel_y1": 3e-16}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_double_keeps_its_ulp(name):
+    rows = np.array(TABLE[name])
+    got = getattr(tg.special, name)(*map(tg.tensor, rows.T[:-1])).numpy()
+    want = rows[:, -1]
+    allowed = np.maximum(ULP[name] * np.spacing(np.abs(want)), ABSOLUTE.get(name, 0))
+    error = np.abs(got - want)
+    at = int(np.argmax(error / allowed))
+    assert (error <= allowed).all(), f"{name}{rows[at, :-1]} gives {got[at]!r}, exactly {want[at]!r}"
+
+
+@pytest.mark.parametrize("name", sorted({*TABLE} - {"entr"}))
+def test_float_is_the_double_rounded_once(name):
+    given = np.array(TABLE[name])[:, :-1].astype(np.float32).T
+    function = getattr(tg.special, name)
+    single = function(*map(tg.tensor, given))
+    assert (single == function(*(tg.tensor(c.astype(float)) for c in given)).float()).all()
+
+
+INF, NAN = float("inf"), float("nan")
+EDGES = {
+    "i0": ([0, INF, -INF, NAN], [1, INF, INF, NAN]),
+    "i1": ([0, INF, -INF, NAN], [0, INF, -INF, NAN]),
+    "i0e": ([0, INF, -INF, NAN], [1, 0, 0, NAN]),
+    "modified_bessel_k0": ([0, -1, INF, NAN], [INF, NAN, 0, NAN]),
+    "scaled_modified_bessel_k1": ([0, -1, INF, NAN], [INF, NAN, 0, NAN]),
+    "bessel_j0": ([0, INF, NAN], [1, 0, NAN]),
+    "bessel_y1": ([0, -1, NAN], [-INF, NAN, NAN]),
+    "spherical_bessel_j0": ([0, INF, NAN], [1, 0, NAN]),
+    "airy_ai": ([INF, -INF, NAN], [0, 0, NAN]),
+    "erfcx": ([INF, -INF, 0, -30, NAN, 1e301], [0, INF, 1, INF, NAN, 0]),
+    "ndtr": ([-INF, INF, NAN, 0], [0, 1, NAN, 0.5]),
+    "log_ndtr": ([-INF, INF, NAN], [-INF, 0, NAN]),
+    "ndtri": ([0, 1, -0.1, 1.1, NAN, 0.5], [-INF, INF, NAN, NAN, NAN, 0]),
+    "erfinv": ([-1, 1, 1.1, NAN, 0], [-INF, INF, NAN, NAN, 0]),
+    "entr": ([0, -1, INF, NAN], [0, -INF, -INF, NAN]),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name):
+    arguments, wanted = EDGES[name]
+    got = getattr(tg.special, name)(tg.tensor(arguments, dtype=tg.float64)).numpy()
+    np.testing.assert_allclose(got, np.array(wanted, float), rtol=1e-9, atol=1e-300)
+
+
+def test_incomplete_gamma_at_its_edges():
+    a, x = tg.tensor([0.0, 0.0, 2.0, 2.0, -1.0, 2.0, INF]), tg.tensor([1.0, 0.0, 0.0, INF, 1.0, -1.0, 2.0])
+    np.testing.assert_array_equal(tg.igamma(a, x).numpy(), [1, NAN, 0, 1, NAN, NAN, 0])
+    np.testing.assert_array_equal(tg.igammac(a, x).numpy(), [0, NAN, 1, 0, NAN, NAN, 1])
+
+
+def test_zeta_at_its_edges():
+    s, q = tg.tensor([1.0, 0.5, 2.0, 2.0, 2.5, 3.0]), tg.tensor([2.0, 2.0, 0.0, -3.0, -0.5, -0.5])
+    got = tg.special.zeta(s, q).numpy()
+    np.testing.assert_allclose(got, [INF, NAN, INF, INF, NAN, 0.4143983221], rtol=1e-6)
+
+
+def test_first_arguments_without_a_derivative_are_refused_in_words():
+    a, x = tg.tensor([2.0], requires_grad=True), tg.tensor([3.0])
+    for function in (tg.igamma, tg.igammac, tg.special.zeta):
+        with pytest.raises(NotImplementedError, match="has none by its first argument"):
+            function(a, x).sum().backward()
+
+
+def test_derivatives_of_polynomials_are_right_at_the_ends_of_their_interval():
+    x = tg.tensor([-1.0, 1.0], dtype=tg.float64, requires_grad=True)
+    n = tg.tensor(4.0)
+    for name, first, second in (
+        ("legendre_polynomial_p", [-10, 10], [45, 45]),
+        ("chebyshev_polynomial_t", [-16, 16], [80, 80]),
+        ("chebyshev_polynomial_u", [-40, 40], [168, 168]),
+    ):
+        (slope,) = tg.autograd.grad(getattr(tg.special, name)(x, n).sum(), x, create_graph=True)
+        (curve,) = tg.autograd.grad(slope.sum(), x)
+        assert slope.tolist() == pytest.approx(first)
+        assert curve.tolist() == pytest.approx(second)
+
+
+def test_names_of_special_that_stand_elsewhere_too():
+    x = tg.tensor([0.2, 0.5])
+    for name, same in (("expit", "sigmoid"), ("psi", "digamma"), ("gammaln", "lgamma"), ("exp2", "exp2")):
+        assert (getattr(tg.special, name)(x) == getattr(tg, same)(x)).all()
+    assert (tg.special.softmax(x, 0) == x.softmax(0)).all()
+    assert tg.special.logsumexp(x, 0) == x.logsumexp(0)
+    with pytest.raises(AttributeError, match="special"):
+        tg.special.nothing

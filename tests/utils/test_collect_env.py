@@ -1,0 +1,20 @@
+"""The report on the machine."""
+
+import platform
+
+import numpy as np
+
+import tinygrad_ext as tg
+from tinygrad_ext.utils import collect_env
+
+
+def test_the_report_names_versions_and_the_machine(monkeypatch, capsys):
+    monkeypatch.setenv("TINYGRAD_EXT_DISABLE_PLUGINS", "none-of-them")
+    monkeypatch.setenv("CC", "a-compiler-that-is-not-there")
+    found = collect_env.get_env_info()
+    assert found.version == tg.__version__ and platform.python_version() in found.python_version
+    assert f"numpy=={np.__version__}" in found.pip_packages and found.gcc_version == "not found"
+    assert "TINYGRAD_EXT_DISABLE_PLUGINS=none-of-them" in found.variables
+    collect_env.main()
+    text = capsys.readouterr().out
+    assert text.startswith(f"version: {tg.__version__}\n") and "  instruction set: " in text

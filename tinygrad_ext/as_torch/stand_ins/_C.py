@@ -1,0 +1,100 @@
+"""torch._C, the compiled half of PyTorch: the names that libraries touch at import, most of them public here."""
+
+import tinygrad_ext as _tg
+from tinygrad_ext import jit as _jit
+from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
+from tinygrad_ext.core.data.random import Generator, default_generator
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.nn import functional as _nn
+
+from . import absent
+
+TensorBase = _TensorBase = Tensor
+_VariableFunctions = _tg
+_disabled_torch_function_impl = Tensor.__torch_function__
+
+_WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
+globals().update(
+    absent.types("_C", "Value Node Graph Block Use Type ScriptFunction ScriptModule ScriptMethod Argument", _WHY)
+)
+globals().update(
+    absent.types("_C", "FunctionSchema CompilationUnit ScriptObject StaticModule Future ErrorReport", _WHY)
+)
+globals().update(
+    absent.types("_C", "TensorType ListType TupleType OptionalType DictType NoneType IntType FloatType", _WHY)
+)
+globals().update(
+    absent.types("_C", "StringType BoolType UnionType AnyType ClassType FutureType DispatchKeySet Function", _WHY)
+)
+globals().update(
+    absent.functions("_C", "parse_schema parse_ir _jit_pass_inline _jit_pass_dce _create_graph_by_tracing", _WHY)
+)
+
+
+class _LinAlgError(RuntimeError):
+    """What `linalg.LinAlgError` is there."""
+
+
+def _get_tracing_state():
+    """Something true while a program is traced, else None."""
+    return _jit.is_tracing() or None
+
+
+def _log_api_usage_once(event):
+    """Nothing is logged."""
+
+
+def _get_privateuse1_backend_name():
+    """The name PyTorch gives a device that nobody has named."""
+    return "privateuseone"
+
+
+def _accelerator_hooks_device_count():
+    """0."""
+    return 0
+
+
+def _cuda_getDeviceCount():
+    """0."""
+    return 0
+
+
+def _is_torch_function_enabled():
+    """Whether types may override functions: always, here."""
+    return True
+
+
+def _jit_set_profiling_executor(on):
+    """There is one executor; the answer is what PyTorch's would have been before."""
+    return True
+
+
+_jit_set_profiling_mode = _jit_set_profiling_executor
+
+
+def _jit_set_bailout_depth(depth):
+    """The default of PyTorch; here a graph plans for every shape it meets."""
+    return 20
+
+
+has_cuda = has_mps = has_xpu = False
+has_lapack = has_openmp = True
+__all__ = [
+    "Generator",
+    "Size",
+    "Tensor",
+    "TensorBase",
+    "default_generator",
+    "device",
+    "dtype",
+    "layout",
+    "memory_format",
+]
+
+
+def __getattr__(name):
+    if name == "_nn":
+        return _nn
+    if not name.startswith("__") and hasattr(_tg, name):
+        return getattr(_tg, name)
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}': torch is tinygrad_ext here")

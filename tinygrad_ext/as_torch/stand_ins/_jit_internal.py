@@ -1,0 +1,44 @@
+"""torch._jit_internal: marks and types for scripts."""
+
+from typing import Any, Callable, Dict, Final, List, Optional, Tuple, Union  # noqa: F401, UP035 - names that are imported
+
+from tinygrad_ext import jit as _jit
+
+export, ignore, unused = _jit.export, _jit.ignore, _jit.unused
+is_scripting = _jit.is_scripting
+
+
+class BroadcastingListCls:
+    """A type to be read as one number or a list of that many."""
+
+    def __getitem__(self, types):
+        return types
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingListCls()
+BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingListCls()
+
+
+def _overload(function):
+    """The function as it is: a script takes the implementation that comes last."""
+    return function
+
+
+_overload_method = _copy_to_script_wrapper = _overload
+
+
+def is_tracing():
+    """Whether a program is traced."""
+    return _jit.is_tracing()
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """One of two functions, by a bool argument."""
+
+    def chosen(*args, **kwargs):
+        value = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if value else if_false)(*args, **kwargs)
+
+    chosen.__name__ = func_name or chosen.__name__
+    chosen.__module__ = module_name or chosen.__module__
+    return chosen

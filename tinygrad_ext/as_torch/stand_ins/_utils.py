@@ -1,0 +1,57 @@
+"""torch._utils: helpers that libraries for data and for several processes import."""
+
+import sys
+import traceback
+
+import tinygrad_ext as _tg
+
+
+class KeyErrorMessage(str):
+    """A message that KeyError shows as it is."""
+
+    def __repr__(self):
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception as text, to be raised in another process or thread."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        kind, error, tb = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, error, tb))
+        self.where = where
+
+    def reraise(self):
+        """Raise it here, with the text of where it came from."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            message = KeyErrorMessage(message)
+        try:
+            error = self.exc_type(message)
+        except Exception:  # it takes other arguments
+            raise RuntimeError(message) from None
+        raise error
+
+
+def _flatten_dense_tensors(tensors):
+    """All tensors as one vector."""
+    return _tg.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The vector in parts of the tensors' shapes."""
+    parts, at = [], 0
+    for tensor in tensors:
+        parts.append(flat[at : at + tensor.numel()].view_as(tensor))
+        at += tensor.numel()
+    return tuple(parts)
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device; -1 for the cpu, where that is allowed."""
+    if isinstance(device, int):
+        return device
+    if allow_cpu:
+        return -1
+    raise ValueError(f"Expected a non cpu device, but got: {device}")

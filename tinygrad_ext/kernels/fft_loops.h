@@ -1,0 +1,235 @@
+/* Transforms of sixteen lanes in one type T; included by fft_isa.h. Real and imaginary parts are apart, lanes side by side. */
+typedef T NAME(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+#define V NAME(vec)
+#define WIDTH ((ptrdiff_t)(VECTOR_BYTES / sizeof(T)))
+enum { NAME(LANES) = TGX_FFT_LANES };
+#define LANES NAME(LANES)
+#define AT(p) (*(V *)(p))
+
+typedef struct { V re, im; } NAME(pair);
+#define P NAME(pair)
+
+INLINE P NAME(add)(P a, P b) { return (P){a.re + b.re, a.im + b.im}; }
+INLINE P NAME(sub)(P a, P b) { return (P){a.re - b.re, a.im - b.im}; }
+INLINE P NAME(mul)(P a, T re, T im) {
+    V r = SPLAT(re), i = SPLAT(im);
+    return (P){LESS(a.im, i, a.re * r), FMA(a.im, r, a.re * i)};
+}
+/* a + i b c and a - i b c of a real c */
+INLINE P NAME(plus_i)(P a, P b, T c) {
+    V v = SPLAT(c);
+    return (P){LESS(b.im, v, a.re), FMA(b.re, v, a.im)};
+}
+INLINE P NAME(minus_i)(P a, P b, T c) {
+    V v = SPLAT(c);
+    return (P){FMA(b.im, v, a.re), LESS(b.re, v, a.im)};
+}
+INLINE P NAME(fma)(P a, T c, P b) {
+    V v = SPLAT(c);
+    return (P){FMA(a.re, v, b.re), FMA(a.im, v, b.im)};
+}
+
+/* The points of one butterfly, in: x[0..radix), out: y[0..radix). */
+INLINE void NAME(two)(const P *x, P *y) { y[0] = NAME(add)(x[0], x[1]), y[1] = NAME(sub)(x[0], x[1]); }
+INLINE void NAME(three)(const P *x, P *y) {
+    P sum = NAME(add)(x[1], x[2]), gap = NAME(sub)(x[1], x[2]), mid = NAME(fma)(sum, (T)-0.5, x[0]);
+    const T c = (T)0.86602540378443864676;
+    y[0] = NAME(add)(x[0], sum), y[1] = NAME(minus_i)(mid, gap, c), y[2] = NAME(plus_i)(mid, gap, c);
+}
+INLINE void NAME(four)(const P *x, P *y) {
+    P a = NAME(add)(x[0], x[2]), b = NAME(sub)(x[0], x[2]), c = NAME(add)(x[1], x[3]), d = NAME(sub)(x[1], x[3]);
+    y[0] = NAME(add)(a, c), y[2] = NAME(sub)(a, c);
+    y[1] = (P){b.re + d.im, b.im - d.re}, y[3] = (P){b.re - d.im, b.im + d.re};
+}
+INLINE void NAME(five)(const P *x, P *y) {
+    const T c1 = (T)0.30901699437494742410, c2 = (T)-0.80901699437494742410, s1 = (T)0.95105651629515357212, s2 = (T)0.58778525229247312917;
+    P p = NAME(add)(x[1], x[4]), q = NAME(add)(x[2], x[3]), u = NAME(sub)(x[1], x[4]), v = NAME(sub)(x[2], x[3]);
+    P a = NAME(fma)(q, c2, NAME(fma)(p, c1, x[0])), b = NAME(fma)(q, c1, NAME(fma)(p, c2, x[0]));
+    y[0] = NAME(add)(x[0], NAME(add)(p, q));
+    y[1] = NAME(minus_i)(NAME(minus_i)(a, u, s1), v, s2), y[4] = NAME(plus_i)(NAME(plus_i)(a, u, s1), v, s2);
+    y[2] = NAME(plus_i)(NAME(minus_i)(b, u, s2), v, s1), y[3] = NAME(minus_i)(NAME(plus_i)(b, u, s2), v, s1);
+}
+INLINE void NAME(eight)(const P *x, P *y) {
+    const T h = (T)0.70710678118654752440;
+    P even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]}, e[4], o[4];
+    NAME(four)(even, e), NAME(four)(odd, o);
+    V hh = SPLAT(h);
+    P o1 = {(o[1].re + o[1].im) * hh, (o[1].im - o[1].re) * hh};
+    P o2 = {o[2].im, -o[2].re};
+    P o3 = {(o[3].im - o[3].re) * hh, (-o[3].im - o[3].re) * hh};
+    y[0] = NAME(add)(e[0], o[0]), y[4] = NAME(sub)(e[0], o[0]);
+    y[1] = NAME(add)(e[1], o1), y[5] = NAME(sub)(e[1], o1);
+    y[2] = NAME(add)(e[2], o2), y[6] = NAME(sub)(e[2], o2);
+    y[3] = NAME(add)(e[3], o3), y[7] = NAME(sub)(e[3], o3);
+}
+
+/* One step of a radix known to the compiler: y[p r + k] = w^k (sum over j of x[p + m j] root^(jk)), each for a run of numbers. */
+#define STEP(title, RADIX, BUTTERFLY)                                                                                                \
+    static void NAME(title)(const tgx_fft_step *step, const T *xr, const T *xi, T *yr, T *yi) {                                      \
+        const ptrdiff_t m = step->m, run = step->s * LANES;                                                                          \
+        const T *w = (const T *)step->factors;                                                                                       \
+        for (ptrdiff_t p = 0; p < m; p++, w += 2 * (RADIX - 1))                                                                      \
+            for (ptrdiff_t i = 0; i < run; i += WIDTH) {                                                                             \
+                P x[RADIX], y[RADIX];                                                                                                \
+                for (int j = 0; j < RADIX; j++) x[j] = (P){AT(xr + (p + m * j) * run + i), AT(xi + (p + m * j) * run + i)};          \
+                BUTTERFLY(x, y);                                                                                                     \
+                for (int k = 0; k < RADIX; k++) {                                                                                    \
+                    if (k && p) y[k] = NAME(mul)(y[k], w[2 * k - 2], w[2 * k - 1]);                                                  \
+                    AT(yr + (p * RADIX + k) * run + i) = y[k].re, AT(yi + (p * RADIX + k) * run + i) = y[k].im;                      \
+                }                                                                                                                    \
+            }                                                                                                                        \
+    }
+STEP(step_2, 2, NAME(two))
+STEP(step_3, 3, NAME(three))
+STEP(step_4, 4, NAME(four))
+STEP(step_5, 5, NAME(five))
+STEP(step_8, 8, NAME(eight))
+
+/* The same of any odd prime: points k and radix - k are made of the same sums of x[j] + x[radix - j] and x[j] - x[radix - j]. */
+static void NAME(step_prime)(const tgx_fft_step *step, const T *xr, const T *xi, T *yr, T *yi) {
+    const ptrdiff_t m = step->m, run = step->s * LANES, radix = step->radix, half = radix / 2;
+    const T *w = (const T *)step->factors, *root = (const T *)step->roots;
+    for (ptrdiff_t p = 0; p < m; p++, w += 2 * (radix - 1))
+        for (ptrdiff_t i = 0; i < run; i += WIDTH) {
+            P sum[TGX_FFT_PRIME / 2 + 1], gap[TGX_FFT_PRIME / 2 + 1], first, all;
+            first = all = (P){AT(xr + p * run + i), AT(xi + p * run + i)};
+            for (ptrdiff_t j = 1; j <= half; j++) {
+                const ptrdiff_t lo = (p + m * j) * run + i, hi = (p + m * (radix - j)) * run + i;
+                P a = {AT(xr + lo), AT(xi + lo)}, b = {AT(xr + hi), AT(xi + hi)};
+                sum[j] = NAME(add)(a, b), gap[j] = NAME(sub)(a, b);
+                all = NAME(add)(all, sum[j]);
+            }
+            AT(yr + p * radix * run + i) = all.re, AT(yi + p * radix * run + i) = all.im;
+            for (ptrdiff_t k = 1; k <= half; k++) {
+                P real = first, imaginary = {SPLAT((T)0), SPLAT((T)0)};
+                for (ptrdiff_t j = 1, at = k; j <= half; j++) {
+                    real = NAME(fma)(sum[j], root[2 * at], real);
+                    imaginary = NAME(fma)(gap[j], root[2 * at + 1], imaginary);
+                    if ((at += k) >= radix) at -= radix;
+                }
+                P y = NAME(plus_i)(real, imaginary, (T)1), z = NAME(minus_i)(real, imaginary, (T)1);
+                if (p) {
+                    y = NAME(mul)(y, w[2 * k - 2], w[2 * k - 1]);
+                    z = NAME(mul)(z, w[2 * (radix - k) - 2], w[2 * (radix - k) - 1]);
+                }
+                const ptrdiff_t lo = (p * radix + k) * run + i, hi = (p * radix + radix - k) * run + i;
+                AT(yr + lo) = y.re, AT(yi + lo) = y.im, AT(yr + hi) = z.re, AT(yi + hi) = z.im;
+            }
+        }
+}
+
+static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t n, T *re, T *im) {
+    const T *from = (const T *)at->from;
+    ptrdiff_t done = 0; /* numbers of each lane */
+    if (at->count < LANES)
+        for (ptrdiff_t i = 0; i < n * LANES; i++) re[i] = im[i] = 0;
+    else if (at->from_lane == 1)
+        for (; done < n; done++) NAME(apart)(from + 2 * done * at->from_step, re + done * LANES, im + done * LANES);
+    else if (at->from_step == 1)
+        for (; done + NAME(TOGETHER) <= n; done += NAME(TOGETHER))
+            NAME(gathered)(from + 2 * done, 2 * at->from_lane, re + done * LANES, im + done * LANES);
+    for (int lane = 0; lane < at->count && done < n; lane++) {
+        const T *p = from + 2 * (lane * at->from_lane + done * at->from_step);
+        for (ptrdiff_t k = done; k < n; k++, p += 2 * at->from_step) re[k * LANES + lane] = p[0], im[k * LANES + lane] = p[1];
+    }
+}
+
+static void NAME(store)(const tgx_fft_lanes *at, ptrdiff_t n, const T *re, const T *im) {
+    T *to = (T *)at->to;
+    ptrdiff_t done = 0;
+    if (at->count == LANES && at->to_lane == 1)
+        for (; done < n; done++) NAME(joined)(re + done * LANES, im + done * LANES, to + 2 * done * at->to_step);
+    else if (at->count == LANES && at->to_step == 1)
+        for (; done + NAME(TOGETHER) <= n; done += NAME(TOGETHER))
+            NAME(scattered)(re + done * LANES, im + done * LANES, to + 2 * done, 2 * at->to_lane);
+    for (int lane = 0; lane < at->count && done < n; lane++) {
+        T *p = to + 2 * (lane * at->to_lane + done * at->to_step);
+        for (ptrdiff_t k = done; k < n; k++, p += 2 * at->to_step) p[0] = re[k * LANES + lane], p[1] = im[k * LANES + lane];
+    }
+}
+
+/* Times the factors between the two halves of a cut transform, and times the scale. */
+static void NAME(turn)(const tgx_fft_lanes *at, ptrdiff_t n, T *re, T *im) {
+    const T *group = (const T *)at->turn, *lane = (const T *)at->by_lane;
+    for (ptrdiff_t k = 1; k < n; k++)
+        for (ptrdiff_t i = 0; i < LANES; i += WIDTH) {
+            P w = {AT(lane + 2 * k * LANES + i), AT(lane + 2 * k * LANES + LANES + i)};
+            w = NAME(mul)(w, group[2 * k], group[2 * k + 1]);
+            V a = AT(re + k * LANES + i), b = AT(im + k * LANES + i);
+            AT(re + k * LANES + i) = LESS(b, w.im, a * w.re), AT(im + k * LANES + i) = FMA(b, w.re, a * w.im);
+        }
+}
+
+static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void *scratch) {
+    const ptrdiff_t n = plan->n, size = n * LANES;
+    T *xr = (T *)scratch, *xi = xr + size, *yr = xi + size, *yi = yr + size;
+    NAME(load)(at, n, at->swap_from ? xi : xr, at->swap_from ? xr : xi);
+    for (int k = 0; k < plan->steps; k++) {
+        const tgx_fft_step *step = &plan->step[k];
+        T *r = yr, *i = yi;
+        switch (step->radix) {
+        case 2: NAME(step_2)(step, xr, xi, yr, yi); break;
+        case 3: NAME(step_3)(step, xr, xi, yr, yi); break;
+        case 4: NAME(step_4)(step, xr, xi, yr, yi); break;
+        case 5: NAME(step_5)(step, xr, xi, yr, yi); break;
+        case 8: NAME(step_8)(step, xr, xi, yr, yi); break;
+        default: NAME(step_prime)(step, xr, xi, yr, yi);
+        }
+        yr = xr, yi = xi, xr = r, xi = i;
+    }
+    if (at->turn) NAME(turn)(at, n, xr, xi);
+    if (at->scale != 1) {
+        const T scale = (T)at->scale;
+        for (ptrdiff_t i = 0; i < size; i++) xr[i] *= scale, xi[i] *= scale;
+    }
+    NAME(store)(at, n, at->swap_to ? xi : xr, at->swap_to ? xr : xi);
+}
+
+static void NAME(times)(int64_t n, const void *x, const void *y, void *to, int swap_a, int swap_to, double scale) {
+    const T *a = (const T *)x, *b = (const T *)y, by = (T)scale;
+    T *out = (T *)to;
+    for (int64_t k = 0; k < n; k++) {
+        const T ar = a[2 * k + swap_a], ai = a[2 * k + 1 - swap_a], br = b[2 * k] * by, bi = b[2 * k + 1] * by;
+        out[2 * k + swap_to] = ar * br - ai * bi, out[2 * k + 1 - swap_to] = ar * bi + ai * br;
+    }
+}
+
+/* z is the transform of x[2k] + i x[2k + 1]: even and odd points come apart, since both are real. */
+static void NAME(untangle)(const tgx_fft_plan *plan, const void *from, void *to, double scale) {
+    const T *z = (const T *)from, *w = (const T *)plan->halves, by = (T)(scale / 2);
+    const int64_t h = plan->n / 2;
+    T *out = (T *)to;
+    const T re = z[0] * (T)scale, im = z[1] * (T)scale;
+    out[0] = re + im, out[1] = 0, out[2 * h] = re - im, out[2 * h + 1] = 0;
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        const int64_t j = h - k;
+        const T er = (z[2 * k] + z[2 * j]) * by, ei = (z[2 * k + 1] - z[2 * j + 1]) * by;
+        const T dr = (z[2 * k + 1] + z[2 * j + 1]) * by, di = (z[2 * j] - z[2 * k]) * by;
+        const T or = dr * w[2 * k] - di * w[2 * k + 1], oi = dr * w[2 * k + 1] + di * w[2 * k];
+        out[2 * k] = er + or, out[2 * k + 1] = ei + oi;
+        out[2 * j] = er - or, out[2 * j + 1] = oi - ei;
+    }
+}
+
+/* The way back. */
+static void NAME(tangle)(const tgx_fft_plan *plan, const void *from, void *to, double scale) {
+    const T *x = (const T *)from, *w = (const T *)plan->halves, by = (T)scale;
+    const int64_t h = plan->n / 2;
+    T *z = (T *)to;
+    z[0] = (x[0] + x[2 * h]) * by, z[1] = (x[0] - x[2 * h]) * by;
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        const int64_t j = h - k;
+        const T er = (x[2 * k] + x[2 * j]) * by, ei = (x[2 * k + 1] - x[2 * j + 1]) * by;
+        const T dr = (x[2 * k] - x[2 * j]) * by, di = (x[2 * k + 1] + x[2 * j + 1]) * by;
+        /* times exp(+2 pi i k / n) */
+        const T or = dr * w[2 * k] + di * w[2 * k + 1], oi = di * w[2 * k] - dr * w[2 * k + 1];
+        z[2 * k] = er - oi, z[2 * k + 1] = ei + or;
+        z[2 * j] = er + oi, z[2 * j + 1] = or - ei;
+    }
+}
+#undef V
+#undef P
+#undef WIDTH
+#undef LANES
+#undef AT
+#undef STEP

@@ -1,0 +1,309 @@
+/* Triangular factors and systems of linear equations. The names of the ops that they serve are an argument, for messages. */
+#include "factor.h"
+#include <math.h>
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int32_t *ints(const tgx_tensor *t) { return (int32_t *)t->data; }
+static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
+static int64_t columns(const tgx_tensor *t) { return t->sizes[t->rank - 1]; }
+static double cube(int64_t n) { return (double)n * (double)n * (double)n / 3; }
+
+/* Look for the library before anything is read: Python may run. */
+static int look(tgx_call *c) { return c->meta || c->services->blas() ? 0 : TGX_FAILED; }
+
+/* ---- Cholesky: (self, upper, check_errors, title) -> factor, info ------------------------------------------------ */
+
+/* A's lower triangle in rows is the upper one in columns of its conjugate, whose factor is L in rows. */
+static void cholesky_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t n = job->n;
+    int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 1);
+    const char *from = tgx_in(c, 0)->data + i * n * n * size;
+    char *to = tgx_out(c, 0)->data + i * n * n * size;
+    if (upper) { /* U^H U of columns: turned in and out */
+        tgx_turn(scratch, n, from, n, n, n, size);
+        ints(tgx_out(c, 1))[i] = (int32_t)tgx_cholesky(job->blas, job->dtype, scratch, n);
+        tgx_turn(to, n, scratch, n, n, n, size);
+    } else {
+        memcpy(to, from, (size_t)(n * n * size));
+        ints(tgx_out(c, 1))[i] = (int32_t)tgx_cholesky(job->blas, job->dtype, to, n);
+    }
+    for (int64_t r = 0; r < n; r++) {
+        if (upper) memset(to + r * n * size, 0, (size_t)(r * size));
+        else memset(to + (r * n + r + 1) * size, 0, (size_t)((n - r - 1) * size));
+    }
+}
+
+static int cholesky_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0);
+    if (look(c) || tgx_matrix_check(c, a, c->args[3].text, "A", 1)) return TGX_FAILED;
+    tgx_need_dense(c, 0);
+    tgx_matrix_result(c, 0, a, rows(a), columns(a), a->dtype);
+    tgx_batch_result(c, 1, a, -1, TGX_I32);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))), tgx_int(c, 1) ? rows(a) * rows(a) * tgx_itemsize[a->dtype] : 0);
+    return 0;
+}
+
+static int cholesky_run(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 1);
+    tgx_matrices job = {.c = c, .one = cholesky_one, .count = tgx_matrix_count(a), .dtype = a->dtype, .n = rows(a)};
+    char room[48];
+    int64_t i;
+    if (tgx_matrix_run(&job)) return TGX_FAILED;
+    if (tgx_int(c, 2) && (i = tgx_first_failed(info)) >= 0)
+        return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe factorization could not be completed because the input is not positive-definite (the "
+                        "leading minor of order %d is not positive-definite).", c->args[3].text, tgx_batch_words(info, i, room), ints(info)[i]);
+    return 0;
+}
+TGX_KERNEL(_cholesky, cholesky_shape, cholesky_run, 0)
+
+/* ---- LU: (A, pivot, check_errors, title) -> LU, pivots, info ----------------------------------------------------- */
+
+typedef struct { char *lu; int32_t *pivots, *info; } factors_t;
+
+/* Matrix i as columns in scratch, then its factors; behind it room for LAPACK's integers. */
+static char *factored(tgx_matrices *job, const tgx_tensor *a, int64_t i, char *scratch, int32_t *pivots, int32_t *info, int pivot) {
+    int64_t m = rows(a), n = columns(a);
+    int size = tgx_itemsize[job->dtype];
+    char *room = scratch + tgx_round64(m * n * size);
+    tgx_turn(scratch, m, a->data + i * m * n * size, n, m, n, size);
+    *info = (int32_t)tgx_lu(job->blas, job->dtype, scratch, m, n, pivots, room, pivot);
+    return room;
+}
+static int64_t factor_bytes(const tgx_tensor *a) {
+    return tgx_round64(rows(a) * columns(a) * tgx_itemsize[a->dtype]) + tgx_round64(least(rows(a), columns(a)) * 8);
+}
+
+static void lu_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0);
+    int64_t m = rows(a), n = columns(a), k = least(m, n);
+    factored(job, a, i, scratch, ints(tgx_out(c, 1)) + i * k, ints(tgx_out(c, 2)) + i, (int)tgx_int(c, 1));
+    tgx_turn(tgx_out(c, 0)->data + i * m * n * tgx_itemsize[job->dtype], n, scratch, m, n, m, tgx_itemsize[job->dtype]);
+}
+
+static int lu_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0);
+    if (look(c) || tgx_matrix_check(c, a, c->args[3].text, "A", 0)) return TGX_FAILED;
+    tgx_need_dense(c, 0);
+    tgx_matrix_result(c, 0, a, rows(a), columns(a), a->dtype);
+    tgx_batch_result(c, 1, a, least(rows(a), columns(a)), TGX_I32);
+    tgx_batch_result(c, 2, a, -1, TGX_I32);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(least(rows(a), columns(a)))), factor_bytes(a));
+    return 0;
+}
+
+static int lu_run(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 2);
+    tgx_matrices job = {.c = c, .one = lu_one, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    char room[48];
+    int64_t i;
+    if (tgx_matrix_run(&job)) return TGX_FAILED;
+    if (tgx_int(c, 2) && (i = tgx_first_failed(info)) >= 0)
+        return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still "
+                        "want the factors, call linalg.lu_factor_ex or linalg.lu", c->args[3].text, tgx_batch_words(info, i, room), ints(info)[i],
+                        ints(info)[i]);
+    return 0;
+}
+TGX_KERNEL(_lu_factor, lu_shape, lu_run, 0)
+
+/* ---- two batches that broadcast ---------------------------------------------------------------------------------- */
+
+/* The number of the matrix of t that stands at place i of a batch with these sizes. */
+static int64_t place(const tgx_tensor *t, const int64_t *sizes, int rank, int64_t i) {
+    int64_t at = 0, step = 1;
+    for (int d = 1; d <= rank; d++) {
+        int64_t size = sizes[rank - d], mine = d <= t->rank - 2 ? t->sizes[t->rank - 2 - d] : 1;
+        if (mine > 1) at += i % size * step, step *= mine;
+        i /= size;
+    }
+    return at;
+}
+
+/* The batch of two tensors; its rank or TGX_FAILED. */
+static int common(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes, const char *title) {
+    tgx_tensor one = *a, two = *b;
+    int rank = 0;
+    one.rank -= 2, two.rank -= 2;
+    if (tgx_broadcast(sizes, &rank, &one) || tgx_broadcast(sizes, &rank, &two))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: the dimensions in front of the matrices must broadcast, but the tensors have the shapes %s and %s",
+                        title, tgx_shape_text(a), tgx_shape_text(b));
+    return rank;
+}
+
+static int same_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, const char *title) {
+    if (a->dtype == b->dtype) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead: convert one of "
+                    "them with .to(dtype)", title, tgx_dtype_title(a->dtype), tgx_dtype_title(b->dtype));
+}
+
+/* A square, and B of as many rows; result k has B's matrices in the common batch. */
+static int system_shape(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int k, const char *title) {
+    int64_t sizes[TGX_MAX_DIMS];
+    if (look(c) || tgx_matrix_check(c, a, title, "A", 1) || tgx_matrix_check(c, b, title, "B", 0) || same_dtype(c, a, b, title)) return TGX_FAILED;
+    int rank = common(c, a, b, sizes, title);
+    if (rank < 0) return TGX_FAILED;
+    if (rows(a) != rows(b))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)", title,
+                        (long long)rows(a), (long long)rows(a), (long long)rows(b), (long long)columns(b));
+    tgx_output *o = tgx_fresh(c, k, rank + 2, a->dtype);
+    memcpy(o->dims, sizes, (size_t)rank * sizeof *sizes);
+    o->dims[rank] = rows(b), o->dims[rank + 1] = columns(b);
+    return 0;
+}
+static int64_t side_bytes(const tgx_tensor *b) { return tgx_round64(rows(b) * columns(b) * tgx_itemsize[b->dtype]); }
+static int64_t result_count(const tgx_output *o) {
+    int64_t n = 1;
+    for (int i = 0; i < o->rank - 2; i++) n *= o->sizes[i];
+    return n;
+}
+
+/* ---- systems: (A, B, check_errors, title) -> X, LU, pivots, info ------------------------------------------------- */
+
+static void solve_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
+    int64_t n = rows(a), k = columns(b), at = place(b, x->sizes, x->rank - 2, i);
+    int size = tgx_itemsize[job->dtype];
+    int32_t *pivots = ints(tgx_out(c, 2)) + i * n;
+    char *room = factored(job, a, i, scratch, pivots, ints(tgx_out(c, 3)) + i, 1), *side = room + tgx_round64(n * 8);
+    tgx_turn(tgx_out(c, 1)->data + i * n * n * size, n, scratch, n, n, n, size);
+    tgx_turn(side, n, b->data + at * n * k * size, k, n, k, size);
+    tgx_lu_solve(job->blas, job->dtype, scratch, pivots, room, side, n, k, TGX_AS_IT_IS);
+    tgx_turn(x->data + i * n * k * size, k, side, n, k, n, size);
+}
+
+static int solve_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
+    const char *title = c->args[3].text;
+    if (system_shape(c, a, b, 0, title)) return TGX_FAILED;
+    if (tgx_matrix_count(a) != result_count(&c->outputs[0]))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: A %s must have all dimensions of the batch of B %s", title, tgx_shape_text(a), tgx_shape_text(b));
+    tgx_need_dense(c, 0), tgx_need_dense(c, 1);
+    tgx_matrix_result(c, 1, a, rows(a), rows(a), a->dtype);
+    tgx_batch_result(c, 2, a, rows(a), TGX_I32);
+    tgx_batch_result(c, 3, a, -1, TGX_I32);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))), factor_bytes(a) + side_bytes(b));
+    return 0;
+}
+
+static int refuse_singular(tgx_call *c, const tgx_tensor *info, const char *title) {
+    int64_t i = tgx_first_failed(info);
+    char room[48];
+    if (i < 0) return 0;
+    return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe solver failed because the input matrix is singular: no single X solves it", title,
+                    tgx_batch_words(info, i, room));
+}
+
+static int solve_run(tgx_call *c) {
+    tgx_matrices job = {.c = c, .one = solve_one, .count = tgx_matrix_count(tgx_in(c, 0)), .dtype = tgx_in(c, 0)->dtype};
+    if (tgx_matrix_run(&job)) return TGX_FAILED;
+    return tgx_int(c, 2) ? refuse_singular(c, tgx_out(c, 3), c->args[3].text) : 0;
+}
+TGX_KERNEL(_solve, solve_shape, solve_run, 0)
+
+/* ---- systems of factors: (A, LU, pivots, B, adjoint) -> X ------------------------------------------------------- */
+
+/* A itself is not read: what is computed depends on it by its factors. */
+static void lu_solve_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *lu = tgx_in(c, 1), *b = tgx_in(c, 3), *x = tgx_out(c, 0);
+    int64_t n = rows(lu), k = columns(b), of = place(lu, x->sizes, x->rank - 2, i), at = place(b, x->sizes, x->rank - 2, i);
+    int size = tgx_itemsize[job->dtype];
+    char *room = scratch + tgx_round64(n * n * size), *side = room + tgx_round64(n * 8);
+    tgx_turn(scratch, n, lu->data + of * n * n * size, n, n, n, size);
+    tgx_turn(side, n, b->data + at * n * k * size, k, n, k, size);
+    tgx_lu_solve(job->blas, job->dtype, scratch, ints(tgx_in(c, 2)) + of * n, room, side, n, k, tgx_int(c, 4) ? TGX_ADJOINT : TGX_AS_IT_IS);
+    tgx_turn(x->data + i * n * k * size, k, side, n, k, n, size);
+}
+
+static int lu_solve_shape(tgx_call *c) {
+    const tgx_tensor *lu = tgx_in(c, 1), *pivots = tgx_in(c, 2), *b = tgx_in(c, 3);
+    if (system_shape(c, lu, b, 0, "linalg.solve")) return TGX_FAILED;
+    if (pivots->dtype != TGX_I32)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_solve_again: pivots should be a Tensor of scalar type torch.int32, got %s; lu_factor gives them",
+                        tgx_dtype_title(pivots->dtype));
+    int fits = pivots->rank == lu->rank - 1 && pivots->sizes[pivots->rank - 1] == rows(lu);
+    for (int i = 0; fits && i < pivots->rank - 1; i++) fits = pivots->sizes[i] == lu->sizes[i];
+    if (!fits)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_solve_again: Number of pivots per batch should be same as the dimension of the matrix: LU is %s, pivots "
+                        "%s", tgx_shape_text(lu), tgx_shape_text(pivots));
+    tgx_need_dense(c, 1), tgx_need_dense(c, 2), tgx_need_dense(c, 3);
+    int64_t count = result_count(&c->outputs[0]);
+    tgx_matrix_scratch(c, tgx_matrix_parts(count, (double)rows(lu) * (double)rows(lu) * (double)columns(b)), factor_bytes(lu) + side_bytes(b));
+    return 0;
+}
+
+static int lu_solve_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_out(c, 0);
+    tgx_matrices job = {.c = c, .one = lu_solve_one, .count = tgx_matrix_count(x), .dtype = x->dtype};
+    return tgx_matrix_run(&job);
+}
+TGX_KERNEL(_solve_again, lu_solve_shape, lu_solve_run, 0)
+
+/* ---- triangular systems: (A, B, upper, unitriangular, adjoint) -> X ---------------------------------------------- */
+
+/* A's rows are the columns of A turned, so that op changes its turn. */
+static void triangle_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
+    int64_t n = rows(a), k = columns(b), of = place(a, x->sizes, x->rank - 2, i), at = place(b, x->sizes, x->rank - 2, i);
+    int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 2);
+    tgx_turn(scratch, n, b->data + at * n * k * size, k, n, k, size);
+    tgx_triangle_solve(job->blas, job->dtype, a->data + of * n * n * size, scratch, n, k, upper, TGX_TURNED, (int)tgx_int(c, 3));
+    tgx_turn(x->data + i * n * k * size, k, scratch, n, k, n, size);
+}
+
+static int triangle_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
+    if (system_shape(c, a, b, 0, "linalg.solve_triangular")) return TGX_FAILED;
+    tgx_need_dense(c, 0), tgx_need_dense(c, 1);
+    double work = (double)rows(a) * (double)rows(a) * (double)columns(b);
+    tgx_matrix_scratch(c, tgx_matrix_parts(result_count(&c->outputs[0]), work), side_bytes(b));
+    return 0;
+}
+
+static int triangle_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_out(c, 0);
+    tgx_matrices job = {.c = c, .one = triangle_one, .count = tgx_matrix_count(x), .dtype = x->dtype};
+    return tgx_matrix_run(&job);
+}
+TGX_KERNEL(_solve_triangular, triangle_shape, triangle_run, 0)
+
+/* ---- inverses: (A, check_errors, title) -> inverse, info --------------------------------------------------------- */
+
+static void inverse_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0);
+    int64_t n = rows(a);
+    int size = tgx_itemsize[job->dtype];
+    int32_t *pivots = (int32_t *)(scratch + factor_bytes(a)), *info = ints(tgx_out(c, 1)) + i;
+    char *room = factored(job, a, i, scratch, pivots, info, 1), *to = tgx_out(c, 0)->data + i * n * n * size;
+    if (!*info) tgx_lu_inverse(job->blas, job->dtype, scratch, pivots, room, (char *)pivots + tgx_round64(n * 4), n);
+    tgx_turn(to, n, scratch, n, n, n, size);
+}
+
+static int inverse_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0);
+    if (look(c) || tgx_matrix_check(c, a, c->args[2].text, "A", 1)) return TGX_FAILED;
+    int64_t n = rows(a);
+    tgx_need_dense(c, 0);
+    tgx_matrix_result(c, 0, a, n, n, a->dtype);
+    tgx_batch_result(c, 1, a, -1, TGX_I32);
+    int64_t work = n * (c->meta || c->services->blas()->routine(TGX_GETRI, a->dtype) ? 64 : n > 64 ? n : 64) * tgx_itemsize[a->dtype];
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 3 * cube(n)), factor_bytes(a) + tgx_round64(n * 4) + work);
+    return 0;
+}
+
+static int inverse_run(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 1);
+    tgx_matrices job = {.c = c, .one = inverse_one, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    char room[48];
+    int64_t i;
+    if (tgx_matrix_run(&job)) return TGX_FAILED;
+    if (tgx_int(c, 1) && (i = tgx_first_failed(info)) >= 0)
+        return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input matrix is "
+                        "singular.", c->args[2].text, tgx_batch_words(info, i, room), ints(info)[i]);
+    return 0;
+}
+TGX_KERNEL(_inverse, inverse_shape, inverse_run, 0)

@@ -1,0 +1,205 @@
+"""The most frequent element, membership, running log-sums and slopes of samples."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
+
+# ---- the most frequent ---------------------------------------------------------------------------------------------
+
+
+def _mode(self, dim, keepdim):
+    if not self.dim():
+        return self.clone(), tg.zeros((), dtype=tg.int64, device=self.device)
+    dim = wrapped(dim, self.dim())
+    if not self.shape[dim]:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    values, indices = self.sort(stable=True, dim=dim)
+    n = self.shape[dim]
+    same = values.detach().narrow(dim, 1, n - 1) == values.detach().narrow(dim, 0, n - 1)
+    place = tg.arange(n, device=self.device).reshape([-1 if i == dim else 1 for i in range(self.dim())])
+    starts = fused.where(same, 0, place.narrow(dim, 1, n - 1))
+    starts = tg.cat([tg.zeros_like(values.detach().narrow(dim, 0, 1), dtype=tg.int64), starts], dim).cummax(dim)[0]
+    longest = (place - starts).max(dim, True)[1]
+    values, indices = values.gather(dim, longest), indices.gather(dim, longest)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+op(
+    "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    compose=_mode,
+    types="bool int float half",
+    variants="function method out",
+    samples=lambda make: [Sample(make.distinct(3, 4)), Sample(make.distinct(2, 3), 0, True), Sample(make())],
+    errors=[(lambda: _mode(zeros(2, 0), 1, False), IndexError, "to have non-zero size")],
+    doc="The most frequent element along dim, the smallest of several, and a place of it.",
+)
+
+
+def _isin(elements, test_elements, assume_unique, invert):
+    test = test_elements.reshape(-1)
+    if test.shape[0] < 10 * max(elements.numel(), 1) ** 0.145:
+        found = (elements.unsqueeze(-1) == test).any(-1)
+    else:
+        dtype = tg.promote_types(elements.dtype, test.dtype)
+        ordered = test.to(dtype).sort()[0]
+        at = tg.searchsorted(ordered, elements.to(dtype).contiguous()).clamp_max(test.shape[0] - 1)
+        found = ordered[at] == elements
+    return found.logical_not() if invert else found
+
+
+op(
+    "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
+    "invert=False) -> Tensor",
+    compose=_isin,
+    numbers="elements|test_elements",
+    types="int float half",
+    variants="function out",
+    samples=lambda make: [
+        Sample(make.distinct(3, 4), make.distinct(2, 2)),
+        Sample(make.distinct(3), make.distinct(40), invert=True),
+        Sample(make(0, 2), make(3)),
+    ],
+    reference=lambda x, y, assume_unique=False, invert=False: __import__("numpy").isin(x, y, invert=invert),
+    doc="Whether each element is among test_elements, or with invert is not.",
+)
+
+
+# ---- running log of sums -------------------------------------------------------------------------------------------
+
+
+def _logcumsumexp(self, dim):
+    if not self.dim():
+        wrapped(dim, 1)
+        return self.clone()
+    dim = wrapped(dim, self.dim())
+    if not self.shape[dim]:
+        return self.clone()
+    x = self
+    most = x.detach().cummax(dim)[0]
+    finite = fused.where(most.isinf(), 0.0, most)
+    before = tg.cat([finite.narrow(dim, 0, 1), finite.narrow(dim, 0, x.shape[dim] - 1)], dim)
+    total = (x - finite).exp()._linear_scan((before - finite).exp(), dim)
+    none = total == 0
+    found = fused.where(none, float("-inf"), fused.where(none, 1.0, total).log() + finite)
+    return fused.where(most == float("inf"), float("inf"), found)
+
+
+op(
+    "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
+    compose=_logcumsumexp,
+    types="float",
+    variants="function method out",
+    samples=lambda make: [Sample(make(3, 4), 1), Sample(make(5), 0), Sample(make(), 0), Sample(make(2, 0), -1)],
+    reference=lambda x, dim: __import__("numpy").logaddexp.accumulate(x, axis=dim) if x.ndim else x,
+    errors=[(lambda: tg.logcumsumexp(zeros(2), 1), IndexError, "Dimension out of range")],
+    doc="Running log(sum(exp)) along dim, without overflow.",
+)
+
+
+# ---- slopes of samples ---------------------------------------------------------------------------------------------
+
+
+def _slope(self, dim, step, edge_order):
+    """The derivative along one dimension: step is a distance or the coordinates."""
+    n = self.shape[dim]
+    if n < edge_order + 1:
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+
+    def part(start, length):
+        return self.narrow(dim, start, length)
+
+    if isinstance(step, tg.Tensor):
+        if step.dim() != 1 or step.shape[0] != n:
+            raise RuntimeError(
+                f"torch.gradient expected each element of spacing to have one dimension of the size of its "
+                f"dimension, but got "
+                f"{list(step.shape)} for {n}"
+            )
+        gaps = step.diff().reshape([-1 if i == dim else 1 for i in range(self.dim())])
+    else:
+        gaps = self.new_full([n - 1 if i == dim else 1 for i in range(self.dim())], step)
+    slopes = (part(1, n - 1) - part(0, n - 1)) / gaps
+    front, back = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
+    if n == 2:
+        return tg.cat([front, back], dim)
+    h, k = gaps.narrow(dim, 0, n - 2), gaps.narrow(dim, 1, n - 2)
+    left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
+    inner = (left * k + right * h) / (h + k)
+    if edge_order == 2:
+        a, b = gaps.narrow(dim, 0, 1), gaps.narrow(dim, 1, 1)
+        front = front + (front - slopes.narrow(dim, 1, 1)) * a / (a + b)
+        a, b = gaps.narrow(dim, n - 2, 1), gaps.narrow(dim, n - 3, 1)
+        back = back + (back - slopes.narrow(dim, n - 3, 1)) * a / (a + b)
+    return tg.cat([front, inner, back], dim)
+
+
+def _gradient(self, spacing, dim, edge_order):
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2: got {edge_order}")
+    x = self if self.is_floating_point() or self.is_complex() else self.to(tg.get_default_dtype())
+    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = [wrapped(d, x.dim()) for d in dims]
+    if isinstance(spacing, (tuple, list)):
+        if len(spacing) != len(dims):
+            raise RuntimeError(
+                f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+                f"{len(dims)}, but got a list "
+                f"of length {len(spacing)}"
+            )
+        steps = list(spacing)
+    else:
+        steps = [1.0 if spacing is None else spacing] * len(dims)
+    return tuple([_slope(x, d, s, edge_order) for d, s in zip(dims, steps)])
+
+
+for _overload, _type, _samples in (
+    (
+        "",
+        "Scalar? spacing=None",
+        lambda make: [Sample(make(4, 3)), Sample(make(5), spacing=0.5, edge_order=2), Sample(make(2, 4), dim=1)],
+    ),
+    (".tensors", "Tensor[] spacing", lambda make: [Sample(make(4), spacing=[make.of([0.0, 1.0, 1.5, 4.0])], dim=0)]),
+    (".numbers", "float[] spacing", lambda make: [Sample(make(4, 3), spacing=(0.5, 2.0))]),
+):
+    op(
+        f"aten::gradient{_overload}(Tensor self, *, {_type}, Any dim=None, int edge_order=1) -> Tensor[]",
+        compose=_gradient,
+        types="int float",
+        variants="function",
+        samples=_samples,
+        errors=[
+            (lambda: _gradient(zeros(3), None, None, 3), RuntimeError, "only supports edge_order=1 and edge_order=2")
+        ],
+        doc="The slope along each dimension, by second-order differences; spacing is a distance for all, one for each "
+        "dimension, or the coordinates.",
+    )
+
+
+# ---- sequences and places ------------------------------------------------------------------------------------------
+
+
+def _unravel(indices, shape):
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == tg.bool:
+        raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
+    found, rest = [], indices.to(tg.int64)
+    for n in reversed(sizes):
+        found.append(rest % n if n else rest * 0)
+        rest = rest.div(n, rounding_mode="floor") if n else rest
+    return tuple(found[::-1])
+
+
+op(
+    "aten::unravel_index(Tensor indices, Any shape) -> Tensor[]",
+    compose=_unravel,
+    types="int",
+    variants="function",
+    samples=lambda make: [Sample(make.ints(0, 12, (2, 3)), (3, 4)), Sample(make.ints(0, 5, (2,)), 5)],
+    reference=lambda x, shape: __import__("numpy").unravel_index(x, shape),
+    errors=[(lambda: _unravel(zeros(2), (2,)), TypeError, "expected 'indices' to be integer dtype")],
+    doc="The coordinates of places that are counted as in one row of a tensor of this shape.",
+)

@@ -1,0 +1,205 @@
+"""Counts of values in bins, numbers in their binary parts, and choices drawn from logits."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _histc(self, bins, min, max):
+    if bins <= 0:
+        raise RuntimeError(f"bins must be > 0: histc() got {bins}")
+    if not self.dtype.is_floating_point:
+        raise NotImplementedError(f"\"histc\" not implemented for '{self.dtype}': convert the input with .float()")
+    x = self.detach().reshape(-1)
+    low, high = float(min), float(max)
+    if low == high and x.numel():
+        low, high = float(x.min()), float(x.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise RuntimeError(f"range of [{low}, {high}] is not finite: histc() needs min and max, or finite elements")
+    if low > high:
+        raise RuntimeError(f"max must be larger than min: histc() got min {low} and max {high}")
+    inside = (x >= low) & (x <= high)
+    at = ((x - low) * (bins / (high - low))).masked_fill(~inside, 0).floor().to(tg.int64).clamp(max=bins - 1)
+    return x.new_zeros((bins,)).scatter_add(0, at, inside.to(x.dtype))
+
+
+def _np_histc(x, bins=100, min=0, max=0):
+    import numpy
+
+    x = x.reshape(-1)
+    if min == max:
+        min, max = (x.min(), x.max()) if x.size else (0, 0)
+    if min == max:
+        min, max = min - 1, max + 1
+    return numpy.histogram(x, bins, (min, max))[0].astype(float)
+
+
+op(
+    "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    compose=_histc,
+    jvp="none",
+    types="float",
+    variants="function method out",
+    samples=lambda make: [
+        Sample(make.like([0.5, 1.5, 2.5, 2.75, 4.0, -7.0]), 4, 0, 4),
+        Sample(make.like([[0.25, 1.75], [3.0, 9.0]]), 5, 0, 9),
+        Sample(make(0), 3, -1, 1),
+    ],
+    reference=_np_histc,
+    errors=[
+        (lambda: zeros(2).histc(0), RuntimeError, "bins must be > 0"),
+        (lambda: zeros(2).histc(2, 3, 1), RuntimeError, "max must be larger than min"),
+        (lambda: tg.tensor([float("inf")]).histc(2), RuntimeError, "is not finite"),
+    ],
+    doc="How many elements lie in each of bins equal parts from min to max, the last one with its end; elements "
+    "outside do not count. Where min equals max, they are those of the elements. There is no derivative.",
+)
+
+
+def _edges(x, bins, given):
+    """bins + 1 borders of equal parts, of a range that is given or is that of the elements."""
+    if bins <= 0:
+        raise RuntimeError(f"histogram(): bins must be > 0, but got {bins}")
+    if given is None:
+        low, high = x.aminmax() if x.numel() else (x.new_zeros(()), x.new_ones(()))
+        if x.device.type != "meta" and not hasattr(x, "level") and not bool(low.isfinite() & high.isfinite()):
+            raise RuntimeError(
+                f"histogram(): dimension 0's range [{low.item()}, {high.item()}] is not finite: give range="
+            )
+    else:
+        if len(given) != 2:
+            raise RuntimeError(f"histogram(): range should have 2 elements, but got {len(given)}")
+        if not all(abs(edge) < float("inf") for edge in given):
+            raise RuntimeError(f"histogram(): range [{given[0]}, {given[1]}] is not finite")
+        if given[0] > given[1]:
+            raise RuntimeError(f"histogram(): min should not exceed max, but got min {given[0]} max {given[1]}")
+        low, high = x.new_tensor(given[0]), x.new_tensor(given[1])
+    apart = tg.where(low == high, 0.5, 0.0).to(x.dtype)
+    low, high = low - apart, high + apart
+    step, at = (high - low) / bins, tg.arange(bins + 1, dtype=x.dtype, device=x.device)
+    return tg.where(at < (bins + 1) // 2, low + step * at, high - step * (bins - at))
+
+
+def _histogram(self, edges, weight, density):
+    if not self.dtype.is_floating_point:
+        raise NotImplementedError(f"\"histogram\" not implemented for '{self.dtype}': convert the input with .float()")
+    if weight is not None and (weight.shape != self.shape or weight.dtype != self.dtype):
+        raise RuntimeError(
+            f"histogram(): if weight tensor is provided it should have the same shape and dtype as the input tensor, "
+            f"got {list(weight.shape)} of {weight.dtype} for {list(self.shape)} of {self.dtype}"
+        )
+    if edges.dtype != self.dtype:
+        raise RuntimeError(
+            f"histogram(): input tensor and bins must have the same dtype, got {self.dtype} and {edges.dtype}"
+        )
+    if edges.dim() != 1 or edges.shape[0] < 2:
+        raise RuntimeError(f"histogram(): bins must be a vector of at least 2 borders, got {list(edges.shape)}")
+    x, edges = self.detach().reshape(-1), edges.detach()
+    bins, last = edges.shape[0] - 1, edges.narrow(0, edges.shape[0] - 1, 1)
+    at = tg.searchsorted(edges, x, right=True) - 1
+    at = tg.where(x == last, bins - 1, at)
+    outside = (at < 0) | ~(x <= last)
+    counted = tg.ones_like(x) if weight is None else weight.detach().reshape(-1)
+    found = x.new_zeros((bins + 1,)).scatter_add(0, at.masked_fill(outside, bins), counted).narrow(0, 0, bins)
+    return found / (found.sum() * edges.diff()) if density else found, edges.clone()
+
+
+def _np_histogram(x, bins=100, range=None, weight=None, density=False):
+    import numpy
+
+    if range is None and not x.size:
+        range = (0, 1)
+    found, edges = numpy.histogram(x, bins, range, density, weight)
+    return found.astype(x.dtype), edges.astype(x.dtype)
+
+
+_HISTOGRAM = {
+    "jvp": "none",
+    "types": "float",
+    "variants": "function method out",
+    "reference": _np_histogram,
+    "doc": "How many elements lie in each bin, or the sum of their weights, and the borders of the bins: those given "
+    "in rising order, or of so many equal parts of a range, by default that of the elements. Left borders belong to "
+    "a bin, of the last one both. density: divided by the sum and the bin's width. There is no derivative.",
+}
+
+op(
+    "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
+    "density=False) -> (Tensor hist, Tensor bin_edges)",
+    compose=lambda self, bins, range, weight, density: _histogram(
+        self, _edges(self.detach(), bins, range), weight, density
+    ),
+    samples=lambda make: [
+        Sample(make.like([0.5, 1.5, 2.5, 2.75, 4.0, -7.0]).detach(), 4, range=(0.0, 4.0)),
+        Sample(make.like([[0.25, 1.75], [3.0, 8.25]]).detach(), 5),
+        Sample(make.like([0.5, 1.5, 1.25]).detach(), 2, weight=make.like([1.0, 2.0, 4.0]).detach(), density=True),
+        Sample(make(0).detach(), 3),
+    ],
+    errors=[
+        (lambda: zeros(2).histogram(0), RuntimeError, "bins must be > 0"),
+        (lambda: zeros(2).histogram(2, range=(3.0, 1.0)), RuntimeError, "min should not exceed max"),
+        (lambda: zeros(2).histogram(2, weight=zeros(3)), RuntimeError, "the same shape and dtype"),
+        (lambda: zeros(2).long().histogram(2), NotImplementedError, "not implemented for"),
+    ],
+    **_HISTOGRAM,
+)
+
+op(
+    "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor "
+    "hist, Tensor bin_edges)",
+    compose=_histogram,
+    samples=lambda make: [
+        Sample(make.like([0.5, 1.5, 2.5, 2.75, 4.0, -7.0]).detach(), make.like([0.0, 1.0, 2.5, 4.0]).detach()),
+        Sample(make.like([[0.5, 1.5], [1.25, 9.0]]).detach(), make.like([1.0, 2.0, 9.0]).detach(), density=True),
+    ],
+    errors=[(lambda: zeros(2).histogram(zeros(2, 2)), RuntimeError, "bins must be a vector of at least 2")],
+    **_HISTOGRAM,
+)
+
+op(
+    "aten::isreal(Tensor self) -> Tensor",
+    compose=lambda self: self.imag == 0 if self.is_complex() else tg.ones_like(self, dtype=tg.bool),
+    jvp="none",
+    types="bool int float half complex",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make()), Sample(make.of([1 + 0j, 1 + 2j]))],
+    reference="numpy.isreal",
+    doc="Whether the imaginary part of each element is 0.",
+)
+
+
+def _frexp(self):
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(f"frexp() only supports floating-point dtypes: got {self.dtype}; convert with .float()")
+    size = self.detach().abs().to(tg.float64)
+    plain = (size > 0) & (size < float("inf"))
+    safe = tg.where(plain, size, 1.0)
+    power = safe.log2().floor() + 1
+    power = power - (safe < _two_to(power - 1)).to(tg.float64)  # a logarithm may round across a power of two
+    power = power + (safe >= _two_to(power)).to(tg.float64)
+    power = tg.where(plain, power, 0.0)
+    half = tg.trunc(power / 2)
+    mantissa = self * _two_to(-half).to(tg.float64) * _two_to(half - power)
+    return mantissa.to(self.dtype), power.to(tg.int32)
+
+
+def _two_to(power):
+    return tg.ldexp(tg.ones_like(power), power)
+
+
+op(
+    "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    compose=_frexp,
+    types="float half",
+    variants="function method out",
+    samples=lambda make: [
+        Sample(make(3, 4)),
+        Sample(make()),
+        Sample(make.like([1.0, 2.0, 0.5, 8.0, 0.0]).detach()),
+        Sample(make(0, 2)),
+    ],
+    reference="numpy.frexp",
+    errors=[(lambda: tg.tensor([1]).frexp(), RuntimeError, "frexp() only supports floating-point dtypes")],
+    doc="Each element as a mantissa in [0.5, 1) times a power of two, and that power.",
+)

@@ -1,0 +1,107 @@
+"""Losses of sets of labels, and cross entropy of a linear layer."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _reduced(loss, reduction, name):
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction: {name} takes none, mean and sum")
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
+def _older(size_average, reduce, reduction):
+    """What the two deprecated arguments say."""
+    if size_average is None and reduce is None:
+        return reduction
+    return "none" if reduce is False else "mean" if size_average in (None, True) else "sum"
+
+
+# ---- sets of labels ------------------------------------------------------------------------------------------------
+
+
+def _multilabel_margin_loss(self, target, size_average, reduce, reduction):
+    if self.dim() > 2 or self.shape != target.shape:
+        raise RuntimeError(
+            f"multilabel_margin_loss: Expected non-empty vector or matrix and a target of the same size, but got "
+            f"{list(self.shape)} and {list(target.shape)}"
+        )
+    classes = self.shape[-1] if self.dim() else 1
+    x, y = self.reshape(-1, classes), target.reshape(-1, classes)
+    listed = (y >= 0).to(tg.int64).cumprod(1) > 0
+    place = y.clamp_min(0)
+    is_label = tg.zeros(x.shape, dtype=tg.int64, device=x.device).scatter_add(1, place, listed.to(tg.int64)) > 0
+    margins = (1 - x.gather(1, place).unsqueeze(2) + x.unsqueeze(1)).relu()
+    counted = listed.unsqueeze(2) & is_label.logical_not().unsqueeze(1)
+    loss = fused.where(counted, margins, 0.0).sum((1, 2)) / x.shape[1]
+    loss = loss if self.dim() == 2 else loss.squeeze(0)
+    return _reduced(loss, _older(size_average, reduce, reduction), "multilabel_margin_loss")
+
+
+op(
+    "aten::multilabel_margin_loss(Tensor self, Tensor target, bool? size_average=None, bool? reduce=None, "
+    'str reduction="mean") -> Tensor',
+    compose=_multilabel_margin_loss,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [
+        Sample(make(2, 4), make.of([[1, 3, -1, 0], [0, -1, 2, 2]])),
+        Sample(make(3), make.of([2, 0, 1]), reduction="sum"),
+        Sample(make(1, 3), make.of([[0, 1, -1]]), reduction="none"),
+    ],
+    errors=[
+        (
+            lambda: functions["nn.functional.multilabel_margin_loss"](zeros(2), zeros(3).long()),
+            RuntimeError,
+            "a target of the same size",
+        ),
+    ],
+    doc="Sum over labels and other classes of max(0, 1 - (x[label] - x[other])) / classes; labels end at the first -1.",
+)
+
+
+# ---- cross entropy of a linear layer -------------------------------------------------------------------------------
+
+
+def _linear_cross_entropy(
+    input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, options
+):
+    if input.dim() not in (1, 2) or linear_weight.dim() < 2 or input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "linear_cross_entropy: expected input (in_features,) or (N, in_features) and linear_weight (classes, ..., "
+            f"in_features), got {list(input.shape)} and {list(linear_weight.shape)}"
+        )
+    shape = (*input.shape[:-1], *linear_weight.shape[:-1])
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
+    scores = functions["nn.functional.linear"](input, flat, bias).reshape(shape)
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: options are not supported; leave them out")
+    return functions["nn.functional.cross_entropy"](
+        scores,
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+op(
+    "aten::linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
+    'Tensor? weight=None, str reduction="mean", int? ignore_index=None, float label_smoothing=0.0, Any '
+    "options=None) -> Tensor",
+    compose=_linear_cross_entropy,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [
+        Sample(make(3, 4), make(5, 4), make.of([0, 4, 2])),
+        Sample(make(3, 4), make(5, 4), make.of([0, 4, 2]), linear_bias=make(5), reduction="sum", label_smoothing=0.1),
+    ],
+    doc="cross_entropy of linear(input, linear_weight, linear_bias).",
+)

@@ -1,0 +1,263 @@
+"""QR factors and Householder reflectors."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops import matrix_slopes
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.matrices import TYPES, adjoint, check_matrix, check_same, conjugate, plus, regular, triangular
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+# ---- QR ------------------------------------------------------------------------------------------------------------
+
+
+def _qr_back(grads, A, Q, R, mode):
+    gQ, gR = grads
+    if gQ is None and gR is None:
+        return None
+    m, n = A.shape[-2:]
+    matrix_slopes.refuse_qr(m, n, mode, "backward")
+    k = Q.shape[-1]
+    beside = A.narrow(-1, k, n - k)  # A = Q [R1 R2]: R2 = Q^H A2, of no columns where A is not wider than high
+    by_r = None if gR is None else gR.narrow(-1, k, n - k)
+    square = None if gR is None else gR.narrow(-1, 0, k)
+    if by_r is not None:
+        gQ = plus(gQ, beside.matmul(adjoint(by_r)))
+    left = _tall_back(gQ, square, Q, R.narrow(-1, 0, k))
+    return tg.cat([left, tg.zeros_like(beside) if by_r is None else Q.matmul(by_r)], -1)
+
+
+def _tall_back(gQ, gR, Q, R):
+    """(gQ + Q S) R^-H: S is X + X^H with half of the diagonal, for X = triu(gR R^H - Q^H gQ)."""
+    inner = None if gR is None else gR.matmul(adjoint(R))
+    if gQ is not None:
+        inner = plus(inner, -adjoint(Q).matmul(gQ))
+    inner = inner.triu()
+    inner = matrix_slopes.half_diagonal(inner + adjoint(inner))
+    return triangular(adjoint(R), plus(gQ, Q.matmul(inner)), False, left=False)
+
+
+def _numpy_qr(A, mode="reduced"):
+    import numpy
+
+    if mode == "r":
+        return numpy.zeros(0, A.dtype), numpy.linalg.qr(A, "r")
+    return tuple(numpy.linalg.qr(A, mode))
+
+
+def _samples(make):
+    for shape in ((3, 3), (2, 4, 2), (2, 3), (0, 2, 2)):
+        yield Sample(regular(make, *shape))
+    yield Sample(regular(make, 3, 3), "complete")
+
+
+def _modes(make):
+    yield from _samples(make)
+    yield Sample(regular(make, 4, 2).detach(), "complete")
+
+
+op(
+    'aten::_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    batch="leading",
+    kernel="_qr",
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={"A": _qr_back},
+    jvp=matrix_slopes.qr,
+    samples=_samples,
+    reference=_numpy_qr,
+    doc="linalg.qr.",
+)
+
+op(
+    'aten::qr.linalg(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    compose=lambda A, mode: tuple(fused._qr(A, mode)),
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=_modes,
+    reference=_numpy_qr,
+    errors=[
+        (lambda: tg.linalg.qr(zeros(2, 2), "full"), RuntimeError, "qr received unrecognized mode 'full'"),
+        (lambda: tg.linalg.qr(zeros(2)), RuntimeError, "linalg.qr: The input tensor A must have at least 2"),
+    ],
+    doc="Q with orthonormal columns and the upper triangle R of A = Q R, A (..., m, n). mode: 'reduced' for min(m, n) "
+    "columns, 'complete' for m (without a derivative where m > n), 'r' for R alone (without one at all).",
+)
+
+op(
+    "aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    compose=lambda self, some: tuple(fused._qr(self, "reduced" if some else "complete")),
+    types=TYPES,
+    variants="function method out",
+    samples=lambda make: [Sample(regular(make, 3, 3)), Sample(regular(make, 2, 4, 2))],
+    reference=_numpy_qr,
+    doc="linalg.qr: reduced, or complete where not some.",
+)
+
+# ---- reflectors ----------------------------------------------------------------------------------------------------
+
+
+def _scipy(name, *args, **options):
+    import scipy.linalg
+
+    return getattr(scipy.linalg, name)(*args, **options)
+
+
+def _raw(A):
+    import numpy
+
+    found = [_scipy("qr", a, mode="raw")[0] for a in A.reshape((-1, *A.shape[-2:]))]
+    k = min(A.shape[-2:])
+    factors = numpy.array([f[0] for f in found], A.dtype).reshape(A.shape)
+    return factors, numpy.array([f[1] for f in found], A.dtype).reshape((*A.shape[:-2], k))
+
+
+op(
+    "aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    batch="leading",
+    kernel="geqrf",
+    types=TYPES,
+    variants="function method out",
+    samples=lambda make: [Sample(regular(make, *s)) for s in ((3, 3), (2, 4, 2), (2, 3))],
+    reference=_raw,
+    errors=[
+        (lambda: tg.geqrf(zeros(2)), RuntimeError, "geqrf: The input tensor input must have at least 2 dimensions")
+    ],
+    doc="The factors of linalg.qr as LAPACK keeps them: R, below it the vectors of reflectors, and their factors tau. "
+    "It has no derivative; linalg.qr has.",
+)
+
+
+def _reflectors(A, tau, width):
+    """The vectors of reflectors, as columns: ones on the diagonal and zeros above it."""
+    k = tau.shape[-1]
+    vectors = A.narrow(-1, 0, k).tril(-1) + tg.eye(A.shape[-2], k, dtype=A.dtype, device=A.device)
+    return [vectors.narrow(-1, i, 1) for i in range(k)], [tau.narrow(-1, i, 1).unsqueeze(-1) for i in range(k)]
+
+
+def _product_back(grad, input, tau, needs):
+    """By the reflectors in turn: P = W - tau v v^H W has W's gradient H^H G, tau's -v^H G (v^H W)^H and v's."""
+    vectors, factors = _reflectors(input, tau, input.shape[-1])
+    m, n = input.shape[-2:]
+    behind = [tg.eye(m, n, dtype=input.dtype, device=input.device).expand(input.shape)]
+    for v, t in zip(reversed(vectors), reversed(factors)):
+        behind.append(behind[-1] - t * v.matmul(adjoint(v).matmul(behind[-1])))
+    by_vectors, by_factors = [], []
+    for v, t, W in zip(vectors, factors, reversed(behind[:-1])):
+        row, back = adjoint(v).matmul(W), adjoint(v).matmul(grad)
+        by_factors.append(-back.matmul(adjoint(row)).squeeze(-1))
+        by_vectors.append(-conjugate(t) * grad.matmul(adjoint(row)) - t * W.matmul(adjoint(back)))
+        grad = grad - conjugate(t) * v.matmul(back)
+    if not vectors:
+        return tg.zeros_like(input), tg.zeros_like(tau)
+    by_input = tg.cat(by_vectors, -1).tril(-1)
+    rest = n - len(vectors)
+    if rest:
+        by_input = tg.cat([by_input, tg.zeros_like(input.narrow(-1, 0, rest))], -1)
+    return by_input, tg.cat(by_factors, -1)
+
+
+def _product(A, tau):
+    import numpy
+
+    m, n = A.shape[-2:]
+    found = numpy.tile(numpy.eye(m, n, dtype=A.dtype), (*A.shape[:-2], 1, 1))
+    for i in reversed(range(tau.shape[-1])):
+        v = A[..., i : i + 1] * (numpy.arange(m) > i)[:, None] + (numpy.arange(m) == i)[:, None]
+        found = found - tau[..., i, None, None] * v @ (v.swapaxes(-1, -2).conj() @ found)
+    return found
+
+
+def _of_reflectors(make):
+    for shape, k in (((3, 3), 3), ((2, 4, 2), 2), ((4, 3), 2), ((3, 2), 0)):
+        yield Sample(make(*shape, low=-1, high=1), make(*shape[:-2], k, low=-1, high=1))
+
+
+op(
+    "aten::_householder_product(Tensor input, Tensor tau) -> Tensor",
+    batch=lambda b, input, tau: fused._householder_product(b.whole(input), b.whole(tau)),
+    kernel="_householder_product",
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={"input, tau": _product_back},
+    jvp="transposed",
+    samples=_of_reflectors,
+    reference=_product,
+    doc="linalg.householder_product.",
+)
+
+for _place, _name, _named, _variants in (
+    ("linalg", "householder_product", "Tensor input, Tensor tau", "function out"),
+    (".", "orgqr", "Tensor self, Tensor input2", "function method out"),
+):
+    op(
+        f"aten::{_name}({_named}) -> Tensor",
+        compose=lambda A, tau: fused._householder_product(A, tau),
+        types=TYPES,
+        where=_place,
+        variants=_variants,
+        samples=_of_reflectors,
+        reference=_product,
+        errors=[
+            (
+                lambda: tg.linalg.householder_product(zeros(2, 3), zeros(2)),
+                RuntimeError,
+                "input.shape[-2] must be greater than or equal to input.shape[-1]",
+            ),
+            (
+                lambda: tg.linalg.householder_product(zeros(3, 2), zeros(3)),
+                RuntimeError,
+                "Expected tau to have a vector",
+            ),
+        ],
+        doc="The first n columns of the product of reflectors 1 - tau v v^H, whose vectors v stand below the diagonal "
+        "of (..., m, n), m >= n: Q of what geqrf gives.",
+    )
+
+
+def _ormqr(self, tau, other, left, transpose):
+    check_matrix(self, "ormqr", "input")
+    check_matrix(other, "ormqr", "other")
+    check_same(self, other, "ormqr", ("input", "other"))
+    size, k = other.shape[-2 if left else -1], tau.shape[-1]
+    if self.shape[-2] != size or k > self.shape[-1]:
+        raise RuntimeError(
+            f"ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2], and input must have a column "
+            f"for each number of tau, but input is {list(self.shape)}, tau {list(tau.shape)} and "
+            f"other {list(other.shape)}"
+        )
+    vectors = self.narrow(-1, 0, k)
+    if size > k:
+        vectors = tg.cat([vectors, vectors.new_zeros((*vectors.shape[:-1], size - k))], -1)
+    Q = fused._householder_product(vectors, tau)
+    Q = adjoint(Q) if transpose else Q
+    return Q.matmul(other) if left else other.matmul(Q)
+
+
+def _ormqr_reference(A, tau, other, left=True, transpose=False):
+    import numpy
+
+    size, k = other.shape[-2 if left else -1], tau.shape[-1]
+    wide = numpy.zeros((*A.shape[:-2], size, size), A.dtype)
+    wide[..., :k] = A[..., :k]
+    Q = _product(wide, tau)
+    Q = Q.swapaxes(-1, -2).conj() if transpose else Q
+    return Q @ other if left else other @ Q
+
+
+op(
+    "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    compose=_ormqr,
+    types=TYPES,
+    variants="function method out",
+    samples=lambda make: [
+        Sample(make(3, 2, low=-1, high=1), make(2, low=-1, high=1), make(3, 2)),
+        Sample(make(2, 3, 3, low=-1, high=1), make(2, 3, low=-1, high=1), make(2, 2, 3), False, True),
+    ],
+    reference=_ormqr_reference,
+    errors=[(lambda: zeros(3, 2).ormqr(zeros(2), zeros(2, 2)), RuntimeError, "must be equal to input.shape[-2]")],
+    doc="Q times input3, or input3 times Q without left, for the product Q (m x m) of the reflectors that self and "
+    "input2 (tau) hold as geqrf gives them; with transpose its adjoint.",
+)

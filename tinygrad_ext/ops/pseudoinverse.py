@@ -1,0 +1,400 @@
+"""Pseudoinverses of matrices and what else counts small singular values as zero: rank, least squares."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.matrices import (
+    TYPES,
+    adjoint,
+    check_matrix,
+    check_same,
+    hermitian,
+    positive,
+    regular,
+    together,
+)
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+# ---- singular values that count --------------------------------------------------------------------------------------
+
+
+def _limit(name, value, like):
+    """atol or rtol as a tensor of like's real dtype, None as it is."""
+    if value is None:
+        return None
+    value = tg.as_tensor(value, device=like.device)
+    if value.is_complex():
+        raise RuntimeError(f"{name} tensor of complex type is not supported. Got {value.dtype}: give its magnitude")
+    return value.detach().to(like.dtype)
+
+
+def _limits(A, atol, rtol, title):
+    """Both tolerances: rtol is the greater size times the dtype's epsilon, but 0 where atol alone is given."""
+    real = A.detach().new_zeros(()).abs()
+    atol, rtol = _limit(f"{title}: atol", atol, real), _limit(f"{title}: rtol", rtol, real)
+    if rtol is None:
+        m, n = A.shape[-2:]
+        usual = real + tg.finfo(A.dtype).eps * ((m + n + abs(m - n)) // 2)  # max would make a graph for each answer
+        rtol = usual if atol is None else tg.where(atol > 0, real, usual)
+    return real if atol is None else atol, rtol
+
+
+def _counted(values, atol, rtol):
+    """Which singular values are greater than both tolerances allow, and none of no values."""
+    if not values.shape[-1]:
+        return values > 0
+    most = values.amax(-1)
+    return values > tg.maximum(atol, rtol * most).unsqueeze(-1)
+
+
+def _values(A, symmetric):
+    A = A.detach()
+    return fused._eigh(A, "L", False)[0].abs() if symmetric else fused._svd(A, False, False)[1]
+
+
+# ---- pinv ------------------------------------------------------------------------------------------------------------
+
+
+def _pinv_kernel(A, atol, rtol, symmetric):
+    if symmetric:
+        values, vectors = fused._eigh(A, "L", True)
+        kept = _counted(values.abs(), atol, rtol)
+        U, Vh = vectors, adjoint(vectors)
+    else:
+        U, values, Vh = fused._svd(A, False, True)
+        kept = _counted(values, atol, rtol)
+    turned = tg.where(kept, 1 / values, tg.zeros_like(values)).to(A.dtype)
+    return adjoint(Vh).matmul(turned.unsqueeze(-1) * adjoint(U))
+
+
+def _pinv_back(grad, A, result):
+    """-P^H G P^H + (1 - A P) G^H P P^H + P^H P G^H (1 - P A), for a rank that stays (Golub and Pereyra, 1973)."""
+    turned, back = adjoint(result), adjoint(grad)
+    first, second = back.matmul(result.matmul(turned)), turned.matmul(result).matmul(back)
+    found = first - A.matmul(result.matmul(first)) + second - second.matmul(result).matmul(A)
+    return found - turned.matmul(grad).matmul(turned)
+
+
+def _pinv_slope(A, A_tangent, result):
+    """-P A' P + P P^H A'^H (1 - A P) + (1 - P A) A'^H P^H P."""
+    turned, back = adjoint(result), adjoint(A_tangent)
+    first, second = result.matmul(turned).matmul(back), back.matmul(turned.matmul(result))
+    found = first - first.matmul(A).matmul(result) + second - result.matmul(A.matmul(second))
+    return found - result.matmul(A_tangent).matmul(result)
+
+
+def _pinv_shape(A, atol, rtol, symmetric=False):
+    return A.new_empty((*A.shape[:-2], A.shape[-1], A.shape[-2]))
+
+
+def _np_pinv(A, atol=None, rtol=None, hermitian=False):
+    import numpy
+
+    if A.size == 0:
+        return numpy.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
+    limit = _np_limit(A, atol, rtol)
+    U, S, Vh = numpy.linalg.svd(A, full_matrices=False)
+    kept = limit[..., None] < S
+    turned = numpy.where(kept, 1 / numpy.where(kept, S, 1), 0)
+    return (Vh.swapaxes(-1, -2).conj() * turned[..., None, :]) @ U.swapaxes(-1, -2).conj()
+
+
+def _np_limit(A, atol=None, rtol=None):
+    import numpy
+
+    S = numpy.linalg.svd(A, compute_uv=False)
+    if rtol is None:
+        usual = 1e-5 * max(A.shape[-2:])  # far from all singular values of samples, in any dtype
+        rtol = usual if atol is None else numpy.where(numpy.asarray(atol) > 0, 0, usual)
+    return numpy.maximum(0 if atol is None else atol, rtol * S[..., 0])
+
+
+def _rectangles(make, *args, **options):
+    for shape in ((3, 3), (2, 3, 2), (2, 4), (0, 2, 2), (2, 0)):
+        yield Sample(regular(make, *shape), *args, **options)
+
+
+def _with_limits(make):
+    for sample in _rectangles(make):
+        yield Sample(*sample.args, make.of(0.1), make.of(0.01), False)
+    yield Sample(regular(make, 2, 3, 3), make.of([0.1, 0.2]), make.of(0.0), False)
+    yield Sample(positive(make, 3, 3), make.of(0.1), make.of(0.01), True)
+
+
+op(
+    "aten::_pinv(Tensor A, Tensor atol, Tensor rtol, bool symmetric=False) -> Tensor",
+    batch=together("_pinv", lambda *args: fused._pinv(*args), (2, 0, 0, None)),
+    kernel=_pinv_kernel,
+    shape=_pinv_shape,
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={"A": _pinv_back},
+    jvp=_pinv_slope,
+    valid=lambda A, atol, rtol, symmetric: (hermitian(A)[0] if symmetric else A, atol, rtol, symmetric),
+    samples=_with_limits,
+    reference=lambda A, atol, rtol, symmetric=False: _np_pinv(A, atol, rtol),
+    doc="linalg.pinv with both tolerances.",
+)
+
+
+def _pinv(self, atol=None, rtol=None, hermitian=False):
+    title = "linalg.pinv"
+    check_matrix(self, title, square=hermitian)
+    return fused._pinv(self, *_limits(self, atol, rtol, title), hermitian)
+
+
+def _by_singular_values(make):
+    yield from _rectangles(make)
+    yield Sample(positive(make, 3, 3), hermitian=True)
+
+
+_PINV_DOC = (
+    "The pseudoinverse of each matrix (..., m, n), as (..., n, m): what linalg.lstsq multiplies by. Singular values up "
+    "to max(atol, rtol * the largest) count as zero; rtol is max(m, n) times the dtype's epsilon, or 0 where atol is "
+    "given alone. hermitian: the matrices are, and their eigenvalues are taken. The derivative is for a constant rank."
+)
+_PINV = {
+    "types": TYPES,
+    "where": "linalg",
+    "variants": "function out",
+    "doc": _PINV_DOC,
+}
+
+op(
+    "aten::pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+    compose=_pinv,
+    numbers="atol rtol",
+    samples=lambda make: [
+        *_rectangles(make),
+        Sample(regular(make, 3, 2), atol=0.5, rtol=0.1),
+        Sample(regular(make, 2, 3, 2), atol=make.of([0.5, 0.1])),
+    ],
+    reference=_np_pinv,
+    errors=[
+        (lambda: tg.linalg.pinv(zeros(3)), RuntimeError, "linalg.pinv: The input tensor A must have at least 2"),
+        (lambda: tg.linalg.pinv(zeros(2, 3), hermitian=True), RuntimeError, "linalg.pinv: A must be batches of square"),
+        (lambda: tg.linalg.pinv(zeros(2, 2), rtol=tg.tensor(1j)), RuntimeError, "rtol tensor of complex type"),
+    ],
+    **_PINV,
+)
+
+op(
+    "aten::pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
+    compose=lambda self, rcond, hermitian: _pinv(self, None, rcond, hermitian),
+    numbers="rcond",
+    samples=lambda make: [
+        Sample(regular(make, 3, 2), 0.1),
+        Sample(regular(make, 2, 3, 2), make.of([0.1, 0.2])),
+        Sample(positive(make, 3, 3), 0.1, True),
+    ],
+    valid=lambda A, rcond, symmetric=False: (hermitian(A)[0] if symmetric else A, rcond, symmetric),
+    reference=lambda A, rcond, hermitian=False: _np_pinv(A, None, rcond),
+    **_PINV,
+)
+
+op(
+    "aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    compose=lambda self, rcond: _pinv(self, None, rcond, False),
+    types=TYPES,
+    variants="function method",
+    samples=lambda make: [Sample(regular(make, *shape)) for shape in ((3, 3), (3, 2), (2, 2, 4))],
+    reference=lambda A, rcond=1e-15: _np_pinv(A, None, rcond),
+    errors=[(lambda: zeros(3).pinverse(), RuntimeError, "must have at least 2 dimensions")],
+    doc="linalg.pinv with rtol=rcond, under its older name.",
+)
+
+# ---- rank ------------------------------------------------------------------------------------------------------------
+
+
+def _rank(self, atol=None, rtol=None, hermitian=False):
+    title = "linalg.matrix_rank"
+    check_matrix(self, title, square=hermitian)
+    values = _values(self, hermitian)
+    return _counted(values, *_limits(self, atol, rtol, title)).sum(-1)
+
+
+def _np_rank(A, atol=None, rtol=None, hermitian=False):
+    import numpy
+
+    if A.size == 0:
+        return numpy.zeros(A.shape[:-2], numpy.int64)
+    return (numpy.linalg.svd(A, compute_uv=False) > _np_limit(A, atol, rtol)[..., None]).sum(-1)
+
+
+_RANK_DOC = (
+    "How many singular values of each matrix are greater than max(atol, rtol * the largest); the tolerances are as in "
+    "linalg.pinv. hermitian: magnitudes of eigenvalues are counted."
+)
+
+op(
+    "aten::matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
+    "-> Tensor",
+    compose=_rank,
+    jvp="none",
+    numbers="atol rtol",
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=lambda make: [
+        *_by_singular_values(make),
+        Sample(make.like([[1, 2], [2, 4]])),
+        Sample(regular(make, 3, 3), atol=4.5),
+        Sample(regular(make, 2, 3, 2), rtol=make.of([0.5, 0.1])),
+    ],
+    reference=_np_rank,
+    errors=[
+        (lambda: tg.linalg.matrix_rank(zeros(3)), RuntimeError, "linalg.matrix_rank: The input tensor A must have"),
+        (lambda: tg.linalg.matrix_rank(zeros(2, 2), atol=1j), RuntimeError, "atol tensor of complex type"),
+    ],
+    doc=_RANK_DOC,
+)
+
+op(
+    "aten::matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+    compose=lambda input, tol, hermitian: _rank(input, tol, 0.0, hermitian),
+    jvp="none",
+    numbers="tol",
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=lambda make: [Sample(regular(make, 3, 3), 4.5), Sample(positive(make, 3, 3), 1.0, True)],
+    reference=lambda A, tol, hermitian=False: _np_rank(A, tol, 0.0),
+    doc=_RANK_DOC,
+)
+
+# ---- least squares ---------------------------------------------------------------------------------------------------
+
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+def _lstsq(self, b, rcond, driver):
+    title = "torch.linalg.lstsq"
+    check_matrix(self, title, "input")
+    check_same(self, b, title, ("input", "other"))
+    driver = "gelsy" if driver is None else driver
+    if driver not in _DRIVERS:
+        raise RuntimeError(f"{title}: parameter `driver` should be one of ({', '.join(_DRIVERS)}), got {driver!r}")
+    vectors = self.dim() - 1 == b.dim() and tuple(b.shape) == tuple(self.shape[:-1])
+    B = b.unsqueeze(-1) if vectors else b
+    if B.dim() < 2 or B.shape[-2] != self.shape[-2]:
+        raise RuntimeError(
+            f"{title}: input.size(-2) should match other.size(-{1 if vectors else 2}), but input is "
+            f"{list(self.shape)} and other {list(b.shape)}"
+        )
+    m, n = self.shape[-2:]
+    values, limits = _values(self, False), _limits(self, None, rcond, title)
+    rank, inverse = _counted(values, *limits).sum(-1), fused._pinv(self, *limits, False)
+    X = inverse.matmul(B)
+    residuals = X.flatten().narrow(0, 0, 0).abs()
+    if m > n and (driver == "gels" or (driver != "gelsy" and bool((rank == n).all()))):
+        residuals = (self.matmul(X) - B).abs().square().sum(-2)
+    return (
+        X.squeeze(-1) if vectors else X,
+        residuals,
+        rank if driver != "gels" else rank.new_zeros((0,)),
+        values if driver in ("gelsd", "gelss") else values.new_zeros((0,)),
+    )
+
+
+def _np_lstsq(A, B, rcond=None, driver=None):
+    import numpy
+
+    vectors = B.ndim == A.ndim - 1
+    X = _np_pinv(A, None, rcond) @ (B[..., None] if vectors else B)
+    off = A @ X - (B[..., None] if vectors else B)
+    residuals = (abs(off) ** 2).sum(-2) if driver and A.shape[-2] > A.shape[-1] else numpy.zeros(0)
+    values = numpy.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else numpy.zeros(0)
+    rank = numpy.zeros(0, numpy.int64) if driver == "gels" else _np_rank(A, None, rcond)
+    return (X[..., 0] if vectors else X), residuals, rank, values
+
+
+op(
+    "aten::lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, "
+    "Tensor rank, Tensor singular_values)",
+    compose=_lstsq,
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=lambda make: [
+        Sample(regular(make, 3, 3), make(3, 2)),
+        Sample(regular(make, 4, 2), make(4, 1)),
+        Sample(regular(make, 2, 4, 2), make(2, 4), driver="gels"),
+        Sample(regular(make, 2, 4, 2), make(2, 4)),
+        Sample(regular(make, 2, 3), make(2, 2), driver="gelsd"),
+    ],
+    reference=_np_lstsq,
+    errors=[
+        (lambda: tg.linalg.lstsq(zeros(3), zeros(3)), RuntimeError, "The input tensor input must have at least 2"),
+        (lambda: tg.linalg.lstsq(zeros(3, 2), zeros(2, 2)), RuntimeError, "input.size(-2) should match other.size(-2)"),
+        (lambda: tg.linalg.lstsq(zeros(2, 2), zeros(2, 2), driver="gel"), RuntimeError, "parameter `driver` should be"),
+    ],
+    doc="The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m). "
+    "Sums of squares of what remains are there if m > n and every rank is n, but not for gelsy, the default. "
+    "rank counts singular values above rcond times the largest. All drivers compute by singular values; gels leaves "
+    "the rank out, gelsd and gelss return the singular values.",
+)
+
+# ---- condition -------------------------------------------------------------------------------------------------------
+
+
+def _cond(self, p=None):
+    title = "linalg.cond"
+    check_matrix(self, title)
+    if p is None or (not isinstance(p, str) and abs(p) == 2):
+        values = fused._svd(self, False, False)[1]
+        if not values.shape[-1]:
+            return values.sum(-1)
+        most, least = values.narrow(-1, 0, 1), values.narrow(-1, values.shape[-1] - 1, 1)
+        return (least / most if p == -2 else most / least).squeeze(-1)
+    check_matrix(self, title, square=True)
+    if p not in ("fro", "nuc", 1, -1, float("inf"), -float("inf")):
+        raise RuntimeError(
+            f"linalg.cond got an invalid norm type: {p}; it is None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2"
+        )
+    inverse, info = fused._inverse(self, False, title)
+    norm = lambda A: tg.linalg.matrix_norm(A, p)
+    return (norm(self) * norm(inverse)).masked_fill(info > 0, float("inf"))
+
+
+def _np_cond(A, p=None):
+    import numpy
+
+    return numpy.zeros(A.shape[:-2]) if A.size == 0 else numpy.linalg.cond(A, p)
+
+
+_COND_DOC = (
+    "How much a system of equations can enlarge errors: the norm of the matrix times that of its inverse, the largest "
+    "over the smallest singular value for p None and 2. p is an order of linalg.matrix_norm; all but None, 2 and -2 "
+    "want square matrices."
+)
+
+op(
+    "aten::cond(Tensor self, Scalar? p=None) -> Tensor",
+    compose=_cond,
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=lambda make: [
+        *_rectangles(make),
+        *(Sample(regular(make, 2, 3, 3), p) for p in (2, -2, 1, -1, float("inf"), -float("inf"))),
+    ],
+    reference=_np_cond,
+    errors=[
+        (lambda: tg.linalg.cond(zeros(2, 3), 1), RuntimeError, "linalg.cond: A must be batches of square"),
+        (lambda: tg.linalg.cond(zeros(2, 2), 3), RuntimeError, "linalg.cond got an invalid norm type: 3"),
+    ],
+    doc=_COND_DOC,
+)
+
+op(
+    "aten::cond.p_str(Tensor self, str p) -> Tensor",
+    compose=_cond,
+    types=TYPES,
+    where="linalg",
+    variants="function out",
+    samples=lambda make: [Sample(regular(make, 3, 3), "fro"), Sample(regular(make, 2, 3, 3), "nuc")],
+    reference=_np_cond,
+    errors=[(lambda: tg.linalg.cond(zeros(2, 2), "f"), RuntimeError, "linalg.cond got an invalid norm type: f")],
+    doc=_COND_DOC,
+)

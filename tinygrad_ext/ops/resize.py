@@ -1,0 +1,250 @@
+"""Images of another size, and images read at points of a grid: sums of few elements with weights."""
+
+import functools
+import math
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+_RANK = {"nearest": None, "nearest-exact": None, "area": None, "linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+
+
+# ---- along one dimension -------------------------------------------------------------------------------------------
+
+
+def _step(size, out, factor, align):
+    """How far apart in the input two neighbours of the output lie."""
+    if align:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1.0 / factor if factor else size / out
+
+
+def _positions(x, out, step, align):
+    i = tg.arange(out, device=x.device, dtype=x.dtype if x.dtype == tg.float64 else tg.float32)
+    return i * step if align else (i + 0.5) * step - 0.5
+
+
+def _along(weight, x, dim):
+    return weight.to(x.dtype).reshape([-1 if i == dim else 1 for i in range(x.dim())])
+
+
+def _nearest(x, dim, out, factor, exact):
+    size = x.shape[dim]
+    i = tg.arange(out, device=x.device, dtype=tg.float32)
+    at = ((i + 0.5 if exact else i) * _step(size, out, factor, False)).floor().to(tg.int64)
+    return x.index_select(dim, at.clamp(0, size - 1))
+
+
+def _linear(x, dim, out, factor, align):
+    size = x.shape[dim]
+    if size == out:
+        return x
+    at = _positions(x, out, _step(size, out, factor, align), align).clamp_min(0)
+    low = at.floor().to(tg.int64).clamp_max(size - 1)
+    w = _along(at - low, x, dim)
+    return x.index_select(dim, low) * (1 - w) + x.index_select(dim, (low + 1).clamp_max(size - 1)) * w
+
+
+def cubic(t, a=-0.75):
+    """Weights of the elements at -1, 0, 1 and 2 for a point t behind 0 (Keys 1981)."""
+    u, far, rest = 1 - t, t + 1, 2 - t
+    return (
+        ((a * far - 5 * a) * far + 8 * a) * far - 4 * a,
+        ((a + 2) * t - (a + 3)) * t * t + 1,
+        ((a + 2) * u - (a + 3)) * u * u + 1,
+        ((a * rest - 5 * a) * rest + 8 * a) * rest - 4 * a,
+    )
+
+
+def _cubic(x, dim, out, factor, align):
+    size = x.shape[dim]
+    at = _positions(x, out, _step(size, out, factor, align), align)
+    low = at.floor()
+    weights, low = cubic(at - low), low.to(tg.int64)
+    parts = [x.index_select(dim, (low + k - 1).clamp(0, size - 1)) * _along(w, x, dim) for k, w in enumerate(weights)]
+    return parts[0] + parts[1] + parts[2] + parts[3]
+
+
+def _smooth(reach, x, dim, out, factor, align):
+    """A triangle (reach 1) or Keys's cubic with -1/2 (reach 2), as wide as the step where the image shrinks."""
+    size = x.shape[dim]
+    step = _step(size, out, factor, align)
+    width = max(step, 1.0)
+    wide = x.dtype if x.dtype == tg.float64 else tg.float32
+    center = ((tg.arange(out, device=x.device, dtype=wide) + 0.5) * step).unsqueeze(1)
+    first = (center - reach * width + 0.5).to(tg.int64).clamp_min(0)
+    last = (center + reach * width + 0.5).to(tg.int64).clamp_max(size)
+    j = tg.arange(size, device=x.device)
+    t = ((j - center + 0.5) / width).abs()
+    if reach == 1:
+        weight = (1 - t).clamp_min(0)
+    else:
+        a = -0.5
+        near, far = ((a + 2) * t - (a + 3)) * t * t + 1, (((t - 5) * t + 8) * t - 4) * a
+        weight = fused.where(t < 1, near, fused.where(t < 2, far, 0.0))
+    weight = fused.where((j >= first) & (j < last), weight, 0.0)
+    weight = (weight / weight.sum(1, keepdim=True)).to(x.dtype)
+    return (x.transpose(dim, -1) @ weight.t()).transpose(dim, -1)
+
+
+def _bytes(x, dim, out, factor, align, line):
+    """Of bytes the weights are integers, as many bits as fit in 16, and each dimension is rounded for itself."""
+    weight = line(tg.eye(x.shape[dim], dtype=tg.float64, device=x.device), 0, out, factor, align)
+    bits = min(14 - math.frexp(weight.max().item())[1] + 1, 22)
+    whole = (weight * 2.0**bits + 0.5 * weight.sign()).trunc()
+    y = (x.to(tg.float64).transpose(dim, -1) @ whole.t() + 2.0 ** (bits - 1)) * 2.0**-bits
+    return y.floor().clamp(0, 255).to(tg.uint8).transpose(dim, -1)
+
+
+_PLAIN = {"linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
+_SMOOTH = {"bilinear": functools.partial(_smooth, 1), "bicubic": functools.partial(_smooth, 2)}
+
+
+# ---- all dimensions ------------------------------------------------------------------------------------------------
+
+
+def _output(input, size, factor, recompute):
+    """(sizes, factors that the steps follow from, or Nones)."""
+    dims = input.dim() - 2
+    if (size is None) == (factor is None):
+        raise ValueError(
+            "only one of size or scale_factor should be defined, and one has to be: interpolate got both or none"
+        )
+    given = (
+        list(size if size is not None else factor)
+        if isinstance(size if size is not None else factor, (tuple, list))
+        else None
+    )
+    if given is not None and len(given) != dims:
+        raise ValueError(
+            "Input and output must have the same number of spatial dimensions, but got input with spatial "
+            "dimensions of "
+            f"{list(input.shape[2:])} and {'output size' if size is not None else 'scale_factor'} of {given}."
+        )
+    given = [size if size is not None else factor] * dims if given is None else given
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return [int(n) for n in given], [None] * dims
+    sizes = [math.floor(float(n) * f) for n, f in zip(input.shape[2:], given)]
+    return sizes, [None] * dims if recompute else [float(f) for f in given]
+
+
+def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
+    if mode not in _RANK:
+        raise NotImplementedError(f"interpolate: mode {mode!r} is unknown; there are {', '.join(_RANK)}")
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    if input.dim() not in (3, 4, 5) or _RANK[mode] not in (None, input.dim()):
+        raise NotImplementedError(
+            f"Got {input.dim()}D input, but {mode} mode needs {_RANK[mode] or '3D, 4D or 5'}D input: batch, "
+            f"channels, sizes"
+        )
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
+    sizes, factors = _output(input, size, scale_factor, recompute_scale_factor)
+    if min(sizes) <= 0 or 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output "
+            f"size {sizes}"
+        )
+    if mode == "area":
+        pool = {
+            3: "adaptive_avg_pool1d",
+            4: "nn.functional.adaptive_avg_pool2d",
+            5: "nn.functional.adaptive_avg_pool3d",
+        }
+        return functions[pool[input.dim()]](input, sizes)
+    align, y = bool(align_corners), input
+    for dim in reversed(range(2, input.dim())):
+        out, factor = sizes[dim - 2], factors[dim - 2]
+        if mode.startswith("nearest"):
+            y = _nearest(y, dim, out, factor, mode != "nearest")
+            continue
+        line = (_SMOOTH if antialias else _PLAIN)[mode]
+        y = (_bytes if input.dtype == tg.uint8 else line)(
+            y, dim, out, factor, align, *[line] * (input.dtype == tg.uint8)
+        )
+    return y
+
+
+def _samples(make):
+    yield Sample(make(1, 2, 5), 3)
+    yield Sample(make(1, 2, 3, 4), (5, 3), mode="nearest-exact")
+    yield Sample(make(1, 2, 3, 4), scale_factor=2.0, mode="bilinear", align_corners=False)
+    yield Sample(make(1, 1, 3, 4), (5, 2), mode="bilinear", align_corners=True)
+    yield Sample(make(1, 1, 4, 5), (3, 7), mode="bicubic", align_corners=False)
+    yield Sample(make(1, 1, 7, 6), (3, 4), mode="bilinear", antialias=True)
+    yield Sample(make(1, 1, 7, 6), (9, 4), mode="bicubic", antialias=True)
+    yield Sample(make(1, 2, 5), scale_factor=1.7, mode="linear")
+    yield Sample(make(1, 1, 2, 3, 2), 3, mode="trilinear")
+    yield Sample(make(1, 1, 5, 4), (2, 3), mode="area")
+
+
+_SCHEMA = '(Tensor input, Any size=None, Any scale_factor=None, str mode="nearest", bool? align_corners=None'
+op(
+    f"aten::interpolate{_SCHEMA}, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor",
+    compose=_interpolate,
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=_samples,
+    errors=[
+        (
+            lambda: functions["nn.functional.interpolate"](zeros(1, 1, 4)),
+            ValueError,
+            "only one of size or scale_factor",
+        ),
+        (
+            lambda: functions["nn.functional.interpolate"](zeros(1, 1, 4), 2, mode="cubic"),
+            NotImplementedError,
+            "unknown",
+        ),
+        (
+            lambda: functions["nn.functional.interpolate"](zeros(1, 1, 4), 2, mode="bilinear"),
+            NotImplementedError,
+            "Got 3D input, but bilinear mode needs 4D",
+        ),
+        (
+            lambda: functions["nn.functional.interpolate"](zeros(1, 1, 4), 2, align_corners=True),
+            ValueError,
+            "align_corners option can only be set",
+        ),
+    ],
+    doc="Images (N, C, ...) of another size, or scale_factor times the size, by the nearest element, by "
+    "linear or cubic sums, "
+    "or by means of areas; align_corners makes the outer elements keep their places, antialias widens the "
+    "sums where the "
+    "image shrinks.",
+)
+
+op(
+    f"aten::upsample{_SCHEMA}) -> Tensor",
+    compose=lambda input, size, factor, mode, align: _interpolate(input, size, factor, mode, align, None, False),
+    types="float",
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: [Sample(make(1, 2, 3), 5), Sample(make(1, 1, 2, 3), scale_factor=2, mode="bilinear")],
+    doc="interpolate by its older name.",
+)
+
+for _name, _mode, _align in (("upsample_nearest", "nearest", None), ("upsample_bilinear", "bilinear", True)):
+    op(
+        f"aten::{_name}(Tensor input, Any size=None, Any scale_factor=None) -> Tensor",
+        compose=lambda input, size, factor, mode=_mode, align=_align: _interpolate(
+            input, size, factor, mode, align, None, False
+        ),
+        types="float",
+        variants="function",
+        where="nn.functional",
+        samples=lambda make: [Sample(make(1, 2, 2, 3), (3, 5)), Sample(make(1, 1, 2, 3), scale_factor=2)],
+        doc=f"interpolate with mode {_mode}"
+        + (" and align_corners, by its older name." if _align else ", by its older name."),
+    )

@@ -1,0 +1,302 @@
+"""Transposed convolution, and convolution of volumes: written with the convolutions of images."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.conv import _reference as windows_reference
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def each(value, dims, name, argument):
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    values = values * dims if len(values) == 1 else values
+    if len(values) != dims:
+        raise RuntimeError(
+            f"{name}: expected {argument} to be a single integer value or a list of {dims} values, got {value}"
+        )
+    return values
+
+
+def _batched(name, input, weight, dims):
+    if weight.dim() != dims + 2:
+        raise RuntimeError(f"{name}: expected weight to be {dims + 2}-dimensional, but got {list(weight.shape)}")
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    return input if input.dim() == dims + 2 else input.unsqueeze(0)
+
+
+def _check_channels(input, weight, own, needed, transposed, groups):
+    if own != needed:
+        raise RuntimeError(
+            f"Given transposed={transposed}, weight of size {list(weight.shape)}, expected "
+            f"input{list(input.shape)} to have "
+            f"{needed} channels, but got {own} channels instead (groups={groups})"
+        )
+
+
+def _check_numbers(name, stride, padding, dilation, groups):
+    if min(stride) <= 0:
+        raise RuntimeError(f"{name}: non-positive stride is not supported, got {stride}")
+    if min(padding) < 0:
+        raise RuntimeError(f"{name}: negative padding is not supported, got {padding}")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"{name}: dilation should be greater than zero, got {dilation}")
+    if groups <= 0:
+        raise RuntimeError(f"{name}: non-positive groups is not supported, got {groups}")
+
+
+def _with_bias(y, bias, channels, dims):
+    if bias is None:
+        return y
+    if tuple(bias.shape) != (channels,):
+        raise RuntimeError(
+            f"expected bias to be 1-dimensional with {channels} elements, but got bias of size {list(bias.shape)}"
+        )
+    return y + bias.reshape(channels, *[1] * dims)
+
+
+def cropped(y, padding, output_padding):
+    """Take `padding` off each edge of the last dimensions, and leave output_padding more at the end."""
+    edges = []
+    for p, more in zip(reversed(padding), reversed(output_padding)):
+        edges += [-p, more - p]
+    return tg.constant_pad_nd(y, edges) if any(edges) else y
+
+
+# ---- transposed ----------------------------------------------------------------------------------------------------
+
+
+def _planes(x, weight, stride, dilation, groups):
+    """Transposed convolution of signals or images without padding."""
+    sizes = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(x.shape[2:], stride, dilation, weight.shape[2:])]
+    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
+    return x._conv_input_grad(weight, shape, stride, [0] * len(stride), dilation, groups)
+
+
+def _volumes(x, weight, stride, dilation, groups):
+    """The same of volumes: planes first, each with a channel for every depth of the window; then those are added up."""
+    n, _, depth, *_ = x.shape
+    out, deep = weight.shape[1] * groups, weight.shape[2]
+    flat = weight.reshape(weight.shape[0], -1, *weight.shape[3:])
+    y = _planes(x.transpose(1, 2).reshape(n * depth, x.shape[1], *x.shape[3:]), flat, stride[1:], dilation[1:], groups)
+    height, width = y.shape[2:]
+    y = y.reshape(n, depth, out, deep, height, width).transpose(1, 2).reshape(n, out, depth * deep, height, width)
+    at = tg.arange(depth, device=x.device).unsqueeze(1) * stride[0] + tg.arange(deep, device=x.device) * dilation[0]
+    start = y.new_zeros(n, out, (depth - 1) * stride[0] + dilation[0] * (deep - 1) + 1, height, width)
+    return start.index_add(2, at.reshape(-1), y)
+
+
+def _transposed(dims):
+    name = f"conv_transpose{dims}d"
+
+    def run(input, weight, bias, stride, padding, output_padding, groups, dilation):
+        if input.dtype == weight.dtype == tg.int64:  # exact to 2^53
+            wide = None if bias is None else bias.double()
+            y = run(input.double(), weight.double(), wide, stride, padding, output_padding, groups, dilation)
+            return y.to(tg.int64)
+        if dims == 3 and input.dtype in (tg.float16, tg.bfloat16):  # planes are added up, which rounds once like this
+            wide = None if bias is None else bias.float()
+            y = run(input.float(), weight.float(), wide, stride, padding, output_padding, groups, dilation)
+            return y.to(input.dtype)
+        x = _batched(name, input, weight, dims)
+        numbers = (("stride", stride), ("padding", padding), ("output_padding", output_padding), ("dilation", dilation))
+        stride, padding, more, dilation = [each(v, dims, name, argument) for argument, v in numbers]
+        _check_numbers(name, stride, padding, dilation, groups)
+        _check_channels(input, weight, x.shape[1], weight.shape[0], 1, groups)
+        if weight.shape[0] % groups:
+            raise RuntimeError(
+                f"{name}: expected weight's first size {weight.shape[0]} to be divisible by groups={groups}"
+            )
+        for m, s, d in zip(more, stride, dilation):
+            if m < 0 or m >= max(s, d):
+                raise RuntimeError(
+                    f"output padding must be smaller than either stride or dilation, but got output_padding: {more}, "
+                    f"stride: {stride}, dilation: {dilation}"
+                )
+        y = (_volumes if dims == 3 else _planes)(x, weight, stride, dilation, groups)
+        y = _with_bias(cropped(y, padding, more), bias, weight.shape[1] * groups, dims)
+        return y if input.dim() == dims + 2 else y.squeeze(0)
+
+    return run
+
+
+def _transposed_samples(dims):
+    size = (4, 3, 2)[:dims]
+
+    def samples(make):
+        yield Sample(make(2, 3, *size), make(3, 2, *[2] * dims), make(2))
+        yield Sample(make(4, *size), make(4, 1, *[3] * dims), None, 2, 1, 1, 2)
+        yield Sample(
+            make(1, 2, *size), make(2, 2, *[2] * dims), make(2), stride=1, dilation=2, padding=1, output_padding=1
+        )
+
+    return samples
+
+
+def _transposed_reference(dims):
+    def reference(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        """Every element of the input writes a window."""
+        import itertools
+
+        import numpy
+
+        x = input if input.ndim == dims + 2 else input[None]
+        s, p, m, d = [[v] * dims for v in (stride, padding, output_padding, dilation)]
+        kernel, per = weight.shape[2:], weight.shape[0] // groups
+        full = [(n - 1) * a + b * (k - 1) + 1 + c for n, a, b, k, c in zip(x.shape[2:], s, d, kernel, m)]
+        out = numpy.zeros((x.shape[0], groups, weight.shape[1], *full))
+        for g in range(groups):
+            part, w = x[:, g * per : (g + 1) * per], weight[g * per : (g + 1) * per]
+            for tap in itertools.product(*map(range, kernel)):
+                at = tuple(slice(t * b, t * b + (n - 1) * a + 1, a) for t, b, n, a in zip(tap, d, x.shape[2:], s))
+                out[(slice(None), g, slice(None), *at)] += numpy.einsum("nc...,co->no...", part, w[(..., *tap)])
+        out = out.reshape(x.shape[0], -1, *full)
+        out = out[(..., *[slice(q, n - q) for q, n in zip(p, full)])]
+        out = out if bias is None else out + bias.reshape(-1, *[1] * dims)
+        return out if input.ndim == dims + 2 else out[0]
+
+    return reference
+
+
+for _dims in (1, 2, 3):
+    _name, _run = f"conv_transpose{_dims}d", _transposed(_dims)
+    op(
+        f"aten::{_name}(Tensor input, Tensor weight, Tensor? bias=None, int[{_dims}] stride=1, int[{_dims}] padding=0, "
+        f"int[{_dims}] output_padding=0, int groups=1, int[{_dims}] dilation=1) -> Tensor",
+        compose=_run,
+        types="float",
+        variants="function",
+        samples=_transposed_samples(_dims),
+        reference=_transposed_reference(_dims),
+        errors=[
+            (
+                lambda run=_run, d=_dims: run(zeros(1, 3, *[4] * d), zeros(2, 2, *[2] * d), None, 1, 0, 0, 1, 1),
+                RuntimeError,
+                "to have 2 channels, but got 3 channels instead",
+            ),
+            (
+                lambda run=_run, d=_dims: run(zeros(1, 2, *[4] * d), zeros(2, 2, *[2] * d), None, 1, 0, 1, 1, 1),
+                RuntimeError,
+                "output padding must be smaller than either stride or dilation",
+            ),
+            (
+                lambda run=_run: run(zeros(2), zeros(2), None, 1, 0, 0, 1, 1),
+                RuntimeError,
+                "expected weight",
+            ),
+        ],
+        doc=f"Transposed convolution in {_dims} dimension{'s' * (_dims > 1)}: every element of the input adds a window "
+        "weighted by it; weight is (C, O / groups, ...). `padding` is taken off the result's edges, "
+        "output_padding added to "
+        "its ends.",
+    )
+
+
+# ---- volumes -------------------------------------------------------------------------------------------------------
+
+
+def _conv3d(input, weight, bias, stride, padding, dilation, groups):
+    x = _batched("conv3d", input, weight, 3)
+    numbers = (("stride", stride), ("padding", padding), ("dilation", dilation))
+    stride, padding, dilation = [each(v, 3, "conv3d", argument) for argument, v in numbers]
+    _check_numbers("conv3d", stride, padding, dilation, groups)
+    _check_channels(input, weight, x.shape[1], weight.shape[1] * groups, 0, groups)
+    if padding[0]:
+        x = tg.constant_pad_nd(x, (0, 0, 0, 0, padding[0], padding[0]))
+    deep = weight.shape[2]
+    reach = dilation[0] * (deep - 1) + 1
+    if x.shape[2] < reach:
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({x.shape[2]} x {x.shape[3] + 2 * padding[1]} x "
+            f"{x.shape[4] + 2 * padding[2]}). Kernel size: ({reach} x {weight.shape[3]} x "
+            f"{weight.shape[4]}). Kernel size "
+            "can't be greater than actual input size"
+        )
+    stacks = x.unfold(2, reach, stride[0])[..., :: dilation[0]].permute(0, 2, 1, 5, 3, 4)
+    n, depth, channels = stacks.shape[:3]
+    planes = stacks.reshape(n * depth, channels * deep, *x.shape[3:])
+    flat = weight.reshape(weight.shape[0], weight.shape[1] * deep, *weight.shape[3:])
+    y = tg.conv2d(planes, flat, bias, stride[1:], padding[1:], dilation[1:], groups)
+    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous()
+    return y if input.dim() == 5 else y.squeeze(0)
+
+
+def _conv3d_named(input, weight, bias, stride, padding, dilation, groups):
+    if padding not in ("same", "valid"):
+        raise RuntimeError(f"Invalid padding string: '{padding}'; conv3d takes 'same' and 'valid'")
+    if padding == "valid":
+        return _conv3d(input, weight, bias, stride, 0, dilation, groups)
+    if any(s != 1 for s in each(stride, 3, "conv3d", "stride")):
+        raise RuntimeError("padding='same' is not supported for strided convolutions: conv3d got another stride than 1")
+    edges = []
+    for d, k in zip(reversed(each(dilation, 3, "conv3d", "dilation")), reversed(weight.shape[2:])):
+        edges += [d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2]
+    return _conv3d(tg.constant_pad_nd(input, edges), weight, bias, 1, 0, dilation, groups)
+
+
+def _conv3d_samples(make):
+    yield Sample(make(2, 2, 3, 4, 3), make(3, 2, 2, 2, 2), make(3))
+    yield Sample(make(2, 4, 3, 3), make(2, 1, 2, 2, 3), None, 2, 1, 1, 2)
+    yield Sample(
+        make(1, 2, 4, 3, 3), make(2, 2, 2, 2, 2), make(2), stride=(2, 1, 1), padding=(1, 0, 1), dilation=(2, 1, 2)
+    )
+
+
+for _overload, _padding, _compose, _samples in (
+    ("", "int[3] padding=0", _conv3d, _conv3d_samples),
+    (
+        ".padding",
+        'str padding="valid"',
+        _conv3d_named,
+        lambda make: [
+            Sample(make(1, 2, 3, 4, 3), make(3, 2, 2, 2, 3), make(3), padding="same"),
+            Sample(make(2, 3, 3, 3), make(2, 2, 2, 2, 2), padding="valid", stride=2),
+        ],
+    ),
+):
+    op(
+        f"aten::conv3d{_overload}(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, {_padding}, "
+        "int[3] dilation=1, int groups=1) -> Tensor",
+        compose=_compose,
+        types="float",
+        variants="function",
+        samples=_samples,
+        reference=windows_reference,
+        errors=[
+            (lambda: tg.conv3d(zeros(1, 3, 4, 4, 4), zeros(2, 2, 2, 2, 2)), RuntimeError, "have 2 channels, but got 3"),
+            (
+                lambda: tg.conv3d(zeros(1, 2, 1, 4, 4), zeros(2, 2, 2, 2, 2)),
+                RuntimeError,
+                "can't be greater than actual",
+            ),
+        ],
+        doc="Cross-correlation of volumes (N, C, D, H, W) or (C, D, H, W) with weight (O, C / groups, kD, "
+        "kH, kW), by number "
+        "or by name of the padding as in conv2d.",
+    )
+
+
+def _conv_tbc(self, weight, bias, pad):
+    if self.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            "conv_tbc: Input must have 3 dims: time, batch, in_channel; weight 3: kernel width, "
+            "in_channels, out_channels; "
+            f"bias 1; got {self.dim()}, {weight.dim()}, {bias.dim()}"
+        )
+    return tg.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+op(
+    "aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    compose=_conv_tbc,
+    types="float",
+    variants="function",
+    samples=lambda make: [
+        Sample(make(5, 2, 3), make(2, 3, 4), make(4)),
+        Sample(make(3, 1, 2), make(3, 2, 2), make(2), 1),
+    ],
+    errors=[(lambda: _conv_tbc(zeros(2), zeros(2), zeros(2), 0), RuntimeError, "conv_tbc: Input must have 3 dims")],
+    doc="conv1d of (time, batch, channels) with weight (width, in, out).",
+)

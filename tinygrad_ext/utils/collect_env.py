@@ -1,0 +1,120 @@
+"""What a report of a fault should tell of the machine: `python -m tinygrad_ext.utils.collect_env` prints it."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from typing import NamedTuple
+
+import tinygrad_ext
+from tinygrad_ext.core.call.boundary import boundary
+
+__all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main", "pretty_str"]
+
+
+class SystemEnv(NamedTuple):
+    """Facts of this process and machine, all of them texts but pip_packages, a list of "name==version"."""
+
+    version: str
+    python_version: str
+    python_platform: str
+    os: str
+    libc_version: str
+    gcc_version: str
+    config: str
+    cpu_info: str
+    variables: str
+    pip_packages: list
+
+
+@boundary
+def get_env_info():
+    """The SystemEnv. Runs one command, the C compiler, where there is one."""
+    bits = 64 if sys.maxsize > 2**32 else 32
+    return SystemEnv(
+        version=tinygrad_ext.__version__,
+        python_version=f"{sys.version} ({bits}-bit runtime)",
+        python_platform=platform.platform(),
+        os=_system(),
+        libc_version="-".join(platform.libc_ver()) or "unknown",
+        gcc_version=_first_line([*os.environ.get("CC", "cc").split(), "--version"]),
+        config=tinygrad_ext.show_config().rstrip(),
+        cpu_info=_processor(),
+        variables="\n".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_OURS))
+        or "none",
+        pip_packages=_packages(),
+    )
+
+
+_OURS = ("TINYGRAD_EXT_", "OPENBLAS_", "OMP_", "MKL_")
+_TELLING = ("numpy", "scipy", "pluggy", "safetensors", "cython", "torch", "onnx")
+
+
+def _system():
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.release()}"
+
+
+def _first_line(command):
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return "not found"
+    return (found.stdout.splitlines() or ["not found"])[0]
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{os.cpu_count()} x {names[0] if names else platform.processor() or platform.machine()}"
+
+
+def _packages():
+    """What matters here, and what adds to it."""
+    found = {}
+    for dist in metadata.distributions():
+        name = (dist.metadata["Name"] or "").lower()
+        brings = any(point.group.startswith("tinygrad_ext.") for point in dist.entry_points)
+        if brings or name.startswith("tinygrad") or name in _TELLING:
+            found[name] = f"{name}=={dist.version}"
+    return [found[name] for name in sorted(found)]
+
+
+@boundary
+def pretty_str(envinfo):
+    """A SystemEnv as text."""
+    rows = []
+    for name, value in envinfo._asdict().items():
+        text = "\n".join(value) if isinstance(value, list) else str(value)
+        title = name.replace("_", " ")
+        rows.append(
+            f"{title}: {text}" if "\n" not in text else f"{title}:\n" + "\n".join("  " + x for x in text.split("\n"))
+        )
+    return "\n".join(rows)
+
+
+@boundary
+def get_pretty_env_info():
+    """Text to put into a report.
+
+    >>> from tinygrad_ext.utils import collect_env
+    >>> collect_env.get_pretty_env_info().startswith("version: ")
+    True
+    """
+    return pretty_str(get_env_info())
+
+
+@boundary
+def main():
+    """Print it."""
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()
