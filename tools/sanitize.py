@@ -21,6 +21,8 @@ COPY = ROOT / "build" / "sanitize"
 LOADING = [f"tests/archive/test_{name}.py" for name in ("hostile", "save_load", "arrays", "pytorch")]
 PLANS = [f"tests/graph/test_{part}.py" for part in ("plan", "plan_state", "plan_flow", "plan_every_op", "emission")]
 SAMPLES = [f"tests/extension/test_{part}.py" for part in ("derivatives", "values", "cplusplus")]
+# on all processors, a file's tests in one process, as make test does
+SPREAD = ["-x", "--numprocesses", "auto", "--dist", "loadfile"]
 SHORT = ["-m", "not slow", "tests/sanitize", "tests/autograd", "tests/core", *PLANS, *LOADING, *SAMPLES]
 LONG = [*SHORT, "tests/tensor", "tests/test_every_op.py", "tests/ops", "-k", "not equals_pytorch"]
 
@@ -104,7 +106,7 @@ def main(argv=None):
     """Build, run, and return the exit code."""
     options = parse(argv)
     build()
-    command = [python(), *(options.run or ["-m", "pytest", "-x", *(SHORT if options.short else LONG)])]
+    command = [python(), *(options.run or ["-m", "pytest", *SPREAD, *(SHORT if options.short else LONG)])]
     return subprocess.run(command, cwd=COPY, env={**environment(), **compilers()}).returncode
 
 

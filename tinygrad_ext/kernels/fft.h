@@ -17,6 +17,8 @@ enum {
     TGX_FFT_STEPS = 64,
     TGX_FFT_PRIME = 31,        /* the largest of a step */
     TGX_FFT_SHORT = 128,       /* a shorter transform is not cut */
+    TGX_FFT_NEAR = 1024,       /* so many numbers and fewer stay in the nearest cache from step to step */
+    TGX_FFT_WHOLE = 8192,      /* of a longer transform that is cut the factors are products */
     TGX_FFT_COLUMN = 4096,     /* a longer one is not done in the lanes of a matrix where it lies */
 };
 
@@ -38,7 +40,7 @@ typedef struct tgx_fft_plan {
     uint64_t used;             /* when */
     tgx_fft_step step[TGX_FFT_STEPS];
     struct tgx_fft_plan *first, *second;  /* CUT: of the columns, of the rows; CHIRP: of the convolution; REAL: of n / 2 */
-    void *by_lane, *by_group;  /* CUT: exp(-2 pi i k lane / n) at k, lane; exp(-2 pi i k 16 g / n) at g, k */
+    void *by_lane, *by_group;  /* CUT: exp(-2 pi i k (16 g + lane) / n) at g, k, lane; or at g = 0, and exp(-2 pi i k 16 g / n) at g, k */
     void *chirp, *spectrum;    /* CHIRP: exp(-pi i k^2 / n); the transform of its conjugate */
     void *halves;              /* REAL: exp(-2 pi i k / n) for k <= n / 4 */
 } tgx_fft_plan;
@@ -50,7 +52,7 @@ typedef struct {
     ptrdiff_t from_lane, from_step, to_lane, to_step;
     int count;                 /* lanes, at most sixteen */
     int swap_from, swap_to;    /* real and imaginary parts change places, before and after: the transform with +i */
-    const void *turn, *by_lane; /* factors of a cut transform's columns: of this group, of lanes; or NULL */
+    const void *by_lane, *turn; /* factors of a cut transform's columns: of the lanes, or NULL; of this group, or NULL */
     double scale;
 } tgx_fft_lanes;
 

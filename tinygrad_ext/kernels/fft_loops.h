@@ -8,6 +8,8 @@ enum { NAME(LANES) = TGX_FFT_LANES };
 
 typedef struct { V re, im; } NAME(pair);
 #define P NAME(pair)
+#define S NAME(short)
+#define NUMBERS ((int64_t)NAME(NUMBERS))
 
 INLINE P NAME(add)(P a, P b) { return (P){a.re + b.re, a.im + b.im}; }
 INLINE P NAME(sub)(P a, P b) { return (P){a.re - b.re, a.im - b.im}; }
@@ -63,21 +65,33 @@ INLINE void NAME(eight)(const P *x, P *y) {
     y[3] = NAME(add)(e[3], o3), y[7] = NAME(sub)(e[3], o3);
 }
 
-/* One step of a radix known to the compiler: y[p r + k] = w^k (sum over j of x[p + m j] root^(jk)), each for a run of numbers. */
-#define STEP(title, RADIX, BUTTERFLY)                                                                                                \
-    static void NAME(title)(const tgx_fft_step *step, const T *xr, const T *xi, T *yr, T *yi) {                                      \
-        const ptrdiff_t m = step->m, run = step->s * LANES;                                                                          \
-        const T *w = (const T *)step->factors;                                                                                       \
-        for (ptrdiff_t p = 0; p < m; p++, w += 2 * (RADIX - 1))                                                                      \
-            for (ptrdiff_t i = 0; i < run; i += WIDTH) {                                                                             \
-                P x[RADIX], y[RADIX];                                                                                                \
-                for (int j = 0; j < RADIX; j++) x[j] = (P){AT(xr + (p + m * j) * run + i), AT(xi + (p + m * j) * run + i)};          \
-                BUTTERFLY(x, y);                                                                                                     \
-                for (int k = 0; k < RADIX; k++) {                                                                                    \
-                    if (k && p) y[k] = NAME(mul)(y[k], w[2 * k - 2], w[2 * k - 1]);                                                  \
-                    AT(yr + (p * RADIX + k) * run + i) = y[k].re, AT(yi + (p * RADIX + k) * run + i) = y[k].im;                      \
-                }                                                                                                                    \
-            }                                                                                                                        \
+/* Where a step works: the transforms p of lo to hi, each on `run` numbers side by side. */
+typedef struct {
+    const tgx_fft_step *step;
+    const T *xr, *xi;
+    T *yr, *yi;
+    ptrdiff_t lo, hi, run;
+    ptrdiff_t xp, xj, yp, yk; /* from one transform, and from one of its points, to the next: in, out */
+} NAME(walk);
+#define W NAME(walk)
+#define X(j) ((P){AT(at->xr + in + (j) * at->xj), AT(at->xi + in + (j) * at->xj)})
+#define PUT(k, y) AT(at->yr + out + (k) * at->yk) = (y).re, AT(at->yi + out + (k) * at->yk) = (y).im
+
+/* One step of a radix known to the compiler: point k is w^k times the sum over j of x[j] root^(jk). */
+#define STEP(title, RADIX, BUTTERFLY)                                                                         \
+    static void NAME(title)(const W *at) {                                                                    \
+        const T *w = (const T *)at->step->factors + 2 * (RADIX - 1) * at->lo;                                 \
+        for (ptrdiff_t p = at->lo; p < at->hi; p++, w += 2 * (RADIX - 1))                                     \
+            for (ptrdiff_t i = 0; i < at->run; i += WIDTH) {                                                  \
+                const ptrdiff_t in = (p - at->lo) * at->xp + i, out = (p - at->lo) * at->yp + i;              \
+                P x[RADIX], y[RADIX];                                                                         \
+                for (int j = 0; j < RADIX; j++) x[j] = X(j);                                                  \
+                BUTTERFLY(x, y);                                                                              \
+                for (int k = 0; k < RADIX; k++) {                                                             \
+                    if (k && p) y[k] = NAME(mul)(y[k], w[2 * k - 2], w[2 * k - 1]);                           \
+                    PUT(k, y[k]);                                                                             \
+                }                                                                                             \
+            }                                                                                                 \
     }
 STEP(step_2, 2, NAME(two))
 STEP(step_3, 3, NAME(three))
@@ -86,103 +100,142 @@ STEP(step_5, 5, NAME(five))
 STEP(step_8, 8, NAME(eight))
 
 /* The same of any odd prime: points k and radix - k are made of the same sums of x[j] + x[radix - j] and x[j] - x[radix - j]. */
-static void NAME(step_prime)(const tgx_fft_step *step, const T *xr, const T *xi, T *yr, T *yi) {
-    const ptrdiff_t m = step->m, run = step->s * LANES, radix = step->radix, half = radix / 2;
-    const T *w = (const T *)step->factors, *root = (const T *)step->roots;
-    for (ptrdiff_t p = 0; p < m; p++, w += 2 * (radix - 1))
-        for (ptrdiff_t i = 0; i < run; i += WIDTH) {
-            P sum[TGX_FFT_PRIME / 2 + 1], gap[TGX_FFT_PRIME / 2 + 1], first, all;
-            first = all = (P){AT(xr + p * run + i), AT(xi + p * run + i)};
+static void NAME(step_prime)(const W *at) {
+    const ptrdiff_t radix = at->step->radix, half = radix / 2;
+    const T *root = (const T *)at->step->roots, *w = (const T *)at->step->factors + 2 * (radix - 1) * at->lo;
+    for (ptrdiff_t p = at->lo; p < at->hi; p++, w += 2 * (radix - 1))
+        for (ptrdiff_t i = 0; i < at->run; i += WIDTH) {
+            const ptrdiff_t in = (p - at->lo) * at->xp + i, out = (p - at->lo) * at->yp + i;
+            P sum[TGX_FFT_PRIME / 2 + 1], gap[TGX_FFT_PRIME / 2 + 1], first = X(0), all = first;
             for (ptrdiff_t j = 1; j <= half; j++) {
-                const ptrdiff_t lo = (p + m * j) * run + i, hi = (p + m * (radix - j)) * run + i;
-                P a = {AT(xr + lo), AT(xi + lo)}, b = {AT(xr + hi), AT(xi + hi)};
+                P a = X(j), b = X(radix - j);
                 sum[j] = NAME(add)(a, b), gap[j] = NAME(sub)(a, b);
                 all = NAME(add)(all, sum[j]);
             }
-            AT(yr + p * radix * run + i) = all.re, AT(yi + p * radix * run + i) = all.im;
+            PUT(0, all);
             for (ptrdiff_t k = 1; k <= half; k++) {
                 P real = first, imaginary = {SPLAT((T)0), SPLAT((T)0)};
-                for (ptrdiff_t j = 1, at = k; j <= half; j++) {
-                    real = NAME(fma)(sum[j], root[2 * at], real);
-                    imaginary = NAME(fma)(gap[j], root[2 * at + 1], imaginary);
-                    if ((at += k) >= radix) at -= radix;
+                for (ptrdiff_t j = 1, turn = k; j <= half; j++) {
+                    real = NAME(fma)(sum[j], root[2 * turn], real);
+                    imaginary = NAME(fma)(gap[j], root[2 * turn + 1], imaginary);
+                    if ((turn += k) >= radix) turn -= radix;
                 }
                 P y = NAME(plus_i)(real, imaginary, (T)1), z = NAME(minus_i)(real, imaginary, (T)1);
                 if (p) {
                     y = NAME(mul)(y, w[2 * k - 2], w[2 * k - 1]);
                     z = NAME(mul)(z, w[2 * (radix - k) - 2], w[2 * (radix - k) - 1]);
                 }
-                const ptrdiff_t lo = (p * radix + k) * run + i, hi = (p * radix + radix - k) * run + i;
-                AT(yr + lo) = y.re, AT(yi + lo) = y.im, AT(yr + hi) = z.re, AT(yi + hi) = z.im;
+                PUT(k, y), PUT(radix - k, z);
             }
         }
 }
 
-static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t n, T *re, T *im) {
-    const T *from = (const T *)at->from;
-    ptrdiff_t done = 0; /* numbers of each lane */
+static void NAME(step)(const W *at) {
+    switch (at->step->radix) {
+    case 2: NAME(step_2)(at); break;
+    case 3: NAME(step_3)(at); break;
+    case 4: NAME(step_4)(at); break;
+    case 5: NAME(step_5)(at); break;
+    case 8: NAME(step_8)(at); break;
+    default: NAME(step_prime)(at);
+    }
+}
+
+/* `n` numbers of each lane from the one at `first`, real and imaginary parts apart. */
+static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T *re, T *im) {
+    const T *from = (const T *)at->from + 2 * first * at->from_step;
+    ptrdiff_t done = 0;
+    if (at->swap_from) {
+        T *other = re;
+        re = im, im = other;
+    }
     if (at->count < LANES)
         for (ptrdiff_t i = 0; i < n * LANES; i++) re[i] = im[i] = 0;
     else if (at->from_lane == 1)
         for (; done < n; done++) NAME(apart)(from + 2 * done * at->from_step, re + done * LANES, im + done * LANES);
     else if (at->from_step == 1)
-        for (; done + NAME(TOGETHER) <= n; done += NAME(TOGETHER))
-            NAME(gathered)(from + 2 * done, 2 * at->from_lane, re + done * LANES, im + done * LANES);
+        NAME(gathered)(from, 2 * at->from_lane, done = n - n % NAME(TOGETHER), re, im);
     for (int lane = 0; lane < at->count && done < n; lane++) {
         const T *p = from + 2 * (lane * at->from_lane + done * at->from_step);
         for (ptrdiff_t k = done; k < n; k++, p += 2 * at->from_step) re[k * LANES + lane] = p[0], im[k * LANES + lane] = p[1];
     }
 }
 
-static void NAME(store)(const tgx_fft_lanes *at, ptrdiff_t n, const T *re, const T *im) {
-    T *to = (T *)at->to;
+/* Times the factors between the two halves of a cut transform, and times the scale. */
+static void NAME(turn)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T *re, T *im) {
+    const T *group = (const T *)at->turn, *lane = (const T *)at->by_lane, scale = (T)at->scale;
+    if (lane)
+        for (ptrdiff_t k = first ? 0 : 1; k < n; k++)
+            for (ptrdiff_t i = 0; i < LANES; i += WIDTH) {
+                const T *by = lane + 2 * (first + k) * LANES + i;
+                P w = {AT(by), AT(by + LANES)};
+                if (group) w = NAME(mul)(w, group[2 * (first + k)], group[2 * (first + k) + 1]);
+                V a = AT(re + k * LANES + i), b = AT(im + k * LANES + i);
+                AT(re + k * LANES + i) = LESS(b, w.im, a * w.re), AT(im + k * LANES + i) = FMA(b, w.re, a * w.im);
+            }
+    if (scale != 1)
+        for (ptrdiff_t i = 0; i < n * LANES; i++) re[i] *= scale, im[i] *= scale;
+}
+
+static void NAME(store)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T *re, T *im) {
+    T *to = (T *)at->to + 2 * first * at->to_step;
     ptrdiff_t done = 0;
+    NAME(turn)(at, first, n, re, im);
+    if (at->swap_to) {
+        T *other = re;
+        re = im, im = other;
+    }
     if (at->count == LANES && at->to_lane == 1)
         for (; done < n; done++) NAME(joined)(re + done * LANES, im + done * LANES, to + 2 * done * at->to_step);
     else if (at->count == LANES && at->to_step == 1)
-        for (; done + NAME(TOGETHER) <= n; done += NAME(TOGETHER))
-            NAME(scattered)(re + done * LANES, im + done * LANES, to + 2 * done, 2 * at->to_lane);
+        NAME(scattered)(re, im, done = n - n % NAME(TOGETHER), to, 2 * at->to_lane);
     for (int lane = 0; lane < at->count && done < n; lane++) {
         T *p = to + 2 * (lane * at->to_lane + done * at->to_step);
         for (ptrdiff_t k = done; k < n; k++, p += 2 * at->to_step) p[0] = re[k * LANES + lane], p[1] = im[k * LANES + lane];
     }
 }
 
-/* Times the factors between the two halves of a cut transform, and times the scale. */
-static void NAME(turn)(const tgx_fft_lanes *at, ptrdiff_t n, T *re, T *im) {
-    const T *group = (const T *)at->turn, *lane = (const T *)at->by_lane;
-    for (ptrdiff_t k = 1; k < n; k++)
-        for (ptrdiff_t i = 0; i < LANES; i += WIDTH) {
-            P w = {AT(lane + 2 * k * LANES + i), AT(lane + 2 * k * LANES + LANES + i)};
-            w = NAME(mul)(w, group[2 * k], group[2 * k + 1]);
-            V a = AT(re + k * LANES + i), b = AT(im + k * LANES + i);
-            AT(re + k * LANES + i) = LESS(b, w.im, a * w.re), AT(im + k * LANES + i) = FMA(b, w.re, a * w.im);
-        }
+/* So many numbers are loaded and stored at a time that of each lane a line of the cache is read or written whole. */
+#define BLOCK ((ptrdiff_t)(32 / sizeof(T)))
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+static void NAME(first_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, T *yr, T *yi) {
+    const tgx_fft_step *step = plan->step;
+    const ptrdiff_t m = step->m, radix = step->radix;
+    T re[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64))), im[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64)));
+    for (ptrdiff_t p = 0, n; p < m; p += n) {
+        n = LEAST(BLOCK, m - p);
+        for (ptrdiff_t j = 0; j < radix; j++) NAME(load)(at, p + m * j, n, re + j * n * LANES, im + j * n * LANES);
+        NAME(step)(&(W){step, re, im, yr + p * radix * LANES, yi + p * radix * LANES, p, p + n, LANES, LANES, n * LANES, radix * LANES, LANES});
+    }
+}
+
+static void NAME(last_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, const T *xr, const T *xi) {
+    const tgx_fft_step *step = &plan->step[plan->steps - 1];
+    const ptrdiff_t s = step->s, radix = step->radix;
+    T re[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64))), im[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64)));
+    for (ptrdiff_t i = 0, n; i < s; i += n) {
+        n = LEAST(BLOCK, s - i);
+        NAME(step)(&(W){step, xr + i * LANES, xi + i * LANES, re, im, 0, 1, n * LANES, 0, s * LANES, 0, n * LANES});
+        for (ptrdiff_t k = 0; k < radix; k++) NAME(store)(at, k * s + i, n, re + k * n * LANES, im + k * n * LANES);
+    }
 }
 
 static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void *scratch) {
     const ptrdiff_t n = plan->n, size = n * LANES;
+    const int whole = size <= TGX_FFT_NEAR || plan->steps < 2; /* else the first step loads, and the last one stores */
     T *xr = (T *)scratch, *xi = xr + size, *yr = xi + size, *yi = yr + size;
-    NAME(load)(at, n, at->swap_from ? xi : xr, at->swap_from ? xr : xi);
-    for (int k = 0; k < plan->steps; k++) {
+    if (whole) NAME(load)(at, 0, n, xr, xi);
+    else NAME(first_step)(plan, at, xr, xi);
+    for (int k = !whole; k < plan->steps - !whole; k++) {
         const tgx_fft_step *step = &plan->step[k];
+        const ptrdiff_t run = step->s * LANES;
         T *r = yr, *i = yi;
-        switch (step->radix) {
-        case 2: NAME(step_2)(step, xr, xi, yr, yi); break;
-        case 3: NAME(step_3)(step, xr, xi, yr, yi); break;
-        case 4: NAME(step_4)(step, xr, xi, yr, yi); break;
-        case 5: NAME(step_5)(step, xr, xi, yr, yi); break;
-        case 8: NAME(step_8)(step, xr, xi, yr, yi); break;
-        default: NAME(step_prime)(step, xr, xi, yr, yi);
-        }
+        NAME(step)(&(W){step, xr, xi, yr, yi, 0, step->m, run, run, step->m * run, step->radix * run, run});
         yr = xr, yi = xi, xr = r, xi = i;
     }
-    if (at->turn) NAME(turn)(at, n, xr, xi);
-    if (at->scale != 1) {
-        const T scale = (T)at->scale;
-        for (ptrdiff_t i = 0; i < size; i++) xr[i] *= scale, xi[i] *= scale;
-    }
-    NAME(store)(at, n, at->swap_to ? xi : xr, at->swap_to ? xr : xi);
+    if (whole) NAME(store)(at, 0, n, xr, xi);
+    else NAME(last_step)(plan, at, xr, xi);
 }
 
 static void NAME(times)(int64_t n, const void *x, const void *y, void *to, int swap_a, int swap_to, double scale) {
@@ -194,14 +247,24 @@ static void NAME(times)(int64_t n, const void *x, const void *y, void *to, int s
     }
 }
 
-/* z is the transform of x[2k] + i x[2k + 1]: even and odd points come apart, since both are real. */
+/* z is the transform of x[2k] + i x[2k + 1]: even and odd points come apart, since both are real. Vectors of 16 bytes from both
+ * ends, since the order of those from the end is turned. */
 static void NAME(untangle)(const tgx_fft_plan *plan, const void *from, void *to, double scale) {
     const T *z = (const T *)from, *w = (const T *)plan->halves, by = (T)(scale / 2);
     const int64_t h = plan->n / 2;
     T *out = (T *)to;
     const T re = z[0] * (T)scale, im = z[1] * (T)scale;
     out[0] = re + im, out[1] = 0, out[2 * h] = re - im, out[2 * h + 1] = 0;
-    for (int64_t k = 1; 2 * k <= h; k++) {
+    int64_t k = 1;
+    for (; 2 * (k + NUMBERS - 1) < h; k += NUMBERS) {
+        const int64_t j = h - k - NUMBERS + 1;
+        S ar, ai, br, bi, wr, wi;
+        NAME(part)(z + 2 * k, &ar, &ai), NAME(part_back)(z + 2 * j, &br, &bi), NAME(part)(w + 2 * k, &wr, &wi);
+        const S er = (ar + br) * by, ei = (ai - bi) * by, dr = (ai + bi) * by, di = (br - ar) * by;
+        const S or = dr * wr - di * wi, oi = dr * wi + di * wr;
+        NAME(join)(er + or, ei + oi, out + 2 * k), NAME(join_back)(er - or, oi - ei, out + 2 * j);
+    }
+    for (; 2 * k <= h; k++) {
         const int64_t j = h - k;
         const T er = (z[2 * k] + z[2 * j]) * by, ei = (z[2 * k + 1] - z[2 * j + 1]) * by;
         const T dr = (z[2 * k + 1] + z[2 * j + 1]) * by, di = (z[2 * j] - z[2 * k]) * by;
@@ -217,7 +280,16 @@ static void NAME(tangle)(const tgx_fft_plan *plan, const void *from, void *to, d
     const int64_t h = plan->n / 2;
     T *z = (T *)to;
     z[0] = (x[0] + x[2 * h]) * by, z[1] = (x[0] - x[2 * h]) * by;
-    for (int64_t k = 1; 2 * k <= h; k++) {
+    int64_t k = 1;
+    for (; 2 * (k + NUMBERS - 1) < h; k += NUMBERS) {
+        const int64_t j = h - k - NUMBERS + 1;
+        S ar, ai, br, bi, wr, wi;
+        NAME(part)(x + 2 * k, &ar, &ai), NAME(part_back)(x + 2 * j, &br, &bi), NAME(part)(w + 2 * k, &wr, &wi);
+        const S er = (ar + br) * by, ei = (ai - bi) * by, dr = (ar - br) * by, di = (ai + bi) * by;
+        const S or = dr * wr + di * wi, oi = di * wr - dr * wi;
+        NAME(join)(er - oi, ei + or, z + 2 * k), NAME(join_back)(er + oi, or - ei, z + 2 * j);
+    }
+    for (; 2 * k <= h; k++) {
         const int64_t j = h - k;
         const T er = (x[2 * k] + x[2 * j]) * by, ei = (x[2 * k + 1] - x[2 * j + 1]) * by;
         const T dr = (x[2 * k] - x[2 * j]) * by, di = (x[2 * k + 1] + x[2 * j + 1]) * by;
@@ -229,7 +301,14 @@ static void NAME(tangle)(const tgx_fft_plan *plan, const void *from, void *to, d
 }
 #undef V
 #undef P
+#undef S
+#undef NUMBERS
 #undef WIDTH
 #undef LANES
 #undef AT
 #undef STEP
+#undef W
+#undef X
+#undef PUT
+#undef BLOCK
+#undef LEAST

@@ -115,23 +115,28 @@ static int make_steps(tgx_fft_plan *plan) {
     return 0;
 }
 
+static void put_lane(void *table, int dtype, int64_t k, int64_t lane, int64_t power, int64_t n) {
+    long double part[2];
+    root_of_one(power, n, &part[0], &part[1]);
+    for (int64_t i = 0; i < 2; i++) {
+        int64_t at = (2 * k + i) * TGX_FFT_LANES + lane;
+        if (dtype == TGX_F32) ((float *)table)[at] = (float)part[i];
+        else ((double *)table)[at] = (double)part[i];
+    }
+}
+
+/* The factors of all groups, or, where those were too many, of the first one and of each group's first lane. */
 static int make_cut(tgx_fft_plan *plan, int64_t first, int64_t second) {
-    int64_t n = plan->n, groups = (second + TGX_FFT_LANES - 1) / TGX_FFT_LANES;
+    int64_t n = plan->n, groups = tgx_fft_groups(second), whole = n <= TGX_FFT_WHOLE, kept_groups = whole ? groups : 1;
     plan->first = (tgx_fft_plan *)tgx_fft_take(first, plan->dtype, TGX_FFT_STEPWISE);
     plan->second = (tgx_fft_plan *)tgx_fft_take(second, plan->dtype, TGX_FFT_STEPWISE);
-    plan->by_lane = pairs(first * TGX_FFT_LANES, plan->dtype), plan->by_group = pairs(first * groups, plan->dtype);
-    if (!plan->first || !plan->second || !plan->by_lane || !plan->by_group) return -1;
-    for (int64_t k = 0; k < first; k++)
-        for (int64_t lane = 0; lane < TGX_FFT_LANES; lane++) { /* real parts of the lanes, then imaginary ones */
-            long double part[2];
-            root_of_one(k * lane, n, &part[0], &part[1]);
-            for (int64_t i = 0; i < 2; i++) {
-                int64_t at = (2 * k + i) * TGX_FFT_LANES + lane;
-                if (plan->dtype == TGX_F32) ((float *)plan->by_lane)[at] = (float)part[i];
-                else ((double *)plan->by_lane)[at] = (double)part[i];
-            }
-        }
-    for (int64_t g = 0; g < groups; g++)
+    plan->by_lane = pairs(kept_groups * first * TGX_FFT_LANES, plan->dtype), plan->by_group = whole ? NULL : pairs(first * groups, plan->dtype);
+    if (!plan->first || !plan->second || !plan->by_lane || (!whole && !plan->by_group)) return -1;
+    for (int64_t g = 0; g < kept_groups; g++)
+        for (int64_t k = 0; k < first; k++)
+            for (int64_t lane = 0; lane < TGX_FFT_LANES; lane++)
+                put_lane(plan->by_lane, plan->dtype, g * first + k, lane, k * (g * TGX_FFT_LANES + lane), n);
+    for (int64_t g = 0; !whole && g < groups; g++)
         for (int64_t k = 0; k < first; k++) put_root(plan->by_group, plan->dtype, g * first + k, k * g * TGX_FFT_LANES % n, n);
     return 0;
 }

@@ -21,7 +21,8 @@ void tgx_fft_columns(const tgx_fft_plan *plan, const void *from, void *middle, i
         tgx_fft_lanes at = {.from_lane = 1, .from_step = second, .to_lane = first, .to_step = 1, .scale = 1, .swap_from = swap};
         at.from = (const char *)from + g * TGX_FFT_LANES * size, at.to = (char *)middle + g * TGX_FFT_LANES * first * size;
         at.count = lanes_at(g, second);
-        at.turn = (const char *)plan->by_group + g * first * size, at.by_lane = plan->by_lane;
+        if (plan->by_group) at.turn = (const char *)plan->by_group + g * first * size, at.by_lane = plan->by_lane;
+        else at.by_lane = (const char *)plan->by_lane + g * first * TGX_FFT_LANES * size;
         tgx_fft_loops_of(plan->dtype)->lanes(plan->first, &at, scratch);
     }
 }
