@@ -84,7 +84,8 @@ def _pinv_slope(A, A_tangent, result):
 
 
 def _pinv_shape(A, atol, rtol, symmetric=False):
-    return A.new_empty((*A.shape[:-2], A.shape[-1], A.shape[-2]))
+    batch = tg.broadcast_shapes(A.shape[:-2], atol.shape, rtol.shape)
+    return A.new_empty((*batch, A.shape[-1], A.shape[-2]))
 
 
 def _np_pinv(A, atol=None, rtol=None, hermitian=False):
@@ -169,6 +170,7 @@ op(
         *_rectangles(make),
         Sample(regular(make, 3, 2), atol=0.5, rtol=0.1),
         Sample(regular(make, 2, 3, 2), atol=make.of([0.5, 0.1])),
+        Sample(regular(make, 3, 2), rtol=make.of([0.5, 0.1])),
     ],
     reference=_np_pinv,
     errors=[
