@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is needed stands in pyproject.toml: $(call install,a group or an extra)
 install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools/requirements.py $(1))
 
-.PHONY: demo test full test-interpreters test-families test-loaded every-way programs browser build library lint format bench stubs docs wheel smoke sanitize \
+.PHONY: demo test full test-interpreters test-families test-loaded every-way programs browser build library lint format bench counts stubs docs wheel smoke sanitize \
 	sanitize-short fuzz fuzz-sanitized golden compare clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
@@ -68,6 +68,10 @@ format: $(VENV)/.lint
 
 bench: build $(VENV)/.bench
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks $(ARGS)
+
+# Instructions of hot paths beside the committed ones, in half a minute; needs valgrind.
+counts: build
+	$(BIN)/python -m tools.count_instructions --check
 
 stubs docs: build
 	$(BIN)/python -m tools.$@

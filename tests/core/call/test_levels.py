@@ -365,7 +365,7 @@ def test_ranges_reach_observers():
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_levels_and_overrides_that_were_used_and_fifty_plugins_cost_a_plain_call_no_instruction():
     done = subprocess.run(
-        [sys.executable, "tools/count_instructions.py", "--plain"],
+        [sys.executable, "-m", "tools.count_instructions", "--levels", "--plain"],
         cwd=ROOT,
         capture_output=True,
         text=True,
