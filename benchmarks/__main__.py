@@ -1,6 +1,7 @@
-"""`python -m benchmarks [--json FILE] [--filter TEXT] [--threads N] [--quick] [--ops]`."""
+"""`python -m benchmarks [--json FILE] [--filter TEXT] [--threads N] [--quick] [--ops]`, `--wide` and `--compare`."""
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -20,6 +21,19 @@ def arguments():
     p.add_argument("--threads", type=int, default=1, help="threads of every library (default 1)")
     p.add_argument("--quick", action="store_true", help="a tenth of the time, rougher figures")
     p.add_argument("--ops", action="store_true", help="a row for each op of the table instead of the budgets")
+    p.add_argument("--compare", nargs=2, metavar=("A", "B"), help="print what changed between two JSON files")
+    p.add_argument("--threshold", type=float, default=0.15, help="... by more than this part (default 0.15)")
+    w = p.add_argument_group("--wide")
+    w.add_argument("--wide", action="store_true", help="ops by size, dtype and layout, convolutions, workloads")
+    w.add_argument(
+        "--only", metavar="PATTERN", default="", help="rows whose 'family name' matches a regular expression"
+    )
+    w.add_argument("--sizes", default="8,10k,1M", help="elements of the largest operand (default 8,10k,1M)")
+    w.add_argument("--samples", type=int, default=1, help="samples of each record (default 1)")
+    w.add_argument("--seconds", type=float, default=0.03, help="of a row; suspicious ones get more (default 0.03)")
+    w.add_argument("--sample", type=int, metavar="N", default=0, help="N rows, chosen at random but always the same")
+    w.add_argument("--shard", metavar="I/N", default="1/1", help="the I-th of N parts, for several processes")
+    w.add_argument("--minutes", type=float, help="end after so long; the same command goes on where it ended")
     return p.parse_args()
 
 
@@ -33,10 +47,55 @@ def fit_environment(threads):
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]], env)
 
 
+def compare(before, after, threshold):
+    """Print what changed between two files."""
+    from benchmarks.wide_report import compared
+
+    data = []
+    for path in (before, after):
+        with open(path) as f:
+            data.append(json.load(f))
+    print(*compared(*data, threshold), sep="\n")
+
+
+def wide(options):
+    """Run the wide rows, print, write."""
+    from benchmarks import libraries, machine, wide_report, wide_run
+    from benchmarks.wide import SIZES, specs
+
+    sizes = options.sizes.split(",")
+    if unknown := [size for size in sizes if size not in SIZES]:
+        sys.exit(f"--sizes: {unknown[0]!r} is none of {', '.join(SIZES)}")
+    shard = tuple(map(int, options.shard.split("/")))
+    rows = wide_run.chosen(specs(sizes, options.samples), options.only, options.sample, shard)
+    info = machine.describe(libraries.load(options.threads), options.threads)
+    part = f"{options.json}.part" if options.json else None
+    child = wide_run.Child(options.threads, options.seconds)
+    rows, whole = wide_run.run(rows, child, part, options.minutes, _tell)
+    print(*wide_report.summary(rows, info), sep="\n")
+    if not whole:
+        print("not all rows were measured" + (f"; the same command goes on from {part}" if part else ""))
+    if options.json:
+        wide_report.write_json(options.json, rows, info, whole)
+        if whole:
+            os.remove(part)
+
+
+def _tell(done, total, row):
+    if sys.stderr.isatty():
+        print(f"\r{done}/{total} {row['name']:<70.70}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
 def main():
     """Run, print, write."""
     options = arguments()
+    if options.compare:
+        compare(*options.compare, options.threshold)
+        return
     fit_environment(options.threads)
+    if options.wide:
+        wide(options)
+        return
     from benchmarks import (  # noqa: F401
         complex_cases,
         extension_cases,

@@ -6,10 +6,10 @@
     python -m tools.count_instructions --levels [--plain]   a plain call before and after levels and overrides were used
 
 A child runs each path many times between two marks, calls of a function of Python that nothing else calls; callgrind
-writes down its counts there, so the start of the interpreter drops out. Instructions repeat to less than 1 %, also
-on a busy machine, where times do not. They depend on Python, compiler and processor kind, so the file keeps them by these, and where
-there are none for a machine's own the check says that it compares nothing. Loops are the plain ones, without AVX:
-valgrind knows no AVX-512, and what is counted is the way to them.
+writes down its counts there, so the start of the interpreter drops out. Instructions repeat to less than 1 %, also on a
+busy machine, where times do not. They depend on Python, compiler and processor kind, so the file keeps them by these,
+and where there are none for a machine's own the check says that it compares nothing. Loops are the plain ones, without
+AVX: valgrind knows no AVX-512, and what is counted is the way to them.
 """
 
 import argparse
