@@ -158,6 +158,8 @@ def _op(spec, lib):
     args, kwargs = layouts.map_tensors(sample.args, made), layouts.map_tensors(sample.kwargs, made)
     fn = beside_torch.torch_function(op, lib.module) if theirs else sweep.function(op)
     if fn is None:
+        fn = getattr(lib.module.nn.functional, op.schema.name, None)  # as elu
+    if fn is None:
         raise LookupError("PyTorch has no such function")
     if theirs:
         args, kwargs = _foreign(args, lib.module), _foreign(kwargs, lib.module)

@@ -77,6 +77,13 @@ def test_a_workload_runs(name):
     wide.build(Spec("workload", "workloads", name), OURS)()
 
 
+def test_what_pytorch_keeps_among_layers_is_found_and_what_it_lacks_is_refused():
+    torch = Library("torch", pytest.importorskip("torch"))
+    wide.build(Spec("op", "f", "aten::elu", "8", "float32", "contiguous", wide.FORWARD), torch)()
+    with pytest.raises(LookupError, match="no such function"):
+        wide.build(Spec("op", "f", "aten::mul_conj", "8", "float32", "contiguous", wide.FORWARD), torch)
+
+
 def test_a_row_without_a_gradient_is_refused():
     with pytest.raises(LookupError, match="no gradient"):
         wide.build(Spec("op", "f", "aten::eq.Tensor", "8", "float32", "contiguous", wide.BOTH), OURS)
@@ -159,13 +166,13 @@ def _serve(pipe, threads, seconds):
 
 
 def test_a_row_that_hangs_or_dies_costs_itself_alone():
-    child = wide_run.Child(1, 0.01, stop=1, serve=_serve)
+    child = wide_run.Child(1, 0.01, stop=3, serve=_serve)
     rows, whole = wide_run.run([Spec("op", "f", n) for n in ("a", "die", "b", "hang", "c")], child)
     assert whole and [r.get("stopped", "") for r in rows] == [
         "",
         "the process died (3)",
         "",
-        "took longer than 1 seconds",
+        "took longer than 3 seconds",
         "",
     ]
 
