@@ -58,6 +58,7 @@ LAYERS = [
     "amp",
     "cuda",
     "nn",
+    "masked",
     "optim",
     "distributions",
     "func",

@@ -72,6 +72,7 @@ _LAZY = (
     "serialization",
     "fft",
     "linalg",
+    "masked",
     "signal",
     "special",
     "random",

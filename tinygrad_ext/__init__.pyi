@@ -1234,6 +1234,7 @@ def manual_seed(seed: _Any) -> _Generator: ...
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """max(0, margin - target (input1 - input2)): with target 1 the first is to be larger by the margin, with -1 the second."""
     ...
+from tinygrad_ext import masked as masked
 @_overload
 def masked_fill(input: Tensor, mask: Tensor, value: _Scalar | Tensor) -> Tensor:
     """self with one value under the true places of a bool mask."""

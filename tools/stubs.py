@@ -195,6 +195,7 @@ PLAIN = (
     "autograd/functional",
     "fft",
     "linalg",
+    "masked/__init__",
     "signal/windows",
     "special",
     "nn/functional",
