@@ -179,3 +179,34 @@ def test_agrees_with_hand_derivatives_of_a_small_network():
     pre = [1 * 0.5 + 2 * 0.2, 1 * -0.3 + 2 * 0.8]
     slope = [1 - math.tanh(p) ** 2 for p in pre]
     assert w1.grad.flatten().tolist() == pytest.approx([slope[0], slope[1], 2 * slope[0], 2 * slope[1]])
+
+
+def test_grad_gives_each_of_many_inputs_its_own():
+    """More nodes than the table of a small pass has room for, and some inputs twice."""
+    leaves = [tg.ones(2).requires_grad_() for _ in range(300)]
+    middle = [t * k for k, t in enumerate(leaves)]
+    total = sum(middle[1:], middle[0]).sum()
+    wanted = leaves + middle + leaves[:2]
+    got = tg.autograd.grad(total, wanted)
+    assert [g.tolist() for g in got[:300]] == [[k, k] for k in range(300)]
+    assert [g.tolist() for g in got[300:600]] == [[1, 1]] * 300
+    assert [g.tolist() for g in got[600:]] == [[0, 0], [1, 1]]
+
+
+def test_grad_goes_through_a_deep_graph_to_the_input_in_its_middle():
+    x = tg.ones(1).requires_grad_()
+    y = x
+    for k in range(20_000):
+        y = y * 1
+        if k == 10_000:
+            middle = y
+    other = tg.ones(1).requires_grad_()
+    got = tg.autograd.grad(y, (middle, other), allow_unused=True)
+    assert got[0].tolist() == [1] and got[1] is None
+
+
+def test_grad_of_two_outputs_of_one_node_are_told_apart():
+    x = tg.arange(4.0).requires_grad_()
+    a, b = x.split(2)
+    got = tg.autograd.grad((a * 2).sum() + (b * 3).sum(), (b, a, x))
+    assert [g.tolist() for g in got] == [[3, 3], [2, 2], [2, 2, 3, 3]]

@@ -26,10 +26,10 @@ class GradientEdge(NamedTuple):
 
 
 def _as_tuple(values, what):
+    if type(values) is Tensor or isinstance(values, (Tensor, GradientEdge)):
+        return (values,)
     if values is None:
         return None
-    if isinstance(values, (Tensor, GradientEdge)):
-        return (values,)
     if isinstance(values, (tuple, list, Iterator)):
         return tuple(values)
     raise TypeError(
@@ -40,6 +40,8 @@ def _as_tuple(values, what):
 
 def _inputs(values, who):
     """inputs= as a tuple; a dict stands for its values."""
+    if type(values) is Tensor:
+        return (values,)
     if isinstance(values, Mapping):
         if type(values) is not dict:
             raise TypeError(

@@ -4,6 +4,7 @@
 Compiled, because a transform begins several passes for one call of the user's.
 """
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
+from tinygrad_ext.core.data.types cimport is_complex
 
 from tinygrad_ext.core.data.slots import get_slot
 from tinygrad_ext.core.grad.engine import run_backward
@@ -67,7 +68,7 @@ cdef int _check_given(Py_ssize_t i, Tensor out, Tensor g) except -1:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
         )
-    if g.dtype.is_complex != out.dtype.is_complex:
+    if is_complex(g.tid) != is_complex(out.tid):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."

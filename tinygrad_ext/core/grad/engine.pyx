@@ -18,9 +18,9 @@ from tinygrad_ext.core.grad.gradients cimport (
 )
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices, gradient_edge
 from tinygrad_ext.core.grad.node cimport Edge, Node
-from tinygrad_ext.core.grad.reach cimport needed_for
+from tinygrad_ext.core.grad.reach cimport Mark, Reach
 from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad
-from tinygrad_ext.core.data.types cimport uint32_t, uint64_t
+from tinygrad_ext.core.data.types cimport uint64_t
 
 cdef enum:
     FEW = 8                     # edges served without malloc
@@ -43,8 +43,7 @@ cdef class Task:
     cdef bint create_graph
     cdef bint accumulate
     cdef dict own               # id(node) -> entry address, for nodes that another pass holds
-    cdef dict captures          # (id(node), output number) -> [position in the answer]
-    cdef dict needed            # id(node) -> whether it leads to a wanted input; None: all do
+    cdef Reach needed           # of a pass with inputs: which nodes lead to one, and where it has them; else None
     cdef list captured
     cdef object observer        # called with each node, the gradients that arrived, and what it made of them
     cdef PyObject *current      # the node that runs
@@ -141,11 +140,13 @@ cdef class Task:
     def reaches(self, nodes):
         """For each node, whether this pass may still come to it, or is there."""
         cdef Py_ssize_t i
+        cdef Reach seen = Reach.__new__(Reach)
         cdef list roots = [<object>self.heap[i].node for i in range(self.size)]
         if self.current != NULL:
             roots.append(<object>self.current)
-        seen = needed_for(roots, {})
-        return [id(n) in seen and (self.needed is None or self.needed.get(id(n), False)) for n in nodes]
+        for n in roots:
+            seen.walk(<Node>n)
+        return [seen.find(<PyObject *>n) != NULL and (self.needed is None or self.needed.leads(<PyObject *>n)) for n in nodes]
 
     def gathered(self, key, make):
         """What a hook gathers over this pass: make() when it is asked for first."""
@@ -159,7 +160,7 @@ cdef class Task:
         """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
         cdef object checked
-        if self.needed is not None and not self.needed.get(<size_t><PyObject *>n, False):
+        if self.needed is not None and not self.needed.leads(<PyObject *>n):
             return 0
         checked = validated(n, nr, grad, source, index)
         e = self._entry(n)
@@ -212,17 +213,16 @@ cdef class Task:
         cdef bint run = True
         cdef Node next_node
         if n.task == <void *>self:
-            n.task = NULL           # a re-entrant pass may come by
-            n.entry = NULL
+            n.task = n.entry = NULL         # a re-entrant pass may come by
         self.current = <PyObject *>n
         if n.hooks is not None and self.observer is None:
             run_pre_hooks(n, e.grads)
-        if self.captures is not None:
+        if self.needed is not None:
             run = self._capture(n, e)
         if not run:
             return 0
         if isinstance(n, AccumulateGrad):
-            if self.accumulate or self.captures is None:
+            if self.accumulate:
                 add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
                 if n.hooks is not None and n.hooks.post is not None and self.observer is None:
                     run_post_hooks(n, e.grads, NULL)
@@ -233,8 +233,7 @@ cdef class Task:
         try:
             for i in range(n.nedges):
                 results[i] = NULL
-                needed[i] = n.edges[i].node != NULL and (
-                    self.needed is None or self.needed.get(<size_t>n.edges[i].node, False))
+                needed[i] = n.edges[i].node != NULL and (self.needed is None or self.needed.leads(n.edges[i].node))
             if self.observer is not None:
                 arrived = row(e.grads, n.noutputs)
             try:
@@ -276,17 +275,16 @@ cdef class Task:
 
     cdef bint _capture(self, Node n, Entry *e) except -1:
         """Keep gradients that grad() asked for; whether the node must still run."""
-        cdef int i
-        cdef size_t key = <size_t><PyObject *>n
-        for i in range(n.noutputs):
-            spots = self.captures.get((key, i))
-            if spots is not None and e.grads[i] != NULL:
-                for spot in spots:
-                    self.captured[spot] = <object>e.grads[i]
+        cdef Mark *m = self.needed.find(<PyObject *>n)
+        cdef int i = m.first if m != NULL and self.captured is not None else -1
+        while i >= 0:
+            if e.grads[self.needed.spots[i].nr] != NULL:
+                self.captured[i] = <object>e.grads[self.needed.spots[i].nr]
+            i = self.needed.spots[i].next
         if isinstance(n, AccumulateGrad):
             return self.accumulate
         for i in range(n.nedges):
-            if n.edges[i].node != NULL and self.needed.get(<size_t>n.edges[i].node, False):
+            if n.edges[i].node != NULL and self.needed.leads(n.edges[i].node):
                 return True
         return False
 
@@ -309,42 +307,41 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
     no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
     """
     cdef Task task = Task.__new__(Task)
-    cdef list nodes = []
-    cdef dict targets
-    cdef uint32_t was_no_grad = state().no_grad
-    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, accumulate or inputs is None
-    task.observer = observer
+    cdef list nodes = [], numbers = []
+    cdef Node node
+    cdef int i, nr
+    cdef unsigned char was_no_grad = state().no_grad
+    task.keep_graph, task.create_graph, task.observer = keep_graph, create_graph, observer
+    task.accumulate = accumulate or inputs is None
     for root in roots:
-        nodes.append(_edge_of(root, "output"))
+        nodes.append(_edge_of(root, "output", &nr))
+        numbers.append(nr)
     if inputs is not None:
-        targets, wanted = {}, []
+        task.needed = Reach.__new__(Reach)
+        targets = []                    # held: an accumulator is its leaf's only while somebody has it
         for t in inputs:
-            node, nr = _edge_of(t, "input")
-            targets[<size_t><PyObject *>node] = True
-            wanted.append((<size_t><PyObject *>node, nr, node))
-        task.captures = {}
+            node = _edge_of(t, "input", &nr)
+            targets.append(node)
+            task.needed.want(node, nr)
         if not accumulate:
-            task.captured = [None] * len(wanted)
-            for k, (key, nr, _) in enumerate(wanted):
-                task.captures.setdefault((key, nr), []).append(k)
-        task.needed = needed_for([node for node, _ in nodes], targets)
-        if accumulate:
-            task.captures = {}
+            task.captured = [None] * len(targets)
+        for root in nodes:
+            task.needed.walk(<Node>root)
     state().no_grad = not create_graph
     try:
-        for (node, nr), grad in zip(nodes, grads):
-            task.give(<Node>node, nr, grad, None, 0)
+        for i in range(min(len(nodes), len(grads))):
+            task.give(<Node>nodes[i], numbers[i], grads[i], None, 0)
         task.run()
     finally:
         state().no_grad = was_no_grad
     if inputs is None or accumulate:
         return None
     if not allow_unused:
-        for k, g in enumerate(task.captured):
+        for i, g in enumerate(task.captured):
             if g is None:
                 raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
                                    "allow_unused=True if this is the desired behavior. "
-                                   f"It is input number {k}.")
+                                   f"It is input number {i}.")
     return task.captured
 
 
@@ -372,8 +369,8 @@ def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
         st.no_grad = was_no_grad
 
 
-cdef object _edge_of(object root, str what):
-    """(node, output number) of a tensor, or the pair itself."""
+cdef Node _edge_of(object root, str what, int *nr):
+    """The node of a tensor and which of its outputs that is, or those of the pair itself."""
     cdef Edge edge
     if isinstance(root, Tensor):
         gradient_edge(<Tensor>root, &edge)
@@ -381,18 +378,21 @@ cdef object _edge_of(object root, str what):
             if what == "output":
                 raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        node = <object>edge.node
+        node = <Node>edge.node
         Py_DECREF(node)
-        return node, edge.nr
-    node, nr = root[0], root[1]
-    if not isinstance(node, Node) or not 0 <= nr < (<Node>node).noutputs:
-        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {node!r} and {nr!r}")
-    return node, nr
+        nr[0] = edge.nr
+        return node
+    found, number = root[0], root[1]
+    if not isinstance(found, Node) or not 0 <= number < (<Node>found).noutputs:
+        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {found!r} and {number!r}")
+    nr[0] = number
+    return <Node>found
 
 
 def gradient_edge_of(Tensor t):
     """(node, output number) that t's gradient goes to; None when it needs none."""
-    return _edge_of(t, "input") if needs_grad(t) else None
+    cdef int nr
+    return (_edge_of(t, "input", &nr), nr) if needs_grad(t) else None
 
 
 def current_pass():
