@@ -26,7 +26,7 @@ class GradientEdge(NamedTuple):
 
 
 def _as_tuple(values, what):
-    if type(values) is Tensor or isinstance(values, (Tensor, GradientEdge)):
+    if isinstance(values, (Tensor, GradientEdge)):
         return (values,)
     if values is None:
         return None
@@ -40,8 +40,6 @@ def _as_tuple(values, what):
 
 def _inputs(values, who):
     """inputs= as a tuple; a dict stands for its values."""
-    if type(values) is Tensor:
-        return (values,)
     if isinstance(values, Mapping):
         if type(values) is not dict:
             raise TypeError(
@@ -129,7 +127,8 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    outputs, wanted = _as_tuple(outputs, "outputs"), _inputs(inputs, "grad")
+    outputs = (outputs,) if type(outputs) is Tensor else _as_tuple(outputs, "outputs")
+    wanted = (inputs,) if type(inputs) is Tensor else _inputs(inputs, "grad")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -141,7 +140,7 @@ def grad(
         if materialize_grads:
             got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
         return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
-    seeds = _as_tuple(grad_outputs, "grad_outputs")
+    seeds = (grad_outputs,) if type(grad_outputs) is Tensor else _as_tuple(grad_outputs, "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
     got = gradients(outputs, wanted, seeds, keep, create_graph, allow)
     if materialize_grads:

@@ -5,9 +5,9 @@ Compiled, because a transform begins several passes for one call of the user's.
 """
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
 from tinygrad_ext.core.data.types cimport is_complex
+from tinygrad_ext.core.grad.engine cimport run_backward
 
 from tinygrad_ext.core.data.slots import get_slot
-from tinygrad_ext.core.grad.engine import run_backward
 
 
 def level_of(outputs):
@@ -26,7 +26,7 @@ def gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused):
     return run_backward(outputs, root_grads(outputs, seeds), keep_graph, create_graph, inputs, False, allow_unused)
 
 
-def root_grads(outputs, grads):
+cpdef list root_grads(outputs, grads):
     """One gradient for each output: ones for a scalar when none is given."""
     cdef Py_ssize_t i, n = len(outputs)
     cdef list ready = []

@@ -14,8 +14,8 @@ from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, any_away, any_needs_grad, mark_derived, run_python, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.data.dtype cimport CPU
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, shape_text
-from tinygrad_ext.core.data.types cimport int32_t, is_inexact
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, exact, shape_text
+from tinygrad_ext.core.data.types cimport A_TENSOR, int32_t, is_inexact
 from tinygrad_ext.core.grad.custom cimport MAX_RETURNS, R_TENSOR, R_TENSORS
 from tinygrad_ext.core.grad.custom_call cimport keep_lists
 from tinygrad_ext.core.grad.guard cimport check_alias, check_hidden, checked, convert, run_guarded, trusted
@@ -126,7 +126,10 @@ cdef class TableCall(CustomCall):
         outputs[m].tag = NO_RESULT
         try:
             for i in range(op.nargs):
-                pack(&c, &op.args[i], args[i], &inputs[i])
+                if op.args[i].single == A_TENSOR and exact(<object>args[i]):
+                    inputs[i].tag, inputs[i].u.t = V_TENSOR, <tensor_t *>args[i]
+                else:
+                    pack(&c, &op.args[i], args[i], &inputs[i])
             if d.flags & TGX_DENSE:
                 _make_dense(&c, op, inputs)
             if d.flags & TGX_FILLS:

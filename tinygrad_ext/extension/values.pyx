@@ -315,7 +315,9 @@ cdef object take(tgx_ctx *c, value_t *v, PyObject **args, int n):
     """What a kernel gave. An argument that it gave back is not its to give."""
     cdef object o
     if v.tag == V_TENSOR:
-        o = tensor_of(v.u.t, f"{<object>c.who}: a result of the kernel")
+        if v.u.t == NULL or not isinstance(<object><PyObject *>v.u.t, Tensor):
+            tensor_of(v.u.t, f"{<object>c.who}: a result of the kernel")        # says so
+        o = <object><PyObject *>v.u.t
         if not _is_among(<PyObject *>o, args, n):
             Py_DECREF(o)
         v.tag = V_NONE

@@ -299,7 +299,8 @@ cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
 
 # ---- entry ---------------------------------------------------------------------------------------------------------
 
-def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused, observer=None):
+cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused,
+                          observer=None):
     """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
 
     With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
@@ -307,21 +308,20 @@ def run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint 
     no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
     """
     cdef Task task = Task.__new__(Task)
-    cdef list nodes = [], numbers = []
+    cdef list nodes = [None] * len(roots), numbers = [0] * len(roots), targets
     cdef Node node
     cdef int i, nr
     cdef unsigned char was_no_grad = state().no_grad
     task.keep_graph, task.create_graph, task.observer = keep_graph, create_graph, observer
     task.accumulate = accumulate or inputs is None
-    for root in roots:
-        nodes.append(_edge_of(root, "output", &nr))
-        numbers.append(nr)
+    for i, root in enumerate(roots):
+        nodes[i] = _edge_of(root, "output", &nr)
+        numbers[i] = nr
     if inputs is not None:
         task.needed = Reach.__new__(Reach)
-        targets = []                    # held: an accumulator is its leaf's only while somebody has it
-        for t in inputs:
-            node = _edge_of(t, "input", &nr)
-            targets.append(node)
+        targets = [None] * len(inputs)          # held: an accumulator is its leaf's only while somebody has it
+        for i, t in enumerate(inputs):
+            node = targets[i] = _edge_of(t, "input", &nr)
             task.needed.want(node, nr)
         if not accumulate:
             task.captured = [None] * len(targets)
