@@ -62,7 +62,7 @@ cdef object _ask_overrides(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     """The answer of a mode or of a type among the arguments. NotImplemented when there is nobody to ask."""
     cdef tgx_state *st = state()
     cdef uint32_t flags = st.flags & ~<uint32_t>NO_FOREIGN      # that was for the binding, which is done
-    cdef list found = []
+    cdef list found = None
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
     st.flags = flags
     if brings and holds_carried(args, n + nkw):
@@ -82,7 +82,7 @@ cdef object _ask_overrides(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
     keywords = {}
     for i in range(nkw):
         keywords[<object>PyTuple_GET_ITEM(kwnames, i)] = <object>args[n + i]
-    result = ask(f if f.seen_as is None else f.seen_as, None, found, positional, keywords)
+    result = ask(f if f.seen_as is None else f.seen_as, None, found or [], positional, keywords)
     return _declined(f, args, n, kwnames) if result is NotImplemented else result
 
 

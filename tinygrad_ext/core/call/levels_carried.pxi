@@ -46,6 +46,8 @@ cdef bint holds_carried(PyObject **args, Py_ssize_t n) noexcept:
     cdef Py_ssize_t i
     for i in range(n):
         o = <object>args[i]
+        if type(o) is Tensor:
+            continue
         if type(o) is Carried or (isinstance(o, (list, tuple)) and _holds(o, DEPTH)):
             return True
     return False
