@@ -48,6 +48,7 @@ LAYERS = [
     "graph",
     "hookspecs",
     "plugins",
+    "multiprocessing",
     "utils",
     "profiler",
     "overrides",

@@ -57,6 +57,7 @@ _LAZY = (
     "func",
     "fx",
     "optim",
+    "multiprocessing",
     "distributions",
     "amp",
     "backends",

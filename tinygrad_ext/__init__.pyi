@@ -1336,6 +1336,7 @@ def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *,
 def multiply(input: Tensor | _Scalar, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """Product, element by element, with broadcasting."""
     ...
+from tinygrad_ext import multiprocessing as multiprocessing
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Product of a matrix (m, k) and a vector (k,)."""
     ...

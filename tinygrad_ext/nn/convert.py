@@ -69,6 +69,10 @@ class Converting:
         """Move to ``device`` without copying values; the new memory is uninitialised."""
         return self._apply(lambda tensor: tg.empty_like(tensor, device=device), recurse=recurse)
 
+    def share_memory(self):
+        """Move every parameter and buffer into memory that other processes share."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def type(self, dst_type):
         """Cast every parameter and buffer to ``dst_type``, integer ones too."""
         return self._apply(lambda tensor: tensor.type(dst_type))

@@ -15,8 +15,10 @@ from tinygrad_ext.core.call.levels import atomic
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
+from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
+from tinygrad_ext.tensor import sharing
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
@@ -161,6 +163,17 @@ class UntypedStorage:
 
     size = __len__ = nbytes
 
+    def is_shared(self):
+        """Whether other processes may share the memory."""
+        return self._storage is not None and block_of(self._storage) is not None
+
+    def share_memory_(self):
+        """Move the memory, with all tensors over it, into one that other processes share."""
+        if self._storage is None:
+            raise RuntimeError("_share_fd_: only available on CPU; the storage of a meta tensor has no memory")
+        sharing.share_storage(self._storage, self.nbytes())
+        return self
+
     def __eq__(self, other):
         return isinstance(other, UntypedStorage) and self._storage is other._storage
 
@@ -196,7 +209,6 @@ METHODS = {
     "_make_subclass": staticmethod(_subclass.make_subclass),
     "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
     "untyped_storage": lambda self: UntypedStorage(_core.storage_of(self)),
-    "is_shared": lambda self: False,
     "is_pinned": lambda self: False,
     "resize_": _resize_,
     "resize_as_": _resize_as_,

@@ -3,12 +3,12 @@
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import strided
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.tensor import copying, interop, legacy
+from tinygrad_ext.tensor import copying, interop, legacy, sharing
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in {**_METHODS, **interop.METHODS, **copying.METHODS, **legacy.METHODS}.items():
+    for name, fn in {**_METHODS, **interop.METHODS, **copying.METHODS, **sharing.METHODS, **legacy.METHODS}.items():
         setattr(Tensor, name, fn)
 
 
