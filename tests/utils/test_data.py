@@ -169,7 +169,6 @@ ROWS = data.TensorDataset(tg.arange(6))
         (lambda: data.WeightedRandomSampler([1], 0), ValueError, "num_samples=0"),
         (lambda: data.WeightedRandomSampler(tg.ones(2, 2), 1), ValueError, "1d sequence"),
         (lambda: data.WeightedRandomSampler([1], 1, 2), ValueError, "should be a boolean"),
-        (lambda: data.DataLoader(ROWS, num_workers=2), NotImplementedError, "num_workers=2"),
         (lambda: data.DataLoader(ROWS, num_workers=-1), ValueError, "non-negative"),
         (lambda: data.DataLoader(ROWS, timeout=-1), ValueError, "non-negative"),
         (lambda: data.DataLoader(ROWS, prefetch_factor=2), ValueError, "prefetch_factor"),

@@ -18,8 +18,8 @@ def _key(fd):
     return facts.st_dev, facts.st_ino
 
 
-def reduce_tensor(tensor):
-    """Function and arguments from which another process makes the tensor, over the same memory.
+def reduce_tensor(tensor, share=True):
+    """Function and arguments from which another process makes the tensor, over the same memory if ``share``.
 
     Raises:
         RuntimeError: the tensor was computed from others that require grad; their graph stays here.
@@ -29,7 +29,7 @@ def reduce_tensor(tensor):
             "a tensor that requires grad and is no leaf cannot be sent to another process, since autograd ends at the "
             "border of a process: send tensor.detach()"
         )
-    if tensor.device.type == "cpu":
+    if share and tensor.device.type == "cpu":
         share_tensor(tensor, sendable=True)
     return _reduce_window(tensor)
 

@@ -22,6 +22,7 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .worker import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -39,8 +40,10 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "WorkerInfo",
     "default_collate",
     "default_convert",
+    "get_worker_info",
     "random_split",
 ]
 

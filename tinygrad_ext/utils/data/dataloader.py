@@ -1,9 +1,14 @@
-"""DataLoader: batches of a dataset, loaded in the calling process."""
+"""DataLoader: batches of a dataset, loaded in the calling process or by workers."""
+
+import functools
+import os
+import warnings
 
 from tinygrad_ext.core.call.boundary import Steps, boundary
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
+from .fetch import Rows, Stream
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset")
@@ -27,14 +32,23 @@ class DataLoader:
         shuffle: visit in a new random order each time.
         sampler: gives the indices instead.
         batch_sampler: gives lists of indices instead.
-        num_workers: 0; there are no worker processes.
+        num_workers: so many processes load; 0 loads in the calling process.
         collate_fn: puts a list of items together; `default_collate`.
         drop_last: leave out a last batch that is not full.
-        generator: source of the random order.
+        timeout: seconds to wait for a batch of the workers; 0 for ever.
+        worker_init_fn: called in each worker with its number, after seeding.
+        multiprocessing_context: "fork", "spawn", or a context of multiprocessing.
+        generator: source of the random order and of the workers' seeds.
+        prefetch_factor: how many batches each worker loads ahead; 2, and 64 at most.
+        persistent_workers: keep the workers from one pass to the next.
+        in_order: give batches in the order of the sampler; else as they come.
+        pin_memory, pin_memory_device: accepted; memory of the cpu is used as it is.
 
     Raises:
         ValueError: arguments that exclude each other.
-        NotImplementedError: ``num_workers`` above 0.
+
+    While iterating over it, what a worker raises is raised here, of the same type, with its traceback in the message;
+    RuntimeError when a worker ends or ``timeout`` is over.
 
         >>> import tinygrad_ext as tg
         >>> from tinygrad_ext.utils.data import DataLoader, TensorDataset
@@ -54,9 +68,15 @@ class DataLoader:
         multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
         pin_memory_device="", in_order=True,
     ):  # fmt: skip
-        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.pin_memory_device = pin_memory_device
+        self._iterator = None
         self.pin_memory = pin_memory
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
@@ -89,37 +109,46 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
+    @property
+    def _index_sampler(self):
+        return self.sampler if self._single else self.batch_sampler
+
+    @property
+    def multiprocessing_context(self):
+        """The context of the standard library by which workers are started; None for its default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context):
+        self._context = _checked_context(context, self.num_workers)
+
     def __iter__(self):
-        # One draw per pass that nothing here needs: PyTorch seeds its workers with it, and the
-        # shuffles that come after it in a seeded script shall be the same.
-        draw_seed(self.generator)
-        if isinstance(self.dataset, IterableDataset):
-            return Steps(self._iterate_over_stream())
-        return Steps(self._iterate_over_indices())
+        if self.persistent_workers and self._iterator is not None and self._iterator._stop.alive:
+            self._iterator.restart()
+            return self._iterator
+        # One draw per start of workers; without them nothing needs it, but the shuffles that come after it in a seeded
+        # script shall be PyTorch's.
+        base_seed = draw_seed(self.generator)
+        kind = Stream if isinstance(self.dataset, IterableDataset) else Rows
+        make_fetch = functools.partial(
+            kind, batched=not self._single, collate=self.collate_fn, drop_last=self.drop_last
+        )
+        if self.num_workers == 0:
+            return Steps(self._iterate(make_fetch(self.dataset)))
+        from .workers import WorkerIterator  # lazy: it needs multiprocessing
 
-    def _iterate_over_indices(self):
-        dataset, collate = self.dataset, self.collate_fn
-        if self._single:
-            for index in self.sampler:
-                yield collate(dataset[index])
-            return
-        fetch = getattr(dataset, "__getitems__", None) or (lambda indices: [dataset[i] for i in indices])
-        for indices in self.batch_sampler:
-            yield collate(fetch(indices))
+        made = WorkerIterator(self, make_fetch, base_seed)
+        if self.persistent_workers:
+            self._iterator = made
+        return made
 
-    def _iterate_over_stream(self):
-        items = iter(self.dataset)
-        if self._single:
-            yield from map(self.collate_fn, items)
-            return
-        batch = []
-        for item in items:
-            batch.append(item)
-            if len(batch) == self.batch_size:
-                yield self.collate_fn(batch)
-                batch = []
-        if batch and not self.drop_last:
-            yield self.collate_fn(batch)
+    def _iterate(self, fetch):
+        for index in self._index_sampler:
+            try:
+                batch = fetch(index)
+            except StopIteration:
+                return
+            yield batch
 
     def __len__(self):
         if not isinstance(self.dataset, IterableDataset):
@@ -128,22 +157,49 @@ class DataLoader:
         return whole + (rest > 0 and not self.drop_last)
 
 
-def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context):
+def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
-    if num_workers > 0:
-        raise NotImplementedError(
-            f"DataLoader: num_workers={num_workers} is not supported, as there are no worker processes; "
-            "use num_workers=0, which loads in the calling process"
-        )
-    if prefetch_factor is not None:
+    if num_workers == 0 and prefetch_factor is not None:
         raise ValueError("prefetch_factor option could only be specified in multiprocessing; leave it out")
-    if persistent_workers:
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if num_workers == 0 and persistent_workers:
         raise ValueError("persistent_workers option needs num_workers > 0; leave it out")
-    if multiprocessing_context is not None:
-        raise ValueError("multiprocessing_context can only be used with multi-process loading; leave it out")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or num_workers
+    if num_workers > cores:
+        warnings.warn(
+            f"This DataLoader will create {num_workers} worker processes, and this process may use {cores} cores. "
+            "Too many workers slow loading down.",
+            stacklevel=3,
+        )
+
+
+def _checked_context(context, num_workers):
+    if context is None:
+        return None
+    if num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0); leave it out"
+        )
+    import multiprocessing  # lazy: loading without workers does without it
+
+    if isinstance(context, str):
+        known = multiprocessing.get_all_start_methods()
+        if context not in known:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {known!r}, but got "
+                f"multiprocessing_context={context!r}"
+            )
+        return multiprocessing.get_context(context)
+    if not isinstance(context, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            f"but got multiprocessing_context={context}"
+        )
+    return context
 
 
 def _check_exclusive(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last):

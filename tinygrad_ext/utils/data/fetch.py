@@ -1,0 +1,42 @@
+"""Getting what one index or one list of indices stands for; in the calling process or in a worker."""
+
+__all__ = ["Rows", "Stream"]
+
+
+class Rows:
+    """Items of a dataset with indices."""
+
+    def __init__(self, dataset, batched, collate, drop_last):
+        self.dataset, self.batched, self.collate = dataset, batched, collate
+        self.many = getattr(dataset, "__getitems__", None)
+
+    def __call__(self, index):
+        if not self.batched:
+            return self.collate(self.dataset[index])
+        if self.many:
+            return self.collate(self.many(index))
+        dataset = self.dataset
+        return self.collate([dataset[i] for i in index])
+
+
+class Stream:
+    """Items of an iterable dataset, as many as the list of indices is long; StopIteration after the last."""
+
+    def __init__(self, dataset, batched, collate, drop_last):
+        self.items, self.batched, self.collate, self.drop_last = iter(dataset), batched, collate, drop_last
+        self.ended = False
+
+    def __call__(self, index):
+        if self.ended:
+            raise StopIteration
+        if not self.batched:
+            return self.collate(next(self.items))
+        batch = []
+        for item in self.items:
+            batch.append(item)
+            if len(batch) == len(index):
+                return self.collate(batch)
+        self.ended = True
+        if not batch or self.drop_last:
+            raise StopIteration
+        return self.collate(batch)
