@@ -26,7 +26,7 @@ FORMAT = "tinygrad_ext 1"
 
 
 @boundary
-def save(obj, f):
+def save(obj, f, *, format="safetensors"):
     """Write tensors, nested in dicts, lists and tuples together with plain values, to a file.
 
     Args:
@@ -44,6 +44,12 @@ def save(obj, f):
     >>> tg.load(path)
     {'step': 3, 'weight': tensor([1., 1.])}
     """
+    if format == "torch":
+        from tinygrad_ext.archive import pytorch_writer  # lazy: brings pickle and zipfile
+
+        return write_to(f, lambda file: pytorch_writer.write(file, obj))
+    if format != "safetensors":
+        raise ValueError(f"save(): format {format!r} is unknown: it is 'safetensors' or 'torch'")
     encoder = Encoder()
     tree = encoder.encode(obj)
     parts, table, strides = layout.lay_out(encoder.tensors)

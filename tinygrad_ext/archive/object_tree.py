@@ -69,7 +69,7 @@ class Encoder:
             self.arrays.append((path, obj))
             return {"ndarray": len(self.arrays) - 1}
         raise TypeError(
-            f"save: {_place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
+            f"save: {place(path)} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. "
             f"Tensors, arrays, numbers, str, "
             "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
             "state_dict() and not the object."
@@ -78,7 +78,7 @@ class Encoder:
     def _row(self, t, path):
         if type(t) not in (Tensor, Parameter):
             raise TypeError(
-                f"save: {_place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file "
+                f"save: {place(path)} is a {type(t).__qualname__}, a subclass of Tensor, which a file "
                 f"cannot name: save "
                 "t.as_subclass(Tensor)"
             )
@@ -90,9 +90,9 @@ class Encoder:
 
     def _container(self, obj, kind, path):
         if id(obj) in self._open:
-            raise ValueError(f"save: {_place(path)} contains itself; a file cannot say that")
+            raise ValueError(f"save: {place(path)} contains itself; a file cannot say that")
         if len(path) >= DEEPEST:
-            raise ValueError(f"save: {_place(path[:4])} is nested more than {DEEPEST} levels deep")
+            raise ValueError(f"save: {place(path[:4])} is nested more than {DEEPEST} levels deep")
         self._open.add(id(obj))
         if kind in (list, tuple):
             out = [self.encode(x, (*path, i)) for i, x in enumerate(obj)]
@@ -107,7 +107,7 @@ class Encoder:
     def _key(self, key, path):
         if isinstance(key, Tensor):
             raise TypeError(
-                f"save: a key of {_place(path)} is a Tensor, which does not compare as keys do after loading"
+                f"save: a key of {place(path)} is a Tensor, which does not compare as keys do after loading"
             )
         return self.encode(key, (*path, key))
 
@@ -115,7 +115,8 @@ class Encoder:
 _PLAIN = {complex: lambda v: [str(v.real), str(v.imag)], Size: list, dtype: lambda v: v.name, device: str}
 
 
-def _place(path):
+def place(path):
+    """Where in the object that is saved something stands, for messages."""
     return "state" + "".join(f"[{p!r}]" for p in path)
 
 

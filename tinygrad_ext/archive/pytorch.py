@@ -63,6 +63,16 @@ def _from_type(rebuild, kind, args, state):
     return Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
 
 
+def _meta_tensor(dtype, size, stride, requires_grad):
+    return _core.window(None, dtype, size, stride, 0, bool(requires_grad))
+
+
+def _complex(real, imag):
+    if type(real) is not float or type(imag) is not float:
+        raise pickle.UnpicklingError(f"a complex number of {real!r} and {imag!r}")
+    return complex(real, imag)
+
+
 def _ordered_dict():
     """An empty one; its items come one by one, and are charged."""
     return OrderedDict()
@@ -88,7 +98,9 @@ _NAMES = {
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_dtype,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
     ("torch._tensor", "_rebuild_from_type_v2"): _from_type,
+    ("__builtin__", "complex"): _complex,
     ("torch.storage", "UntypedStorage"): _StorageType(None),
     **{("torch", f"{title}Storage"): _StorageType(by_name[name]) for title, name in _TITLES.items()},
     **{("torch", name): by_name[name] for name in _TITLES.values()},
@@ -99,6 +111,7 @@ _NAMES = {
 
 
 _CALLS = (_ordered_dict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
+_CALLS += (_meta_tensor, _complex)
 _OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
     SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3

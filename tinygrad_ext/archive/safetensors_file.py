@@ -88,16 +88,17 @@ def write(file, parts, meta):
     text += b" " * (-len(text) % 8)
     if len(text) > LONGEST_HEADER:
         raise ValueError(f"save: the names and plain values have {len(text)} bytes, a file holds {LONGEST_HEADER}")
-    _write_all(file, len(text).to_bytes(8, "little") + text)
+    write_all(file, len(text).to_bytes(8, "little") + text)
     for name in order:
         for piece in parts[name].pieces():
-            _write_all(file, piece)
+            write_all(file, piece)
 
 
 CHUNK = 1 << 26  # bytes between two looks at Ctrl-C
 
 
-def _write_all(file, data):
+def write_all(file, data):
+    """Write bytes to any kind of file, however few it takes at a time."""
     import io
 
     data = memoryview(data)

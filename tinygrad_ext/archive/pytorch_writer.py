@@ -1,0 +1,150 @@
+"""Writes files that PyTorch's load(weights_only=True) reads: a zip with a pickle, and the bytes of each storage.
+
+Names of PyTorch's classes and functions stand in the pickle as text, so PyTorch need not be here. Python's pickler
+written in Python is used, the only one that can be told to write names of what does not exist. A storage is written
+whole, as PyTorch does, so that views keep their offsets; tensors of different dtypes over one are told apart by a
+dtype of their own, which PyTorch reads though it does not write it.
+"""
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+
+from tinygrad_ext.archive.object_tree import Encoder, place
+from tinygrad_ext.archive.safetensors_file import write_all
+from tinygrad_ext.archive.zip_entries import write_entry
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype
+from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
+
+FOLDER = "archive"
+# dtypes that older versions of PyTorch have a class of storages for
+_TITLES = {row.name: row.title for row in DTYPES if row.kind != "natural"}
+
+
+class _Name:
+    """A name of PyTorch's in the pickle."""
+
+    def __init__(self, module, name):
+        self.line = f"c{module}\n{name}\n".encode()
+
+    def __call__(self):
+        """Never called: the pickler asks of what rebuilds an object only that it can be."""
+
+
+_NAMES = {
+    word: _Name(module, word)
+    for module, words in {
+        "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_meta_tensor_no_storage",
+        "torch": "Size device " + " ".join([f"{t}Storage" for t in _TITLES.values()] + [row.name for row in DTYPES]),
+        "torch.storage": "UntypedStorage",
+    }.items()
+    for word in words.split()
+}
+
+
+class _StorageOf:
+    """Stands for the storage of a tensor until the pickler asks for its reference."""
+
+    def __init__(self, t, dtype_name):
+        self.t, self.dtype_name = t, dtype_name
+
+
+class _Pickler(pickle._Pickler):
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def __init__(self, file, tensors):
+        super().__init__(file, 2)
+        self.storages, self._dtypes = {}, {}
+        for _, t in tensors:
+            if not t.is_meta:
+                self._dtypes.setdefault(id(_core.storage_of(t)), set()).add(t.dtype.name)
+
+    def save(self, obj, save_persistent_id=True):
+        """Numbers of NumPy become Python's, as in the other format; the encoder has let no others through."""
+        super().save(obj.item() if type(obj).__module__ == "numpy" else obj, save_persistent_id)
+
+    def persistent_id(self, obj):
+        """The reference that stands for a storage, and None for all else."""
+        if type(obj) is not _StorageOf:
+            return None
+        held = _core.storage_of(obj.t)
+        key, _ = self.storages.setdefault(id(held), (str(len(self.storages)), held))
+        nbytes = _bytes_of(held)
+        if obj.dtype_name is None:
+            return "storage", _NAMES["UntypedStorage"], key, "cpu", nbytes
+        kind = _NAMES[f"{_TITLES[obj.dtype_name]}Storage"]
+        return "storage", kind, key, "cpu", nbytes // by_name[obj.dtype_name].itemsize
+
+    def _name(self, obj):
+        self.write(obj.line)
+
+    def _tensor(self, t):
+        if isinstance(t, Parameter):
+            plain = t.detach()
+            self.save_reduce(_NAMES["_rebuild_parameter"], (plain, t.requires_grad, OrderedDict()), obj=t)
+        elif t.is_meta:
+            args = t.dtype, tuple(t.shape), t.stride(), t.requires_grad
+            self.save_reduce(_NAMES["_rebuild_meta_tensor_no_storage"], args, obj=t)
+        else:
+            geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
+            name = t.dtype.name
+            if name in _TITLES and len(self._dtypes[id(_core.storage_of(t))]) == 1:
+                self.save_reduce(_NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry), obj=t)
+            else:
+                self.save_reduce(_NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype), obj=t)
+
+    def _ordered_dict(self, obj):
+        state = dict(vars(obj)) or None
+        self.save_reduce(OrderedDict, (), state, dictitems=iter(obj.items()), obj=obj)
+
+    def _number(self, obj):
+        if -(1 << 2039) <= obj < 1 << 2039:
+            return pickle._Pickler.save_long(self, obj)
+        raise ValueError("save: an integer of more than 255 bytes, which PyTorch does not read")
+
+    dispatch[_Name] = _name
+    dispatch[Tensor] = dispatch[Parameter] = _tensor
+    dispatch[OrderedDict] = _ordered_dict
+    dispatch[int] = _number
+    dispatch[Size] = lambda self, obj: self.save_reduce(_NAMES["Size"], (tuple(obj),), obj=obj)
+    dispatch[device] = lambda self, obj: self.save_reduce(_NAMES["device"], _device(obj), obj=obj)
+    dispatch[dtype] = lambda self, obj: self.save(_NAMES[obj.name])
+    dispatch[complex] = lambda self, obj: self.save_reduce(complex, (obj.real, obj.imag), obj=obj)
+
+
+def _device(obj):
+    return (obj.type,) if obj.index is None else (obj.type, obj.index)
+
+
+def _bytes_of(held):
+    return 0 if held is None else _storage.storage_facts(held)[1]
+
+
+def write(file, obj):
+    """Write the object to a file open for binary writing. TypeError, ValueError for what cannot be saved."""
+    encoder = Encoder()
+    encoder.encode(obj)
+    if encoder.arrays:
+        raise TypeError(
+            f"save: {place(encoder.arrays[0][0])} is a numpy.ndarray, which PyTorch reads with weights_only=False "
+            "only: save from_numpy(array)"
+        )
+    pickled = io.BytesIO()
+    pickler = _Pickler(pickled, encoder.tensors)
+    pickler.dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        write_entry(archive, f"{FOLDER}/data.pkl", pickled.getvalue())
+        write_entry(archive, f"{FOLDER}/byteorder", b"little")
+        for key, held in pickler.storages.values():
+            write_entry(archive, f"{FOLDER}/data/{key}", lambda entry, held=held: _write_storage(entry, held))
+        write_entry(archive, f"{FOLDER}/version", b"3\n")
+
+
+def _write_storage(entry, held):
+    nbytes = _bytes_of(held)
+    if nbytes:
+        write_all(entry, memoryview(_core.window(held, by_name["uint8"], [nbytes], [1], 0)))
