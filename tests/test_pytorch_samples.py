@@ -51,7 +51,6 @@ DIFFERENT = {
 # entries of which some samples are refused, and what the NotImplementedError says that refuses them
 PARTLY = {
     "nn.functional.embedding_bag": "sparse gradients are not supported",
-    "nn.functional.linear_cross_entropy": "options are not supported",
 }
 
 # entries of one tensor whose results are compared with PyTorch's of twice the width, and why not with its own
@@ -72,6 +71,8 @@ def ours(value):
         return tg.device(str(value))
     if isinstance(value, torch.layout):
         return tg.strided
+    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+        return tg.nn.LinearCrossEntropyOptions(**{k: ours(getattr(value, k)) for k in value.__slots__})
     if isinstance(value, torch.Generator):
         return tg.Generator()
     if isinstance(value, (list, tuple)):

@@ -112,3 +112,10 @@ def test_parameter_dict_behaves_like_a_dict():
     copied = values.copy()
     values.clear()
     assert len(values) == 0 and len(list(copied.parameters())) == 1
+
+
+def test_a_module_in_parallel_is_the_module():
+    layer = tg.nn.Linear(2, 3)
+    parallel = tg.nn.DataParallel(layer, device_ids=[0])
+    assert tg.equal(parallel(tg.ones(1, 2)), layer(tg.ones(1, 2)))
+    assert list(parallel.state_dict()) == ["module.weight", "module.bias"] and parallel.device_ids == []

@@ -253,3 +253,16 @@ def test_lists_print_what_has_no_shape():
     assert "(0): Parameter containing: [torch.float32 of size 0]" in repr(
         nn.ParameterList([nn.UninitializedParameter()])
     )
+
+
+def test_lazy_layers_stand_beside_the_ordinary_ones():
+    for family, name in (
+        ("linear", "LazyLinear"),
+        ("conv", "LazyConv2d"),
+        ("conv", "LazyConvTranspose1d"),
+        ("batchnorm", "LazyBatchNorm3d"),
+        ("instancenorm", "LazyInstanceNorm1d"),
+    ):
+        cls = getattr(tg.nn, name)
+        assert getattr(getattr(tg.nn.modules, family), name) is cls
+        assert cls.__module__ == f"tinygrad_ext.nn.modules.{family}"

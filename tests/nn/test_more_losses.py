@@ -98,3 +98,21 @@ def test_linear_cross_entropy(args, kwargs, places):
     theirs = seeded(torch, "LinearCrossEntropyLoss", args, kwargs)
     assert repr(loss) == repr(theirs)
     compare(loss, theirs, [x, target], torch, "loss")
+
+
+def test_options_of_linear_cross_entropy_change_nothing_and_are_checked():
+    layer = tg.nn.LinearCrossEntropyLoss(3, 4)
+    x, target = tg.ones(2, 3), tg.tensor([0, 3])
+    want = layer(x, target)
+    layer.options = tg.nn.LinearCrossEntropyOptions(batch_chunk_size=1, chunking_method=None, acc_dtype=tg.float32)
+    assert tg.equal(layer(x, target), want)
+    assert pickle.loads(pickle.dumps(layer)).options == layer.options
+    for wrong, fragment in (
+        ({"acc_policy": "best"}, "invalid acc_policy: 'best'"),
+        ({"chunking_method": "aspect_ratio:0"}, "invalid chunking_method: 'aspect_ratio:0'"),
+        ({"chunking_method": "rows"}, "invalid chunking_method: 'rows'"),
+        ({"batch_chunk_size": 0}, "must be positive int or None, got 0"),
+        ({"acc_dtype": tg.int64}, "acc_dtype must be None"),
+    ):
+        with pytest.raises(ValueError, match=fragment):
+            tg.nn.LinearCrossEntropyOptions(**wrong)

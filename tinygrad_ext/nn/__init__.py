@@ -8,6 +8,7 @@ from ..errors import refuse_unknown
 from . import functional, init, module, modules, parameter, plugins, utils
 from .module import Module
 from .modules import *
+from .modules import LinearCrossEntropyOptions
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .plugins import create
 
@@ -18,6 +19,7 @@ for _name in modules.__all__:
 
 __all__ = [
     "Buffer",
+    "LinearCrossEntropyOptions",
     "Module",
     "Parameter",
     "UninitializedBuffer",

@@ -365,6 +365,10 @@ class CrossMapLRN2d(Module):
     k: _int
     def __init__(self, size: _Any, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1) -> None: ...
     def extra_repr(self) -> _b.str: ...
+class DataParallel(Module):
+    dim: _int
+    module: _int
+    def __init__(self, module: _Any, device_ids: _Any = None, output_device: _Any = None, dim: _int = 0) -> None: ...
 class Dropout(Module):
     p: _float
     inplace: _bool
@@ -659,6 +663,8 @@ class LinearCrossEntropyLoss(Module):
     label_smoothing: _float
     def __init__(self, in_features: _int, num_classes: _Any, *, out_features: _Sequence[_int] = ..., bias: _bool = False, device: _device | _b.str | None = None, dtype: _dtype | None = None, reduction: _b.str = 'mean', weight: Tensor | None = None, ignore_index: _Any = None, label_smoothing: _float = 0.0, options: _Any = None) -> None: ...
     def extra_repr(self) -> _b.str: ...
+class LinearCrossEntropyOptions:
+    def __init__(self, allow_retain_graph: _bool = False, batch_chunk_size: _Any = None, chunking_method: _b.str = 'auto', acc_policy: _b.str = 'auto', acc_dtype: _Any = None) -> None: ...
 class LocalResponseNorm(Module):
     size: _int
     alpha: _float

@@ -79,8 +79,11 @@ def _linear_cross_entropy(
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     flat = linear_weight.reshape(-1, linear_weight.shape[-1])
     scores = functions["nn.functional.linear"](input, flat, bias).reshape(shape)
-    if options is not None:
-        raise NotImplementedError("linear_cross_entropy: options are not supported; leave them out")
+    if options is not None and not hasattr(options, "acc_policy"):
+        raise TypeError(
+            "linear_cross_entropy(): argument 'options' must be nn.LinearCrossEntropyOptions or None, not "
+            f"{type(options).__name__}"
+        )
     return functions["nn.functional.cross_entropy"](
         scores,
         target,
@@ -102,6 +105,15 @@ op(
     samples=lambda make: [
         Sample(make(3, 4), make(5, 4), make.of([0, 4, 2])),
         Sample(make(3, 4), make(5, 4), make.of([0, 4, 2]), linear_bias=make(5), reduction="sum", label_smoothing=0.1),
+    ],
+    errors=[
+        (
+            lambda: functions["nn.functional.linear_cross_entropy"](
+                zeros(1, 2), zeros(3, 2), zeros(1).long(), options={"batch_chunk_size": 2}
+            ),
+            TypeError,
+            "must be nn.LinearCrossEntropyOptions or None, not dict",
+        ),
     ],
     doc="cross_entropy of linear(input, linear_weight, linear_bias).",
 )

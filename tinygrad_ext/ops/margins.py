@@ -260,7 +260,7 @@ def _gaussian_nll(self, target, var, full, eps, reduction):
     elif tuple(var.shape) != tuple(self.shape):
         if tuple(self.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
-        elif tuple(self.shape[:-1]) != tuple(var.shape[:-1]) or var.shape[-1] != 1:
+        elif var.dim() != self.dim() or [v for v, n in zip(var.shape, self.shape) if v != n] != [1]:
             raise ValueError(f"var is of incorrect size: {list(var.shape)} for an input of {list(self.shape)}")
     reduction = reduction_of(None, None, reduction)
     floor = var.detach().clamp(min=eps)
@@ -280,6 +280,7 @@ op(
         *(Sample(make(3, 4), make(3, 4), make(3, 4, low=0.5, high=2), reduction=r) for r in _WAYS),
         Sample(make(3, 4), make(3, 4), make(3, 1, low=0.5, high=2), full=True),
         Sample(make(3, 4), make(3, 4), make(3, low=0.5, high=2)),
+        Sample(make(3, 4), make(3, 4), make(1, 4, low=0.5, high=2)),
     ],
     reference=lambda x, y, var, full=False, reduction="mean": np_reduced(
         0.5 * (_np().log(_wide(var, x)) + (x - y) ** 2 / _wide(var, x)) + full * 0.5 * math.log(2 * math.pi), reduction

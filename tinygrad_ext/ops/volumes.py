@@ -271,12 +271,19 @@ def _fractional(dims):
         x = input if input.dim() == dims + 2 else input.unsqueeze(0)
         n, channels, *size = x.shape
         for length, k, o in zip(size, kernel, out):
-            if o + k - 1 > length:
+            if o + k - 1 > length - (dims == 3):  # three dimensions want one place more, as in PyTorch
                 raise RuntimeError(
                     f"{name}: pool size {kernel} and output size {out} are too large relative to the input's {size}"
                 )
         if _random_samples is None:
             _random_samples = tg.rand(n, channels, dims, dtype=x.dtype, device=x.device)
+        drawn = _random_samples.shape
+        if len(drawn) != 3 or drawn[0] < n or drawn[1] != channels or drawn[2] != dims:
+            raise RuntimeError(
+                f"{name}: Expect _random_samples of at least {n} batches, {channels} channels and {dims} numbers each; "
+                f"got {list(drawn)}"
+            )
+        _random_samples = _random_samples[:n]
         at = tg.zeros(n, channels, *[1] * (2 * dims), dtype=tg.int64, device=x.device)
         for d in range(dims):
             # of the samples the last dimension comes first, as in PyTorch
@@ -320,6 +327,16 @@ for _dims in (2, 3):
                 lambda run=_run, d=_dims: run(zeros(1, 1, *[4] * d), 2, None, None, False, None),
                 ValueError,
                 "requires specifying either an output_size or an output_ratio",
+            ),
+            (
+                lambda run=_run, d=_dims: run(zeros(1, 1, *[4] * d), 2, 6 - d, None, False, None),
+                RuntimeError,
+                "are too large relative to the input's",
+            ),
+            (
+                lambda run=_run, d=_dims: run(zeros(2, 1, *[4] * d), 2, 2, None, False, zeros(1, 1, d)),
+                RuntimeError,
+                "at least 2 batches",
             ),
         ],
         doc="Largest element of windows at places that are drawn, as many as output_size says, or "

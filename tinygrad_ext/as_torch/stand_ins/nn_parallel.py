@@ -1,6 +1,6 @@
 """torch.nn.parallel: with one device a model in parallel is the model."""
 
-from tinygrad_ext.nn import Module
+from tinygrad_ext.nn import DataParallel, Module
 
 from . import absent
 
@@ -12,22 +12,6 @@ globals().update(
         "there is one device, the cpu: call the module",
     )
 )
-
-
-class DataParallel(Module):
-    """A module that hands its input on, as PyTorch's does where there is one device.
-
-    Args:
-        module: the model.
-    """
-
-    def __init__(self, module, device_ids=None, output_device=None, dim=0):
-        super().__init__()
-        self.dim, self.module, self.device_ids = dim, module, []
-
-    def forward(self, *inputs, **kwargs):
-        """What the model makes of it."""
-        return self.module(*inputs, **kwargs)
 
 
 class DistributedDataParallel(Module):

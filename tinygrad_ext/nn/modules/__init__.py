@@ -13,12 +13,14 @@ from . import (
     instancenorm,
     lazy,
     linear,
+    linear_cross_entropy_options,
     loss,
     module,
     norm,
     normalization,
     padding,
     pairs,
+    parallel,
     parameter_containers,
     pixelshuffle,
     pooling,
@@ -38,11 +40,13 @@ from .fold import *
 from .instancenorm import *
 from .lazy import *
 from .linear import *
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .loss import *
 from .module import Module
 from .norm import *
 from .padding import *
 from .pairs import *
+from .parallel import *
 from .parameter_containers import *
 from .pixelshuffle import *
 from .pooling import *
@@ -68,6 +72,7 @@ __all__ = sorted(
         norm,
         padding,
         pairs,
+        parallel,
         parameter_containers,
         pixelshuffle,
         pooling,

@@ -9,6 +9,7 @@ import itertools
 import tinygrad_ext as tg
 
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from . import batchnorm, conv, instancenorm, linear
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
@@ -225,16 +226,23 @@ class _LazyInstanceNorm(_LazyNorm):
 def _lazy(mixin, layer):
     arguments = next(base.__doc__ for base in mixin.__mro__ if base.__doc__).partition("\n\n")[2]
     doc = f"{layer.__name__} that takes the number of channels from its first input.\n\n{arguments}"
-    given = {"cls_to_become": layer, "__doc__": doc, "__module__": __name__}
+    given = {"cls_to_become": layer, "__doc__": doc}
     return type(f"Lazy{layer.__name__}", (mixin, layer), given)
 
 
-for _mixin, _layers in {
-    _LazyConvNd: (Conv1d, Conv2d, Conv3d),
-    _LazyConvTransposeNd: (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d),
-    _LazyBatchNorm: (BatchNorm1d, BatchNorm2d, BatchNorm3d),
-    _LazyInstanceNorm: (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d),
-}.items():
+def _place(layer, family):
+    """PyTorch has each lazy layer beside the ordinary one, and pickles name that place."""
+    layer.__module__ = family.__name__
+    globals()[layer.__name__] = layer
+    setattr(family, layer.__name__, layer)
+
+
+_place(LazyLinear, linear)
+for _mixin, _family, _layers in (
+    (_LazyConvNd, conv, (Conv1d, Conv2d, Conv3d)),
+    (_LazyConvTransposeNd, conv, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)),
+    (_LazyBatchNorm, batchnorm, (BatchNorm1d, BatchNorm2d, BatchNorm3d)),
+    (_LazyInstanceNorm, instancenorm, (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d)),
+):
     for _layer in _layers:
-        _made = _lazy(_mixin, _layer)
-        globals()[_made.__name__] = _made
+        _place(_lazy(_mixin, _layer), _family)

@@ -170,7 +170,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: one number per class.
         ignore_index: a target index that counts nothing; None for -100.
         label_smoothing: share of the target spread evenly over all classes, between 0 and 1.
-        options: None; PyTorch's, which compute in chunks, are refused in the call.
+        options: None, or `LinearCrossEntropyOptions`, which change nothing here.
 
     Raises:
         RuntimeError: another number of weights than classes, or a ``label_smoothing`` out of range.

@@ -277,24 +277,29 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class LocalResponseNorm(Module):
-    """Divide by ``(k + alpha m) ** beta``, m the mean square of ``size`` neighbouring channels of ``(N, C, ...)``."""
-
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+class _ResponseNorm(Module):
+    def __init__(self, size, alpha, beta, k):
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
 
-    def forward(self, input):
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class LocalResponseNorm(_ResponseNorm):
+    """Divide by ``(k + alpha m) ** beta``, m the mean square of ``size`` neighbouring channels of ``(N, C, ...)``."""
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_ResponseNorm):
     """`LocalResponseNorm` of ``(N, C, H, W)`` as Torch 7 had it: ``x / (k + alpha / size * squares) ** beta``.
 
     ``squares`` is the sum over the channels that are nearer than ``(size + 1) // 2``, and, as in PyTorch, over the
@@ -302,11 +307,7 @@ class CrossMapLRN2d(Module):
     """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input):
         if input.dim() != 4:
@@ -318,5 +319,3 @@ class CrossMapLRN2d(Module):
         beyond = (tg.arange(input.shape[1], device=input.device) > reach).view(1, -1, 1, 1)
         squares = near + square[:, :1] * beyond
         return input * (squares * (self.alpha / self.size) + self.k) ** -self.beta
-
-    extra_repr = LocalResponseNorm.extra_repr
