@@ -44,6 +44,4 @@ class LinearCrossEntropyOptions:
         if size is not None and not (isinstance(size, int) and size > 0):
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
         if self.acc_dtype not in (None, tg.float16, tg.bfloat16, tg.float32, tg.float64):
-            raise ValueError(
-                f"acc_dtype must be None, float16, bfloat16, float32 or float64, got {self.acc_dtype!r}"
-            )
+            raise ValueError(f"acc_dtype must be None, float16, bfloat16, float32 or float64, got {self.acc_dtype!r}")
