@@ -42,9 +42,11 @@ DIFFERENT = {
     "median": "which of several equal elements is named is nobody's promise",
     "nanmedian": "which of several equal elements is named is nobody's promise",
     "native_batch_norm": "evaluation returns the statistics that it used, PyTorch empty ones",
+    "pca_lowrank": "vectors are determined up to a sign, and the random directions are other ones",
     "polygamma": "at its poles PyTorch's int8 path gives a large number instead of infinity",
     "sort": "the order of equal elements is nobody's promise",
     "sum_to_size": "PyTorch widens int32 where there is nothing to sum",
+    "svd_lowrank": "vectors are determined up to a sign, and the random directions are other ones",
     "topk": "which of several equal elements is named is nobody's promise",
 }
 

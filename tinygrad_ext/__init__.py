@@ -122,6 +122,8 @@ _LAZY_NAMES = {
         "amp.state",
     ),
     "broadcast_shapes": "tensor.sizes",
+    "svd_lowrank": "ops.lowrank",
+    "pca_lowrank": "ops.lowrank",
     "_C_API": "extension.table",
     **dict.fromkeys(
         (

@@ -87,6 +87,10 @@ class _histogram_result(_NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 
+class _histogramdd_result(_NamedTuple):
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
 class _kthvalue_result(_NamedTuple):
     values: Tensor
     indices: Tensor
@@ -120,6 +124,16 @@ class _native_batch_norm_result(_NamedTuple):
     out: Tensor
     save_mean: Tensor
     save_invstd: Tensor
+
+class _native_group_norm_result(_NamedTuple):
+    out: Tensor
+    mean: Tensor
+    rstd: Tensor
+
+class _native_layer_norm_result(_NamedTuple):
+    out: Tensor
+    mean: Tensor
+    rstd: Tensor
 
 class _qr_result(_NamedTuple):
     Q: Tensor
@@ -405,6 +419,9 @@ def bernoulli(input: Tensor, *, generator: _Generator | None = None, out: Tensor
 def bernoulli(input: Tensor, p: _float, *, generator: _Generator | None = None) -> Tensor: ...
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """A bilinear form for each output: input1 (*, I) and input2 (*, J) with weight (K, I, J) give (*, K); bias is added."""
+    ...
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: _int = 0) -> Tensor:
+    """nn.functional.binary_cross_entropy_with_logits with reduction as a number: 0 none, 1 mean, 2 sum."""
     ...
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """How often each number from 0 on occurs in a vector of non-negative integers; with weights the sum of theirs."""
@@ -958,6 +975,15 @@ def greater(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None
 def greater_equal(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """self >= other, element by element."""
     ...
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """nn.functional.grid_sample with modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    ...
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """nn.functional.grid_sample with modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    ...
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """nn.functional.grid_sample with modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    ...
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enabled: _bool = True) -> Tensor:
     """Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 for each example, then multiply by weight and add bias (C each)."""
     ...
@@ -1004,6 +1030,14 @@ def histogram(input: Tensor, bins: _int = 100, *, range: _Sequence[_float] | Non
     ...
 @_overload
 def histogram(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> _histogram_result: ...
+@_overload
+def histogramdd(input: Tensor, bins: _Sequence[_int], range: _Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd_result:
+    """How many rows of input (..., n) lie in each of the boxes that the bins of its n columns make, or the sum of their weights, and the borders of each column's bins: as many equal parts of the range as bins says, or those given."""
+    ...
+@_overload
+def histogramdd(input: Tensor, bins: _int, range: _Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd_result: ...
+@_overload
+def histogramdd(input: Tensor, bins: _Sequence[Tensor], range: _Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd_result: ...
 def hookimpl(function: _Any = None, hookwrapper: _bool = False, optionalhook: _bool = False, tryfirst: _bool = False, trylast: _bool = False, specname: _Any = None, wrapper: _bool = False) -> _Any: ...
 from tinygrad_ext import hookspecs as hookspecs
 @_overload
@@ -1061,6 +1095,9 @@ def initial_seed() -> _int: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sums of products over the last dimensions of both tensors."""
     ...
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool) -> Tensor:
+    """nn.functional.instance_norm with all arguments by place."""
+    ...
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrices that times A give the identity, A (..., n, n)."""
     ...
@@ -1107,6 +1144,9 @@ def kaiser_window(window_length: _int, *, dtype: _dtype | _b.type | None = None,
 def kaiser_window(window_length: _int, periodic: _bool, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
 @_overload
 def kaiser_window(window_length: _int, periodic: _bool, beta: _float, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+def kl_div(input: Tensor, target: Tensor, reduction: _int = 0, *, log_target: _bool = False) -> Tensor:
+    """nn.functional.kl_div with reduction as a number: 0 none, 1 mean, 2 sum."""
+    ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Kronecker product: a block for each element of self, that element times other."""
     ...
@@ -1377,6 +1417,15 @@ def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> _native_batch_norm_result:
     """batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used."""
     ...
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """channel_shuffle under the name of its kernel in PyTorch."""
+    ...
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float) -> _native_group_norm_result:
+    """group_norm, and the mean and 1 / sqrt(variance + eps) of each example's groups."""
+    ...
+def native_layer_norm(input: Tensor, normalized_shape: _Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float) -> _native_layer_norm_result:
+    """layer_norm, and the mean and 1 / sqrt(variance + eps) of each part, in dimensions of size 1, which carry no gradient."""
+    ...
 def ne(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """self != other, element by element."""
     ...
@@ -1407,6 +1456,9 @@ def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Ten
     ...
 def norm(input: Tensor, p: _Any = 'fro', dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Vector norm of order p, a number, inf, -inf, or 'fro' for 2, of all elements or along dim; 'nuc' is the sum of the singular values of a matrix."""
+    ...
+def norm_except_dim(v: Tensor, pow: _int = 2, dim: _int = 0) -> Tensor:
+    """Norm over all dimensions but dim, which stay with size 1; over all of them for -1."""
     ...
 @_overload
 def normal(mean: Tensor, std: _float = 1.0, *, generator: _Generator | None = None, out: Tensor | None = None) -> Tensor:
@@ -1449,6 +1501,7 @@ from tinygrad_ext import overrides as overrides
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
     ...
+def pca_lowrank(A: _Any, q: _Any = None, center: _bool = True, niter: _float = 2) -> _Any: ...
 def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
     """p-norm of the difference of each two rows, in the order (0, 1), (0, 2), ..., (n - 2, n - 1)."""
     ...
@@ -1477,6 +1530,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
 from tinygrad_ext import plugins as plugins
 def poisson(input: Tensor, generator: _Generator | None = None) -> Tensor:
     """Whole numbers of the Poisson distributions whose rates self holds, in its dtype."""
+    ...
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int) -> Tensor:
+    """nn.functional.poisson_nll_loss with all arguments, reduction as a number: 0 none, 1 mean, 2 sum."""
     ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers from their absolute values and angles in radians."""
@@ -1847,6 +1903,7 @@ def sum(input: Tensor, dim: _int | _Sequence[_int] | None, keepdim: _bool = Fals
 def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: tuple[Tensor, Tensor, Tensor] | None = None) -> _svd_result:
     """linalg.svd with V instead of its adjoint, and some=True for what full_matrices=False is there."""
     ...
+def svd_lowrank(A: _Any, q: _float = 6, niter: _float = 2, M: _Any = None) -> _Any: ...
 def swapaxes(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions exchanged."""
     ...

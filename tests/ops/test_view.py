@@ -111,3 +111,12 @@ def test_a_tensor_copied_from_its_own_transpose_reads_before_it_writes():
     x = tg.arange(9).reshape(3, 3)
     x.copy_(x.t())
     assert x.tolist() == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+
+
+def test_new_dimensions_of_size_one_step_over_what_follows():
+    x = tg.ones(2, 3)
+    assert x.expand(1, 2, 3).stride() == (6, 3, 1)
+    assert x.expand(1, 1, 2, 3).stride() == (6, 6, 3, 1)
+    assert x.t().expand(1, 3, 2).stride() == (3, 1, 3)
+    assert x.expand(4, 1, 2, 3).stride() == (0, 6, 3, 1)
+    assert tg.ones(()).expand(1, 1).stride() == (0, 0)

@@ -230,11 +230,12 @@ static int expand_shape(tgx_call *c) {
     if (added < 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the "
                         "number of dimensions in the tensor (%d)", tgx_shape_text(t), tgx_sizes_text(o->sizes, n), n, t->rank);
-    for (int i = 0; i < n; i++) {
+    for (int i = n - 1; i >= 0; i--) { /* from the last one on: a new dimension of size 1 steps over all that follow */
         int k = i - added;
         o->strides[i] = 0;
         if (k < 0) {
             if (o->sizes[i] < 0) return expand_bad(c, t, o, i, k);
+            if (o->sizes[i] == 1 && i < n - 1 && t->rank && tgx_times(o->sizes[i + 1], o->strides[i + 1], &o->strides[i])) o->strides[i] = INT64_MAX;
             continue;
         }
         if (o->sizes[i] == -1) o->sizes[i] = t->sizes[k];

@@ -338,6 +338,9 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """Mean over the classes, the last dimension, of the cross entropy of each class with its target of 0 or 1."""
     ...
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """channel_shuffle under the name of its kernel in PyTorch."""
+    ...
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities."""
     ...

@@ -95,6 +95,8 @@ FAMILIES = (
     "ctc",
     "sampled",
     "label_sets",
+    "positional",
+    "boxes",
 )
 # compiled modules whose kernels the records name
 NATIVE = (
