@@ -97,8 +97,8 @@ _BOXES = {
     "reference": _np_boxes,
     "doc": "How many rows of input (..., n) lie in each of the boxes that the bins of its n columns make, or the sum "
     "of their weights, and the borders of each column's bins: as many equal parts of the range as bins says, or "
-    "those given. range holds the ends of each column in turn. density: divided by the sum and the box's volume. There is no "
-    "derivative.",
+    "those given. range holds the ends of each column in turn. density: divided by the sum and the box's volume. "
+    "There is no derivative.",
 }
 
 
