@@ -49,6 +49,7 @@ LAYERS = [
     "hookspecs",
     "plugins",
     "multiprocessing",
+    "futures",
     "utils",
     "profiler",
     "overrides",

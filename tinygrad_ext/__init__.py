@@ -58,6 +58,7 @@ _LAZY = (
     "fx",
     "optim",
     "multiprocessing",
+    "futures",
     "distributions",
     "amp",
     "backends",

@@ -934,6 +934,7 @@ def full_like(input: Tensor, fill_value: _Scalar | Tensor, *, dtype: _dtype | _b
     """Tensor of the same shape, dtype and device, filled with one value."""
     ...
 from tinygrad_ext import func as func
+from tinygrad_ext import futures as futures
 from tinygrad_ext import fx as fx
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """out[i, j] = self[index[i, j], j] for dim=0, and so on."""

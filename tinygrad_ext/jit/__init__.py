@@ -26,6 +26,7 @@ _PLACES = {
     ),
     **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
     "frontend": None,
+    **dict.fromkeys(["Future", "fork", "wait"], "forks"),
     **dict.fromkeys(
         (
             "Attribute",

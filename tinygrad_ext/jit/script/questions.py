@@ -9,6 +9,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, TENSOR, Type
 
+from ..forks import fork, wait
 from .classes import ClassValue
 from .compiler import hook
 from .conditions import Condition
@@ -94,7 +95,13 @@ def _scripting(c, node):
     return Condition(True)
 
 
+def _no_future(c, node):
+    c.fault("jit.fork and jit.wait are not supported in script: call the function itself, which gives the same result")
+
+
 _CONDITIONS = {
+    fork: _no_future,
+    wait: _no_future,
     isinstance: _is_instance,
     jit_isinstance: _is_instance_of_contained,
     hasattr: _has_attribute,
