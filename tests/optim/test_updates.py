@@ -159,3 +159,12 @@ def test_an_option_that_is_no_number_is_refused(name):
 def test_repr_equals_pytorchs():
     _, ours, _, theirs = pair("AdamW", {"amsgrad": True}, "float32")
     assert repr(ours) == repr(theirs)
+
+
+def test_rprop_has_the_factors_of_its_parameters_precision():
+    param = tg.nn.Parameter(tg.zeros(1, dtype=tg.float64))
+    optimizer = tg.optim.Rprop([param])
+    for _ in range(2):
+        param.grad = tg.ones(1, dtype=tg.float64)
+        optimizer.step()
+    assert optimizer.state[param]["step_size"].item() == 0.01 * 1.2

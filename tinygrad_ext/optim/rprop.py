@@ -60,7 +60,7 @@ class Rprop(PerParameter):
         (less, more), (least, most) = group["etas"], group["step_sizes"]
         param, grad, before, steps = as_pairs(param, grad, state["prev"], state["step_size"])
         agree = grad * before
-        factor = tg.where(agree > 0, more, tg.where(agree < 0, less, 1.0)).to(steps.dtype)
+        factor = tg.ones_like(steps).masked_fill(agree > 0, more).masked_fill(agree < 0, less)
         steps.copy_((steps * factor).clamp(least, most))
         grad = grad.masked_fill(agree < 0, 0)
         param.addcmul_(grad.sign(), steps, value=-1)

@@ -1,0 +1,109 @@
+"""PyTorch's own table of optimizers (`optim_db`), run on ours: the same gradients move the parameters alike.
+
+Each sample of the table makes both optimizers; after each of some steps parameters must agree, and in the end what
+state they keep, by name; and an optimizer that loads the other's state goes on alike.
+"""
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("expecttest") is None:
+    pytest.skip(
+        "PyTorch and expecttest, which its table of optimizers imports, are not installed", allow_module_level=True
+    )
+
+import torch
+from torch.testing._internal.common_optimizers import optim_db
+
+MISSING = {"Muon", "SparseAdam"}  # sparse gradients do not exist here
+STEPS = 6
+FEWER = {"LBFGS": 2}  # each of 20 iterations; the more, the more a last digit of the curvature decides
+
+
+def _ours(value):
+    if isinstance(value, torch.Tensor):
+        return tg.from_numpy(value.detach().numpy().copy())
+    if type(value) in (list, tuple):
+        return type(value)(map(_ours, value))
+    return {k: _ours(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _numbers(value):
+    """A state as nested plain values and arrays."""
+    if isinstance(value, (tg.Tensor, torch.Tensor)):
+        return value.detach().numpy()
+    if isinstance(value, dict):
+        return {k: _numbers(v) for k, v in value.items()}
+    return [_numbers(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _start(library, values):
+    return [library.nn.Parameter(library.from_numpy(v.copy())) for v in values]
+
+
+def _step(optimizer, params, weights, library):
+    """One step on the squared distance from where the parameters, weighed, should be."""
+
+    def closure():
+        optimizer.zero_grad()
+        loss = sum(((p * library.from_numpy(w) - 1) ** 2).sum() for p, w in zip(params, weights))
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+def _agree(ours, theirs, what):
+    for k, (p, q) in enumerate(zip(ours, theirs)):
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), 1e-9, 1e-11, err_msg=f"{what}: {k}")
+
+
+def _same(got, want, name):
+    if isinstance(want, list):
+        assert len(got) == len(want), name
+        for g, w in zip(got, want):
+            _same(g, w, name)
+    elif want is None:
+        assert got is None, name
+    else:
+        np.testing.assert_allclose(got, want, 1e-8, 1e-10, err_msg=name)
+
+
+SAMPLES = [
+    (info, sample)
+    for info in optim_db
+    for sample in info.optim_inputs_func(device="cpu")
+    if info.optim_cls.__name__ not in MISSING
+]
+
+
+@pytest.mark.parametrize(("info", "sample"), SAMPLES, ids=[f"{i.optim_cls.__name__}-{s.desc}" for i, s in SAMPLES])
+def test_moves_as_pytorchs(info, sample):
+    rng = np.random.default_rng(0)
+    values, weights = ([rng.standard_normal(s) for s in ((3, 4), (5,))] for _ in range(2))
+    cls = getattr(tg.optim, info.optim_cls.__name__)
+    ours, theirs = _start(tg, values), _start(torch, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine, reference = cls(ours, **_ours(sample.kwargs)), info.optim_cls(theirs, **sample.kwargs)
+        for number in range(FEWER.get(cls.__name__, STEPS)):
+            _step(mine, ours, weights, tg)
+            _step(reference, theirs, weights, torch)
+            _agree(ours, theirs, f"{cls.__name__} {sample.desc}, step {number}")
+        got, want = _numbers(mine.state_dict()), _numbers(reference.state_dict())
+        assert set(got["param_groups"][0]) == set(want["param_groups"][0])
+        assert got["state"].keys() == want["state"].keys()
+        for key, row in want["state"].items():
+            assert got["state"][key].keys() == row.keys()
+            for name, value in row.items():
+                _same(got["state"][key][name], value, name)
+        again = cls(ours, **_ours(sample.kwargs))
+        again.load_state_dict(_ours(reference.state_dict()))
+        _step(again, ours, weights, tg)
+        _step(reference, theirs, weights, torch)
+        _agree(ours, theirs, f"{cls.__name__} {sample.desc}, after loading")
