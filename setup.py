@@ -86,10 +86,12 @@ DIRECTIVES = {
 # C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the three
 # builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
+    "core/data/coded": ["kernels/coded.c"],
     "core/data/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/loops/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
     "core/loops/copy": [
         "kernels/casts.c",
+        "kernels/coded.c",
         "kernels/planes.c",
         *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
     ],

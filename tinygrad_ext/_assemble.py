@@ -10,7 +10,7 @@ from tinygrad_ext.autograd.engine import backward
 from tinygrad_ext.core.call import boundary, later, places
 from tinygrad_ext.core.call.type_names import name_types
 from tinygrad_ext.core.data import slots
-from tinygrad_ext.core.data.dtype import set_device_finder
+from tinygrad_ext.core.data.dtype import set_device_finder, set_dtype_finder
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad import cuts, methods
 from tinygrad_ext.core.grad.hooks import add_hook
@@ -88,10 +88,15 @@ def _fill_slots(folder):
     overrides.defaults.install()
     foreign.set_loader(_load_for_type)
     set_device_finder(_load_for_device)
+    set_dtype_finder(_load_for_owner)
 
 
 def _load_for_device(name):
     return later.later("plugins").load_for_device(name)
+
+
+def _load_for_owner(owner):
+    later.later("plugins").load_for_owner(owner)
 
 
 def _load_for_type(t):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tinygrad_ext.registry.pass_registrar import PassRegistrar
     from tinygrad_ext.registry.profiler_registrar import ProfilerRegistrar
 
-API_VERSION = (1, 4)  # major: what is here changed its meaning; minor: something was added
+API_VERSION = (1, 5)  # major: what is here changed its meaning; minor: something was added
 
 hookspec = pluggy.HookspecMarker("tinygrad_ext")
 hookimpl = pluggy.HookimplMarker("tinygrad_ext")
@@ -33,7 +33,8 @@ def tgx_register_ops(register: OpRegistrar) -> None:
     Called once, the first time something in the plugin's namespace is used. ``register(schema, **fields)`` takes the
     same fields as a built-in record, except ``operator=``, which the package's own build serves. ``scalar=`` needs
     ``register.loops(path)`` before, with what ``utils.cpp_extension.PointwiseExtension`` built from the same records.
-    ``register.library(path, facts)`` adds the ops of a library compiled with ``tgx.h``. The schema's namespace must be
+    ``register.library(path, facts)`` adds the ops of a library compiled with ``tgx.h``, ``register.dtype(name,
+    values=...)`` a dtype of one or two bytes. The schema's namespace must be
     one that the distribution declares. Raising here undoes everything the plugin registered.
 
         from tinygrad_ext import hookimpl

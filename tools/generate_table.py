@@ -21,15 +21,26 @@ stand_in("tinygrad_ext.ops", PACKAGE / "ops")
 from tinygrad_ext.core.data import table  # noqa: E402  the package by its stand-in
 
 
+def numbered():
+    """(number, row) of every dtype, those that plugins may bring last."""
+    return [*enumerate(table.DTYPES), *enumerate(table.CODED_ROWS, table.CODED)]
+
+
+def by_number(entry, between):
+    """The text of an array over all numbers; `between`: of those that are nobody's yet."""
+    held = {i: entry(row) for i, row in numbered()}
+    return ", ".join(held.get(i, between) for i in range(table.MOST))
+
+
 def test_of(kinds):
     """C's test whether a dtype is of one of the kinds: one comparison where they lie side by side, else a mask."""
-    held = [i for i, row in enumerate(table.DTYPES) if row.kind in kinds]
+    held = [i for i, row in numbered() if row.kind in kinds]
     low, high = held[0], held[-1]
     if len(held) != high - low + 1:
-        return f"{sum(1 << i for i in held):#x} >> dtype & 1"
+        return f"{sum(1 << i for i in held):#x}ull >> dtype & 1"
     if low == 0:
         return f"dtype <= {high}"
-    return f"dtype >= {low}" if high == len(table.DTYPES) - 1 else f"(unsigned)dtype - {low}u <= {high - low}u"
+    return f"dtype >= {low}" if high == table.MOST - 1 else f"(unsigned)dtype - {low}u <= {high - low}u"
 
 
 def enum(name, members):
@@ -51,17 +62,19 @@ def entries(rows, column):
 def header():
     """The C header."""
     rows = table.DTYPES
-    code = lambda row: f"TGX_{row.code}" if row else "-1"
-    promoted = [", ".join(code(table.promoted(a, b)) for b in rows) for a in rows]
+    numbers = {row: i for i, row in numbered()}
+    number = lambda row: str(numbers.get(row, -1))
+    promoted = [by_number(lambda b, a=a: number(table.promoted(a, b)), "-1") for _, a in numbered()]
     text = "/* Generated from core/data/table.py by tools/generate_table.py. */\n"
     text += "#ifndef TGX_TABLE_H\n#define TGX_TABLE_H\n#include <stdint.h>\n\n"
-    text += enum("tgx_dtype", [*(f"TGX_{row.code} = {i}," for i, row in enumerate(rows)), f"TGX_NTYPES = {len(rows)}"])
+    last = [f"TGX_NTYPES = {len(rows)},", f"TGX_CODED = {table.CODED}, /* the first that a plugin brings */"]
+    last.append(f"TGX_MOST = {table.MOST}")
+    text += enum("tgx_dtype", [*(f"TGX_{row.code} = {i}," for i, row in enumerate(rows)), *last])
     for name, prefix, _, value, words in meanings():
         text += enum(name, [f"TGX_{prefix}_{w} = {value(i)}, /* {words[w]} */" for i, w in enumerate(words)])
-    sizes = ", ".join(f"[TGX_{row.code}] = {row.itemsize}" for row in rows)
-    text += f"static const int tgx_itemsize[TGX_NTYPES] = {{{sizes}}};\n"
-    titles = ", ".join(f'[TGX_{row.code}] = "{row.title}"' for row in rows)
-    text += f"static const char *const tgx_titles[TGX_NTYPES] = {{{titles}}};\n\n"
+    text += f"static const int tgx_itemsize[TGX_MOST] = {{{by_number(lambda row: str(row.itemsize), '0')}}};\n"
+    titles = by_number(lambda row: f'"{row.title}"', '""')
+    text += f"static const char *const tgx_titles[TGX_MOST] = {{{titles}}};\n\n"
     text += "/* Of a dtype's number, which is none of the negative ones that stand for 'not given'. */\n"
     for name, (kinds, meaning) in table.PREDICATES.items():
         text += f"static inline int tgx_{name}(int dtype) {{ return {test_of(kinds)}; }} /* {meaning} */\n"
@@ -70,15 +83,15 @@ def header():
         text += f"#define TGX_OF_{word.upper()}(name) {entries(table.dtypes(*kinds), 'tag')}\n"
     text += f"#define TGX_BY_SIZE(name) {entries(rows, 'itemsize')}\n"
     text += "\n/* The dtype that holds both; -1: none does. */\nstatic inline int tgx_promote(int a, int b) {\n"
-    text += "    static const int8_t to[TGX_NTYPES][TGX_NTYPES] = {\n"
-    text += "".join(f"        [TGX_{row.code}] = {{{line}}},\n" for row, line in zip(rows, promoted))
+    text += "    static const int8_t to[TGX_MOST][TGX_MOST] = {\n"
+    text += "".join(f"        [{i}] = {{{line}}},\n" for (i, _), line in zip(numbered(), promoted))
     return text + "    };\n    return to[a][b];\n}\n#endif\n"
 
 
 def declarations():
     """The same for Cython."""
     text = '"""Written of core/data/table.py by tools/generate_table.py."""\n\ncdef extern from "table_gen.h" nogil:\n'
-    names = ", ".join([*(f"TGX_{row.code}" for row in table.DTYPES), "TGX_NTYPES"])
+    names = ", ".join([*(f"TGX_{row.code}" for row in table.DTYPES), "TGX_NTYPES", "TGX_CODED", "TGX_MOST"])
     text += "    cdef enum tgx_dtype:\n" + textwrap.indent(textwrap.fill(names, 100), " " * 8) + "\n"
     for name, long, short, _, words in meanings():
         text += f"    cdef enum {name}:\n"

@@ -54,6 +54,9 @@ def save(obj, f, *, format="safetensors"):
     tree = encoder.encode(obj)
     parts, table, strides = layout.lay_out(encoder.tensors)
     meta = {"format": FORMAT, "object": json.dumps(tree), "tensors": json.dumps(table), "strides": json.dumps(strides)}
+    brought = layout.brought(encoder.tensors)
+    if brought:
+        meta["dtypes"] = json.dumps(brought)
     if encoder.arrays:
         meta["arrays"] = json.dumps(layout.lay_out_arrays(encoder.arrays, parts))
     write_to(f, lambda file: safetensors_file.write(file, parts, meta))
@@ -122,6 +125,15 @@ def read_safetensors(source, name, onto, budget):
         meta, entries = safetensors_file.read_header(source, budget)
     except DAMAGES as e:
         raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {said(e)}") from None
+    if "dtypes" in meta:
+        try:
+            dtypes = {str(name): [str(owner), int(size)] for name, (owner, size) in read_json(meta["dtypes"], budget).items()}
+        except DAMAGES as e:
+            raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({said(e)})") from None
+        try:
+            layout.check_brought(dtypes)
+        except RuntimeError as e:
+            raise RuntimeError(f"load: {name}: {e}") from None
     try:
         return settled(_object(source, meta, entries, budget), onto)
     except DAMAGES as e:

@@ -14,7 +14,8 @@ import re
 from tinygrad_ext.archive.safetensors_file import Part
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.dtype import by_name
+from tinygrad_ext.core.data.coded import owner_of
+from tinygrad_ext.core.data.dtype import by_name, find_dtype
 from tinygrad_ext.core.data.table import DTYPES
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
@@ -50,6 +51,33 @@ def lay_out(tensors):
         window = _in_span(t, group) if _windows(group) > 1 else _in_compact(t, strides.get(name))
         rows.append([name, t.dtype.name, *window, *flags])
     return parts, rows, strides
+
+
+def brought(tensors):
+    """{name: [who brings it, bytes]} of the dtypes of plugins among the tensors."""
+    found = {t.dtype for _, t in tensors if owner_of(t.dtype)}
+    return {d.name: [str(owner_of(d)), d.itemsize] for d in sorted(found, key=lambda d: d.name)}
+
+
+def check_brought(dtypes):
+    """RuntimeError unless all the dtypes of plugins that a file names are here, as wide as they were."""
+    for name, (owner, itemsize) in dtypes.items():
+        dtype = find_dtype(name, owner)
+        if dtype is None:
+            raise RuntimeError(f"it holds tensors of the dtype '{name}', which is not here. {_from(owner)}")
+        if dtype.itemsize != itemsize:
+            raise RuntimeError(
+                f"it holds tensors of a dtype '{name}' of {itemsize} bytes, and the one here has {dtype.itemsize}. "
+                f"{_from(owner)}"
+            )
+
+
+def _from(owner):
+    """Who brings a dtype, and the command; the text comes from a file, so that only a name and a version are shown."""
+    distribution, _, version = str(owner).partition(" ")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", distribution) or not re.fullmatch(r"[A-Za-z0-9.+!_-]*", version):
+        return "The program that saved it brings it itself: call library.register_dtype() before loading"
+    return f"It comes with {owner}: python -m pip install '{distribution}{f'=={version}' if version else ''}'"
 
 
 def free_name(path, parts):
@@ -115,7 +143,8 @@ def _part(t):
     """What is written of a tensor: its elements in row-major order, complex ones as pairs of real ones."""
     pair = _PAIRS.get(t.dtype.name)
     shape = [*t.shape, 2] if pair else list(t.shape)
-    return Part(_CODE_OF[pair or t.dtype.name], shape, t.nbytes, lambda: pieces(t))
+    code = _CODE_OF.get(pair or t.dtype.name) or ("U8", "U16")[t.itemsize - 1]  # of a plugin's dtype the codes
+    return Part(code, shape, t.nbytes, lambda: pieces(t))
 
 
 def pieces(t):
@@ -146,7 +175,7 @@ def plain(source, entry, key, dtype=None):
     if entry.code not in CODES:
         raise ValueError(f"'{key}' has the dtype {entry.code}, which has no match here; convert it where it was made")
     shape = entry.shape if dtype not in _PAIRS else entry.shape[:-1]
-    dtype = by_name[CODES[entry.code] if dtype not in _PAIRS else dtype]
+    dtype = by_name[dtype if dtype in _PAIRS or (dtype in by_name and owner_of(by_name[dtype])) else CODES[entry.code]]
     return _core.window(storage_of(source, entry), dtype, shape, _core.row_strides(shape), 0)
 
 

@@ -3,7 +3,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from tinygrad_ext.core.data.dtype cimport CPU, META
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.data.random cimport Generator, as_generator, draw
 from tinygrad_ext.core.data.storage cimport borrow_storage
@@ -28,9 +28,14 @@ cdef bint unlocked(tgx_ctx *c) noexcept:
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
+cdef inline bint is_host(Tensor t) noexcept:
+    """Whether its memory can be read here; that of a plugin's dtype by who knows its codes."""
+    return t.device_id == CPU or t.device_id == CODED
+
+
 cdef inline int _describe(Tensor t, tgx_view *v) noexcept:
-    v.device_type = TGX_CPU if t.device_id == CPU else ON_META if t.device_id == META else TGX_EXTERNAL
-    v.device_id = 0 if t.device_id <= META else t.device_id
+    v.device_type = TGX_CPU if is_host(t) else ON_META if t.device_id == META else TGX_EXTERNAL
+    v.device_id = 0 if t.device_id <= META or t.device_id == CODED else t.device_id
     v.ndim, v.dtype, v.shape, v.strides, v.byte_offset = t.rank, dtype_codes[t.tid], t.sizes, t.strides, 0
     return 0
 
@@ -44,21 +49,21 @@ cdef int _refuse(tgx_ctx *c, PyObject *t, bint write) noexcept:
         return tgx_api_fail(c, b"RuntimeError", b"a transform or a graph that is being captured stands for the values of a tensor, so "
                             b"there is no memory to read. Compute by tgx->call, or make what is computed on memory an op of its own, "
                             b"which is called so")
-    if (<Tensor>t).device_id != CPU:
+    if not is_host(<Tensor>t):
         return tgx_api_fail(c, b"RuntimeError", b"a tensor on the device 'meta' or on one of a plugin has no elements to be read here; "
                             b"geometry gives its sizes")
     return tgx_api_fail(c, b"RuntimeError", b"the memory of a tensor is read-only: write to a tensor that the kernel made")
 
 
 cdef int api_view(tgx_ctx *c, PyObject *t, tgx_view *v) noexcept:
-    if t == NULL or (<Tensor>t).device_id != CPU or type(<object>t) is Carried:
+    if t == NULL or not is_host(<Tensor>t) or type(<object>t) is Carried:
         return _refuse(c, t, False)
     v.data = (<Tensor>t).data
     return _describe(<Tensor>t, v)
 
 
 cdef int api_view_mut(tgx_ctx *c, PyObject *t, tgx_view *v) noexcept:
-    if t == NULL or (<Tensor>t).device_id != CPU or type(<object>t) is Carried or (<Tensor>t).bits & READONLY:
+    if t == NULL or not is_host(<Tensor>t) or type(<object>t) is Carried or (<Tensor>t).bits & READONLY:
         return _refuse(c, t, True)
     v.data = (<Tensor>t).data
     return _describe(<Tensor>t, v)
@@ -79,30 +84,33 @@ cdef inline tensor_t *_out(Tensor t) noexcept:
 
 
 cdef tensor_t *api_empty(tgx_ctx *c, tgx_dtype dt, int32_t ndim, const int64_t *sizes, tensor_t *beside) except NULL:
-    cdef int where = CPU
+    cdef int where = CPU, dtype
     if unlocked(c):
         return NULL
     if not 0 <= ndim <= TGX_MAX_DIMS:
         raise RuntimeError(f"empty: {ndim} dimensions; from 0 to {TGX_MAX_DIMS} are possible")
     if beside != NULL:
         where = tensor_of(beside, "empty: beside").device_id
-    return _out(empty(sizes, ndim, number_of(dt), where))
+    dtype = number_of(dt)
+    return _out(empty(sizes, ndim, dtype, device_for(dtype, where)))
 
 
 cdef tensor_t *api_empty_like(tgx_ctx *c, tensor_t *t, tgx_dtype dt) except NULL:
-    cdef Tensor like
+    cdef Tensor like, made
     if unlocked(c):
         return NULL
     if t == NULL:
         raise TypeError("empty_like of NULL")
     like = <Tensor><PyObject *>t
-    return _out(empty_like(like, like.tid if dt == 0 else number_of(dt)))
+    made = empty_like(like, like.tid if dt == 0 else number_of(dt))
+    made.device_id = device_for(made.tid, made.device_id)
+    return _out(made)
 
 
 cdef tensor_t *api_contiguous(tgx_ctx *c, tensor_t *t) except NULL:
     if unlocked(c):
         return NULL
-    if t == NULL or (<Tensor><PyObject *>t).device_id != CPU or type(<object><PyObject *>t) is Carried:
+    if t == NULL or not is_host(<Tensor><PyObject *>t) or type(<object><PyObject *>t) is Carried:
         _refuse(c, <PyObject *>t, False)
         raise RuntimeError((<bytes>c.text).decode())
     return _out(contiguous(<Tensor><PyObject *>t))
@@ -152,7 +160,7 @@ cdef tensor_t *api_wrap(tgx_ctx *c, const tgx_view *v, tgx_release forget, void 
     nbytes = reach(v.shape, v.strides, v.ndim, 0, ITEMSIZE[tid], LARGEST_MEMORY, "wrap")
     unit = ITEMSIZE[tid] // 2 if is_complex(tid) else ITEMSIZE[tid]
     t = blank(v.ndim)
-    t.tid = tid
+    t.tid, t.device_id = tid, device_for(tid, CPU)
     for i in range(v.ndim - 1, -1, -1):
         t.sizes[i] = v.shape[i]
         t.strides[i] = step if v.strides == NULL else v.strides[i]

@@ -2,10 +2,10 @@
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport ArgSpec
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.core.data.types cimport TGX_NTYPES
+from tinygrad_ext.core.data.types cimport TGX_MOST
 from tinygrad_ext.extension.public cimport tensor_t, tgx_ctx, tgx_dtype, value_t
 
-cdef tgx_dtype[TGX_NTYPES] dtype_codes                                      # by our number
+cdef tgx_dtype[TGX_MOST] dtype_codes                                      # by our number
 cdef int number_of(tgx_dtype code) except -1                                # our number; TypeError for none of ours
 cdef int pack(tgx_ctx *c, ArgSpec *s, PyObject *o, value_t *v) except -1    # an argument, borrowed, by its declaration
 cdef int hold(tgx_ctx *c, object o) except -1                               # o lives as long as the call

@@ -7,11 +7,12 @@ converted before. Lists get memory of the call; texts and tensors are those of t
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memset
+from tinygrad_ext.core.data.coded cimport is_here
 from tinygrad_ext.core.data.dtype cimport dtype, dtype_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_INT, A_SCALAR, A_STR, A_TENSOR,
-    F_LIST, ITEMSIZE, TGX_BF16, TGX_BOOL, int64_t, is_complex, is_integral, is_signed, uint32_t,
+    F_LIST, ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_CODED, TGX_NTYPES, int64_t, is_complex, is_integral, is_signed, uint32_t,
 )
 from tinygrad_ext.extension.public cimport *
 
@@ -23,15 +24,21 @@ cdef extern from "Python.h":
 cdef dict _formats = {o.name: o for o in (channels_last, contiguous_format, preserve_format)}
 
 
+cdef enum:
+    BROUGHT = 192           # DLPack's code of the first dtype that a plugin brings, see TGX_BROUGHT in tgx.h
+
+
 # ---- dtypes --------------------------------------------------------------------------------------------------------
 
 cdef int _codes() except -1:
-    """DLPack's codes: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool."""
+    """DLPack's codes: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool; those of plugins' dtypes from BROUGHT on."""
     cdef int i, code
     for i in range(TGX_NTYPES):
         code = (6 if i == TGX_BOOL else (0 if is_signed(i) else 1) if is_integral(i) else 5 if is_complex(i)
                 else 4 if i == TGX_BF16 else 2)
         dtype_codes[i] = code | (8 * ITEMSIZE[i]) << 8 | 1 << 16
+    for i in range(TGX_CODED, TGX_MOST):
+        dtype_codes[i] = (BROUGHT + i - TGX_CODED) | (8 * ITEMSIZE[i]) << 8 | 1 << 16
     return 0
 
 
@@ -40,8 +47,8 @@ _codes()
 
 cdef int number_of(tgx_dtype code) except -1:
     cdef int i
-    for i in range(TGX_NTYPES):
-        if dtype_codes[i] == code:
+    for i in range(TGX_MOST):
+        if dtype_codes[i] == code and code and (i < TGX_CODED or is_here(i)):
             return i
     raise TypeError(f"the extension asked for a dtype of code {code & 0xff}, {code >> 8 & 0xff} bits and {code >> 16} lanes, which "
                     "is none: take one of TGX_FLOAT32, TGX_INT64 and the like")

@@ -27,7 +27,8 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
-    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U64, TGX_U8, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
+    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U64, TGX_U8, int64_t, is_coded, is_complex, is_half, is_inexact,
+    tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
 from tinygrad_ext.graph.plan_h cimport *
@@ -107,6 +108,8 @@ cdef class Lowering(Recording):
     cdef Tensor made(self, Tensor meta):
         """A meta tensor becomes one in a buffer of its own."""
         cdef int64_t nbytes = meta.count * ITEMSIZE[meta.tid]
+        if is_coded(meta.tid):
+            raise NotPlanned(f"{meta.dtype} was brought by a plugin, and each call with it is computed in float32")
         if not meta.bits & CONTIGUOUS:
             nbytes = reach(meta.sizes, meta.strides, meta.rank, 0, ITEMSIZE[meta.tid], ANY_ROOM, "plan")
         meta.storage = borrow_storage(self.address, nbytes, Buffer(nbytes), False)

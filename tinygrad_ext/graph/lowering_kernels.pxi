@@ -100,6 +100,8 @@ cdef object _result(Lowering self, Op op, tgx_call *c, int k, Step step, list ar
         return args[o.of]
     if o.origin == TGX_VIEW:
         t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
+        if is_coded(o.dtype):
+            raise NotPlanned("it shows memory as a dtype that a plugin brought")
         t.tid = o.dtype
         return t
     o.dims = NULL

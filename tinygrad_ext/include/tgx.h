@@ -43,6 +43,9 @@ typedef uint32_t tgx_dtype;
 #define TGX_INT32 TGX_DTYPE(0u, 32u)
 #define TGX_INT64 TGX_DTYPE(0u, 64u)
 #define TGX_UINT8 TGX_DTYPE(1u, 8u)
+#define TGX_UINT16 TGX_DTYPE(1u, 16u)
+#define TGX_UINT32 TGX_DTYPE(1u, 32u)
+#define TGX_UINT64 TGX_DTYPE(1u, 64u)
 #define TGX_FLOAT16 TGX_DTYPE(2u, 16u)
 #define TGX_FLOAT32 TGX_DTYPE(2u, 32u)
 #define TGX_FLOAT64 TGX_DTYPE(2u, 64u)
@@ -50,6 +53,7 @@ typedef uint32_t tgx_dtype;
 #define TGX_COMPLEX64 TGX_DTYPE(5u, 64u)
 #define TGX_COMPLEX128 TGX_DTYPE(5u, 128u)
 #define TGX_BOOL8 TGX_DTYPE(6u, 8u)
+#define TGX_BROUGHT 192u       /* a dtype that a plugin brought has its code from here on, and 8 or 16 bits */
 
 enum { TGX_CPU = 1, TGX_EXTERNAL = 12, TGX_META = -1 };        /* device types: DLPack's, and tensors without elements */
 

@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.library import absent, autograd, definition
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registry import device_registrar
+from tinygrad_ext.registry import device_registrar, dtype_registrar
 from tinygrad_ext.registry import scope as _scope
 
 _KINDS = ("DEF", "IMPL", "FRAGMENT")
@@ -258,6 +258,29 @@ def register_device(name, memory, *, lib=None):
     The kernels come by `impl("aten::add.Tensor", name, function)`. Raises RuntimeError for a name that is taken.
     """
     device_registrar.bring(name, memory, _scope_of(lib))
+
+
+@boundary
+def register_dtype(name, *, values=None, itemsize=None, widen=None, narrow=None, lib=None):
+    """Bring a dtype, whose elements are codes of one or two bytes, and return it.
+
+    Ops compute in float32 and round once. With a dtype of the package it promotes as bfloat16 does, with another
+    that was brought to float32.
+
+    Args:
+        name: small letters, digits and _.
+        values: the number that each code stands for, 256 or 65,536 of them, all of them float32. A result becomes the
+            nearest, half way the one with the even code; beyond the last it becomes infinite where the dtype has
+            infinities, else a NaN where it has one, else the last.
+        itemsize, widen, narrow: in place of values, bytes of an element and two functions in C, as ctypes has them or
+            by address: `void widen(const void *codes, float *to, int64_t n)` and
+            `void narrow(const float *from, void *codes, int64_t n)`. They are called from several threads.
+        lib: the Library with which the dtype goes.
+
+    Raises RuntimeError for a name that is taken, ValueError and TypeError for what is no dtype.
+    """
+    facts = {"values": values, "itemsize": itemsize, "widen": widen, "narrow": narrow}
+    return dtype_registrar.bring(name, _scope_of(lib), **facts)
 
 
 @boundary

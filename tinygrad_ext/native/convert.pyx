@@ -8,7 +8,7 @@ what makes them stays here; kernels in C have no word for either.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.data.dtype cimport META, device as Device, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
@@ -64,7 +64,7 @@ cdef object k_to_copy(PyObject **a):
     """_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format): always fresh memory."""
     cdef Tensor t = <Tensor><object>a[0], out
     cdef int dtype = dtype_id(<object>a[1]) if a[1] != <PyObject *>None else t.tid
-    cdef int device = device_id(<object>a[3]) if a[3] != <PyObject *>None else t.device_id
+    cdef int device = device_for(dtype, device_id(<object>a[3]) if a[3] != <PyObject *>None else t.device_id)
     if t.device_id == META and device != META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data! to() can move a tensor to meta, not back: "
                                   "make it on "
@@ -88,7 +88,7 @@ cdef object _no = False         # a literal False would be cast as the C number 
 
 cdef inline int _device_of(Tensor t) noexcept:
     """The device that t shows: a carried value has no memory on any."""
-    return (<Device>(<Carried>t).shown_device).id if type(t) is Carried else t.device_id
+    return (<Device>(<Carried>t).shown_device).id if type(t) is Carried else CPU if t.device_id == CODED else t.device_id
 
 
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):

@@ -214,6 +214,7 @@ op(
     samples=_wheres,
     refuses={"inputs": "where expected condition to be a boolean tensor: compare first, for example condition != 0"},
     errors=[(lambda: fused.where(tg.tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean")],
+    tags="moves",
     doc="Elements of self where condition is true, else those of other; all three broadcast.",
 )
 

@@ -296,7 +296,7 @@ op(
     "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     batch="leading",
     kernel="clone",
-    tags="any_device",
+    tags="any_device moves",
     grad={"self": "grad"},
     jvp="linear",
     types=_ALL,

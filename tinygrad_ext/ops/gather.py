@@ -83,6 +83,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
     errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
+    tags="moves",
     doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
     "larger than "
     "self apart from `dim`; RuntimeError outside the bounds.",
@@ -138,6 +139,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _distinct(make)],
     reference=_reference_scatter,
     errors=[(_bad("scatter", "src"), RuntimeError, _OUTSIDE)],
+    tags="moves",
     doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.",
 )
 

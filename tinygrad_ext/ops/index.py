@@ -168,6 +168,7 @@ op(
     jvp="linear",
     samples=_picks,
     reference=_reference_index,
+    tags="moves",
     doc="Elements at index tensors, one for each dimension or None for all of it; masks stand for as many "
     "dimensions as they have. Indices broadcast; negative ones count from the end. IndexError outside the bounds.",
 )
@@ -184,7 +185,7 @@ op(
     },
     jvp="linear",
     samples=_puts,
-    tags="data_dependent_grad",  # a mask among the indices
+    tags="data_dependent_grad moves",  # a mask among the indices
     reference=_reference_put,
     doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated "
     "indices as "

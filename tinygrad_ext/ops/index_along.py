@@ -54,6 +54,7 @@ op(
     ],
     reference=lambda self, dim, index: self.take(index.reshape(-1) if self.ndim else 0, dim if self.ndim else None),
     errors=[(_bad("index_select"), IndexError, "index out of range in self")],
+    tags="moves",
     doc="The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat.",
 )
 
@@ -111,6 +112,7 @@ op(
     ],
     reference=_written,
     errors=[(_bad("index_copy", "source"), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
+    tags="moves",
     doc="Write source over the entries of one dimension that index (int64) names.",
 )
 
@@ -162,6 +164,7 @@ op(
     ],
     reference=lambda self, index: self.take(index),
     errors=[(lambda: _take(7), IndexError, "out of range")],
+    tags="moves",
     doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
     "end.",
 )

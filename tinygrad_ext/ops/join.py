@@ -55,6 +55,7 @@ op(
         ),
         (lambda: _cat([]), ValueError, "expected a non-empty list of Tensors"),
     ],
+    tags="moves",
     doc="The tensors one after the other along a dimension. All other sizes must agree; dtypes promote.",
 )
 
@@ -76,6 +77,7 @@ op(
         ),
         (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList"),
     ],
+    tags="moves",
     doc="Tensors of one shape along a new dimension.",
 )
 

@@ -168,6 +168,7 @@ op(
     jvp="linear",
     errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
     gaps={"shape": "how many elements there are depends on the values of the mask"},
+    tags="moves",
     doc="The elements under the true places of a bool mask as a vector; self and mask broadcast.",
 )
 
@@ -237,7 +238,7 @@ op(
         Sample(make(3, 4), make.bools(3, 4), make(12)),
         Sample(make(3, 4), make.bools(4), make(4, 3)),
     ],
-    tags="data_dependent_grad",
+    tags="data_dependent_grad moves",
     reference=_reference_scatter,
     doc="self with the elements of source, in order, under the true places of a bool mask.",
 )

@@ -28,6 +28,7 @@ op(
         (lambda: zeros(2, 3).flip(0, 0), RuntimeError, "dim 0 appears multiple times in the list of dims"),
         (lambda: zeros(2, 3).flip(2), IndexError, "expected to be in range of [-2, 1], but got 2"),
     ],
+    tags="moves",
     doc="A copy with the order of elements reversed in the given dimensions.",
 )
 
@@ -73,6 +74,7 @@ op(
         (lambda: zeros(2, 3).roll((), ()), RuntimeError, "`shifts` required"),
         (lambda: zeros().roll(1, 0), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
     ],
+    tags="moves",
     doc="A copy moved on by `shifts` places in each of dims; what leaves at the end comes in at the front. Without "
     "dims, over "
     "the elements in row-major order.",

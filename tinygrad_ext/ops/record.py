@@ -60,7 +60,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 inplace, out, shape, gradcheck, gradgradcheck, torch
     version     of what the op means, 1 at first; a change that a graph saved before has to be told of raises it
     tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
-                data_dependent_grad (no gradient on meta)
+                data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 

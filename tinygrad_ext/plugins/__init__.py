@@ -37,7 +37,7 @@ __all__ = [
     "unregister",
 ]
 # asked by the rest of the package
-__all__ += ["declared", "load_for_device", "load_for_type", "load_namespace"]
+__all__ += ["declared", "load_for_device", "load_for_owner", "load_for_type", "load_namespace"]
 __all__ += ["unknown_attribute", "why_not_handled", "why_no_module", "why_no_namespace", "why_no_op"]
 
 
@@ -108,6 +108,14 @@ def load_for_device(name):
     for plugin in table.of_device(name):
         loader.load(plugin)
     return why_no_device(name)
+
+
+@_boundary
+def load_for_owner(owner):
+    """Load the plugins of a distribution, of whatever version; a file that names its dtype comes here."""
+    for plugin in table.everything():
+        if plugin.owner.distribution == owner.partition(" ")[0]:
+            loader.load(plugin)
 
 
 @_boundary

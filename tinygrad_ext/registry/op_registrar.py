@@ -27,7 +27,18 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.loops import loop_tables
 from tinygrad_ext.ops.record import BUILTIN, Record
 from tinygrad_ext.ops.schema import Schema
-from tinygrad_ext.registry import compiler, functions, methods, namespaces, op_namespace, ops, prefixes, scope, variants
+from tinygrad_ext.registry import (
+    compiler,
+    dtype_registrar,
+    functions,
+    methods,
+    namespaces,
+    op_namespace,
+    ops,
+    prefixes,
+    scope,
+    variants,
+)
 from tinygrad_ext.registry.checks import check, check_namespace
 
 _lock = threading.RLock()  # between the check that a name is free and the step that takes it
@@ -121,6 +132,20 @@ class OpRegistrar:
             ):
                 for key, value in found.items():
                     self.scope.put(table, key, value)
+
+    def dtype(self, name, **facts):
+        """Bring a dtype and return it.
+
+        Args:
+            name: small letters, digits and _.
+            facts: those of `library.register_dtype`: values=, or itemsize=, widen= and narrow=.
+
+        Raises RuntimeError for a name that is taken, ValueError and TypeError for what is no dtype.
+        """
+        if self.scope is None:
+            raise RuntimeError(f"{name}: `register` is for use inside the hook only, which is over")
+        with _lock:
+            return dtype_registrar.bring(name, self.scope, **facts)
 
     def finish(self):
         """Resolve the rules that name an op registered later. TypeError when it never was."""

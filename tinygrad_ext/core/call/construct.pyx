@@ -20,7 +20,7 @@ from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_MAX_DIMS,
-    TGX_U16, TGX_U32, TGX_U64, TGX_U8, is_complex, is_integral, tgx_scalar, uint64_t,
+    TGX_U16, TGX_U32, TGX_U64, TGX_U8, is_coded, is_complex, is_integral, tgx_scalar, uint64_t,
 )
 
 
@@ -192,6 +192,8 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     cdef int64_t shape[TGX_MAX_DIMS + 1]
     cdef int rank
     cdef Tensor t, source
+    if is_coded(dtype):
+        return cast(tensor_of(data, TGX_F32, device), dtype)
     if device > META:
         source = tensor_of(data, dtype, CPU)
         t = empty(source.sizes, source.rank, source.tid, device)

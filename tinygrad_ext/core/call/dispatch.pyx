@@ -17,7 +17,9 @@ from tinygrad_ext.core.data.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )
 from tinygrad_ext.core.data.tracking cimport track_all
-from tinygrad_ext.core.data.types cimport A_ANY, A_DEVICE, A_TENSOR, F_KEYWORD, F_LIST, F_NESTED, F_WRITE
+from tinygrad_ext.core.data.types cimport (
+    A_ANY, A_DEVICE, A_DTYPE, A_TENSOR, F_KEYWORD, F_LIST, F_NESTED, F_WRITE, is_coded,
+)
 
 cdef extern from *:
     """
@@ -177,11 +179,11 @@ cdef bint any_away(Op op, PyObject **args) noexcept:
 
 cdef enum:                  # what is among the tensors of a call
     ON_META = 1
-    BROUGHT = 2             # on a device of a plugin, or a factory that may be asked for one
+    BROUGHT = 2             # on a device or of a dtype of a plugin, or an op that may be asked for one
 
 
 cdef inline int _traits_of(Tensor t) noexcept:
-    return 0 if t.device_id == CPU else ON_META if t.device_id == META else BROUGHT
+    return 0 if t.device_id == CPU else ON_META if t.device_id == META and not is_coded(t.tid) else BROUGHT
 
 
 cdef int _traits(Op op, PyObject **args) noexcept:

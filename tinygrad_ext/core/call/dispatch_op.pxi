@@ -132,7 +132,7 @@ cdef class Op:
         self.makes_list = makes_list
         self.any_device = any_device
         self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
-        self.traits = BROUGHT if self.is_factory else 0
+        self.traits = BROUGHT if self.is_factory or any([self.args[i].kind == A_DTYPE for i in range(self.nargs)]) else 0
 
     def set_shape_rule(self, fn):
         """How meta tensors go through the op."""

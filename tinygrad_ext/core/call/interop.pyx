@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.devices cimport copy_bytes, storage_on
-from tinygrad_ext.core.data.dtype cimport META, dtype_id
+from tinygrad_ext.core.data.dtype cimport CODED, META, device_for, dtype_id, dtype_of
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.places cimport here, place_text
@@ -199,7 +199,8 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
     if s is None:
         plain.device_id = META
     else:
-        plain.storage, plain.data, plain.device_id = s, s.data + offset * ITEMSIZE[plain.tid], s.device_id
+        plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
+        plain.device_id = device_for(plain.tid, s.device_id)
         if s.readonly:
             plain.bits |= READONLY
     set_geometry(t, plain)
@@ -239,7 +240,7 @@ def resize(Tensor t not None, shape):
         room = max(0, <int64_t>t.storage.nbytes - start * ITEMSIZE[t.tid])
         fresh.storage, fresh.data = t.storage, t.data
         fresh.bits |= t.bits & READONLY
-    if t.device_id > META and nbytes > room:
+    if t.device_id > META and t.device_id != CODED and nbytes > room:
         fresh.storage = storage_on(t.device_id, nbytes)
         fresh.data = fresh.storage.data
         copy_bytes(fresh.storage, t.storage, t.storage.nbytes - room, room)
@@ -324,6 +325,9 @@ def numpy(Tensor self, *, bint force=False):
     if self.tid == TGX_BF16:
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
                         "with .float().")
+    if self.device_id == CODED:
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.name}: NumPy has no such dtype. Convert first, for example with "
+                        ".float().")
     if self.device_id != 0:
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. "
                         + ("It has no data: make it on the cpu." if self.storage is None

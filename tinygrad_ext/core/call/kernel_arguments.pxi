@@ -118,6 +118,8 @@ cdef int _set_attribute(Frame *f, Op op, tgx_value *v, ArgSpec *spec, object giv
         v.tag, v.text = TGX_STRING, PyUnicode_AsUTF8(given)
     elif spec.kind == A_DTYPE:
         v.tag, v.i = TGX_DTYPE, dtype_id(given)
+        if is_coded(v.i) and not op.is_view:
+            f.unknown = <PyObject *>given
     elif spec.kind == A_DEVICE:
         v.i = device_id(given)
     elif spec.kind == A_FORMAT or spec.kind == A_LAYOUT:
@@ -164,7 +166,7 @@ cdef inline tgx_tensor *fields(Tensor t) noexcept:
 cdef inline int _look(Frame *f, Tensor t) noexcept:
     if t.device_id != CPU:
         f.meta = True
-        f.brought |= t.device_id != META
+        f.brought |= t.device_id != META or is_coded(t.tid)
     elif t.count >= HOLD_FROM:
         f.large = True
     return 0

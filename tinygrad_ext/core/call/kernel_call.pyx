@@ -22,7 +22,7 @@ from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.matrix_error import LinAlgError
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, on_device, register_pair, set_kernel_caller
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype_id
+from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_for, device_id, dtype_id
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.outputs cimport (
@@ -36,7 +36,7 @@ from tinygrad_ext.core.data.tensor cimport (
 )
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
-    ITEMSIZE,
+    ITEMSIZE, is_coded,
     TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
 )
 
@@ -76,7 +76,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     PyObject *refs[REFS]    # what must live as long as the call
     PyObject **targets      # of the in-place form and that with out=, and what was made instead; NULL: run writes to it itself
     PyObject *made[MANY]
-    PyObject *unknown       # a meta tensor given for a number, or NULL
+    PyObject *unknown       # a meta tensor given for a number, a plugin's dtype that is asked for, or NULL
     PyObject *copied        # list of (argument, wide copy that run changes), or NULL; set where operands are converted
     PyObject *more_refs     # list of what found no place there, or NULL
     int nrefs
@@ -237,8 +237,8 @@ cdef inline int _ask_shape(Frame *f, Op op, PyObject **args) except -1:
     while True:
         if _set_tensors(f, op, args):
             return 1
-        if f.unknown != NULL and not f.meta:
-            (<Tensor>f.unknown)._only_element()         # refuses
+        if f.unknown != NULL and _is_for_coded(f):
+            return 1
         f.call.meta = f.meta
         f.call.noutputs, f.call.work, f.call.scratch_bytes, f.call.warning = op.nreturns, 0, 0, 0
         code = tgx_ask(op.pair, &f.call)
@@ -255,6 +255,15 @@ cdef int _settle(Frame *f, Op op, int code) except -1:
         return _raise_code(f, op, code)
     f.call.warned = 1
     return _warn(f)
+
+
+cdef bint _is_for_coded(Frame *f) except -1:
+    """Whether a plugin's dtype is asked for; refuses a meta tensor for a number where there is something to compute."""
+    if not isinstance(<object>f.unknown, Tensor):
+        return True
+    if not f.meta:
+        (<Tensor>f.unknown)._only_element()         # refuses
+    return False
 
 
 cdef inline int _begin(Frame *f, Op op, PyObject **args, tgx_tensor *target) except -1:
@@ -296,7 +305,8 @@ cdef object _window(Frame *f, Op op, PyObject **args):
     if f.outputs[0].origin == TGX_VIEW:
         t = view(<Tensor>args[0], f.outputs[0].sizes, f.outputs[0].strides, f.outputs[0].rank, f.outputs[0].offset)
         if before == geometry_changes:
-            t.tid = f.outputs[0].dtype
+            if t.tid != f.outputs[0].dtype:
+                _show_as(t, f.outputs[0].dtype)
             return t
     elif f.outputs[0].origin == TGX_SAME:
         return <object>args[0]

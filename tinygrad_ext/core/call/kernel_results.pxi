@@ -165,7 +165,7 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
         t = empty_strided(o.sizes, o.strides, o.rank, o.dtype if o.via < 0 else o.via, f.meta)
     elif o.origin == TGX_VIEW:
         t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
-        t.tid = o.dtype
+        _show_as(t, o.dtype)
         return t
     elif o.origin == TGX_WRITES:
         t = clone(<Tensor>args[o.of]) if o.via < 0 else cast(<Tensor>args[o.of], o.via)
@@ -175,6 +175,13 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
         return None
     o.tensor = fields(t)
     return t
+
+
+cdef int _show_as(Tensor t, int dtype) except -1:
+    """Let a window show its memory as another dtype."""
+    t.tid = dtype
+    t.device_id = device_for(dtype, t.device_id)
+    return 0
 
 
 cdef inline object _as_asked(tgx_output *o, object made):

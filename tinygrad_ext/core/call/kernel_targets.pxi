@@ -63,7 +63,7 @@ cdef inline int _call_into(Frame *f, Op op, PyObject **args, bint inplace) excep
     cdef bint runs
     cdef int i
     if _begin(f, op, args, fields(<Tensor>f.targets[0])):
-        _elsewhere(op, args, f.targets[0])          # refuses the target
+        return _fill_targets(f, op, args, inplace)
     while True:
         before = geometry_changes
         _find_targets(f, op, args, inplace)
@@ -71,7 +71,7 @@ cdef inline int _call_into(Frame *f, Op op, PyObject **args, bint inplace) excep
         if before == geometry_changes:
             break
         if _ask_shape(f, op, args):
-            _elsewhere(op, args, f.targets[0])
+            return _fill_targets(f, op, args, inplace)
     if runs:
         _run(f, op)
     if op.options >= 0 and <object>args[op.options + 4] is True:
@@ -80,6 +80,14 @@ cdef inline int _call_into(Frame *f, Op op, PyObject **args, bint inplace) excep
         if f.made[i] != NULL:
             return _deliver_made(f, op, inplace)
     return 0
+
+
+cdef int _fill_targets(Frame *f, Op op, PyObject **args, bint inplace) except -1:
+    """Compute elsewhere, where no target is written to, and copy."""
+    cdef object made = _elsewhere(op, args, f.targets[0])
+    if op.nreturns == 1:
+        return deliver(op, <Tensor>f.targets[0], <Tensor?>made, False, inplace)
+    return deliver_all(op, f.targets, list(made), False)
 
 
 cdef inline int _find_targets(Frame *f, Op op, PyObject **args, bint inplace) except -1:

@@ -12,7 +12,7 @@ aliases of all operands to be safe from both.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport Op, state
 from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS
-from tinygrad_ext.core.data.dtype cimport CPU, device_of, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, device_of, dtype_of
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
     set_geometry, shape_text,
@@ -64,7 +64,7 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
     Nothing is copied between the cpu and meta; a factory has no device of its own and may fill either.
     """
     cdef uint32_t flags = 0 if op.pair == NULL else op.pair.flags
-    if out.device_id != device and (op.ntensors or out.device_id == CPU):
+    if out.device_id != device and (op.ntensors or out.device_id == CPU) and not _both_here(out.device_id, device):
         raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got {out.device} "
                            "instead")
     if dtype != out.tid:
@@ -81,6 +81,11 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
                            f"{[sizes[i] for i in range(rank)]}")
     check_readonly(out, "out=")
     return 0
+
+
+cdef bint _both_here(int a, int b) noexcept:
+    """Whether both are memory of this process, which is converted where one holds a plugin's dtype."""
+    return (a == CPU or a == CODED) and (b == CPU or b == CODED)
 
 
 cdef int refuse_shared(Op op) except -1:

@@ -16,7 +16,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport cast
 from tinygrad_ext.core.data.boxed cimport as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.dispatch cimport Op, on_device, set_pointwise
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, default_id, dtype_of
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter
 from tinygrad_ext.core.call.outputs cimport (
     broadcast_shape, check_target, deliver, has_sizes, note_write, refuse_cast, refuse_shared,
@@ -27,7 +27,7 @@ from tinygrad_ext.core.data.tensor cimport (
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_complex, is_integral, is_mask, is_native_float, is_natural,
+    TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_coded, is_complex, is_integral, is_mask, is_native_float, is_natural,
     tgx_scalar, uint64_t,
 )
 
@@ -133,7 +133,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     if out != NULL or first == NULL or op.fixed_inputs or op.scalars_promote:
         return _mixture(op, args, out)
     dtype = (<Tensor>first).tid
-    if op.loops[dtype] == NULL or (<Tensor>first).device_id != 0 or (<Tensor>first).count > GRAIN:
+    if (<Tensor>first).device_id != 0 or op.loops[dtype] == NULL or (<Tensor>first).count > GRAIN:
         return _mixture(op, args, out)
     size = ITEMSIZE[dtype]
     for i in range(n):
@@ -202,7 +202,10 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
         before = geometry_changes
         model = decide(op, args, out, &p)
         if p.device > META:
-            return on_device(op, args, out)
+            made = on_device(op, args, out)
+            if out != NULL:
+                deliver(op, <Tensor><object>out, made, True, args[0] == out)
+            return made
         made = _target(op, args, <Tensor><object>out, &p) if out != NULL else None
         if made is None:
             made = empty(p.shape, p.ndim, p.out_dtype, p.device) if model is None or out != NULL else empty_like(model, p.out_dtype)
@@ -238,7 +241,7 @@ cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
             promotion_add(&promotion, <object>o)
         if isinstance(<object>o, Tensor):
             if (<Tensor>o).device_id:
-                p.device = max(p.device, (<Tensor>o).device_id)
+                p.device = max(p.device, CODED if is_coded((<Tensor>o).tid) else (<Tensor>o).device_id)
             elif (<Tensor>o).rank:
                 on_cpu = True
             if model is None and has_sizes(<Tensor>o, p.shape, p.ndim):

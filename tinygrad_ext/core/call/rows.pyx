@@ -17,13 +17,20 @@ from tinygrad_ext.core.call.dispatch cimport KERNEL, MAX_ARGS, Op, forward, set_
 from tinygrad_ext.core.data.dtype cimport CPU, META, device, device_id, device_of, dtype_of
 from tinygrad_ext.core.data.tensor cimport Tensor, alias, empty_like, shape_text
 from tinygrad_ext.core.data.types cimport A_DEVICE
+from tinygrad_ext.core.call.widening cimport asks_for_coded, widened
 
 from tinygrad_ext.core.data.devices import owner_of
 
 
 cdef object on_device(Op op, PyObject **args, PyObject *out):
-    """The result on the plugin's device that the tensors are on, or that a factory is asked for; else NotImplemented."""
-    cdef int where = _device(op, args)
+    """The result on the plugin's device that the tensors are on, or that a factory is asked for; else NotImplemented.
+
+    A target is not written to: devices refuse it, and with dtypes of plugins (widening.pyx) whoever calls fills it.
+    """
+    cdef int where
+    if asks_for_coded(op, args):
+        return widened(op, args)
+    where = _device(op, args)
     if where <= META:
         return NotImplemented
     if out != NULL:

@@ -1,5 +1,5 @@
 from cpython.object cimport PyObject
-from tinygrad_ext.core.data.types cimport int8_t, int64_t, TGX_NTYPES
+from tinygrad_ext.core.data.types cimport int8_t, int64_t, TGX_MOST, is_coded
 
 cdef class dtype:
     cdef readonly str name
@@ -13,13 +13,14 @@ cdef class dtype:
 cdef enum:
     CPU = 0                     # numbers of devices; those of plugins follow
     META = 1                    # sizes and dtype without elements
+    CODED = 255                 # the cpu, with elements that no kernel reads: those of a dtype that a plugin brought
 
 cdef class device:
     cdef readonly str type
     cdef readonly object index
     cdef readonly int id
 
-cdef PyObject *DTYPES[TGX_NTYPES]         # the dtype objects by number, owned for the life of the process
+cdef PyObject *DTYPES[TGX_MOST]         # the dtype objects by number, owned for the life of the process
 cdef int default_id() noexcept nogil
 cdef int promoted(int a, int b) except -2              # the dtype of Python floats, in this thread
 
@@ -28,3 +29,9 @@ cdef int device_id(object d) except -1
 cdef object dtype_of(int id)
 cdef object device_of(int id)
 cdef object make_size(int64_t *shape, int ndim)
+
+cdef inline int device_for(int dtype, int device) noexcept:
+    """The number of a device as a tensor of this dtype has it: memory of this process goes by the dtype."""
+    if device == CPU or device == CODED:
+        return CODED if is_coded(dtype) else CPU
+    return device

@@ -9,10 +9,10 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tinygrad_ext.core.data.table import DTYPES as ROWS
+from tinygrad_ext.core.data.table import CODED_EACH, CODED_SIZES, DTYPES as ROWS
 from tinygrad_ext.core.data.types cimport (
-    TGX_BOOL, TGX_C128, TGX_C64, TGX_F32, TGX_F64, TGX_I64, is_complex, is_float, is_inexact, is_integral, is_natural, is_signed,
-    promote,
+    TGX_BOOL, TGX_C128, TGX_C64, TGX_CODED, TGX_F32, TGX_F64, TGX_I64, is_coded, is_complex, is_float, is_inexact, is_integral,
+    is_natural, is_signed, promote,
 )
 
 
@@ -63,10 +63,59 @@ def _make_dtypes():
 
 
 def _dtype_by_name(name):
+    if name not in by_name:
+        raise RuntimeError(f"there is no dtype '{name}': a plugin brought it where this was pickled. Load the plugin first")
     return by_name[name]
 
 
 _make_dtypes()
+
+
+# ---- dtypes that plugins bring -------------------------------------------------------------------------------------
+
+cdef dict _coded = {}           # name -> dtype, those that are gone too
+
+
+def add_dtype(str name, int itemsize, tuple facts):
+    """A new dtype of a name; the one that was there before when it comes back. RuntimeError for a taken name."""
+    cdef dtype d = _coded.get(name)
+    cdef int start = TGX_CODED + CODED_EACH * CODED_SIZES.index(itemsize)
+    cdef int number
+    if name in by_name:
+        raise RuntimeError(f"there is a dtype '{name}' already: choose another name")
+    if d is None or d.itemsize != itemsize:
+        number = next((i for i in range(start, start + <int>CODED_EACH) if DTYPES[i] == NULL), -1)
+        if number < 0:
+            raise RuntimeError(f"dtype '{name}': at most {CODED_EACH} dtypes of {itemsize} byte{'s' if itemsize > 1 else ''} can be "
+                               "brought in one process")
+        d = dtype.__new__(dtype)
+        d.name, d.id, d.itemsize, d.typecode = name, number, itemsize, ""
+        d.is_floating_point = d.is_signed = True
+        DTYPES[number] = <PyObject *>d
+        Py_INCREF(d)
+        _coded[name] = d
+    by_name[name] = d
+    finfo._FACTS[name] = facts
+    return d
+
+
+def set_dtype_finder(find):
+    """Hand in find(owner), which loads what the text of an owner names."""
+    _contexts["find_dtype"] = find
+
+
+def find_dtype(str name, str owner):
+    """The dtype of a name, after what brings it was loaded; None: it is not here."""
+    if name not in by_name and "find_dtype" in _contexts:
+        _contexts["find_dtype"](owner)
+    return by_name.get(name)
+
+
+def drop_dtype(str name):
+    """Let a dtype be gone; returns the number, which stays its own."""
+    finfo._FACTS.pop(name, None)
+    by_name.pop(name, None)
+    return (<dtype>_coded[name]).id
 
 cdef extern from *:
     """
@@ -129,7 +178,7 @@ def set_default_dtype(d):
 
 cdef int _floating_id(d) except -1:
     cdef int id = dtype_id(d)
-    if not is_float(id):
+    if not is_float(id) or is_coded(id):
         raise TypeError("only floating-point types are supported as the default type, not " + repr(d))
     return id
 
@@ -247,8 +296,8 @@ def add_device(str name):
     if name in _numbers or name in _ELSEWHERE:
         raise RuntimeError(f"there is a device '{name}' already: choose another name")
     number = next((i for i, known in enumerate(_devices) if (<device>known).type == name), len(_devices))
-    if number > 255:
-        raise RuntimeError(f"device '{name}': at most 254 devices can be brought in one process")
+    if number >= CODED:
+        raise RuntimeError(f"device '{name}': at most {CODED - 2} devices can be brought in one process")
     _numbers[name] = number
     if number == len(_devices):
         _devices.append(device(name, 0))
@@ -280,7 +329,7 @@ cdef int _refuse_elsewhere(str type) except -1:
 
 
 cdef object device_of(int id):
-    return _cpu if id == CPU else _devices[id]
+    return _cpu if id == CPU or id == CODED else _devices[id]
 
 
 class layout:

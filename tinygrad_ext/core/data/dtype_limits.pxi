@@ -18,8 +18,10 @@ class finfo:
         if not real.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
         self.dtype = real.name
-        self.bits, self.eps, self.max, self.tiny, self.resolution = self._FACTS[real.name]
-        self.min, self.smallest_normal = -self.max, self.tiny
+        if real.name not in self._FACTS:
+            raise RuntimeError(f"finfo(): the dtype {real.name} is gone: what brought it was unloaded")
+        self.bits, self.eps, self.max, self.tiny, self.resolution, *least = self._FACTS[real.name]
+        self.min, self.smallest_normal = (least or [-self.max])[0], self.tiny
 
     def __eq__(self, other):
         return isinstance(other, finfo) and self.dtype == other.dtype

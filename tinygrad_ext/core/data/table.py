@@ -39,6 +39,17 @@ def _dtype(name, code, tag, kind, itemsize, typecode, title, number, computed, *
 
 DTYPES = tuple(_dtype(*line.split()) for line in _COLUMNS.strip().splitlines())
 
+# dtypes that plugins bring: numbers that stand for a size, so that geometry needs no look at who brought what. No loop is
+# ever asked for with one of them; core/loops/coded.pyx widens
+CODED = 32  # the first; built-in dtypes stay below
+CODED_EACH = 8  # of each size
+CODED_SIZES = (1, 2)  # in bytes
+CODED_ROWS = tuple(
+    Dtype("", f"CODED_{n}", "", "coded", CODED_SIZES[(n - CODED) // CODED_EACH], "", "Coded", -1, "float", ())
+    for n in range(CODED, CODED + CODED_EACH * len(CODED_SIZES))
+)
+MOST = CODED + len(CODED_ROWS)
+
 # predicate -> (the kinds it holds for, what it means)
 PREDICATES = {
     "is_integral": (("bool", "unsigned", "natural", "signed"), "whole numbers, truth values among them"),
@@ -46,10 +57,11 @@ PREDICATES = {
     "is_natural": (("natural",), "unsigned, what few kernels take, and promotes with no other integers"),
     "is_half": (("half",), "two-byte floats, computed in float32"),
     "is_native_float": (("float",), "floats that the processor computes in"),
-    "is_float": (("half", "float"), "real numbers with a fraction"),
+    "is_float": (("half", "float", "coded"), "real numbers with a fraction"),
     "is_complex": (("complex",), "real and imaginary part"),
-    "is_inexact": (("half", "float", "complex"), "what is rounded, and so may have a gradient"),
-    "is_signed": (("signed", "half", "float", "complex"), "numbers below zero too"),
+    "is_inexact": (("half", "float", "complex", "coded"), "what is rounded, and so may have a gradient"),
+    "is_signed": (("signed", "half", "float", "complex", "coded"), "numbers below zero too"),
+    "is_coded": (("coded",), "brought by a plugin, computed in float32"),
     "is_mask": (("bool", "unsigned"), "what chooses elements as an index"),
 }
 
@@ -140,13 +152,13 @@ def promoted(a, b):
     if {a.kind, b.kind} & {"natural"} and {a.kind, b.kind} <= {"natural", "bool", "unsigned", "signed"}:
         return None
     order = ("bool", "integer", "half", "float", "complex")
-    level = {"unsigned": "integer", "natural": "integer", "signed": "integer"}
+    level = {"unsigned": "integer", "natural": "integer", "signed": "integer", "coded": "half"}
     low, high = sorted((a, b), key=lambda row: (order.index(level.get(row.kind, row.kind)), row.itemsize))
-    if low.kind in ("half", "float") and high.kind == "complex":
+    if low.kind in ("half", "float", "coded") and high.kind == "complex":
         return _named("complex128" if low.name == "float64" else high.name)
     if {low.kind, high.kind} == {"unsigned", "signed"}:  # the signed type that holds both
         return _named("int16") if high.itemsize == 1 else high
-    if low.kind == high.kind == "half":  # neither holds the other
+    if {low.kind, high.kind} <= {"half", "coded"}:  # neither holds the other
         return _named("float32")
     return high
 

@@ -13,7 +13,8 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.data.devices cimport storage_on
-from tinygrad_ext.core.data.dtype cimport CPU, META, device_of, dtype_of, make_size
+from tinygrad_ext.core.data.coded cimport coded_get, coded_put
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_of, dtype_of, make_size
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport let_go, new_storage
@@ -22,7 +23,7 @@ from tinygrad_ext.core.data.tracking cimport (
     PyObject_GC_IsTracked, PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, tgx_link, track_all,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U16, TGX_U32, TGX_U64, TGX_U8,
     int16_t, int32_t, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
     tgx_f32_to_f16, uint16_t,
@@ -321,7 +322,7 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
-        if self.device_id != CPU:
+        if self.device_id != CPU and self.device_id != CODED:
             return self.cpu()._only_element(what)
         return read_scalar(self.data, self.tid)
 

@@ -12,6 +12,8 @@ cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
         raise BufferError("a tensor that requires grad does not lend its memory: use tensor.detach()")
     if t.storage is None:
         raise BufferError("a meta tensor has no memory to lend")
+    if t.device_id == CODED:
+        raise BufferError(f"the buffer protocol knows no {dtype_of(t.tid).name}: convert the tensor first, for example with .float()")
     if t.device_id != CPU:
         raise BufferError(f"a tensor on {t.device} does not lend its memory: copy it first, with cpu()")
     if t.tid == TGX_BF16:

@@ -82,9 +82,23 @@ cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device):
         t.storage = new_storage(n * ITEMSIZE[dtype])
         t.data = t.storage.data
     elif device != META:
-        t.storage = storage_on(device, n * ITEMSIZE[dtype])
-        t.data = t.storage.data
+        _take_memory(t, n * ITEMSIZE[dtype])
     return t
+
+
+cdef int _take_memory(Tensor t, int64_t nbytes) except -1:
+    """Memory for a tensor that is not to be on the cpu as such, nor on meta."""
+    if t.device_id == CODED:
+        t.storage = new_storage(nbytes)
+        if t.tid < TGX_CODED:           # like one of a plugin's dtype, but of a built-in one
+            t.device_id = CPU
+    elif t.tid >= TGX_CODED:
+        raise NotImplementedError(f"{dtype_of(t.tid)} on {device_of(t.device_id)}: a plugin's dtype lives on the cpu. Convert the "
+                                  "tensor first, for example with .float()")
+    else:
+        t.storage = storage_on(t.device_id, nbytes)
+    t.data = t.storage.data
+    return 0
 
 
 cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim, int dtype, int device):
@@ -98,9 +112,11 @@ cdef Tensor empty_strided(const int64_t *shape, const int64_t *strides, int ndim
     t.tid = dtype
     t.device_id = device
     finish(t)
-    if device != META:
-        t.storage = new_storage(nbytes) if device == CPU else storage_on(device, nbytes)
+    if device == CPU:
+        t.storage = new_storage(nbytes)
         t.data = t.storage.data
+    elif device != META:
+        _take_memory(t, nbytes)
     return t
 
 

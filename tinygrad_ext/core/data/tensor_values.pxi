@@ -16,7 +16,7 @@ cdef list _TITLES = [row.title for row in DTYPES]
 
 
 cdef str dtype_title(int id):
-    return _TITLES[id]
+    return _TITLES[id] if id < TGX_CODED else dtype_of(id).name
 
 
 cdef str shape_text(Tensor t):
@@ -92,6 +92,8 @@ cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexc
     elif dtype == TGX_C128:
         (<double *>p)[0] = f
         (<double *>p)[1] = im
+    else:
+        coded_put(p, dtype, f)
 
 
 cdef object read_scalar(const char *p, int dtype):
@@ -123,4 +125,6 @@ cdef object read_scalar(const char *p, int dtype):
         return tgx_bf16_to_f32((<uint16_t *>p)[0])
     if dtype == TGX_C64:
         return complex((<float *>p)[0], (<float *>p)[1])
-    return complex((<double *>p)[0], (<double *>p)[1])
+    if dtype == TGX_C128:
+        return complex((<double *>p)[0], (<double *>p)[1])
+    return coded_get(p, dtype)

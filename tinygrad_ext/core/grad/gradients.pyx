@@ -8,7 +8,7 @@ gradient; and writing always, since a hook, the caller or a second leaf may hold
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
-from tinygrad_ext.core.data.dtype cimport device as Device, device_of, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, device as Device, device_of, dtype_of, make_size
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
@@ -41,7 +41,7 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
-    if g.device_id != m.device_id and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id):
+    if g.device_id != m.device_id and not (g.device_id == CODED and m.device_id == CPU) and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id):
         raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
                            f"{device_of(m.device_id)} but got {g.device}")
     same = g.rank == m.rank

@@ -11,4 +11,6 @@ cdef Tensor single_one(Tensor t)
 cdef int bring_beside(Tensor t, list tensors) except -1
 cdef int zero(Tensor t) except -1
 cdef bint broadcasts(Tensor src, Tensor dst) noexcept
+cdef Tensor bits_of(Tensor t)                               # the codes of a plugin's dtype as integers, in the same memory
+cdef Tensor of_bits(Tensor t, int dtype)                    # and back
 cdef tgx_loop cast_loop(int source, int target) noexcept    # of one operand; the same dtype: a copy

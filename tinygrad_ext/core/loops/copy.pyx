@@ -8,19 +8,24 @@ the first element to the end of the last, since a device need know nothing of st
 """
 from libc.string cimport memset
 from tinygrad_ext.core.data.boxed cimport as_wide_scalar
+from tinygrad_ext.core.data.coded cimport Row, aux_of, row_of
 from tinygrad_ext.core.data.devices cimport read_from, write_to
-from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_of
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_U64, int64_t, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
+    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_F32, TGX_I16, TGX_I8, TGX_U64, int64_t, is_coded, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
 )
 
 cdef extern from "planes.h" nogil:
     tgx_plane tgx_copy_plane(int size)
+
+cdef extern from "coded.h" nogil:
+    int tgx_coded_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
+    int tgx_coded_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
@@ -53,6 +58,8 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     if not broadcasts(src, dst):
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
     if dst.device_id != CPU or src.device_id != CPU:
+        if dst.device_id == CODED or src.device_id == CODED:
+            return _copy_coded(dst, src)
         return _copy_between(dst, src)
     loop = tgx_cast_loop(src.tid, dst.tid)
     iter_begin(&it, dst.sizes, dst.rank)
@@ -80,17 +87,17 @@ cdef int _copy_between(Tensor dst, Tensor src) except -1:
 
 
 cdef int _fill_elsewhere(Tensor t, object value) except -1:
-    cdef Tensor there = empty(NULL, 0, t.tid, CPU)
+    cdef Tensor there = empty(NULL, 0, TGX_F32 if is_coded(t.tid) else t.tid, CPU)
     if t.device_id == META:
         return 0
     fill(there, value)
-    return _copy_between(t, there)
+    return copy_into(t, there)
 
 
 cdef int bring_beside(Tensor t, list tensors) except -1:
     """Tensors of the cpu in a list of tensors and None become copies on the plugin's device that t is on."""
     cdef Tensor copy
-    if t.device_id > META:
+    if t.device_id > META and t.device_id != CODED:
         for i, o in enumerate(tensors):
             if isinstance(o, Tensor) and (<Tensor>o).device_id == CPU:
                 copy = empty((<Tensor>o).sizes, (<Tensor>o).rank, (<Tensor>o).tid, t.device_id)
@@ -109,6 +116,9 @@ cdef Tensor _fetched(Tensor t):
 cdef int64_t _reach(Tensor t) except -1:
     """Bytes from the first element to the end of the last."""
     return reach(t.sizes, t.strides, t.rank, 0, ITEMSIZE[t.tid], ANY_ROOM, "copy")
+
+
+include "copy_coded.pxi"
 
 
 # ---- on the cpu ----------------------------------------------------------------------------------------------------
@@ -159,6 +169,7 @@ cdef Tensor cast(Tensor t, int dtype):
     if t.tid == dtype:
         return t
     out = empty_like(t, dtype)
+    out.device_id = device_for(dtype, out.device_id)
     copy_into(out, t)
     return out
 
@@ -197,9 +208,10 @@ cdef int fill(Tensor t, object value) except -1:
     cdef int64_t stride = 0, one = 1
     cdef tgx_scalar s = checked_scalar(value, t.tid)
     cdef tgx_iter it
-    cdef tgx_loop loop = tgx_cast_loop(t.tid, t.tid)
+    cdef tgx_loop loop
     if t.device_id != CPU:
         return _fill_elsewhere(t, value)
+    loop = tgx_cast_loop(t.tid, t.tid)
     write_scalar(buffer, t.tid, s.f, s.im, s.i)
     iter_begin(&it, t.sizes, t.rank)
     iter_add(&it, t.data, t.sizes, t.strides, t.rank, ITEMSIZE[t.tid])

@@ -1,0 +1,123 @@
+# cython: language_level=3
+"""Calls with tensors of the dtypes that plugins brought, for every op in one place.
+
+The op runs on float32 copies, and what it makes in float32 is rounded once, where the operands promote to the plugin's dtype
+or the call asks for it. What only moves elements runs on the codes as integers, so that they arrive as they were, a NaN's
+too. What the op wrote into a copy goes back into the tensor. Autograd, transforms and composites stand above, and
+see one call.
+"""
+from cpython.object cimport PyObject
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward
+from tinygrad_ext.core.call.outputs cimport note_write
+from tinygrad_ext.core.data.dtype cimport dtype, dtype_of
+from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
+from tinygrad_ext.core.data.tensor cimport Tensor, version_of
+from tinygrad_ext.core.data.types cimport (
+    A_BOOL, A_DTYPE, A_TENSOR, TGX_BOOL, TGX_F32, TGX_I64, is_coded, is_inexact,
+)
+from tinygrad_ext.core.loops.copy cimport bits_of, cast, copy_into, of_bits
+
+
+cdef bint _is_coded(object o):
+    return isinstance(o, Tensor) and is_coded((<Tensor>o).tid)
+
+
+cdef bint asks_for_coded(Op op, PyObject **args) except -1:
+    cdef int i
+    for i in range(op.nargs):
+        o = <object>args[i]
+        if op.args[i].kind == A_TENSOR:
+            if _is_coded(o) or (isinstance(o, (list, tuple)) and any([_is_coded(t) for t in o])):
+                return True
+        elif op.args[i].kind == A_DTYPE and isinstance(o, dtype) and is_coded((<dtype>o).id):
+            return True
+    return False
+
+
+cdef object widened(Op op, PyObject **args):
+    cdef PyObject *given[MAX_ARGS + 1]
+    cdef bint moves = _moves(op, args)
+    cdef list held = [], copies = []
+    cdef int i, to
+    to = _result_dtype(op, args)
+    for i in range(op.nargs):
+        o = <object>args[i]
+        if op.args[i].kind == A_TENSOR:
+            o = _read(o, copies, moves)
+        elif op.args[i].kind == A_DTYPE and isinstance(o, dtype) and is_coded((<dtype>o).id) and not op.is_view:
+            o = dtype_of(TGX_F32)
+        elif i == op.options + 4 and op.options >= 0:       # requires_grad, for which the caller looks
+            o = False
+        held.append(o)
+        given[i] = <PyObject *>o
+    result = forward(op, given)
+    for before, copy, version in copies:
+        if version_of(<Tensor>copy) != version and not moves:
+            copy_into(<Tensor>before, <Tensor>copy)
+            note_write(<Tensor>before)
+    return _rounded(result, to, moves, copies)
+
+
+cdef int _result_dtype(Op op, PyObject **args) except -2:
+    """The plugin's dtype that float32 is rounded to, or -1."""
+    cdef Promotion p
+    cdef int i
+    promotion_begin(&p)
+    for i in range(op.nargs):
+        o = <object>args[i]
+        if op.args[i].kind == A_DTYPE and isinstance(o, dtype):
+            return (<dtype>o).id if is_coded((<dtype>o).id) else -1
+        if op.args[i].kind == A_TENSOR:
+            for t in o if isinstance(o, (list, tuple)) else (o,):
+                if isinstance(t, Tensor) and is_inexact((<Tensor>t).tid):
+                    promotion_add(&p, t)
+    i = promotion_result(&p)
+    return i if is_coded(i) else -1
+
+
+cdef bint _moves(Op op, PyObject **args) except -1:
+    """Whether the op moves elements of one of these dtypes, and nothing else."""
+    cdef int i, found = -1
+    if op.is_view:
+        return True
+    if "moves" not in (op.record.tags or "").split():
+        return False
+    for i in range(op.nargs):
+        o = <object>args[i]
+        if op.args[i].kind == A_TENSOR:
+            for t in o if isinstance(o, (list, tuple)) else (o,):
+                if t is None or (isinstance(t, Tensor) and ((<Tensor>t).tid == TGX_BOOL or (<Tensor>t).tid == TGX_I64)):
+                    continue
+                if not _is_coded(t) or (found >= 0 and (<Tensor>t).tid != found):
+                    return False
+                found = (<Tensor>t).tid
+        elif op.args[i].kind == A_BOOL and o is True:       # accumulate
+            return False
+    return found >= 0
+
+
+cdef object _read(object o, list copies, bint moves):
+    """An operand as the op reads it; notes what stands for what."""
+    cdef Tensor copy
+    if isinstance(o, (list, tuple)):
+        return tuple([_read(t, copies, moves) for t in o])
+    if not _is_coded(o):
+        return o
+    copy = bits_of(<Tensor>o) if moves else cast(<Tensor>o, TGX_F32)
+    copies.append((o, copy, version_of(copy)))
+    return copy
+
+
+cdef object _rounded(object result, int to, bint moves, list copies):
+    """What the op made, in the dtypes that it would have."""
+    if isinstance(result, (list, tuple)):
+        row = [_rounded(r, to, moves, copies) for r in result]
+        return tuple(row) if isinstance(result, tuple) else row
+    if not isinstance(result, Tensor):
+        return result
+    for before, copy, _ in copies:
+        if copy is result:
+            return before
+    if moves:
+        return of_bits(<Tensor>result, (<Tensor>copies[0][0]).tid)
+    return cast(<Tensor>result, to) if to >= 0 and (<Tensor>result).tid == TGX_F32 else result
