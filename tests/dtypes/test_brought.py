@@ -62,7 +62,7 @@ OPS = {
     "add_number": lambda a, b: a + 1.5,
     "sub_from": lambda a, b: 2 - a,
     "mul": lambda a, b: a * a,
-    "div": lambda a, b: a / (b.t() + 10),
+    "div": lambda a, b: a / b.t(),
     "exp": lambda a, b: a.exp(),
     "matmul": lambda a, b: a @ b,
     "einsum": lambda a, b: tg.einsum("ij,jk->ik", a, b),
@@ -127,7 +127,8 @@ def test_bits_are_those_of_pytorch(name, lib):
     every = torch.arange(256).to(torch.uint8).view(theirs).float()
     values = [math.copysign(v, -1 if code & 128 else 1) for code, v in enumerate(every.tolist())]
     ours = library.register_dtype("other8", values=values, lib=lib)
-    x = torch.cat([torch.randn(5000) * 10.0**k for k in range(-6, 7)] + [every[every.isfinite()], torch.tensor([math.inf])])
+    x = torch.cat([torch.randn(5000) * 10.0**k for k in range(-6, 7)] + [every[every.isfinite()]])
+    x = x[x.abs() <= torch.finfo(theirs).max]  # what lies beyond became a NaN in some versions, and the last in others
     got = tg.from_numpy(x.numpy()).to(ours).view(tg.uint8).numpy()
     assert np.array_equal(got, x.to(theirs).view(torch.uint8).numpy())
     limits, want = tg.finfo(ours), torch.finfo(theirs)
@@ -285,10 +286,8 @@ def test_a_failing_hook_leaves_no_dtype():
             register.dtype("bad8", values=VALUES)
             raise ValueError("no")
 
-    plugins.register("bad", Bad())
-    with pytest.raises(plugins.PluginError):
-        plugins.load("bad")
-    plugins.unregister("bad")
+    with pytest.raises(plugins.PluginError, match="ValueError: no"):
+        plugins.register("bad", Bad())
     with library.Library("aten", "IMPL") as made:
         assert library.register_dtype("bad8", values=VALUES, lib=made).name == "bad8"
 
@@ -325,7 +324,7 @@ def test_functions_in_c_convert(lib):
         ({"values": [math.nan] * 256}, ValueError, "finite"),
         ({"values": None}, TypeError, "either values="),
         ({"values": None, "itemsize": 4, "widen": 1, "narrow": 1}, ValueError, "1 or 2 bytes, not 4"),
-        ({"values": None, "itemsize": 1, "widen": "f", "narrow": 1}, TypeError, "ctypes loaded, or their addresses, not str"),
+        ({"values": None, "itemsize": 1, "widen": "f", "narrow": 1}, TypeError, "or their addresses, not str"),
         ({"name": "float32"}, RuntimeError, "there is a dtype 'float32' already"),
     ],
 )

@@ -127,7 +127,8 @@ def read_safetensors(source, name, onto, budget):
         raise RuntimeError(f"load: {name} is no safetensors file, or is damaged or cut off: {said(e)}") from None
     if "dtypes" in meta:
         try:
-            dtypes = {str(name): [str(owner), int(size)] for name, (owner, size) in read_json(meta["dtypes"], budget).items()}
+            rows = read_json(meta["dtypes"], budget).items()
+            dtypes = {str(dtype): [str(owner), int(size)] for dtype, (owner, size) in rows}
         except DAMAGES as e:
             raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({said(e)})") from None
         try:

@@ -75,7 +75,9 @@ def check_brought(dtypes):
 def _from(owner):
     """Who brings a dtype, and the command; the text comes from a file, so that only a name and a version are shown."""
     distribution, _, version = str(owner).partition(" ")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", distribution) or not re.fullmatch(r"[A-Za-z0-9.+!_-]*", version):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", distribution) or not re.fullmatch(
+        r"([0-9][A-Za-z0-9.+!_-]*)?", version
+    ):
         return "The program that saved it brings it itself: call library.register_dtype() before loading"
     return f"It comes with {owner}: python -m pip install '{distribution}{f'=={version}' if version else ''}'"
 

@@ -19,8 +19,8 @@ def bring(name, scope, *, values=None, itemsize=None, widen=None, narrow=None):
         )
     if (values is None) == (widen is None) or (widen is None) != (narrow is None):
         raise TypeError(
-            f"register_dtype: '{name}' needs either values=, the number of each code, or itemsize=, widen= and narrow=, "
-            "functions in C that convert a row to float32 and back"
+            f"register_dtype: '{name}' needs either values=, the number of each code, or itemsize=, widen= and "
+            "narrow=, functions in C that convert a row to float32 and back"
         )
     if values is not None:
         values, itemsize = _table(name, values, itemsize)
@@ -43,7 +43,9 @@ def _table(name, values, itemsize):
         )
     for code, v in enumerate(values):
         if v == v and ctypes.c_float(v).value != v:
-            raise ValueError(f"register_dtype: '{name}' computes in float32, which has no {v!r}, the value of code {code}")
+            raise ValueError(
+                f"register_dtype: '{name}' computes in float32, which has no {v!r}, the value of code {code}"
+            )
     if not any(abs(v) < float("inf") for v in values):
         raise ValueError(f"register_dtype: none of the values of '{name}' is a finite number")
     return values, sizes[len(values)]
@@ -57,7 +59,7 @@ def _address(name, function):
         function = ctypes.cast(function, ctypes.c_void_p).value
     if not isinstance(function, int) or isinstance(function, bool) or function <= 0:
         raise TypeError(
-            f"register_dtype: widen= and narrow= of '{name}' must be functions of a library that ctypes loaded, or their "
-            f"addresses, not {type(function).__name__}"
+            f"register_dtype: widen= and narrow= of '{name}' must be functions of a library that ctypes loaded, "
+            f"or their addresses, not {type(function).__name__}"
         )
     return function

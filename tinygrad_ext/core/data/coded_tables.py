@@ -2,6 +2,8 @@
 
 import math
 import struct
+from itertools import pairwise
+
 
 def _single(number):
     """The largest float32 that is not above a positive number."""
@@ -33,7 +35,7 @@ def side_of(values, side):
     if not sizes:  # no such numbers: the least there is
         return [], [least], nan
     codes = [found[s] for s in sizes]
-    middles = [(a + b) / 2 for a, b in zip(sizes, sizes[1:])]
+    middles = [(a + b) / 2 for a, b in pairwise(sizes)]
     over = found.get(math.inf, nan if nans else None)
     if over is not None:  # half a step beyond the last, as if a number came there
         middles.append(sizes[-1] + (sizes[-1] - sizes[-2] if len(sizes) > 1 else sizes[-1]) / 2)
@@ -49,5 +51,5 @@ def facts(values, bits):
     up = [v for v in finite if v > 0] or [1.0]
     above = [v for v in up if v > 1]
     eps = above[0] - 1 if above and 1.0 in up else (up[-1] - up[-2]) / up[-2] if len(up) > 1 else 1.0
-    tiny = next((a for a, b in zip(up, up[1:]) if b - a <= eps * a), up[0])
+    tiny = next((a for a, b in pairwise(up) if b - a <= eps * a), up[0])
     return bits, eps, finite[-1], tiny, 10.0 ** math.ceil(math.log10(eps)), finite[0]

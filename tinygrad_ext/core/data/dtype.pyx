@@ -117,6 +117,7 @@ def drop_dtype(str name):
     by_name.pop(name, None)
     return (<dtype>_coded[name]).id
 
+
 cdef extern from *:
     """
     static int tgx_default_dtype = TGX_F32;

@@ -45,8 +45,9 @@ CODED = 32  # the first; built-in dtypes stay below
 CODED_EACH = 8  # of each size
 CODED_SIZES = (1, 2)  # in bytes
 CODED_ROWS = tuple(
-    Dtype("", f"CODED_{n}", "", "coded", CODED_SIZES[(n - CODED) // CODED_EACH], "", "Coded", -1, "float", ())
-    for n in range(CODED, CODED + CODED_EACH * len(CODED_SIZES))
+    Dtype("", f"CODED_{size}_{n}", "", "coded", size, "", "Coded", -1, "float", ())
+    for size in CODED_SIZES
+    for n in range(CODED_EACH)
 )
 MOST = CODED + len(CODED_ROWS)
 

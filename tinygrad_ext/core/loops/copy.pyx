@@ -17,7 +17,8 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_F32, TGX_I16, TGX_I8, TGX_U64, int64_t, is_coded, is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
+    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_F32, TGX_I16, TGX_I8, TGX_U64, int64_t, is_coded,
+    is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
 )
 
 cdef extern from "planes.h" nogil:
