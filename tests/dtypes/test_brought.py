@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import itertools
 import math
 import pickle
 
@@ -113,7 +114,7 @@ def test_what_moves_elements_moves_bits(name, toy):
 
 def test_rounding_is_to_the_nearest_and_half_way_to_the_even_code(toy):
     finite = [v for v in VALUES[:127]]
-    halves = [(a + b) / 2 for a, b in zip(finite, finite[1:])]
+    halves = [(a + b) / 2 for a, b in itertools.pairwise(finite)]
     got = tg.tensor(halves).to(toy).view(tg.uint8).tolist()
     assert got == [code + code % 2 for code in range(126)]
     assert tg.tensor([464.0, -464.0, 464.1, math.inf]).to(toy).view(tg.uint8).tolist() == [0x7E, 0xFE, 0x7F, 0x7F]

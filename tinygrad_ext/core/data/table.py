@@ -39,8 +39,8 @@ def _dtype(name, code, tag, kind, itemsize, typecode, title, number, computed, *
 
 DTYPES = tuple(_dtype(*line.split()) for line in _COLUMNS.strip().splitlines())
 
-# dtypes that plugins bring: numbers that stand for a size, so that geometry needs no look at who brought what. No loop is
-# ever asked for with one of them; core/loops/coded.pyx widens
+# dtypes that plugins bring: numbers that stand for a size, so that geometry needs no look at who brought what. No loop
+# is ever asked for with one of them: core/call/widening.pyx
 CODED = 32  # the first; built-in dtypes stay below
 CODED_EACH = 8  # of each size
 CODED_SIZES = (1, 2)  # in bytes
