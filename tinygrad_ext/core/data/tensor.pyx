@@ -25,7 +25,7 @@ from tinygrad_ext.core.data.tracking cimport (
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U16, TGX_U32, TGX_U64, TGX_U8,
-    int16_t, int32_t, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
+    int16_t, int32_t, is_coded, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
     tgx_f32_to_f16, uint16_t,
 )
 

@@ -90,9 +90,9 @@ cdef int _take_memory(Tensor t, int64_t nbytes) except -1:
     """Memory for a tensor that is not to be on the cpu as such, nor on meta."""
     if t.device_id == CODED:
         t.storage = new_storage(nbytes)
-        if t.tid < TGX_CODED:           # like one of a plugin's dtype, but of a built-in one
+        if not is_coded(t.tid):         # like one of a plugin's dtype, but of a built-in one
             t.device_id = CPU
-    elif t.tid >= TGX_CODED:
+    elif is_coded(t.tid):
         raise NotImplementedError(f"{dtype_of(t.tid)} on {device_of(t.device_id)}: a plugin's dtype lives on the cpu. Convert the "
                                   "tensor first, for example with .float()")
     else:
