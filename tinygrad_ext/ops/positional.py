@@ -1,6 +1,7 @@
 """Functions at the top as PyTorch's own layers call them: every argument by place, a reduction as 0, 1 or 2."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -30,7 +31,7 @@ def _np_reduced(loss, code):
 
 
 def _kl_div(self, target, reduction, log_target):
-    loss = tg.nn.functional.kl_div(self, target, reduction="none", log_target=log_target)
+    loss = functions["nn.functional.kl_div"](self, target, reduction="none", log_target=log_target)
     word = _word(reduction, "kl_div")
     return loss if word == "none" else loss.mean() if word == "mean" else loss.sum()
 
@@ -54,9 +55,9 @@ op(
 op(
     "aten::binary_cross_entropy_with_logits.reduced(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
     "pos_weight=None, int reduction=0) -> Tensor",
-    compose=lambda self, target, weight, pos_weight, reduction: tg.nn.functional.binary_cross_entropy_with_logits(
-        self, target, weight, None, None, _word(reduction, "binary_cross_entropy_with_logits"), pos_weight
-    ),
+    compose=lambda self, target, weight, pos_weight, reduction: functions[
+        "nn.functional.binary_cross_entropy_with_logits"
+    ](self, target, weight, None, None, _word(reduction, "binary_cross_entropy_with_logits"), pos_weight),
     variants="function",
     types="float",
     samples=lambda make: [Sample(make(3, 4), make(3, 4, low=0, high=1), reduction=k) for k in _CODES],
@@ -67,7 +68,7 @@ op(
 op(
     "aten::poisson_nll_loss.reduced(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) "
     "-> Tensor",
-    compose=lambda input, target, log_input, full, eps, reduction: tg.nn.functional.poisson_nll_loss(
+    compose=lambda input, target, log_input, full, eps, reduction: functions["nn.functional.poisson_nll_loss"](
         input, target, log_input, full, None, eps, None, _word(reduction, "poisson_nll_loss")
     ),
     variants="function",
@@ -154,7 +155,7 @@ op(
 op(
     "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
     "use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    compose=lambda input, weight, bias, mean, var, use, momentum, eps, cudnn: tg.nn.functional.instance_norm(
+    compose=lambda input, weight, bias, mean, var, use, momentum, eps, cudnn: functions["nn.functional.instance_norm"](
         input, mean, var, weight, bias, use, momentum, eps
     ),
     variants="function",
@@ -180,7 +181,9 @@ def _sampler(input, grid, interpolation_mode, padding_mode, align_corners):
             "grid_sampler(): interpolation_mode is 0 (bilinear), 1 (nearest) or 2 (bicubic), padding_mode 0 (zeros), "
             f"1 (border) or 2 (reflection), got {interpolation_mode} and {padding_mode}"
         )
-    return tg.nn.functional.grid_sample(input, grid, _MODES[interpolation_mode], _BORDERS[padding_mode], align_corners)
+    return functions["nn.functional.grid_sample"](
+        input, grid, _MODES[interpolation_mode], _BORDERS[padding_mode], align_corners
+    )
 
 
 for _name, _ranks in (("grid_sampler", (2, 3)), ("grid_sampler_2d", (2,)), ("grid_sampler_3d", (3,))):

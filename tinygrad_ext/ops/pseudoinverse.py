@@ -84,8 +84,7 @@ def _pinv_slope(A, A_tangent, result):
 
 
 def _pinv_shape(A, atol, rtol, symmetric=False):
-    batch = tg.broadcast_shapes(A.shape[:-2], atol.shape, rtol.shape)
-    return A.new_empty((*batch, A.shape[-1], A.shape[-2]))
+    return A.new_empty((*tg.broadcast_shapes(A.shape[:-2], atol.shape, rtol.shape), A.shape[-1], A.shape[-2]))
 
 
 def _np_pinv(A, atol=None, rtol=None, hermitian=False):
@@ -155,12 +154,7 @@ _PINV_DOC = (
     "to max(atol, rtol * the largest) count as zero; rtol is max(m, n) times the dtype's epsilon, or 0 where atol is "
     "given alone. hermitian: the matrices are, and their eigenvalues are taken. The derivative is for a constant rank."
 )
-_PINV = {
-    "types": TYPES,
-    "where": "linalg",
-    "variants": "function out",
-    "doc": _PINV_DOC,
-}
+_PINV = {"types": TYPES, "where": "linalg", "variants": "function out", "doc": _PINV_DOC}
 
 op(
     "aten::pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
