@@ -153,7 +153,7 @@ EXEMPT = {
 # What other sizes are captured anew for: Python sees something else then.
 BY_SIZE = {
     **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), "how many dimensions are left"),
-    **dict.fromkeys(("chunk", "split.Tensor", "unbind.int"), "how many tensors come out"),
+    **dict.fromkeys(("chunk", "split.Tensor", "split_copy", "unbind.int"), "how many tensors come out"),
     **dict.fromkeys(("cov", "corrcoef"), "one row gives a number, not a matrix"),
     "_attention_tiles": "how many heads and tiles there are",
     "combinations": "which rows there are, a list that Python makes",

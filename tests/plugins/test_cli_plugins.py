@@ -243,7 +243,7 @@ def test_the_report_for_people_names_cause_line_and_way_out(site, cli):
         "problem      failed: ModuleNotFoundError",
         "plugin.py:1: import no_such_module",
         "install the module 'no_such_module'",
-        "plugin API 1.4",
+        "plugin API 1.5",
         "table 1.1",
         "plugins examined: 1; with problems: 1",
     ):

@@ -130,7 +130,7 @@ def test_ctrl_c_goes_through_and_the_plugin_can_be_tried_again(site, tables):
         ("@hookimpl(hookwrapper=True)\ndef tgx_register_ops(register):\n    yield\n", "is a hook wrapper"),
         ("@hookimpl\ndef tgx_register_ops(register):\n    yield\n", "is a generator or coroutine"),
         ("@hookimpl\nasync def tgx_register_ops(register): pass\n", "is a generator or coroutine"),
-        ("requires_api = '>=2,<3'\n", "requires version >=2,<3 of the plugin API .* has 1.4.*pip install -U tgx-demo"),
+        ("requires_api = '>=2,<3'\n", "requires version >=2,<3 of the plugin API .* has 1.5.*pip install -U tgx-demo"),
         ("requires_api = 'one'\n", "'one' is not one of >=1"),
         ("requires_api = 1\n", "must be text such as '>=1,<2', not 1"),
     ],

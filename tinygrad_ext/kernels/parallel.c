@@ -81,7 +81,11 @@ static void reset_in_child(void) {
     blas.inside = 0;
 }
 
-static void install_fork_handler(void) { pthread_atfork(NULL, NULL, reset_in_child); }
+/* The BLAS holds a lock of its own while its number of threads changes; a child that was forked then would wait for ever. */
+static void hold_blas(void) { pthread_mutex_lock(&blas.lock); }
+static void let_go_of_blas(void) { pthread_mutex_unlock(&blas.lock); }
+
+static void install_fork_handler(void) { pthread_atfork(hold_blas, let_go_of_blas, reset_in_child); }
 
 /* ---- chunks ---- */
 

@@ -8,6 +8,7 @@ import traceback
 import numpy as np
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.boundary import boundary
 
 __all__ = ["WorkerInfo", "get_worker_info"]
 
@@ -27,6 +28,7 @@ class WorkerInfo:
     dataset: object
 
 
+@boundary
 def get_worker_info():
     """The `WorkerInfo` of the worker process that asks; None in any other process."""
     return _info
