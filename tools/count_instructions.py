@@ -80,6 +80,7 @@ ENV = {
     "PYTHONPATH": str(ROOT),
     "TINYGRAD_EXT_ISA": "base",
     "OPENBLAS_NUM_THREADS": "1",
+    "OPENBLAS_CORETYPE": "Haswell",
     "PYTHONDONTWRITEBYTECODE": "",
 }
 
