@@ -124,3 +124,31 @@ def test_anomaly_mode_shows_where_the_forward_of_a_failing_node_was():
             pytest.raises(RuntimeError, match="inplace"),
         ):
             z.sum().backward()
+
+
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.enable_grad, tg.inference_mode])
+def test_one_object_may_be_entered_again_inside_itself(mode):
+    before, block = tg.is_grad_enabled(), mode()
+    with block:
+        inside = tg.is_grad_enabled(), tg.is_inference_mode_enabled()
+        with block, block:
+            assert (tg.is_grad_enabled(), tg.is_inference_mode_enabled()) == inside
+        assert (tg.is_grad_enabled(), tg.is_inference_mode_enabled()) == inside
+    assert tg.is_grad_enabled() is before and not tg.is_inference_mode_enabled()
+
+
+def test_a_mode_is_left_no_more_often_than_entered():
+    with pytest.raises(IndexError, match="no_grad is left more often than it was entered"):
+        tg.no_grad().__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda: tg.no_grad(1, 2), "takes at most 1 argument, 'fn', but 2 were given"),
+        (lambda: tg.inference_mode(on=True), "unexpected argument 'on'; its only one is 'mode'"),
+    ],
+)
+def test_modes_name_the_argument_they_take(call, says):
+    with pytest.raises(TypeError, match=says):
+        call()

@@ -109,6 +109,43 @@ CAST_TO_ALL(u16, INT) CAST_TO_ALL(u32, INT) CAST_TO_ALL(u64, UINT)
 CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
 CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
+/* Floats to integers of 32 bits and fewer. Only a float inside int32 converts by the processor's vector instruction to what
+ * the way over int64 gives, so a block is looked through first; one that holds another, or NaN, goes that way. */
+#define NARROW(FROM, TO) \
+    static int narrow_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+        if (s[0] != sizeof(TO) || s[1] != sizeof(FROM)) return cast_##FROM##_##TO(data, s, n, aux); \
+        for (ptrdiff_t at = 0; at < n; at += 512) { \
+            const ptrdiff_t m = n - at < 512 ? n - at : 512; \
+            TO *o = (TO *)data[0] + at; const FROM *a = (const FROM *)data[1] + at; \
+            int far = 0; \
+            _Pragma("omp simd reduction(|:far)") \
+            for (ptrdiff_t i = 0; i < m; i++) far |= !((a[i] >= (FROM)-0x1p31) & (a[i] < (FROM)0x1p31)); \
+            if (far) { \
+                char *block[] = {(char *)o, (char *)(void *)a}; \
+                cast_##FROM##_##TO(block, s, m, aux); \
+            } else { \
+                _Pragma("omp simd") \
+                for (ptrdiff_t i = 0; i < m; i++) o[i] = (TO)(int32_t)a[i]; \
+            } \
+        } \
+        return 0; \
+    }
+#define NARROW_TO_ALL(FROM) \
+    NARROW(FROM, u8) NARROW(FROM, i8) NARROW(FROM, u16) NARROW(FROM, i16) NARROW(FROM, u32) NARROW(FROM, i32)
+NARROW_TO_ALL(f32) NARROW_TO_ALL(f64)
+#define cast_f32_u8 narrow_f32_u8
+#define cast_f32_i8 narrow_f32_i8
+#define cast_f32_u16 narrow_f32_u16
+#define cast_f32_i16 narrow_f32_i16
+#define cast_f32_u32 narrow_f32_u32
+#define cast_f32_i32 narrow_f32_i32
+#define cast_f64_u8 narrow_f64_u8
+#define cast_f64_i8 narrow_f64_i8
+#define cast_f64_u16 narrow_f64_u16
+#define cast_f64_i16 narrow_f64_i16
+#define cast_f64_u32 narrow_f64_u32
+#define cast_f64_i32 narrow_f64_i32
+
 /* The processor's own conversions of halves; they differ from the above in the payload of a NaN only. */
 #ifdef __AVX2__
 #include <immintrin.h>

@@ -80,9 +80,13 @@ op(
 
 
 def _nonzero_static(self, size, fill_value):
-    """The rows by their rank among those that are not zero; what has no place goes to a row more, which is left out."""
+    """What nonzero finds, filled up; where it cannot tell how much that is, the rows go to their rank among those that
+    are not zero, and what has no place to a row more, which is left out."""
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    if not self.is_meta and not hasattr(self, "level"):
+        missing = tg.full((size, self.dim()), fill_value, dtype=tg.int64, device=self.device)
+        return tg.cat((self.detach().nonzero()[:size], missing))[:size]
     flat = (self.detach() != 0).reshape(-1)
     rank = flat.cumsum(0)
     at = tg.where(flat & (rank <= size), rank - 1, size)

@@ -80,7 +80,12 @@ op(
     "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     scalar={
         "bool": "exponent ? x : 1",  # the two powers of a bool
-        "int": {"exponent == 2": "x * x", "aux[0].i < 0": "FAIL(TGX_NEGATIVE_POWER)", "else": "vm_ipow(x, aux[0].i)"},
+        "int": {
+            "exponent == 2": "x * x",
+            "aux[0].i == 0": "1",
+            "aux[0].i < 0": "FAIL(TGX_NEGATIVE_POWER)",
+            "else": "vm_ipow(x, aux[0].i)",
+        },
         "float": {
             "exponent == 2": "x * x",
             "exponent == 3": "x * x * x",
@@ -89,6 +94,7 @@ op(
             "exponent == -0.5": "rsqrt(x)",
             "exponent == -1": "1 / x",
             "exponent == -2": "1 / (x * x)",
+            "exponent == 0": "1",
             "else": "pow(x, exponent)",
         },
         "complex": {
@@ -97,6 +103,7 @@ op(
             "exponent == 1": "x",
             "exponent == 0.5": "sqrt(x)",
             "exponent == -1": "div(1, x)",
+            "exponent == 0": "1",
             "else": "pow(x, exponent)",
         },
     },

@@ -139,13 +139,13 @@ def _fill_diagonal(self, fill_value, wrap):
         raise RuntimeError(f"dimensions must larger than 1: fill_diagonal_ got {sizes}")
     if len(sizes) > 2 and len(set(sizes)) > 1:
         raise RuntimeError(f"all dimensions of input must be of equal length: fill_diagonal_ got {sizes}")
-    step, places = 0, tg.arange(self.numel(), device=self.device)
+    step = 0
     for size in sizes:
         step = step * size + 1
-    chosen = places % max(step, 1) == 0
+    places = tg.arange(0, self.numel(), step, device=self.device)
     if not wrap and len(sizes) == 2:
-        chosen = chosen & (places < sizes[1] * step)
-    return self.masked_fill(chosen.reshape(sizes), fill_value)
+        places = places[: sizes[1]]
+    return self.reshape(-1).index_fill(0, places, fill_value).reshape(sizes)
 
 
 def _np_diagonal(x, fill_value, wrap=False):

@@ -1,0 +1,44 @@
+"""Functions that run in a mode: what a mode makes of the function it decorates."""
+
+import functools
+import inspect
+
+
+def decorated(mode, fn):
+    """fn in the mode, entered anew (`mode.clone()`) for each call; of a generator function for each step."""
+    if inspect.isclass(fn):
+        raise TypeError(f"{type(mode).__name__} decorates functions, not the class {fn.__name__}; decorate its methods")
+    if inspect.isgeneratorfunction(fn):
+        return _generator(mode, fn)
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        with mode.clone():
+            return fn(*args, **kwargs)
+
+    return wrapped
+
+
+def _generator(mode, fn):
+    """A generator function whose body runs in the mode, and whose consumer does not."""
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        generator = fn(*args, **kwargs)
+        resume = functools.partial(generator.send, None)
+        try:
+            while True:
+                with mode.clone():
+                    value = resume()
+                try:
+                    resume = functools.partial(generator.send, (yield value))
+                except GeneratorExit:
+                    with mode.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.throw, error)
+        except StopIteration as stop:
+            return stop.value
+
+    return wrapped
