@@ -5,7 +5,7 @@ import pytest
 
 import tinygrad_ext as tg
 
-FAR = [2.0**31, -(2.0**31), -(2.0**31) - 1024, 2.0**32 + 512, 2.0**40 + 2.0**20, 1e30, float("nan"), float("-inf"), 300.0]
+FAR = [2.0**31, -(2.0**31), -(2.0**31) - 1024, 2.0**32 + 512, 2.0**40 + 2.0**20, 1e30, float("nan"), -1e30, 300.0]
 
 
 def low_bits(values, bits, signed):
