@@ -10,9 +10,9 @@ The same as `func.jvp`, for programs that do not take the form of one function.
 import threading
 from typing import Any, NamedTuple
 
-from tinygrad_ext.autograd.modes import _Mode
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.later import later
+from tinygrad_ext.core.call.modes import Mode
 
 __all__ = [
     "UnpackedDualTensor",
@@ -67,7 +67,7 @@ def exit_dual_level(*, level=None):
     found.__exit__(None, None, None)
 
 
-class dual_level(_Mode):
+class dual_level(Mode):
     """A `with` (or decorator) in which dual tensors live; those made inside have no derivative after it."""
 
     __slots__ = ()
