@@ -41,7 +41,8 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
-    if g.device_id != m.device_id and not (g.device_id == CODED and m.device_id == CPU) and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id):
+    if (g.device_id != m.device_id and not (g.device_id == CODED and m.device_id == CPU)
+            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)):
         raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
                            f"{device_of(m.device_id)} but got {g.device}")
     same = g.rank == m.rank
