@@ -217,7 +217,7 @@ static int index_fill_shape(tgx_call *c) {
     if (value->tag == TGX_TENSOR && value->tensor->rank)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
                         "dimension(s).", value->tensor->rank);
-    if (value->tag == TGX_NUMBER && tgx_refuse_complex(c, value->number, x->dtype)) return TGX_FAILED;
+    if (value->tag == TGX_NUMBER && (tgx_refuse_complex(c, value->number, x->dtype) || tgx_check_number(c, value, x->dtype))) return TGX_FAILED;
     open_put(c);
     return 0;
 }

@@ -231,7 +231,9 @@ static int masked_fill_run(tgx_call *c) {
     tgx_scalar number = given->tag == TGX_TENSOR ? number_in(given->tensor) : *given->number;
     _Alignas(16) char value[16];
     tgx_iter it;
-    if (tgx_refuse_complex(c, &number, out->dtype)) return TGX_FAILED;
+    tgx_value shown = {.tag = TGX_NUMBER, .number = &number};
+    shown.kind = given->tag != TGX_TENSOR ? given->kind : tgx_is_integer(given->tensor->dtype) ? TGX_IS_INT : TGX_IS_FLOAT;
+    if (tgx_refuse_complex(c, &number, out->dtype) || tgx_check_number(c, &shown, out->dtype)) return TGX_FAILED;
     tgx_put_number(value, out->dtype, &number);
     tgx_iter_begin(&it, out->sizes, out->rank);
     add(&it, out), add(&it, tgx_in(c, 0)), add(&it, tgx_in(c, 1));

@@ -212,8 +212,14 @@ op(
     variants="function out",
     reference="numpy.where",
     samples=_wheres,
-    refuses={"inputs": "where expected condition to be a boolean tensor: compare first, for example condition != 0"},
-    errors=[(lambda: fused.where(tg.tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean")],
+    refuses={
+        "inputs": "where expected condition to be a boolean tensor: compare first, for example condition != 0",
+        "outside": "a number to choose",
+    },
+    errors=[
+        (lambda: fused.where(tg.tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean"),
+        (lambda: tg.where(tg.tensor(True), tg.tensor([1], dtype=tg.int8), 300), RuntimeError, "without overflow"),
+    ],
     tags="moves",
     doc="Elements of self where condition is true, else those of other; all three broadcast.",
 )

@@ -16,7 +16,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
     refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,
                 "mixed" dtypes, "inputs" that should be bool, "crossed" limits (a ValueError: the first of two scalar
-                arguments is greater than the second)
+                arguments is greater than the second), numbers for tensors that are "outside" the dtype (what they are)
     failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
