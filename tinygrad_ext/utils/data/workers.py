@@ -110,10 +110,11 @@ class WorkerIterator:
                 return self._give(number, self._here.pop(number))
             number, result = self._receive()
             if isinstance(result, End):
-                worker = self._at.pop(number)
-                worker.active = False
-                worker.load -= 1
-                self._ask()
+                worker = self._at.pop(number, None)
+                if worker is not None:  # else its worker told so before, and the number was passed over
+                    worker.active = False
+                    worker.load -= 1
+                    self._ask()
             elif number == self._given or not self._loader.in_order:
                 return self._give(number, result)
             else:
