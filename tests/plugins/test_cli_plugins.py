@@ -13,7 +13,7 @@ from tinygrad_ext.cli import main
 
 HEAD = "from tinygrad_ext import hookimpl\n"
 GOOD = """
-import json, ftplib
+import json, ssl
 import tinygrad_ext as tg
 from tinygrad_ext import hookimpl, nn
 requires_api = ">=1,<2"
@@ -137,8 +137,7 @@ def test_where_leads_from_an_op_of_a_plugin_to_its_checks_and_to_no_page_of_ours
 # ---- doctor --------------------------------------------------------------------------------------------------------
 
 
-def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli, monkeypatch):
-    monkeypatch.delitem(sys.modules, "ftplib", raising=False)  # what is loaded already takes no time
+def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli):
     site.plugin(text=GOOD)
     code, found = cli("doctor", "--json", "demo")
     (report,) = found["plugins"]
@@ -147,7 +146,7 @@ def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli, monkeyp
     assert report["modules"] == ["demo::Twice"] and report["requires_api"] == ">=1,<2"
     assert set(found["versions"]) == {"tinygrad_ext", "plugin API", "table", "python", "numpy"}
     assert 0 < report["own_milliseconds"] < report["milliseconds"]
-    assert "ftplib" in report["slowest_imports"]
+    assert "ssl" in report["slowest_imports"]
     assert "tgx_demo" not in sys.modules
     code, text = cli("doctor", "demo")
     assert code == 0 and "ms in all" in text and "plugins examined: 1; with problems: 0" in text
