@@ -1,8 +1,14 @@
 """Numbers that the dtype of the operands does not hold are refused as PyTorch refuses them, never cut in silence."""
 
+import io
+import warnings
+
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext import jit
+from tinygrad_ext.testing import sweep
+from tinygrad_ext.testing.beside_torch import to_torch, torch_function
 
 # by what is called; each is given int8 and a number
 REFUSING = {
@@ -28,6 +34,7 @@ WRAPPING = {
     "remainder": lambda L, x, n: x % n,
     "and": lambda L, x, n: x & n,
     "less": lambda L, x, n: x < n,
+    "power of a number": lambda L, x, n: n**x,
     "floor_divide": lambda L, x, n: x // n,
 }
 
@@ -75,3 +82,80 @@ def test_negative_numbers_wrap_in_unsigned_dtypes():
     assert tg.tensor([2], dtype=tg.uint8).clamp(min=-1).tolist() == [255]
     with pytest.raises(RuntimeError, match="uint8 without overflow"):
         tg.tensor([2], dtype=tg.uint8).clamp(min=-256)
+
+
+@pytest.mark.parametrize("name", sorted({*REFUSING, *WRAPPING} - {"masked_fill of a tensor", "fill"}))
+def test_a_graph_answers_as_the_program_does(name):
+    """Also where the number is an input of the graph, so that one plan would serve all."""
+    call = {**REFUSING, **WRAPPING}[name]
+
+    def program(x, n):
+        return call(tg, x.clone(), n) + 0
+
+    x = tg.tensor([2, 3], dtype=tg.int8)
+    traced = jit.trace(program, (x, 50))
+    file = io.BytesIO()
+    jit.save(traced, file)
+    file.seek(0)
+    for way in (traced, jit.load(file)):
+        for number in (50, 300, 60):
+            assert outcome(lambda: way(x, number)) == outcome(lambda: program(x, number)), (way, number)
+
+
+# ---- every op with numbers among its arguments ---------------------------------------------------------------------
+
+# where the answers differ and both are sound
+APART = {
+    "linspace": "computed in float32, whose last bit differs",
+    "scatter.value": "PyTorch does not look at the number where no place is written",
+    "searchsorted.Scalar": "the number is compared as it is; PyTorch's wraps and stands elsewhere",
+    "bucketize.Scalar": "the number is compared as it is; PyTorch's wraps and stands elsewhere",
+    "gradient": "computed in float32, whose last bit differs; PyTorch lacks uint8",
+    "logspace": "infinite; PyTorch refuses a power that its float does not hold",
+}
+SCALARS = {
+    op.name.removeprefix("aten::"): op
+    for op in sweep.ops()
+    if any(str(a.type).startswith("Scalar") for a in op.schema.args) and "int8" in sweep.supported(op)
+}
+
+
+def outcome(call):
+    """What a call gives, as lists; or that it refuses."""
+    try:
+        result = call()
+    except (RuntimeError, TypeError, ValueError, IndexError, MemoryError):
+        return "refused"
+    row = result if isinstance(result, (tuple, list)) else [result]
+    return str([r.tolist() if hasattr(r, "tolist") else r for r in row])
+
+
+def with_number(sample, place, name, number):
+    """The sample's arguments, one of them the number."""
+    args, kwargs = list(sample.args), dict(sample.kwargs)
+    if name not in kwargs and place < len(args):
+        args[place] = number
+    else:
+        kwargs[name] = number
+    return tuple(args), kwargs
+
+
+@pytest.mark.parametrize("name", sorted(set(SCALARS) - set(APART)))
+def test_every_op_takes_or_refuses_a_number_as_pytorch(name):
+    torch = pytest.importorskip("torch")
+    op = SCALARS[name]
+    theirs = torch_function(op, torch)
+    if theirs is None:
+        pytest.skip("PyTorch has no such function")
+    for dtype in {"int8", "uint8"} & set(sweep.supported(op)):
+        for sample in sweep.samples(op, dtype)[:2]:
+            for place, argument in enumerate(op.schema.args):
+                if not str(argument.type).startswith("Scalar"):
+                    continue
+                for number in (100, 300, -300):
+                    args, kwargs = with_number(sample, place, argument.name, number)
+                    given, keywords = to_torch(args, torch), to_torch(kwargs, torch)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        ours = outcome(lambda: sweep.call(op, args, kwargs))
+                        assert ours == outcome(lambda: theirs(*given, **keywords)), (dtype, argument.name, number, args)

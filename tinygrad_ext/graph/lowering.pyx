@@ -19,7 +19,7 @@ from tinygrad_ext.core.call.arguments cimport check_row
 from tinygrad_ext.core.call.dispatch cimport COMPOSITE, KERNEL, MAX_ARGS, POINTWISE, PYTHON_KERNEL, Op
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.kernel_call cimport begin_call, end_call
-from tinygrad_ext.core.call.pointwise cimport Decision, decide
+from tinygrad_ext.core.call.pointwise cimport Decision, decide, fits
 from tinygrad_ext.core.data.boxed cimport as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, META
 from tinygrad_ext.core.data.random cimport Generator
@@ -264,6 +264,7 @@ cdef class Lowering(Recording):
         model = decide(op, row, NULL, &d)
         if d.device:
             raise NotPlanned(f"{op.name} runs on another device than the cpu")
+        _look_at_numbers(op, args, d.dtype)
         result = empty_like(_on_meta(model), d.out_dtype) if model is not None else empty(d.shape, d.ndim, d.out_dtype, META)
         result = self.made(result)
         step = self._tile(op.name, result)

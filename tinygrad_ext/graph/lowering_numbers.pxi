@@ -157,3 +157,19 @@ cdef int kind_of(object value) except -1:
     if type(value) is int:
         return TGX_KIND_INT
     return TGX_KIND_COMPLEX if type(value) is complex else TGX_KIND_FLOAT
+
+
+cdef int _look_at_numbers(Op op, list args, int dtype) except -1:
+    """Numbers that the computing dtype may not hold are looked at in each call, which refuses such a one."""
+    cdef int i
+    cdef bint narrow = not fits(<int64_t>1 << 62, dtype)
+    for i in range(op.nscalars if narrow else 0):
+        if isinstance(args[op.scalars[i]], Number):
+            raise ByValue(*numbers_in(args))
+    for i in range(op.ntensors if narrow and op.refuses is not None and "outside" in op.refuses else 0):
+        o = args[op.tensors[i]]
+        if isinstance(o, Number):
+            raise ByValue(*numbers_in(args))
+        if type(o) is int and not fits(as_scalar(o).i, dtype):
+            raise NotPlanned(f"{op.name} refuses a number")
+    return 0

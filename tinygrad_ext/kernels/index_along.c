@@ -136,7 +136,7 @@ static int check_alpha(tgx_call *c, const tgx_tensor *source, const tgx_value *a
         if (alpha->kind == TGX_IS_FLOAT) return tgx_fail(c, TGX_RUNTIME_ERROR, "%s %.12g", text, n->f);
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s (%.12g%+.12gj)", text, n->f, n->im);
     }
-    return tgx_refuse_complex(c, n, source->dtype);
+    return tgx_refuse_complex(c, n, source->dtype) || tgx_check_number(c, alpha, source->dtype) ? TGX_FAILED : 0;
 }
 
 /* Bytes of scratch before the scaled source. */

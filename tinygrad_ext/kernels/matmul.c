@@ -340,7 +340,9 @@ static operands_t sum(const tgx_call *c) {
 }
 
 static int sum_shape(tgx_call *c) {
-    if (look_for_blas(c, tgx_in(c, 1), tgx_in(c, 2))) return TGX_FAILED;
+    int dtype = tgx_in(c, 0)->dtype;
+    if (look_for_blas(c, tgx_in(c, 1), tgx_in(c, 2)) || tgx_check_number(c, &c->args[3], dtype) || tgx_check_number(c, &c->args[4], dtype))
+        return TGX_FAILED;
     operands_t x = sum(c);
     return product_shape(c, &x);
 }

@@ -111,10 +111,24 @@ op(
 )
 
 
+def check_factors(title, dtype, **factors):
+    """RuntimeError for an integer that an integral dtype does not hold, as kernels raise it."""
+    if dtype.is_floating_point or dtype.is_complex or dtype == tg.bool:
+        return
+    most = tg.iinfo(dtype).max
+    for name, n in factors.items():
+        if not -most - dtype.is_signed <= n <= most:
+            raise RuntimeError(
+                f"{title}(): value cannot be converted to type {dtype.name} without overflow: argument {name} is {n}; "
+                "convert the tensor to a wider dtype first"
+            )
+
+
 def _addbmm(self, batch1, batch2, beta, alpha):
     product = batch1.bmm(batch2).sum(0, dtype=batch1.dtype)
     if not product.dtype.is_floating_point and not product.dtype.is_complex:
         beta, alpha = int(beta), int(alpha)
+    check_factors("addbmm", product.dtype, beta=beta, alpha=alpha)
     product = product if alpha == 1 else product * alpha
     if tuple(self.shape) != tuple(product.shape):
         self = self.expand(product.shape)

@@ -1,6 +1,7 @@
 """Products of two vectors, element with element, and sums along a diagonal."""
 
 from tinygrad_ext.ops.linalg import NUMBERS, added, added_reference, as_rows, call_of, of_shapes
+from tinygrad_ext.ops.products import check_factors
 from tinygrad_ext.ops.record import op
 
 
@@ -32,6 +33,7 @@ def _addr(self, vec1, vec2, beta, alpha):
     product = _outer(vec1, vec2)
     if product.dtype.name == "bool":  # factors count as true or false
         beta, alpha = bool(beta), bool(alpha)
+    check_factors("addr", product.dtype, beta=beta, alpha=alpha)
     product = product if alpha == 1 else product * alpha
     shape = tuple(product.shape)
     if self.dim() > 2 or any(s not in (n, 1) for s, n in zip(reversed(self.shape), reversed(shape))):

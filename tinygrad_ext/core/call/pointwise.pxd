@@ -17,3 +17,6 @@ cdef struct Decision:                   # of a call, before its loop
 # Shape, dtypes, device and scalars, with the errors of eager mode; an operand of the result's shape, whose layout it takes, or
 # None.
 cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p)
+
+# Whether an integer is an element of an integral dtype; of any other dtype it is.
+cdef bint fits(int64_t i, int dtype) noexcept

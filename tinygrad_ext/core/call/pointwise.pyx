@@ -108,7 +108,7 @@ cdef inline bint _number(PyObject *o, int dtype, char *slot) noexcept:
     if not PyLong_CheckExact(<object>o) or dtype == TGX_BOOL or is_complex(dtype):
         return False
     i = PyLong_AsLongLongAndOverflow(<object>o, &overflow)
-    if overflow or not _fits(i, dtype):
+    if overflow or not fits(i, dtype):
         return False
     write_scalar(slot, dtype, <double>i, 0, i)
     return True
@@ -311,7 +311,7 @@ cdef list _read(Op op, PyObject **args, Decision *p, bint large):
         want = _wanted(op, i, p.dtype)
         if not isinstance(<object>o, Tensor):
             s = as_wide_scalar(<object>o) if want == TGX_U64 else as_scalar(<object>o)
-            if not _fits(s.i, want) and op.refuses is not None and "outside" in op.refuses:
+            if not fits(s.i, want) and op.refuses is not None and "outside" in op.refuses:
                 _refuse_outside(op, op.refuses["outside"], <object>o, want)
             write_scalar(<char *>&p.numbers[2 * i], want, s.f, s.im, s.i)
             p.operands[i] = NULL

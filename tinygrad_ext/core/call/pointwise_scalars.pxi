@@ -21,7 +21,7 @@ cdef int _check_scalar(Op op, str name, object o, int dtype) except -1:
     return 0
 
 
-cdef inline bint _fits(int64_t i, int dtype) noexcept:
+cdef bint fits(int64_t i, int dtype) noexcept:
     """Whether an integer is an element of an integral dtype; negative ones wrap in unsigned dtypes."""
     cdef int64_t most
     if not is_integral(dtype) or dtype == TGX_BOOL or ITEMSIZE[dtype] == 8:
@@ -82,7 +82,8 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
         aux[i] = as_scalar(o)
         if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
-        if op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not _fits(aux[i].i, dtype):
+        # a number in the place of self is an operand, which wraps
+        if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not fits(aux[i].i, dtype):
             _refuse_outside(op, f"argument {<object>op.args[op.scalars[i]].name}", o, dtype)
     if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:
         _check_limits(op, <object>args[op.scalars[0]], <object>args[op.scalars[1]])

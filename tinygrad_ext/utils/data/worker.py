@@ -10,6 +10,8 @@ import numpy as np
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
+from .fetch import Stream
+
 __all__ = ["WorkerInfo", "get_worker_info"]
 
 _LOOK = 5  # seconds between two looks whether the parent is there
@@ -120,7 +122,7 @@ def _result(fetch, index, worker):
     try:
         return fetch(index)
     except StopIteration as error:
-        return End() if fetch.__class__.__name__ == "Stream" else Failure(worker, error)
+        return End() if isinstance(fetch, Stream) else Failure(worker, error)
     except Exception as error:
         return Failure(worker, error)
 
