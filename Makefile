@@ -69,7 +69,7 @@ format: $(VENV)/.lint
 bench: build $(VENV)/.bench
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks $(ARGS)
 
-# Instructions of hot paths beside the committed ones, in half a minute; needs valgrind.
+# Instructions of hot paths beside the committed ones, in about a minute; needs valgrind.
 counts: build
 	$(BIN)/python -m tools.count_instructions --check
 

@@ -264,7 +264,7 @@ def register_device(name, memory, *, lib=None):
 def register_dtype(name, *, values=None, itemsize=None, widen=None, narrow=None, lib=None):
     """Bring a dtype, whose elements are codes of one or two bytes, and return it.
 
-    Ops compute in float32 and round once. With a dtype of the package it promotes as bfloat16 does, with another
+    Kernels compute in float32 and round once. With a dtype of the package it promotes as bfloat16 does, with another
     that was brought to float32.
 
     Args:
