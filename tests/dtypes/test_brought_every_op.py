@@ -1,4 +1,4 @@
-"""Every op takes a dtype of a plugin: kernels give what float32 gives, rounded once; others round where their parts do."""
+"""Every op takes the dtype of a plugin: kernels give what float32 gives, rounded once; others round at each part."""
 
 import warnings
 
