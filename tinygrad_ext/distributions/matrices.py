@@ -9,8 +9,8 @@ from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .gamma import Beta, Chi2
-from .multivariate import _half_log_det, _precision_to_scale_tril
-from .utils import _standard_normal, lazy_property, op
+from .multivariate import GivenMatrix, _half_log_det
+from .utils import _standard_normal, op
 
 
 def _mvlgamma(a, p):
@@ -25,7 +25,7 @@ def _mvdigamma(a, p):
 
 
 @boundary
-class Wishart(ExponentialFamily):
+class Wishart(GivenMatrix, ExponentialFamily):
     """Positive definite matrices: sums of outer products of ``df`` normal vectors.
 
     Args:
@@ -46,11 +46,7 @@ class Wishart(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = {name: matrix for name, matrix in given.items() if matrix is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._one_of(covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         df = df if isinstance(df, tg.Tensor) else tg.tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -58,14 +54,8 @@ class Wishart(ExponentialFamily):
         if bool((df <= event[-1] - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
         self.df = df.expand(batch)
-        setattr(self, name, matrix.expand(tuple(batch) + (-1, -1)))
+        self._take(name, matrix, batch)
         super().__init__(batch, event, validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = op("linalg.cholesky")(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
         self._dist_chi2 = self._make_chi2()
 
     def _make_chi2(self):
@@ -77,36 +67,12 @@ class Wishart(ExponentialFamily):
         """The same distribution with expanded parameters."""
         new = self._get_checked_instance(Wishart, _instance)
         batch_shape = tg.Size(batch_shape)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         new.df = self.df.expand(batch_shape)
-        for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
-            if name in self.__dict__:
-                setattr(new, name, getattr(self, name).expand(batch_shape + self.event_shape))
+        new._take_from(self, batch_shape + self.event_shape)
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         new._dist_chi2 = new._make_chi2()
         return new
-
-    def _whole(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The lower Cholesky factor of the scale."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The scale."""
-        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self):
-        """The inverse of the scale."""
-        factor = self._unbroadcasted_scale_tril
-        identity = tg.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
-        inverse = op("linalg.solve_triangular")(factor, identity, upper=False)
-        return self._whole(inverse.mT @ inverse)
 
     @property
     def mean(self):

@@ -34,7 +34,58 @@ def _half_log_det(scale_tril):
 
 
 @boundary
-class MultivariateNormal(Distribution):
+class GivenMatrix:
+    """A positive definite matrix of a distribution: given itself, by its inverse or by its lower Cholesky factor.
+
+    What is given is kept as it came, the others follow from the factor when they are asked for.
+    """
+
+    _GIVEN = ("covariance_matrix", "precision_matrix", "scale_tril")
+
+    def _one_of(self, *matrices):
+        """(name, matrix) of the one that is given."""
+        given = [(name, matrix) for name, matrix in zip(self._GIVEN, matrices) if matrix is not None]
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        return given[0]
+
+    def _take(self, name, matrix, batch):
+        setattr(self, name, matrix.expand(tuple(batch) + (-1, -1)))
+        factors = {"covariance_matrix": op("linalg.cholesky"), "precision_matrix": _precision_to_scale_tril}
+        self._unbroadcasted_scale_tril = factors[name](matrix) if name in factors else matrix
+
+    def _take_from(self, other, shape):
+        """The same matrix, expanded."""
+        self._unbroadcasted_scale_tril = other._unbroadcasted_scale_tril
+        for name in self._GIVEN:
+            if name in other.__dict__:
+                setattr(self, name, getattr(other, name).expand(shape))
+
+    def _whole(self, matrix):
+        size = self._unbroadcasted_scale_tril.shape[-2:]
+        return matrix.expand(self._batch_shape + size)
+
+    @lazy_property
+    def scale_tril(self):
+        """The lower Cholesky factor of the matrix."""
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        """The matrix."""
+        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @lazy_property
+    def precision_matrix(self):
+        """Its inverse."""
+        factor = self._unbroadcasted_scale_tril
+        identity = tg.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+        inverse = op("linalg.solve_triangular")(factor, identity, upper=False)
+        return self._whole(inverse.mT @ inverse)
+
+
+@boundary
+class MultivariateNormal(GivenMatrix, Distribution):
     """Normal vectors with mean ``loc`` and one of covariance, precision and lower Cholesky factor of the covariance.
 
     Raises:
@@ -51,59 +102,25 @@ class MultivariateNormal(Distribution):
     has_rsample = True
 
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = {name: matrix for name, matrix in given.items() if matrix is not None}
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._one_of(covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = tg.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        setattr(self, name, matrix.expand(tuple(batch) + (-1, -1)))
+        self._take(name, matrix, batch)
         self.loc = loc.expand(tuple(batch) + (-1,))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = op("linalg.cholesky")(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution with expanded parameters."""
         new = self._get_checked_instance(MultivariateNormal, _instance)
         batch_shape = tg.Size(batch_shape)
         new.loc = self.loc.expand(batch_shape + self.event_shape)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
-            if name in self.__dict__:
-                setattr(new, name, getattr(self, name).expand(batch_shape + self.event_shape + self.event_shape))
+        new._take_from(self, batch_shape + self.event_shape + self.event_shape)
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
-
-    def _whole(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The lower Cholesky factor of the covariance."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The covariance."""
-        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self):
-        """The inverse of the covariance."""
-        factor = self._unbroadcasted_scale_tril
-        identity = tg.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
-        inverse = op("linalg.solve_triangular")(factor, identity, upper=False)
-        return self._whole(inverse.mT @ inverse)
 
     @property
     def mean(self):

@@ -11,6 +11,7 @@ does below (its nodes keep sizes as numbers, so the graph would hold for one bat
 and finding them again by identity (nobody could notice that Python reads one).
 """
 
+import gc
 from collections import namedtuple
 from contextlib import contextmanager
 
@@ -80,6 +81,18 @@ class Capture(Operands, Windows, Observer):
 
     def __repr__(self):
         return f"<capture of {self.graph.name}>"
+
+    def __enter__(self):
+        """Garbage in cycles is left alone meanwhile: what its finalizers compute is no part of the program."""
+        super().__enter__()
+        self.collects = gc.isenabled()
+        gc.disable()
+        return self
+
+    def __exit__(self, *exc):
+        if self.collects:
+            gc.enable()
+        super().__exit__(*exc)
 
     # ---- what the program is given ---------------------------------------------------------------------------------
 
