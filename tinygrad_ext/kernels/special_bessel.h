@@ -1,7 +1,7 @@
-/* Bessel functions. J and Y are the C library's; I and K, scaled by e^-x and e^x, are fits near zero and far from it.
+/* Bessel functions, by fits near zero and far from it: I and K scaled by e^-x and e^x, J and Y far from zero by the
+ * amplitude and phase of their sum J + i Y (DLMF 10.17), beyond 2^20 the C library's.
  *
- * Largest error measured, relative to the result: i0, i0e, i1, i1e, k0, k1 and their scaled forms in
- * tests/ops/test_special_functions.py, which compares with 30-digit values. */
+ * Largest errors: tests/ops/test_special_functions.py, which compares with 30-digit values. */
 #ifndef TGX_SPECIAL_BESSEL_H
 #define TGX_SPECIAL_BESSEL_H
 #include "chebyshev.h"
@@ -73,78 +73,215 @@ static const double vm_c_k1_far[] = {
     -0x1.0661525866f5ap-54, 0x1.4af1aa55c043fp-56
 };
 
-VM_RARE double vm_i0e_f64(double x) {
+/* J0(x) on 0 <= x <= 8, t = x^2 / 32 - 1. */
+static const double vm_c_j0_near[] = {
+    0x1.4306e1f9314dbp-3, -0x1.1dd989ce98ea2p-7, 0x1.0f8afb7d3a552p-2, -0x1.7afa2e9c62a9ep-2,
+    0x1.43b8af58b7ffap-3, -0x1.1dd989ce98ea2p-5, 0x1.3bd46ccab9dap-8, -0x1.e300651cd3ae3p-12,
+    0x1.104c067d74d17p-15, -0x1.d8f811cd3e853p-20, 0x1.46c4a4b32aa3bp-24, -0x1.703bda6758f6fp-29,
+    0x1.593076e904d04p-34, -0x1.1192067e71726p-39, 0x1.73936aa3d0207p-45, -0x1.b5729d242acaep-51,
+    0x1.c2c89ea282aaap-57
+};
+/* J1(x) / x on 0 <= x <= 8. */
+static const double vm_c_j1_near[] = {
+    0x1.4bf5ae47a615p-4, -0x1.3119e17fdbffdp-3, 0x1.49b9fb3408e33p-3, -0x1.52a8c7827daa8p-4,
+    0x1.6bf2c1f5f71e1p-6, -0x1.de030538b55bp-9, 0x1.a8b56cedfe58p-12, -0x1.11188227a5012p-15,
+    0x1.0a8a3a628fc7bp-19, -0x1.98f754605f635p-24, 0x1.fac17c7273311p-29, -0x1.030d00d42d6f4p-33,
+    0x1.bcc0916376113p-39, -0x1.453d2b4e985cbp-44, 0x1.9a36afedba862p-50, -0x1.c2dff424052f8p-56
+};
+/* Y0(x) - (2 / pi) log(x / 2) J0(x) on 0 < x <= 8. */
+static const double vm_c_y0_near[] = {
+    0x1.2aa30b02c96c3p-5, -0x1.1d00e3f66d8abp-2, 0x1.2f27bb1f1965cp-2, 0x1.9273ec4cc2256p-4,
+    -0x1.b887fa1efddf1p-4, 0x1.047f7de78a6p-5, -0x1.5241dfc56884bp-8, 0x1.2047f52400bf2p-11,
+    -0x1.604bd5a6f34eep-15, 0x1.46050b95b78e9p-19, -0x1.da97b3e7182b1p-24, 0x1.1772ee181831bp-28,
+    -0x1.101c43f522727p-33, 0x1.bdefdb7b2a42p-39, -0x1.37f65d9f56957p-44, 0x1.792fea1881d6ep-50,
+    -0x1.8e31f4edecff1p-56
+};
+/* (Y1(x) - (2 / pi) (log(x / 2) J1(x) - 1 / x)) / x on 0 < x <= 8. */
+static const double vm_c_y1_near[] = {
+    0x1.39c2893db065bp-5, -0x1.4f28600a6e8d9p-4, -0x1.976eb9baef98ap-6, 0x1.88f30a1b0e1e6p-5,
+    -0x1.2f873106a454bp-6, 0x1.e26cb34c165e5p-9, -0x1.e533e7c658954p-12, 0x1.555db4928876dp-15,
+    -0x1.6541b43c631bcp-19, 0x1.220a2b0de72e5p-23, -0x1.78d32d23d639fp-28, 0x1.9136b53741514p-33,
+    -0x1.64d1026e9c5f1p-38, 0x1.0d3a959af1a85p-43, -0x1.5d36ea343b2b2p-49, 0x1.89aa49b715ecdp-55
+};
+/* The real part of sqrt(pi x / 2) (J0(x) + i Y0(x)) e^(-i (x - pi / 4)) from 8 on, t = 128 / x^2 - 1. */
+static const double vm_c_hankel_p0[] = {
+    0x1.ffb944543151ep-1, -0x1.194ac5283c04ap-11, 0x1.9cbe8b7395851p-19, -0x1.bc26938a82ce2p-25,
+    0x1.c03a8b38ca73cp-30, -0x1.59ddcc28538a8p-34, 0x1.6baf23642c655p-38, -0x1.e4a709e74825bp-42,
+    0x1.85b481672b1eep-45, -0x1.6d432cb7153fep-48, 0x1.84fff80b613c2p-51, -0x1.cdb3179595bbdp-54,
+    0x1.2cca86c6338d9p-56
+};
+/* x / 8 times its imaginary part. */
+static const double vm_c_hankel_q0[] = {
+    -0x1.fdbbf76547cafp-7, 0x1.1ed40c7bf4761p-14, -0x1.8e1017183d06p-21, 0x1.34c3b3f0f3e19p-26,
+    -0x1.8fc71e52a528p-31, 0x1.7334b27ad2886p-35, -0x1.c34f407df8ba4p-39, 0x1.52763be90a889p-42,
+    -0x1.2c827d7f6e2d5p-45, 0x1.329f0c1b6c666p-48, -0x1.5fa3147b301c9p-51, 0x1.bd9648f62c6b8p-54,
+    -0x1.33cdb710c05d6p-56, 0x1.cab223df72976p-59, -0x1.6d757f20d1676p-61
+};
+/* The same of J1 and Y1 with 3 pi / 4. */
+static const double vm_c_hankel_p1[] = {
+    0x1.003b2e82f5f12p+0, 0x1.d7545f75d7da9p-11, -0x1.0b9505ce79bbap-18, 0x1.0953cdc0829efp-24,
+    -0x1.01454cf5d6acp-29, 0x1.83c5742be2cc3p-34, -0x1.9171afe32fc02p-38, 0x1.088a8b6783e5p-41,
+    -0x1.a5ead8bea617fp-45, 0x1.88e8192bcb004p-48, -0x1.a045d1e6aa4e8p-51, 0x1.ebf5d803cd896p-54,
+    -0x1.3f5b1671b84fbp-56
+};
+/* x / 8 times its imaginary part. */
+static const double vm_c_hankel_q1[] = {
+    0x1.7f34213492af6p-5, -0x1.93d0e4fa70662p-14, 0x1.eaa02bf61504bp-21, -0x1.681617e8645adp-26,
+    0x1.c467999a69933p-31, -0x1.9c37875f5ebcp-35, 0x1.eeb91abca8164p-39, -0x1.6f877e53fb185p-42,
+    0x1.43f8057a1761fp-45, -0x1.48ac416e30219p-48, 0x1.772d4dd737bf2p-51, -0x1.d994b1fddb9fp-54,
+    0x1.46123a8bbc898p-56, -0x1.e48d4f144b8b2p-59, 0x1.811d207bb2e69p-61
+};
+
+VM_INLINE double vm_i0e_of(double x, _Bool single)
+{
     double a = fabs(x);
-    if (a <= 8.0) return VM_SUM(vm_c_i0_near, a / 4.0 - 1.0);
-    return VM_SUM(vm_c_i0_far, 16.0 / a - 1.0) / sqrt(a);
+    _Bool near = a <= 8.0;
+    double t = near ? 0.25 * a - 1.0 : 16.0 / a - 1.0;
+    double sum = vm_sum_of_two(near, vm_c_i0_near, single ? 25 : 29, vm_c_i0_far, single ? 14 : 25, t);
+    return near ? sum : sum / sqrt(a);
 }
-
-VM_RARE double vm_i1e_f64(double x) {
+VM_INLINE double vm_i1e_of(double x, _Bool single)
+{
     double a = fabs(x);
-    if (a <= 8.0) return x * VM_SUM(vm_c_i1_near, a / 4.0 - 1.0);
-    return copysign(VM_SUM(vm_c_i1_far, 16.0 / a - 1.0) / sqrt(a), x);
+    _Bool near = a <= 8.0;
+    double t = near ? 0.25 * a - 1.0 : 16.0 / a - 1.0;
+    double sum = vm_sum_of_two(near, vm_c_i1_near, single ? 24 : 28, vm_c_i1_far, single ? 14 : 25, t);
+    return near ? x * sum : copysign(sum / sqrt(a), x);
 }
 
-/* e^(a/2) twice: e^a overflows before the product does. */
-VM_RARE double vm_grown(double scaled, double a) {
-    if (a < 700.0) return scaled * exp(a);
-    if (a > 1420.0) return copysign((double)INFINITY, scaled);
-    double half = exp(0.5 * a);
-    return scaled * half * half;
+/* e^(a/2) twice where e^a overflows before the product does. */
+VM_INLINE double vm_grown(double scaled, double a)
+{
+    _Bool large = a > 700.0;
+    double e = vm_exp_f64(large ? 0.5 * a : a), r = scaled * e;
+    r = large ? r * e : r;
+    return a > 1420.0 ? copysign((double)INFINITY, scaled) : r;
 }
-VM_RARE double vm_i0_f64(double x) { return x != x ? x : vm_grown(vm_i0e_f64(x), fabs(x)); }
-VM_RARE double vm_i1_f64(double x) { return x != x ? x : vm_grown(vm_i1e_f64(x), fabs(x)); }
+VM_INLINE double vm_i0_of(double x, _Bool single) { return vm_grown(vm_i0e_of(x, single), fabs(x)); }
+VM_INLINE double vm_i1_of(double x, _Bool single) { return vm_grown(vm_i1e_of(x, single), fabs(x)); }
 
-VM_RARE double vm_k0_near(double x) { return VM_SUM(vm_c_k0_near, 0.5 * x * x - 1.0) - log(0.5 * x) * vm_i0_f64(x); }
-VM_RARE double vm_k1_near(double x) { return VM_SUM(vm_c_k1_near, 0.5 * x * x - 1.0) / x + log(0.5 * x) * vm_i1_f64(x); }
+/* I0(x) and I1(x) / x for 0 <= x <= 2 by their power series in z = x^2 / 4. */
+VM_INLINE double vm_i0_series(double z)
+{
+    return VM_POLY11(f64, z, 1.0, 1.0, 1.0 / 4, 1.0 / 36, 1.0 / 576, 1.0 / 14400, 1.0 / 518400, 1.0 / 25401600,
+                     1.0 / 1625702400, 1.0 / 131681894400, 1.0 / 13168189440000);
+}
+VM_INLINE double vm_i1_series(double z)
+{
+    return VM_POLY11(f64, z, 1.0 / 2, 1.0 / 4, 1.0 / 24, 1.0 / 288, 1.0 / 5760, 1.0 / 172800, 1.0 / 7257600,
+                     1.0 / 406425600, 1.0 / 29262643200, 1.0 / 2633637888000, 1.0 / 289700167680000);
+}
+VM_INLINE double vm_k0_near(double x, double sum) { return sum - vm_log_f64(0.5 * x) * vm_i0_series(0.25 * x * x); }
+VM_INLINE double vm_k1_near(double x, double sum)
+{
+    return sum / x + vm_log_f64(0.5 * x) * (x * vm_i1_series(0.25 * x * x));
+}
 
-#define VM_BESSEL_K(n) \
-    VM_RARE double vm_k##n##e_f64(double x) { \
-        if (!(x > 0.0)) return x == 0.0 ? (double)INFINITY : (double)NAN; \
-        if (x <= 2.0) return vm_k##n##_near(x) * exp(x); \
-        return VM_SUM(vm_c_k##n##_far, 4.0 / x - 1.0) / sqrt(x); \
+/* Unscaled, e^(-x/2) twice where e^-x would be subnormal. */
+#define VM_BESSEL_K(n, NEAR_TERMS) \
+    VM_INLINE double vm_k##n##_scaled(double x, _Bool scaled, _Bool single) \
+    { \
+        _Bool near = x <= 2.0, small = x > 690.0; \
+        double t = near ? 0.5 * x * x - 1.0 : 4.0 / x - 1.0; \
+        double sum = vm_sum_of_two(near, vm_c_k##n##_near, single ? NEAR_TERMS : 10, \
+                                   vm_c_k##n##_far, single ? 16 : 24, t); \
+        double close = vm_k##n##_near(x, sum), distant = sum / sqrt(x); \
+        double e = vm_exp_f64(scaled ? x : small ? -0.5 * x : -x); \
+        if (scaled) { \
+            close *= e; \
+        } else { \
+            distant *= e; \
+            distant = small ? distant * e : distant; \
+        } \
+        double r = near ? close : distant; \
+        r = x == 0.0 ? (double)INFINITY : r; \
+        return x < 0.0 ? (double)NAN : r; \
     } \
-    VM_RARE double vm_k##n##_f64(double x) { \
-        if (x > 0.0 && x <= 2.0) return vm_k##n##_near(x); \
-        if (x > 690.0 && x < 800.0) return vm_k##n##e_f64(x) * exp(-0.5 * x) * exp(-0.5 * x); \
-        return x > 0.0 ? vm_k##n##e_f64(x) * exp(-x) : vm_k##n##e_f64(x); \
-    }
-VM_BESSEL_K(0)
-VM_BESSEL_K(1)
+    VM_INLINE double vm_k##n##_of(double x, _Bool single) { return vm_k##n##_scaled(x, 0, single); } \
+    VM_INLINE double vm_k##n##e_of(double x, _Bool single) { return vm_k##n##_scaled(x, 1, single); }
+VM_BESSEL_K(0, 8)
+VM_BESSEL_K(1, 9)
 #undef VM_BESSEL_K
 
-VM_RARE double vm_bessel_j0_f64(double x) { return j0(x); }
-VM_RARE double vm_bessel_j1_f64(double x) { return j1(x); }
-VM_RARE double vm_bessel_y0_f64(double x) { return x == 0.0 ? -(double)INFINITY : x < 0.0 ? (double)NAN : y0(x); }
-VM_RARE double vm_bessel_y1_f64(double x) { return x == 0.0 ? -(double)INFINITY : x < 0.0 ? (double)NAN : y1(x); }
+/* P and Q of order n for a = |x|: `sum` is the near series or P, t its argument. */
+#define VM_BESSEL_PARTS(n, letter, J_TERMS, P_TERMS, Q_TERMS) \
+    double a = fabs(x); \
+    _Bool near = a <= 8.0; \
+    double eighth = 8.0 / a, t = near ? a * a / 32.0 - 1.0 : 2.0 * eighth * eighth - 1.0; \
+    double sum = vm_sum_of_two(near, vm_c_##letter##n##_near, J_TERMS, vm_c_hankel_p##n, P_TERMS, t); \
+    double p = sum, q = vm_sum(vm_c_hankel_q##n, Q_TERMS, t) * eighth; \
+    double sine = vm_sin_near_f64(a), cosine = vm_cos_near_f64(a), size = 0x1.20dd750429b6dp-1 / sqrt(a);
+
+/* cos(x - pi/4) = (cos x + sin x) / sqrt(2); 0x1.20dd750429b6dp-1 is 1 / sqrt(pi). */
+VM_INLINE double vm_bessel_j0_of(double x, _Bool single)
+{
+    VM_BESSEL_PARTS(0, j, single ? 14 : 17, single ? 8 : 13, single ? 10 : 15)
+    return near ? sum : size * (p * (cosine + sine) - q * (sine - cosine));
+}
+VM_INLINE double vm_bessel_j1_of(double x, _Bool single)
+{
+    VM_BESSEL_PARTS(1, j, single ? 14 : 16, single ? 8 : 13, single ? 9 : 15)
+    double r = size * (p * (sine - cosine) + q * (cosine + sine));
+    return near ? x * sum : copysign(1.0, x) * r;
+}
+VM_INLINE double vm_bessel_y0_of(double x, _Bool single)
+{
+    VM_BESSEL_PARTS(0, y, single ? 15 : 17, single ? 8 : 13, single ? 10 : 15)
+    double j = vm_sum(vm_c_j0_near, single ? 14 : 17, t);
+    double close = 0x1.45f306dc9c883p-1 * vm_log_f64(0.5 * x) * j + sum;
+    double r = near ? close : size * (p * (sine - cosine) + q * (cosine + sine));
+    return x < 0.0 ? (double)NAN : r;
+}
+VM_INLINE double vm_bessel_y1_of(double x, _Bool single)
+{
+    VM_BESSEL_PARTS(1, y, single ? 14 : 16, single ? 8 : 13, single ? 9 : 15)
+    double j = x * vm_sum(vm_c_j1_near, single ? 14 : 16, t);
+    double close = 0x1.45f306dc9c883p-1 * (vm_log_f64(0.5 * x) * j - 1.0 / x) + x * sum;
+    double r = near ? close : size * (q * (sine - cosine) - p * (cosine + sine));
+    r = x == 0.0 ? -(double)INFINITY : r;
+    return x < 0.0 ? (double)NAN : r;
+}
 
 /* sin(x) / x and its slope; the slope by its series where the two terms cancel. */
-VM_RARE double vm_spherical_j0_f64(double x) {
-    if (isinf(x)) return 0.0;
-    double a = x * x;
-    return a < 1e-8 ? 1.0 - a / 6.0 : sin(x) / x;
+VM_INLINE double vm_spherical_j0_of(double x, _Bool single)
+{
+    (void)single;
+    double square = x * x, close = 1.0 - square / 6.0;
+    return square < 1e-8 ? close : vm_sin_near_f64(x) / x;
 }
-VM_RARE double vm_spherical_j0_slope_f64(double x) {
-    if (isinf(x)) return 0.0;
-    double a = x * x;
-    if (a < 0.25)
-        return -x / 3.0 * (1.0 - a / 10.0 * (1.0 - a / 28.0 * (1.0 - a / 54.0 * (1.0 - a / 88.0 * (1.0 - a / 130.0)))));
-    return (cos(x) - sin(x) / x) / x;
+VM_INLINE double vm_spherical_j0_slope_of(double x, _Bool single)
+{
+    (void)single;
+    double square = x * x;
+    double series = VM_POLY6(f64, square, -1.0 / 3, 1.0 / 30, -1.0 / 840, 1.0 / 45360, -1.0 / 3991680, 1.0 / 518918400);
+    return square < 0.25 ? x * series : (vm_cos_near_f64(x) - vm_sin_near_f64(x) / x) / x;
 }
 
-VM_ROUNDED(i0)
-VM_ROUNDED(i0e)
-VM_ROUNDED(i1)
-VM_ROUNDED(i1e)
-VM_ROUNDED(k0)
-VM_ROUNDED(k0e)
-VM_ROUNDED(k1)
-VM_ROUNDED(k1e)
-VM_ROUNDED(bessel_j0)
-VM_ROUNDED(bessel_j1)
-VM_ROUNDED(bessel_y0)
-VM_ROUNDED(bessel_y1)
-VM_ROUNDED(spherical_j0)
-VM_ROUNDED(spherical_j0_slope)
+/* Up to 2^20 in vectors, see VM_NEAR_LOOP; `libm` is for what lies beyond. */
+#define VM_OSCILLATING(name, libm) \
+    VM_INLINE double vm_##name##_near_f64(double x) { return vm_##name##_of(x, 0); } \
+    VM_INLINE float vm_##name##_near_f32(float x) { return (float)vm_##name##_of(x, 1); } \
+    VM_INLINE double vm_##name##_f64(double x) { return vm_trig_far_f64(x) ? libm : vm_##name##_of(x, 0); } \
+    VM_INLINE float vm_##name##_f32(float element) \
+    { \
+        double x = element; \
+        return (float)(vm_trig_far_f32(element) ? libm : vm_##name##_of(x, 1)); \
+    }
+VM_OSCILLATING(bessel_j0, j0(x))
+VM_OSCILLATING(bessel_j1, j1(x))
+VM_OSCILLATING(bessel_y0, x < 0.0 ? (double)NAN : y0(x))
+VM_OSCILLATING(bessel_y1, x < 0.0 ? (double)NAN : y1(x))
+VM_OSCILLATING(spherical_j0, isinf(x) ? 0.0 : sin(x) / x)
+VM_OSCILLATING(spherical_j0_slope, isinf(x) ? 0.0 : (cos(x) - sin(x) / x) / x)
+#undef VM_OSCILLATING
+
+VM_BOTH(i0)
+VM_BOTH(i0e)
+VM_BOTH(i1)
+VM_BOTH(i1e)
+VM_BOTH(k0)
+VM_BOTH(k0e)
+VM_BOTH(k1)
+VM_BOTH(k1e)
 
 #endif

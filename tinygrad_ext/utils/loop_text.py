@@ -42,7 +42,9 @@ MATH = re.compile(
 RARE = ("special_bessel.h", "special_airy.h", "special_normal.h", "special_gamma.h", "special_polynomials.h")
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))
 # functions whose vector form covers the usual arguments only -> the test for the others, see VM_NEAR_LOOP in vecmath.h
-NEAR = dict.fromkeys(("sin", "cos", "tan"), "trig") | dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
+OSCILLATING = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_j0", "spherical_j0_slope")
+NEAR = dict.fromkeys(("sin", "cos", "tan", *OSCILLATING), "trig")
+NEAR |= dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
@@ -264,8 +266,8 @@ def headers(kernels, text):
 def _functions(path):
     """What a header of rare functions defines: their names without the precision."""
     text = path.read_text()
-    found = set(re.findall(r"\bvm_(\w+)_f64\(", text)) | set(re.findall(r"VM_(?:POLYNOMIAL|WITH_ORDER)\((\w+)", text))
-    found |= {f"k{n}" + scaled for n in re.findall(r"VM_BESSEL_K\((\d)\)", text) for scaled in ("", "e")}
+    found = set(re.findall(r"\bdouble vm_(\w+)_f64\(", text))
+    found |= set(re.findall(r"VM_(?:POLYNOMIAL|WITH_ORDER|BOTH|OSCILLATING)\((\w+)", text))
     kinds = re.findall(r"VM_CHEBYSHEV\((\w), '", text)
     return found | {f"{shifted}chebyshev_{kind}" for kind in kinds for shifted in ("", "shifted_")}
 
