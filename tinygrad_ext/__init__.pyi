@@ -821,7 +821,7 @@ def erfc_(input: Tensor) -> Tensor:
     """1 - erf(self) without cancellation."""
     ...
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of erf: infinite at -1 and 1, NaN beyond; error 4 ulp."""
+    """Inverse of erf: infinite at -1 and 1, NaN beyond; error 5 ulp."""
     ...
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Exponential of each element."""

@@ -30,6 +30,26 @@ EXPONENTIAL(c128, tgx_c128, double, f64, __builtin_fabs, cexp, 708)
 
 /* ---- what C has no function for ---- */
 
+/* The angle, the number of length 1 in a number's direction or zero, and lerp from the nearer end. */
+#define OF_PARTS(TAG, C, T, B) \
+    VM_INLINE T vm_angle_##TAG(C x) { return vm_atan2_##B(__imag__ x, __real__ x); } \
+    VM_INLINE C vm_direction_##TAG(C x) { \
+        T size = vm_abs_##TAG(x); \
+        size = size == 0 ? (T)INFINITY : size; /* 0 / inf: no division by zero to choose from */ \
+        T re = __real__ x / size, im = __imag__ x / size; \
+        return __builtin_complex(re + 0, im + 0); \
+    } \
+    VM_INLINE C vm_lerp_##TAG(C x, C y, C w) { \
+        _Bool near = vm_abs_##TAG(w) < (T)0.5; \
+        T u = near ? __real__ w : 1 - __real__ w, v = near ? __imag__ w : -__imag__ w; \
+        T re = __real__ y - __real__ x, im = __imag__ y - __imag__ x; \
+        T step_re = u * re - v * im, step_im = u * im + v * re; \
+        return __builtin_complex(near ? __real__ x + step_re : __real__ y - step_re, near ? __imag__ x + step_im : __imag__ y - step_im); \
+    }
+OF_PARTS(c64, tgx_c64, float, f32)
+OF_PARTS(c128, tgx_c128, double, f64)
+#undef OF_PARTS
+
 #define SLOW static __attribute__((noinline, unused)) tgx_c128
 
 SLOW vm_log1p_c128(tgx_c128 z) {

@@ -58,9 +58,10 @@ int tgx_made_like(tgx_call *c, const tgx_tensor *t, int dtype, int format) {
 static void fill_few(char *to, int64_t n, const char *element, int size) {
     switch (size) {
         case 1: memset(to, *element, (size_t)n); break;
+        case 2: for (int64_t i = 0; i < n; i++) memcpy(to + 2 * i, element, 2); break;
         case 4: for (int64_t i = 0; i < n; i++) memcpy(to + 4 * i, element, 4); break;
         case 8: for (int64_t i = 0; i < n; i++) memcpy(to + 8 * i, element, 8); break;
-        default: for (int64_t i = 0; i < n; i++) memcpy(to + size * i, element, (size_t)size);
+        default: for (int64_t i = 0; i < n; i++) memcpy(to + 16 * i, element, 16);
     }
 }
 

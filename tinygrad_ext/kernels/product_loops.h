@@ -31,12 +31,18 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
         }
 }
 
-/* What the tiles leave over. */
+/* What the tiles leave over: each element's sum in registers. */
 static void NAME(plain)(const tgx_shape *s, ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t depth, T alpha, const T *a, const T *b, T *c) {
+    const int near = s->a_col == 1 && s->b_row == 1;
     for (ptrdiff_t i = 0; i < rows; i++)
-        for (ptrdiff_t p = 0; p < depth; p++) {
-            T factor = (T)(alpha * a[i * s->a_row + p * s->a_col]);
-            for (ptrdiff_t j = 0; j < cols; j++) c[i * s->c_row + j * s->c_col] += (T)(factor * b[p * s->b_row + j * s->b_col]);
+        for (ptrdiff_t j = 0; j < cols; j++) {
+            const T *x = a + i * s->a_row, *y = b + j * s->b_col;
+            T sum = 0;
+            if (near)
+                for (ptrdiff_t p = 0; p < depth; p++) sum += (T)(x[p] * y[p]);
+            else
+                for (ptrdiff_t p = 0; p < depth; p++) sum += (T)(x[p * s->a_col] * y[p * s->b_row]);
+            c[i * s->c_row + j * s->c_col] += (T)(alpha * sum);
         }
 }
 

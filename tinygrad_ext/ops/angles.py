@@ -51,7 +51,7 @@ op(
 
 op(
     "aten::angle(Tensor self) -> Tensor",
-    scalar={"float": "x != x ? x : x < 0 ? 3.141592653589793 : 0", "complex": "carg(x)"},
+    scalar={"float": "x != x ? x : x < 0 ? 3.141592653589793 : 0", "complex": "angle(x)"},
     promote="float",
     returns="real",
     variants="function method out",

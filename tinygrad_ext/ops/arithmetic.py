@@ -329,7 +329,7 @@ op(
 op(
     "aten::sgn(Tensor self) -> Tensor",
     variants="function method inplace out",
-    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "x == 0 ? 0 : x / abs(x)"},
+    scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "direction(x)"},
     grad={"self": lambda grad, self: _sgn_grad(grad, self)},
     jvp=lambda self, self_tangent: _sgn_grad(self_tangent, self),  # a projection
     doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.",

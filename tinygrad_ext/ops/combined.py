@@ -58,7 +58,7 @@ op(
     "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     scalar={
         "float": "fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1 - z)",
-        "complex": "abs(z) < 0.5 ? x + TIMES(z, y - x) : y - TIMES(y - x, 1 - z)",
+        "complex": "lerp(x, y, z)",
     },
     holomorphic=True,
     refuses={"mixed": "expected dtype of end and weight to be that of self"},
@@ -76,7 +76,7 @@ op(
     "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     scalar={
         "float": "fabs(weight) < 0.5 ? x + weight * (y - x) : y - (y - x) * (1 - weight)",
-        "complex": "abs(weight) < 0.5 ? x + TIMES(weight, y - x) : y - TIMES(y - x, 1 - weight)",
+        "complex": "lerp(x, y, weight)",
     },
     holomorphic=True,
     refuses={"mixed": "expected dtype of end to be that of self"},

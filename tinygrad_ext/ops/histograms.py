@@ -1,6 +1,8 @@
 """Counts of values in bins, numbers in their binary parts, and choices drawn from logits."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import zeros as zeros_like
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -172,13 +174,7 @@ op(
 def _frexp(self):
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"frexp() only supports floating-point dtypes: got {self.dtype}; convert with .float()")
-    size = self.detach().abs().to(tg.float64)
-    plain = (size > 0) & (size < float("inf"))
-    safe = tg.where(plain, size, 1.0)
-    power = safe.log2().floor() + 1
-    power = power - (safe < _two_to(power - 1)).to(tg.float64)  # a logarithm may round across a power of two
-    power = power + (safe >= _two_to(power)).to(tg.float64)
-    power = tg.where(plain, power, 0.0)
+    power = fused._binary_exponent(self.detach().to(tg.float64))
     half = tg.trunc(power / 2)
     mantissa = self * _two_to(-half).to(tg.float64) * _two_to(half - power)
     return mantissa.to(self.dtype), power.to(tg.int32)
@@ -187,6 +183,16 @@ def _frexp(self):
 def _two_to(power):
     return tg.ldexp(tg.ones_like(power), power)
 
+
+op(
+    "aten::_binary_exponent(Tensor self) -> Tensor",
+    scalar={"float": "binary_exponent(x)"},
+    variants="function",
+    where="_fused",
+    grad={"self": zeros_like},
+    reference=lambda x: __import__("numpy").frexp(x)[1].astype(x.dtype),
+    doc="The e of each element as m * 2 ** e with 1/2 <= |m| < 1; 0 for zeros, infinities and NaN.",
+)
 
 op(
     "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",

@@ -1,17 +1,18 @@
 """The C text of loops over complex numbers, see kernels/pairs.h and kernels/complex_math.h.
 
-Three forms. Sums, products and conjugates run in vectors of numbers as they lie in memory. Quotients, absolute values
-and exp run over blocks of real and of imaginary parts. Anything else is one call for each element.
+Four forms. Sums, products and conjugates run in vectors of numbers as they lie in memory. Quotients, absolute values,
+exp and tests for equality run over blocks of real and of imaginary parts. A choice between operands moves their bits.
+Anything else is one call for each element.
 """
 
 import re
 
 REAL = {"c64": "f32", "c128": "f64"}
 HEAD = "static int {name}(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {{\n"
-PARTS = ("div", "abs", "exp")  # functions that a loop over parts makes vector code of
+PARTS = ("div", "abs", "exp", "angle", "direction", "lerp")  # functions that a loop over parts makes vector code of
 _CALL = re.compile(
     r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|"
-    r"sigmoid|pow|logaddexp|silu_slope|sinc|abs|div)\("
+    r"sigmoid|pow|logaddexp|silu_slope|sinc|abs|div|angle|direction|lerp)\("
 )
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
@@ -23,10 +24,14 @@ def typed(expression, tag):
 
 
 def loop(name, out, ins, compute, declared, expression, scalars):
-    """C text of one loop, in the quickest of the three forms that can hold the expression."""
+    """C text of one loop, in the quickest of the four forms that can hold the expression."""
     words = set(_WORDS.findall(expression)) - set("xyz"[: len(ins)]) - {"TIMES", "CONJ"}
     plain = not re.search(r"[/=<>?&|!]", expression)
     called = {w for w in words if w.startswith("vm_")}
+    if expression == "x ? y : z":
+        return _choice(name, out)
+    if out == "b8" and not words and not re.search(r"[*/<>?]", expression):
+        return _parts(name, out, ins, declared, expression)
     if plain and out in REAL and words <= scalars and not re.search(r"(?<!\w)\d", expression):
         return _vectors(name, out, ins, declared, expression, words)
     if plain and words - called <= scalars and called <= {f"vm_{f}_{ins[0]}" for f in PARTS}:
@@ -63,11 +68,23 @@ def _vectors(name, tag, ins, declared, expression, used):
     return text + "    return 0;\n}\n"
 
 
+def _choice(name, tag):
+    """Vectors of the numbers' bits where they lie side by side, then one number after another."""
+    bits = "uint64_t" if tag == "c64" else "tgx_c128"
+    text = HEAD.format(name=name) + f"    {bits} *o = ({bits} *)data[0]; const {bits} *y = (const {bits} *)data[2];\n"
+    text += f"    const {bits} *z = (const {bits} *)data[3]; const S_b8 *x = (const S_b8 *)data[1];\n"
+    text += f"    if (s[0] == sizeof({bits}) && s[1] == 1 && s[2] == sizeof({bits}) && s[3] == sizeof({bits})) {{\n"
+    text += "        SIMD for (ptrdiff_t i = 0; i < count; i++) o[i] = x[i] ? y[i] : z[i];\n        return 0;\n    }\n"
+    text += "    for (ptrdiff_t i = 0; i < count; i++) {\n        const ptrdiff_t from = data[1][i * s[1]] ? 2 : 3;\n"
+    return text + f"        *({bits} *)(data[0] + i * s[0]) = *(const {bits} *)(data[from] + i * s[from]);\n    }}\n    return 0;\n}}\n"
+
+
 def _parts(name, out, ins, declared, expression):
     """Blocks of real and of imaginary parts."""
     names, tag = "xyz"[: len(ins)], ins[0]
     part = "float" if tag == "c64" else "double"
-    text = HEAD.format(name=name) + f"    {declared}\n    {part} o_re[BLOCK], o_im[BLOCK];"
+    results = f"{part} o_re[BLOCK], o_im[BLOCK];" if out in REAL else f"S_{out} o_re[BLOCK];"
+    text = HEAD.format(name=name) + f"    {declared}\n    {results}"
     text += "".join(f" {part} {v}_re[BLOCK], {v}_im[BLOCK];" for v in names) + "\n"
     text += "    for (ptrdiff_t at = 0; at < count; at += BLOCK) {\n"
     text += "        const ptrdiff_t m = count - at < BLOCK ? count - at : BLOCK;\n"

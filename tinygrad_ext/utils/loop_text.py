@@ -37,7 +37,7 @@ MATH = re.compile(
     r"softplus_until|at_least|polygamma|nextafter|i0|i0e|i1|i1e|k0|k0e|k1|k1e|bessel_j0|bessel_j1|bessel_y0|bessel_y1|"
     r"spherical_j0|spherical_j0_slope|airy_ai|airy_ai_slope|erfcx|ndtr|log_ndtr|erfinv|ndtri|igamma|igammac|zeta|"
     r"(?:shifted_)?chebyshev_[tuvw]|hermite_h|hermite_he|laguerre_l|legendre_p|gegenbauer|"
-    r"laguerre)\("
+    r"laguerre|binary_exponent)\("
 )
 RARE = ("special_bessel.h", "special_airy.h", "special_normal.h", "special_gamma.h", "special_polynomials.h")
 INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "stdint", "stdlib", "string"))

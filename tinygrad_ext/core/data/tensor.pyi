@@ -739,10 +739,10 @@ class Tensor:
         """1 - erf(self) without cancellation."""
         ...
     def erfinv(self) -> Tensor:
-        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 4 ulp."""
+        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 5 ulp."""
         ...
     def erfinv_(self) -> Tensor:
-        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 4 ulp."""
+        """Inverse of erf: infinite at -1 and 1, NaN beyond; error 5 ulp."""
         ...
     def exp(self) -> Tensor:
         """Exponential of each element."""
