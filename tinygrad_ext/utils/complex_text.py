@@ -76,7 +76,8 @@ def _choice(name, tag):
     text += f"    if (s[0] == sizeof({bits}) && s[1] == 1 && s[2] == sizeof({bits}) && s[3] == sizeof({bits})) {{\n"
     text += "        SIMD for (ptrdiff_t i = 0; i < count; i++) o[i] = x[i] ? y[i] : z[i];\n        return 0;\n    }\n"
     text += "    for (ptrdiff_t i = 0; i < count; i++) {\n        const ptrdiff_t from = data[1][i * s[1]] ? 2 : 3;\n"
-    return text + f"        *({bits} *)(data[0] + i * s[0]) = *(const {bits} *)(data[from] + i * s[from]);\n    }}\n    return 0;\n}}\n"
+    text += f"        *({bits} *)(data[0] + i * s[0]) = *(const {bits} *)(data[from] + i * s[from]);\n"
+    return text + "    }\n    return 0;\n}\n"
 
 
 def _parts(name, out, ins, declared, expression):
