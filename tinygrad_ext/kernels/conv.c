@@ -35,7 +35,7 @@ void tgx_conv_place_taps(const tgx_conv *p) {
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
         for (ptrdiff_t v = 0; v < p->taps_y; v++) {
             ptrdiff_t down = p->at_y[v] - p->base_y, row = down % p->step_y * p->phase_rows + down / p->step_y;
-            p->offset[u * p->taps_y + v] = (u * p->phases * p->phase_rows + row) * p->cols;
+            p->offset[v * p->taps_x + u] = (u * p->phases * p->phase_rows + row) * p->cols;
         }
 }
 
@@ -55,12 +55,12 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
 static int64_t window(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {
     uint64_t sum = 0; /* wraps instead of overflowing */
     for (ptrdiff_t c = 0; c < p->channels; c++)
-        for (ptrdiff_t u = 0; u < p->taps_x; u++)
-            for (ptrdiff_t v = 0; v < p->taps_y; v++) {
+        for (ptrdiff_t v = 0; v < p->taps_y; v++)
+            for (ptrdiff_t u = 0; u < p->taps_x; u++) {
                 ptrdiff_t y = row * p->step_y + p->at_y[v], x = col * p->step_x + p->at_x[u];
                 if (y < 0 || y >= p->height || x < 0 || x >= p->width) continue;
                 sum += (uint64_t)src[(c * p->height + y) * p->width + x]
-                       * (uint64_t)weight[c * p->taps_x * p->taps_y + tap[u * p->taps_y + v]];
+                       * (uint64_t)weight[c * p->taps_x * p->taps_y + tap[v * p->taps_x + u]];
             }
     return (int64_t)sum;
 }

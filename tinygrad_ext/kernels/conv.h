@@ -20,7 +20,7 @@ typedef struct {
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
-    ptrdiff_t *offset;                 /* of tap (u, v) in a plane of the buffer; room for taps_y * taps_x */
+    ptrdiff_t *offset;                 /* of tap (v, u) in a plane of the buffer; room for taps_y * taps_x */
 } tgx_conv;
 
 /* All of out for int64, in plain loops; tap numbers the weights of one channel. */
@@ -36,6 +36,7 @@ typedef struct {
     ptrdiff_t row, rows;               /* of out */
     ptrdiff_t channel, channels;       /* of src; apply adds to out unless channel is 0 */
     ptrdiff_t images;                  /* in buffers of p->buffer elements each */
+    int fresh;                         /* collect starts from zero, and reads no sums */
     ptrdiff_t src_image, out_image, out_plane; /* elements between images and planes */
 } tgx_conv_part;
 
@@ -46,12 +47,16 @@ typedef struct {
     void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, void *packed);
     /* A part from the buffer to out, which points to its first row; bias may be NULL. */
     void (*apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias, void *out);
-    /* turned[position][output] = grad[output][position], image after image, outputs padded with zeros to pad_outputs. */
+    /* grad with a vector of outputs for each position, image after image, then the next vector of outputs; outputs are
+     * padded with zeros to pad_outputs. */
     void (*turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned);
-    /* sums[tap k of channel c][output] += buf . turned, for the part's channels, image after image. */
+    /* sums += buf . turned, for the part's channels, image after image; in sums too a vector of outputs lies together: of
+     * channel 0's taps, of channel 1's, and so on, then the next vector. */
     void (*collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *turned, void *sums);
     /* The same from grad itself and for one image, for few outputs. */
     void (*collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
+    /* The sums of a group in the order of the weights. */
+    void (*spread)(const tgx_conv *p, const void *sums, void *out);
 } tgx_conv_kernels;
 
 typedef struct { tgx_conv_kernels f32, f64; } tgx_conv_table;

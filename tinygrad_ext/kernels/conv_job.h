@@ -71,7 +71,7 @@ static const ptrdiff_t *fill_tables(tgx_call *c, job_t *j, const taps_t *y, cons
     for (int64_t u = 0; u < x->count; u++) {
         at_x[u] = x->at + u * x->at_step;
         for (int64_t v = 0; v < y->count; v++)
-            tap[u * y->count + v] = (y->which + v * y->which_step) * j->g->kernel[1] + x->which + u * x->which_step;
+            tap[v * x->count + u] = (y->which + v * y->which_step) * j->g->kernel[1] + x->which + u * x->which_step;
     }
     j->p.at_y = at_y, j->p.at_x = at_x, j->p.offset = tap + j->g->kernel[0] * j->g->kernel[1];
     return tap;

@@ -45,9 +45,11 @@ static void collect_images(const job_t *j, tgx_conv_part *part, int64_t image, i
     int64_t group = channel / p->channels;
     const char *src = j->src + (image * j->g->channels + channel) * p->height * p->width * j->size;
     const char *grad = j->out + (image * j->g->groups + group) * p->outputs * part->out_plane * j->size;
-    char *sums = j->sums + channel * p->taps_x * p->taps_y * p->pad_outputs * j->size;
+    char *sums = j->sums + group * p->channels * p->taps_x * p->taps_y * p->pad_outputs * j->size;
     char *turned = buf + p->images * p->buffer * j->size;
+    part->channel = channel % p->channels;
     for (part->row = 0; part->row < p->rows; part->row += part->rows) {
+        part->fresh = image == 0 && part->row == 0;
         const char *rows = grad + part->row * p->cols * j->size;
         part->rows = at_most(p->block, p->rows - part->row);
         j->k->load(p, part, src, buf);
@@ -63,7 +65,7 @@ static void collect_images(const job_t *j, tgx_conv_part *part, int64_t image, i
 static void collect_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     tgx_conv_part part;
     int64_t together = j->p.outputs <= FEW_OUTPUTS ? 1 : j->p.images;
-    part.channel = 0, part.out_plane = j->p.rows * j->p.cols;
+    part.out_plane = j->p.rows * j->p.cols;
     part.src_image = j->g->channels * j->p.height * j->p.width;
     part.out_image = j->g->outputs * part.out_plane;
     for (int64_t channel = lo; channel < hi; channel += part.channels) {
@@ -76,16 +78,10 @@ static void collect_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     }
 }
 
-/* sums[channel][tap][output] to the weights' order. */
-static void spread_sums(const job_t *j, char *out, const ptrdiff_t *tap) {
-    int64_t taps = j->p.taps_x * j->p.taps_y, size = j->size;
-    for (int64_t c = 0; c < j->g->channels; c++) {
-        int64_t group = c / j->p.channels;
-        for (int64_t t = 0; t < taps; t++)
-            for (int64_t o = 0; o < j->p.outputs; o++)
-                memcpy(out + (((group * j->p.outputs + o) * j->p.channels + c % j->p.channels) * taps + tap[t]) * size,
-                       j->sums + ((c * taps + t) * j->p.pad_outputs + o) * size, (size_t)size);
-    }
+static void spread_sums(const job_t *j, char *out) {
+    int64_t group = j->p.channels * j->p.taps_x * j->p.taps_y * j->size;
+    for (int64_t i = 0; i < j->g->groups; i++)
+        j->k->spread(&j->p, j->sums + i * group * j->p.pad_outputs, out + i * group * j->p.outputs);
 }
 
 int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *x) {
@@ -100,13 +96,12 @@ int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
     forward_windows(&j, &y, &across);
     if (limit(&j) != FINE) return TGX_NO_MEMORY;
     j.src = x->data, j.out = grad->data;
-    const ptrdiff_t *tap = fill_tables(c, &j, &y, &across);
+    fill_tables(c, &j, &y, &across);
     plan(&j);
     tgx_conv_place_taps(&j.p);
     j.sums = (char *)c->scratch + tables(g);
     j.room = j.sums + sums_bytes(&j);
-    memset(j.sums, 0, (size_t)sums_bytes(&j));
     int code = deal(c, &j, collect_items, g->channels, g->n * j.p.taps_y * j.p.taps_x * j.p.rows * j.p.cols * j.p.outputs + 1);
-    if (!code) spread_sums(&j, out->data, tap);
+    if (!code) spread_sums(&j, out->data);
     return code;
 }

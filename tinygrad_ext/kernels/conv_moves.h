@@ -1,0 +1,155 @@
+/* How convolution lays out what its loops read, and puts its sums back; included by conv_loops.h, with its T and NAME.
+ *
+ * Whatever is turned goes through blocks of 4 x 4: element by element it took as long as the products of a small image. */
+
+/* to[j to_step + i] = from[i from_step + j] for i < rows, j < cols, in lines of 16 of either side. */
+INLINE void NAME(transpose)(T *to, ptrdiff_t to_step, const T *from, ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t cols) {
+    for (ptrdiff_t first = 0; first < cols; first += 16) {
+        const ptrdiff_t last = first + 16 < cols ? first + 16 : cols;
+        ptrdiff_t i = 0;
+        for (; i + 4 <= rows; i += 4) {
+            ptrdiff_t j = first;
+            for (; j + 4 <= last; j += 4) NAME(turn_block)(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
+            for (; j < last; j++)
+                for (ptrdiff_t r = i; r < i + 4; r++) to[j * to_step + r] = from[r * from_step + j];
+        }
+        for (; i < rows; i++)
+            for (ptrdiff_t j = first; j < last; j++) to[j * to_step + i] = from[i * from_step + j];
+    }
+}
+
+/* ---- windows ---- */
+
+/* Bits [from, to) of LANES, each bound clipped to them. */
+INLINE uint32_t NAME(lanes)(ptrdiff_t from, ptrdiff_t to) {
+    from = from < 0 ? 0 : from > LANES ? LANES : from, to = to < 0 ? 0 : to > LANES ? LANES : to;
+    return ((1u << to) - 1) & ~((1u << from) - 1);
+}
+
+/* dst = src in the lanes of `inside`, else 0, written in the lanes of `room`; nothing else is touched. */
+INLINE void NAME(copy)(T *dst, const T *src, uint32_t inside, uint32_t room) {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) _mm512_mask_storeu_ps(dst, (__mmask16)room, _mm512_maskz_loadu_ps((__mmask16)inside, src));
+    else _mm512_mask_storeu_pd(dst, (__mmask8)room, _mm512_maskz_loadu_pd((__mmask8)inside, src));
+#else
+    for (ptrdiff_t i = 0; room >> i; i++) dst[i] = inside >> i & 1 ? src[i] : 0;
+#endif
+}
+
+/* dst[i] = src[i step] for i in [lo, hi), else 0, for i in [0, n). */
+INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t step, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+    if (step == 1) {
+        for (; i < n && i < lo; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        for (; i + LANES <= hi; i += LANES) WRITE(dst + i, READ(src + i));
+        for (; i < n; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        return;
+    }
+    for (; i < lo; i++) dst[i] = 0;
+    for (; i < hi; i++) dst[i] = src[i * step];
+    for (; i < n; i++) dst[i] = 0;
+}
+
+/* Elements lo <= i < hi of n for which start + i step lies in [0, size). */
+INLINE void NAME(bounds)(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t *lo, ptrdiff_t *hi) {
+    *lo = start < 0 ? (-start + step - 1) / step : 0;
+    *hi = size > start ? (size - start + step - 1) / step : 0;
+    if (*hi > n) *hi = n;
+    if (*lo > *hi) *lo = *hi;
+}
+
+/* For one tap, of every channel the rows first, first + step_y, ... of src, with zeros outside. */
+static void NAME(load_tap)(const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first, ptrdiff_t at, T *dst) {
+    const ptrdiff_t n = p->cols, step = p->step_x, down = p->step_y * p->width;
+    ptrdiff_t lo, hi, top, bottom;
+    NAME(bounds)(at, step, p->width, n, &lo, &hi);
+    NAME(bounds)(first, p->step_y, p->height, p->phase_rows, &top, &bottom);
+    src += (first + top * p->step_y) * p->width + at;
+    const uint32_t inside = NAME(lanes)(lo, hi), room = NAME(lanes)(0, n);
+    for (ptrdiff_t c = 0; c < channels; c++, src += p->height * p->width, dst += p->plane) {
+        const T *from = src;
+        T *to = dst + top * n;
+        for (ptrdiff_t i = 0; i < top * n; i++) dst[i] = 0;
+        if (n <= LANES && step == 1)
+            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(copy)(to, from, inside, room);
+        else
+            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(row)(to, from, step, lo, hi, n);
+        for (ptrdiff_t i = bottom * n; i < p->phase_rows * n; i++) dst[i] = 0;
+    }
+}
+
+static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *src, T *dst) {
+    for (ptrdiff_t u = 0; u < p->taps_x; u++)
+        for (ptrdiff_t f = 0; f < p->phases; f++, dst += p->phase_rows * p->cols)
+            NAME(load_tap)(p, part->channels, src, part->row * p->step_y + p->base_y + f, p->at_x[u], dst);
+}
+
+static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
+    for (ptrdiff_t i = 0; i < part->images; i++)
+        NAME(load_image)(p, part, (const T *)src + i * part->src_image, (T *)buf + i * p->buffer);
+}
+
+/* ---- weights ---- */
+
+/* Outputs handled together from output o on: a full tile, a quarter, or one. */
+INLINE ptrdiff_t NAME(together)(ptrdiff_t left) {
+    return left > 4 ? OUT_ROWS : left > 1 ? 4 : 1;
+}
+
+/* Channels [c, last) of one tile of `some` outputs, of which `real` exist. */
+INLINE void NAME(pack_tile)(T *to, const T *w, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, ptrdiff_t taps, int straight,
+                            ptrdiff_t some, ptrdiff_t real, ptrdiff_t channels) {
+    if (real < some) memset(to, 0, (size_t)(channels * taps * some) * sizeof(T));
+    if (straight && step_c == taps) NAME(transpose)(to, some, w, step_o, real, channels * taps);
+    else if (straight && taps == 1 && step_o == 1)
+        for (ptrdiff_t c = 0; c < channels; c++)
+            for (ptrdiff_t r = 0; r < real; r++) to[c * some + r] = w[c * step_c + r];
+    else if (straight)
+        for (ptrdiff_t c = 0; c < channels; c++) NAME(transpose)(to + c * taps * some, some, w + c * step_c, step_o, real, taps);
+    else
+        for (ptrdiff_t c = 0; c < channels; c++)
+            for (ptrdiff_t t = 0; t < taps; t++)
+                for (ptrdiff_t r = 0; r < real; r++) to[(c * taps + t) * some + r] = w[r * step_o + c * step_c + tap[t]];
+}
+
+/* Some channels at a time: a line of weights then serves several tiles before it is displaced. */
+static void NAME(pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap,
+                       void *packed) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y, block = step_c == taps ? p->channels : 16;
+    int straight = 1;
+    for (ptrdiff_t t = 0; t < taps; t++) straight &= tap[t] == t;
+    for (ptrdiff_t c = 0, channels; c < p->channels; c += channels) {
+        channels = p->channels - c < block ? p->channels - c : block;
+        for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
+            some = NAME(together)(p->outputs - o);
+            NAME(pack_tile)((T *)packed + (o * p->channels + c * some) * taps, (const T *)weight + o * step_o + c * step_c, step_o,
+                            step_c, tap, taps, straight, some, p->outputs - o < some ? p->outputs - o : some, channels);
+        }
+    }
+}
+
+/* ---- gradient of the weights ---- */
+
+/* Panels of LANES outputs: panel o / LANES, position after position of image after image. */
+static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) {
+    const ptrdiff_t n = part->rows * p->cols;
+    T *to = turned;
+    for (ptrdiff_t o = 0; o < p->pad_outputs; o += LANES)
+        for (ptrdiff_t i = 0; i < part->images; i++, to += n * LANES) {
+            const ptrdiff_t left = p->outputs - o, real = left < LANES ? left : LANES;
+            if (real < LANES) memset(to, 0, (size_t)(n * LANES) * sizeof(T));
+            if (real > 0)
+                NAME(transpose)(to, LANES, (const T *)grad + i * part->out_image + o * part->out_plane, part->out_plane, real, n);
+        }
+}
+
+/* out[output][k] = sums[output / LANES][k][output % LANES], k being channel and tap. */
+static void NAME(spread)(const tgx_conv *p, const void *sums, void *out) {
+    const ptrdiff_t depth = p->channels * p->taps_x * p->taps_y;
+    const T *from = sums;
+    for (ptrdiff_t o = 0; o < p->outputs; o += LANES, from += depth * LANES) {
+        const ptrdiff_t real = p->outputs - o < LANES ? p->outputs - o : LANES;
+        for (ptrdiff_t k = 0; k < depth; k += 16)
+            NAME(transpose)((T *)out + o * depth + k, depth, from + k * LANES, LANES, depth - k < 16 ? depth - k : 16, real);
+    }
+}
