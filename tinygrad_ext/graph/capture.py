@@ -61,6 +61,7 @@ class Capture(Operands, Windows, Observer):
         self.detached = {}
         self.leaves = {}  # id of a Value -> tensor that the user sees
         self.tape = []
+        self.told = {}  # name of an op -> derive.Told
         self.unknown = {}  # id of a Value -> why nobody knows a gradient of it
         self.hooks = {}  # id of a Value -> [(number, hook on its gradient)]
         self.followers = []  # (another name of what was written, what was written, the Value before)
@@ -73,6 +74,7 @@ class Capture(Operands, Windows, Observer):
         self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same
         self.lengths = {}  # id of a list -> how long it was where it was made
         self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
+        self.repeats = None  # what is written down again there, see repeats.py
         self.arguments = {}  # id of a carried tensor that the program was given -> Argument
         self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none
         self.returned = []  # (path in the result, State) of what the program returns after it wrote to it

@@ -8,52 +8,21 @@ values of the graph, and with create_graph it can be derived again.
 
 import functools
 import itertools
-from collections import namedtuple
+import operator
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.data.tensor import Carried, Tensor
-from tinygrad_ext.core.grad.custom import custom_of
 from tinygrad_ext.ops.record import BUILTIN
-from tinygrad_ext.registry import derivatives
-from tinygrad_ext.registry.derivatives import Rule
 
 from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
 from .ir import Value, used_values, values_in
+from .tape import WHOLE as WHOLE
+from .tape import Entry, Told
 from .types import BOOL, INT, TENSOR, list_of
 
 _numbers = itertools.count(1)  # of nodes that have a derivative
-
-
-# node, op: what was called; made: the Values of its results, in lists one each; rules: see rules_of
-class Entry(namedtuple("Entry", "node op made rules")):
-    """A node on the tape."""
-
-    __slots__ = ()
-
-    def reads(self, needs):
-        """Values that its rules read for gradients of `needs`, their sizes aside."""
-        places = {a.name: i for i, a in enumerate(self.op.schema.args)}
-        returns = {r.name: i for i, r in enumerate(self.op.schema.returns) if r.name}
-        wanted = [
-            r for r in self.rules if any(id(v) in needs for t in r.targets for v in values_in((self.node.args[t],)))
-        ]
-        names = {name for rule in wanted for name in rule.names}
-        yield from values_in([self.node.args[places[n]] for n in names if n in places])
-        yield from [self.made[returns[n]] for n in names if n in returns]
-        yield from self.made[:1] if "result" in names else ()
-
-
-# of composites that a capture leaves whole: opened, they would ask for sizes
-WHOLE = {
-    "aten::sum_to_size": (Rule((0,), lambda grad, self_shape: grad.expand(self_shape), ("grad", "self_shape")),),
-}
-
-
-def rules_of(op):
-    """The derivative rules of an op, as its record has them."""
-    return WHOLE.get(op.name) or derivatives.rules_of(op)
 
 
 def note(capture, op, node, made, results, args=None):
@@ -61,14 +30,16 @@ def note(capture, op, node, made, results, args=None):
     needs = capture.needs
     if not needs or not any(id(v) in needs for v in values_in(node.args)):
         return
-    formula = custom_of(op) and custom_of(op).formula()
+    told = capture.told.get(op.name)
+    if told is None:
+        told = capture.told[op.name] = Told(op)
+    formula = told.custom and told.custom.formula()
     if formula is not None:
         formulas.note(capture, op, node, made, args, formula)
         return
-    rules = rules_of(op)
-    if not any(id(v) in needs for r in rules for t in r.targets for v in values_in((node.args[t],))):
+    if not any(id(v) in needs for v in values_in([node.args[t] for t in told.targets])):
         return
-    mask = _mask(op, rules)
+    mask = told.mask
     for i, (value, result) in enumerate(zip(made, results)):
         if (
             isinstance(result, Tensor)
@@ -76,9 +47,14 @@ def note(capture, op, node, made, results, args=None):
             and (not mask or mask >> i & 1)
         ):
             needs.add(id(value))
-    capture.tape.append(Entry(node, op, made, rules))
-    if capture.joint == "forward" and op.record.scalar is not None:
-        _expect_sizes(capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
+    if capture.joint == "backward":  # whose own derivative is that of the graph that it becomes
+        return
+    capture.tape.append(Entry(node, op, made, told))
+    start = len(capture.block.nodes)
+    if capture.joint and told.pointwise:
+        capture.suspend(_expect_sizes, capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
+    if capture.repeats is not None and capture.repeats.noted is not None:
+        capture.repeats.noted[node] = capture.block.nodes[start:]
 
 
 def _expect_sizes(capture, operands, made):
@@ -111,20 +87,6 @@ def guard_sizes(capture, a, b):
     sizes = [capture.graph.make(capture.block, "prim::shape", (x,), (list_of(INT),)).output for x in (a, b)]
     same = capture.graph.make(capture.block, "prim::eq", sizes, (BOOL,), (True,)).output
     capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
-
-
-def _mask(op, rules):
-    """Bits of the results whose gradients some rule reads; 0: of all."""
-    returns, mask = {r.name: i for i, r in enumerate(op.schema.returns) if r.name}, 0
-    for rule in rules:
-        for name in rule.names if rule.function is not None else ("grad",):
-            if name == "grads":
-                return 0
-            if name == "grad":
-                mask |= 1
-            elif name.startswith("grad_") and name[5:] in returns:
-                mask |= 1 << returns[name[5:]]
-    return mask
 
 
 class Backward:
@@ -188,7 +150,10 @@ class Backward:
         grad = self.fitted(grad, value)
         old = self.so_far(value)
         maybe = self.flag if old is None else self.either(self.maybe_of(value), self.flag)
-        self.put(value, grad if old is None else old + grad, maybe)
+        if old is not None:
+            repeats = self.capture.repeats
+            grad = repeats.again("add", operator.add, old, grad) if repeats else old + grad
+        self.put(value, grad, maybe)
 
     def so_far(self, value):
         """What has arrived at a value, or None."""
@@ -213,15 +178,20 @@ class Backward:
         if like is None:  # there is no example of it this time
             return grad
         carried = type(grad) is Carried and grad.level is not self.capture  # by a transform inside the program
-        if tuple((grad if carried else self.capture.example(grad)).shape) != tuple(like.shape):
+        sizes, shape, dtype = self.capture.suspend(_sizes, grad if carried else self.capture.example(grad), like)
+        if sizes != shape:
             grad = self.summed(grad, value)
-        if grad.dtype != like.dtype:
+        if grad.dtype != dtype:
             if grad.dtype.is_complex and not like.dtype.is_complex:
                 grad = grad.real
-            grad = grad.to(like.dtype)
+            grad = grad.to(dtype)
         return grad
 
     def summed(self, grad, value):
+        repeats = self.capture.repeats
+        return repeats.again("sum", self._summed, grad, value) if repeats else self._summed(grad, value)
+
+    def _summed(self, grad, value):
         return grad.sum_to_size(self.shape_of(value))
 
     def shape_of(self, value):
@@ -234,17 +204,13 @@ class Backward:
             entry.spread(self, arrived)
             return
         got = {}
-        for rule in entry.rules:
-            wanted = [self.is_needed(entry.node.args[t]) for t in rule.targets]
-            if not any(wanted):
+        for i, rule in enumerate(entry.rules):
+            if not any([self.is_needed(entry.node.args[t]) for t in rule.targets]):
                 continue
-            if rule.function is None:
-                result = arrived[0]
-            else:
-                result = rule.function(*[self.parameter(entry, name, arrived) for name in rule.names])
+            result = arrived[0] if rule.function is None else self.by_rule(entry, i, rule, arrived)
             for target, grad in zip(rule.targets, (result,) if len(rule.targets) == 1 else result):
                 got[target] = grad
-        broadcasts = entry.op.record.scalar is not None and len(values_list(entry.node.args)) > 1
+        broadcasts = entry.told.pointwise and len(values_list(entry.node.args)) > 1
         for target in sorted(got):
             operand = entry.node.args[target]
             if isinstance(operand, Value):
@@ -275,9 +241,39 @@ class Backward:
 
     # ---- what a rule asks for --------------------------------------------------------------------------------------
 
+    def by_rule(self, entry, i, rule, arrived):
+        """What rule i of a node gives, in the order of its targets."""
+
+        def result():
+            return rule.function(*[self.parameter(entry, name, arrived) for name in rule.names])
+
+        repeats = self.capture.repeats
+        key = repeats and repeats.key((entry.op.name, i), [self.read_by(entry, name, arrived) for name in rule.names])
+        if not key:
+            return result()
+        found, repeated = repeats.call(key, result, repeats.lifted)
+        return repeats.shown(found) if repeated else found
+
+    def read_by(self, entry, name, arrived):
+        """What a parameter of a rule is made of."""
+        told = entry.told
+        if name == "grads":
+            return [self.read_by(entry, i, arrived) for i in range(len(entry.made))]
+        if name == "needs":
+            return self.parameter(entry, name, arrived)
+        if name in told.places:
+            return entry.node.args[told.places[name]]
+        if name == "result":
+            return entry.made[0]
+        if name in told.returns:
+            return entry.made[told.returns[name]]
+        i = 0 if name == "grad" else name if type(name) is int else told.returns.get(name.removeprefix("grad_"))
+        if i is None or (type(name) is str and not name.startswith("grad")):
+            return entry.node.args[told.places[name.rpartition("_")[0]]]
+        return (None, entry.made[i]) if arrived[i] is None else arrived[i]
+
     def parameter(self, entry, name, arrived):
-        places = {a.name: i for i, a in enumerate(entry.op.schema.args)}
-        returns = {r.name: i for i, r in enumerate(entry.op.schema.returns) if r.name}
+        places, returns = entry.told.places, entry.told.returns
         if name == "grad":
             return self.defined(entry, 0, arrived)
         if name == "grads":
@@ -357,6 +353,10 @@ class Backward:
                 strides.insert(0, step)
                 step = size * step
         return sizes, tuple(strides), value.hint.storage_offset()
+
+
+def _sizes(grad, like):
+    return tuple(grad.shape), tuple(like.shape), like.dtype
 
 
 def is_linear(entry):

@@ -17,8 +17,22 @@ and most are not allowed to do anything).
 """
 
 from .types import TENSOR
+from .values import made_of, outer_values, replaced, used_values, values_in
+
+__all__ = [
+    "Block",
+    "Node",
+    "State",
+    "Value",
+    "give_lines",
+    "outer_values",
+    "replaced",
+    "used_values",
+    "values_in",
+]
 
 
+@made_of
 class Value:
     """What a node or a block makes.
 
@@ -73,7 +87,7 @@ class Node:
 
     def values(self):
         """The Values among the arguments, in order, those in lists too."""
-        return list(values_in(self.args))
+        return values_in(self.args)
 
     def __repr__(self):
         return f"<node {', '.join(map(repr, self.outputs))} = {self.op}>"
@@ -125,40 +139,3 @@ def give_lines(block, line=""):
         node.line = line = node.line or line
         for inner in node.blocks:
             give_lines(inner, line)
-
-
-def values_in(args):
-    """The Values among arguments, those in lists and tuples too."""
-    for a in args:
-        if isinstance(a, Value):
-            yield a
-        elif type(a) is tuple or type(a) is list:
-            yield from values_in(a)
-        elif type(a) is slice:
-            yield from values_in((a.start, a.stop, a.step))
-
-
-def used_values(node):
-    """The Values that a node uses, once each, those that only its blocks use too."""
-    return list(dict.fromkeys([*values_in(node.args), *(v for block in node.blocks for v in outer_values(block))]))
-
-
-def outer_values(block):
-    """The Values from outside that a block uses, once each."""
-    made, found = set(map(id, block.inputs)), {}
-    for node in block.nodes:
-        found.update((id(v), v) for v in used_values(node) if id(v) not in made)
-        made.update(map(id, node.outputs))
-    found.update((id(v), v) for v in values_in(block.outputs) if id(v) not in made)
-    return list(found.values())
-
-
-def replaced(arg, mapping):
-    """An argument with values replaced by what `mapping` has for them."""
-    if isinstance(arg, Value):
-        return mapping.get(arg, arg)
-    if type(arg) is tuple or type(arg) is list:
-        return tuple([replaced(a, mapping) for a in arg])
-    if type(arg) is slice:
-        return slice(*(replaced(a, mapping) for a in (arg.start, arg.stop, arg.step)))
-    return arg

@@ -16,6 +16,7 @@ from .items import SPOKEN, Items, NotDerived, may_hold_tensors
 from .joint_call import JointCall, rebuilt
 from .passes.base import blocks, has_effect, may_share
 from .plan import Executor
+from .repeats import Repeats
 from .replay import Replay
 from .trees import type_of_tree
 from .types import GENERATOR, TENSOR
@@ -28,7 +29,7 @@ class Joint:
         """derivative_of: gives the derivative of a graph, for that of the gradients."""
         self.graph, self.derivative_of = graph, derivative_of
         level = Capture(graph.name)
-        level.joint = "forward"
+        level.joint, level.repeats = "forward", Repeats(level)
         self.inputs = []  # Values, one for each leaf
         with level:
             replay = Replay(level)

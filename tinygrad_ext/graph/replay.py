@@ -91,6 +91,14 @@ class Replay:
         if node.op == "aten::unbind.int" and lists.are_picked(self.readers.get(id(node.output), ())):
             lifted = [self.lift(a) for a in args]
             return lists.replayed(self, "prim::grads.unbind", lifted, [v.type for v in node.outputs])
+        repeats = self.capture.repeats
+        key = None if repeats is None or signature.writes else repeats.key(node.op, args)
+        if key is not None:
+            return repeats.call(key, lambda: self.called(node, signature, args), list)[0]
+        return self.called(node, signature, args)
+
+    def called(self, node, signature, args):
+        """An op that draws from no generator that is a value."""
         shown = [self.shown(a) for a in args]
         drawn = self.drawn() if self.depth else None
         results = operation(signature.op)(*shown)

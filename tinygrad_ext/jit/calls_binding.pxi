@@ -27,7 +27,7 @@ cdef class Binding:
     cdef tuple keywords
     cdef bint grad
     cdef Watch watch
-    cdef dict executor              # attributes of what runs the graph
+    cdef dict executor              # attributes of what runs the graph; None where a gradient is asked of what it gives
     cdef tuple owners
     cdef tuple owner_kinds
     cdef long *numbers              # the same of tensors: their kinds, else -1
@@ -48,7 +48,7 @@ cdef class Binding:
         cdef Py_ssize_t i
         self.captured, self.kinds, self.keywords, self.grad, self.watch = captured, kinds, keywords, grad, watch
         self.plain = plain
-        self.executor = captured.runner.__dict__
+        self.executor = captured.runner.__dict__ if plain else None
         self.holders = tuple(captured.holders)
         self.count = len(self.holders)
         self.owners = tuple([h.owner for h in self.holders])
