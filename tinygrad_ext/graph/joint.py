@@ -16,6 +16,7 @@ from .items import SPOKEN, Items, NotDerived, may_hold_tensors
 from .joint_call import JointCall, rebuilt
 from .passes.base import blocks, has_effect, may_share
 from .plan import Executor
+from .reached import flags_of
 from .repeats import Repeats
 from .replay import Replay
 from .trees import type_of_tree
@@ -39,9 +40,9 @@ class Joint:
             frame = dict(zip((id(v) for v in [*graph.inputs, *(s.value for s in graph.state)]), given))
             results = replay.block(graph.block, frame)
             results += [replay.read(s.new, frame) for s in graph.state]
-            last = level.block.nodes[-1] if level.block.nodes else None
             self.wanted = [v for v in self.inputs if id(v) in level.needs]
             self._results(level, results)
+            last = level.block.nodes[-1] if level.block.nodes else None
             seeds = [level.graph.value(TENSOR, None, v.hint, f"grad.{v.name}") for v in self.roots]
             grads = self._backward(level, replay, seeds)
         if level.roots:
@@ -69,7 +70,8 @@ class Joint:
     # ---- what it gives ---------------------------------------------------------------------------------------------
 
     def _results(self, level, results):
-        """What is returned: `template` is a tree of ("leaf", number), ("input", number) and constants."""
+        """What is returned: `template` is a tree of ("leaf", number), ("input", number) and constants; `flags` has the
+        bools that tell whether a gradient flows through a made value this time, where that is not certain."""
         self.made, places = [], {id(v): i for i, v in enumerate(self.inputs)}
 
         def number_of(a):
@@ -82,7 +84,9 @@ class Joint:
             return "made", self.made.index(a)
 
         self.template = [_told(a, number_of) for a in results]
-        self.flows = [id(v) in level.needs for v in self.made]
+        flags = dict(zip(self.made, flags_of(level, self.wanted, self.made)))
+        self.flows = [flags[v] is not False for v in self.made]
+        self.flags = {i: flags[v] for i, v in enumerate(self.made) if isinstance(flags[v], Value)}
         self.roots = [v for v, flows in zip(self.made, self.flows) if flows]
 
     def _backward(self, level, replay, seeds):
@@ -112,7 +116,7 @@ class Joint:
         self.saved = [v for v in outer_values(back) if v not in seeds]
         inputs = [*self.inputs, *(s.value for s in draws)]
         news = [s.new for s in draws]
-        forward = Graph(self.graph.name, Block(inputs, before, [*self.made, *news, *self.saved]))
+        forward = Graph(self.graph.name, Block(inputs, before, [*self.made, *news, *self.flags.values(), *self.saved]))
         back.inputs = [*seeds, *self.saved]
         backward = Graph(f"{self.graph.name}.backward", back)
         self.forward, self.backward = (passes.optimize(g.copy()) for g in (forward, backward))

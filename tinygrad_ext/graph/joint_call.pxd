@@ -14,6 +14,7 @@ cdef class JointCall:
     cdef list generators            # that the forward graph draws from besides its arguments
     cdef tuple template             # what each result is, see joint.py
     cdef list flows                 # of each made value, whether a gradient flows through it
+    cdef dict flags                 # of those that a way decides that: where the forward graph tells it
     cdef list own                   # numbers of the made values that are tensors; None where that is seen at each call
     cdef set written                # arguments that the program writes to
     cdef Py_ssize_t nleaves
@@ -21,7 +22,7 @@ cdef class JointCall:
     cdef Py_ssize_t nwanted
     cdef Py_ssize_t nalso
     cdef Py_ssize_t nmade
-    cdef Py_ssize_t nresults        # made values, then new states of generators; what is saved comes behind
+    cdef Py_ssize_t nresults        # made values, then new states of generators, then flags; what is saved comes behind
     cdef int *tensors               # numbers of the arguments that are tensors
     cdef int *edges                 # of those that a gradient is given for
     cdef int *also                  # of the arguments that only the derivative of the gradients reads
@@ -34,6 +35,7 @@ cdef class JointCall:
     cdef tuple _run(self, PyObject **leaves, uint64_t *seq)
     cdef tuple _forward(self, PyObject **leaves)
     cdef tuple _keep(self, DerivedBackward node, tuple results)
+    cdef bint _flows(self, Py_ssize_t i, tuple results) except -1
     cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1
     cdef int _sort_out(self, DerivedBackward node, tuple results, PyObject **leaves) except -1
     cdef int _draw_on(self, tuple results) except -1

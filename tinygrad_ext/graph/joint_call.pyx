@@ -63,8 +63,9 @@ cdef class JointCall:
         self.nalso = len(joint.also)
         self.nleaves, self.ntensors, self.nwanted = len(joint.inputs), len(joint.tensors), len(joint.edges)
         self.nmade = len(joint.made)
-        self.nresults = self.nmade + len(self.generators)
-        self.all_flow = self.own is not None and all([self.flows[i] for i in self.own])
+        self.nresults = self.nmade + len(self.generators) + len(joint.flags)
+        self.flags = {i: self.nmade + len(self.generators) + k for k, i in enumerate(joint.flags)}
+        self.all_flow = self.own is not None and not self.flags and all([self.flows[i] for i in self.own])
         self.plain, self.maybe = joint.plain, bool(joint.maybe)
         places = {"made": 0, "input": self.nmade}
         self.parts = _numbers([places[part[0]] + part[1] if part[0] in places else -1 for part in self.template])
@@ -174,8 +175,12 @@ cdef class JointCall:
             saved = tuple([a if isinstance(a, Tensor) else None for a in saved])
         node.to_save = saved
         if not self.all_flow:
-            node.non_differentiable = tuple([results[i] for i in node.own if not self.flows[i]])
+            node.non_differentiable = tuple([results[i] for i in node.own if not self._flows(i, results)])
         return tuple([results[i] for i in node.own])
+
+    cdef bint _flows(self, Py_ssize_t i, tuple results) except -1:
+        """Whether a gradient flows through a made value, this time."""
+        return self.flows[i] and (i not in self.flags or results[<Py_ssize_t>self.flags[i]])
 
     cdef int _keep_arguments(self, DerivedBackward node, PyObject **leaves) except -1:
         cdef Py_ssize_t i
