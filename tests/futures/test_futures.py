@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import typing
 
 import pytest
 
@@ -119,6 +120,11 @@ def fork_in_script(x):
     return tg.jit.wait(tg.jit.fork(tg.relu, x))
 
 
-def test_script_refuses_it_by_its_line():
-    with pytest.raises(tg.jit.Error, match=r"(?s)in script: call the function itself.*return tg.jit.wait"):
-        tg.jit.script(fork_in_script)
+def test_script_takes_it():
+    x = tg.randn(3)
+    assert tg.equal(tg.jit.script(fork_in_script)(x), fork_in_script(x))
+
+
+def test_its_type_tells_what_it_holds():
+    assert typing.get_origin(Future[int]) is Future and typing.get_args(Future[int]) == (int,)
+    assert Future[int]().done() is False

@@ -3,6 +3,7 @@
 import concurrent.futures
 import threading
 import traceback
+import types
 
 from tinygrad_ext.core.call.boundary import boundary
 
@@ -29,8 +30,7 @@ class Future:
             raise ValueError(f"Future: devices are accelerators with an index, and there are none; got {devices}")
         self._inner = concurrent.futures.Future()
 
-    def __class_getitem__(cls, item):
-        return cls  # lets `Future[int]` stand in annotations
+    __class_getitem__ = classmethod(types.GenericAlias)  # lets `Future[int]` stand in annotations
 
     def done(self):
         """Whether a result or an exception is set."""

@@ -251,9 +251,9 @@ def object_attribute(c, value, name):
     type = type_of(value)
     cls = class_of(type.word)
     if cls is None:
-        types = c.tuple_types(type)
-        what = "a tuple" if types is not None else f"a value of type {type}"
-        c.fault(f"{what} has no attribute '{name}'")
+        found = c.future_attribute(value, name)
+        what = "a tuple" if c.tuple_types(type) is not None else f"a value of type {type}"
+        return found or c.fault(f"{what} has no attribute '{name}'")
     if interface_of(type) is not None:
         return c.interface_attribute(value, cls, name)
     if issubclass(cls, enum.Enum):

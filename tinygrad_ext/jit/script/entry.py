@@ -22,6 +22,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     containers,
     contexts,
     expressions,
+    forked,
     hints,
     items,
     iteration,
@@ -41,8 +42,8 @@ from .source import source_of
 from .types import type_of_python
 
 HANDLERS = (
-    builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, hints, items,
-    iteration, loops, modules, operators, ops, package, questions, statements, traced,
+    builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
+    items, iteration, loops, modules, operators, ops, package, questions, statements, traced,
 )  # fmt: skip
 
 

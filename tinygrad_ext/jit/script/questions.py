@@ -9,12 +9,12 @@ import tinygrad_ext as tg
 from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, TENSOR, Type
 
-from ..forks import fork, wait
 from .classes import ClassValue
 from .compiler import hook
 from .conditions import Condition
 from .environment import ABSENT
 from .expressions import KINDS, evaluate
+from .forked import NODES as FORKS
 from .functions import FunctionValue
 from .markers import annotate, check_contained, is_scripting
 from .markers import isinstance as jit_isinstance
@@ -95,13 +95,7 @@ def _scripting(c, node):
     return Condition(True)
 
 
-def _no_future(c, node):
-    c.fault("jit.fork and jit.wait are not supported in script: call the function itself, which gives the same result")
-
-
 _CONDITIONS = {
-    fork: _no_future,
-    wait: _no_future,
     isinstance: _is_instance,
     jit_isinstance: _is_instance_of_contained,
     hasattr: _has_attribute,
@@ -212,6 +206,7 @@ def _condition_value(c, node):
 
 _NODES = {
     **dict.fromkeys(_CONDITIONS, _condition_value),
+    **FORKS,
     annotate: _annotate,
     typing.cast: _cast,
     getattr: _get_attribute,

@@ -259,6 +259,7 @@ def _return(c, node):
     frame = c.frame
     told = frame.returns if isinstance(node.value, ast.IfExp) else None
     operand = None if node.value is None else c.expression(node.value) if told is None else c.hinted(node.value, told)
+    c.check_leaves(operand)
     if frame.returns is ANY:
         operand = c.emit("prim::cast", (c.value(operand),), ANY)
     elif frame.returns is not None:

@@ -12,6 +12,7 @@ import warnings
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.futures import Future
 from tinygrad_ext.graph.primitives.objects import class_of, word_of
 from tinygrad_ext.graph.types import (
     ANY,
@@ -126,6 +127,8 @@ def _generic(annotation, origin, args, inner):
         if Ellipsis in args:
             raise NoType("a tuple has a fixed number of items; write List[...], or each type: Tuple[int, int]")
         return Type("Tuple", () if args == ((),) else map(inner, args))
+    if origin is Future:  # see forked.py
+        return Type("Tuple", (inner(args[0]),))
     if origin in (typing.Union, getattr(types, "UnionType", typing.Union)):
         return union(list(map(inner, args)))
     if origin is typing.Final or origin is typing.ClassVar or origin is typing.Annotated:

@@ -50,7 +50,7 @@ class TupleValue(Static):
     def attribute(self, c, name):
         if name in self.names:
             return self.values[self.names.index(name)]
-        return super().attribute(c, name)
+        return c.future_attribute(self, name) or super().attribute(c, name)
 
     def items(self, c):
         return self.values
