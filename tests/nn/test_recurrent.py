@@ -9,6 +9,7 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
 from tinygrad_ext.nn.utils import rnn
+from tinygrad_ext.ops.fused import fused
 
 try:
     import torch
@@ -201,6 +202,75 @@ def test_weights_of_a_batch_of_models():
     x = tg.randn(4, 5, 1, 2)
     one_by_one = tg.stack([layer(row)[0] for row in x])
     assert tg.allclose(tg.vmap(lambda row: layer(row)[0])(x), one_by_one, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [5, 16, 40])
+@pytest.mark.parametrize("name", ["_lstm_steps", "_gru_steps", "_elman_steps"])
+def test_a_sequence_has_the_same_bits_whatever_stands_beside_it(name, width):
+    parts, states = {"_lstm_steps": (4, 2), "_gru_steps": (3, 1), "_elman_steps": (1, 1)}[name]
+    gates, *state = (tg.randn(*n) for n in ((3, 40, parts * width), *[(40, width)] * states))
+    rest = {"_gru_steps": (None,), "_elman_steps": (False,)}.get(name, ())
+
+    weight = tg.randn(parts * width, width)
+
+    def run(count):
+        return getattr(fused, name)(gates[:, :count], *(s[:count] for s in state), weight, *rest, (), False)[0]
+
+    for count in (1, 2, 3, 5, 7, 8, 11):
+        assert run(count).tolist() == run(40)[:, :count].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_wider_than_a_part_of_the_sum_equal_their_cells(kind):
+    layer, cell = getattr(nn, kind)(3, 300), getattr(nn, kind + "Cell")(3, 300)
+    cell.load_state_dict({name.removesuffix("_l0"): w for name, w in layer.state_dict().items()})
+    x = tg.randn(3, 2, 3, requires_grad=True)
+    state, rows = None, []
+    for row in x:
+        state = cell(row, state)
+        rows.append(state[0] if kind == "LSTM" else state)
+    out = layer(x)[0]
+    assert tg.allclose(out, tg.stack(rows), atol=1e-6)
+    found, wanted = (tg.autograd.grad(o.square().sum(), x)[0] for o in (out, tg.stack(rows)))
+    assert tg.allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("both", [False, True])
+def test_packed_layers_have_derivatives_of_derivatives(kind, both):
+    layer = getattr(nn, kind)(2, 2, bidirectional=both, dtype=tg.float64)
+    sizes = tg.tensor([3, 2, 2])
+
+    def run(x, *weights):
+        with_weights = dict(zip(dict(layer.named_parameters()), weights))
+        packed = rnn.PackedSequence(x, sizes)
+        out, last = tg.func.functional_call(layer, with_weights, (packed,))
+        return out.data, *flat(last)
+
+    weights = [w.detach().requires_grad_() for w in layer.parameters()]
+    x = tg.randn(7, 2, dtype=tg.float64, requires_grad=True)
+    assert tg.autograd.gradcheck(run, (x, *weights), fast_mode=True)
+    assert tg.autograd.gradgradcheck(run, (x, *weights), fast_mode=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_each_sample_and_of_a_batch_of_models(kind):
+    layer = getattr(nn, kind)(2, 3)
+    weights, x = dict(layer.named_parameters()), tg.randn(4, 5, 1, 2)
+
+    def loss(weights, x):
+        return tg.func.functional_call(layer, weights, (x,))[0].square().sum()
+
+    each = tg.vmap(tg.func.grad(loss), (None, 0))(weights, x)
+    for k in range(4):
+        alone = tg.autograd.grad(loss(weights, x[k]), list(weights.values()))
+        for name, grad in zip(weights, alone):
+            assert tg.allclose(each[name][k], grad, atol=1e-6)
+    models = {name: tg.stack([w, 2 * w]).detach() for name, w in weights.items()}
+    found = tg.vmap(loss, (0, None))(models, x[0])
+    for k in range(2):
+        assert tg.allclose(found[k], loss({name: w[k] for name, w in models.items()}, x[0]))
+    assert tg.vmap(lambda row: layer(row)[0])(x[:0]).shape == (0, 5, 1, 3)
 
 
 WRONG = [

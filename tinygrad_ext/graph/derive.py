@@ -278,6 +278,8 @@ class Backward:
             return self.defined(entry, 0, arrived)
         if name == "grads":
             return tuple(self.defined(entry, i, arrived) for i in range(len(entry.made)))
+        if name == "arrived":
+            return tuple(arrived)
         if name == "needs":
             tensors = [i for i, a in enumerate(entry.op.schema.args) if a.type == "Tensor"]
             return tuple(self.is_needed(entry.node.args[i]) for i in tensors)

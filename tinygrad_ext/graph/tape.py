@@ -24,7 +24,7 @@ def _mask(returns, rules):
     mask = 0
     for rule in rules:
         for name in rule.names if rule.function is not None else ("grad",):
-            if name == "grads":
+            if name in ("grads", "arrived"):
                 return 0
             if name == "grad":
                 mask |= 1

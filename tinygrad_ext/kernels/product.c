@@ -37,6 +37,13 @@ tgx_row_product *const *tgx_row_products(void) {
     return level == 2 ? tgx_row_products_avx512 : level == 1 ? tgx_row_products_avx2 : tgx_row_products_base;
 }
 
+extern const tgx_packed_products tgx_packed_base[2], tgx_packed_avx2[2], tgx_packed_avx512[2];
+
+const tgx_packed_products *tgx_packed(int dtype) {
+    int level = tgx_cpu_level();
+    return (level == 2 ? tgx_packed_avx512 : level == 1 ? tgx_packed_avx2 : tgx_packed_base) + (dtype == TGX_F64);
+}
+
 enum {
     MIDDLE_WORK = 2 << 20,     /* multiplications up to which they beat a BLAS call */
     MIDDLE_ROWS = 16,          /* fewer do not pay for laying out the other operand */

@@ -78,6 +78,7 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #endif
 #include "product_tiny.h"
 #include "product_middle.h"
+#include "product_packed.h"
 #undef T
 #undef NAME
 #undef TURN
@@ -99,6 +100,7 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #endif
 #include "product_tiny.h"
 #include "product_middle.h"
+#include "product_packed.h"
 
 void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
     const tgx_shape *s = &p->s;
@@ -110,3 +112,5 @@ void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
 }
 
 tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};
+
+const tgx_packed_products ISA(tgx_packed)[2] = {{packed_lay_f32, packed_times_f32}, {packed_lay_f64, packed_times_f64}};

@@ -75,6 +75,7 @@ FAMILIES = (
     "softmax",
     "normalize",
     "neighbours",
+    "recurrent_steps",
     "recurrent",
     "margins",
     "attention",

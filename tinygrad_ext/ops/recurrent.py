@@ -1,8 +1,10 @@
-"""Recurrent layers, a step after the other: the products with the inputs are one product for all steps of a layer."""
+"""Recurrent layers and their single steps: the products with the inputs are one product for all steps of a layer."""
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.recurrent_rules import backwards, cut, forwards, joined
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
@@ -43,31 +45,31 @@ STEPS = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _elman("tanh"), "rnn_relu": _el
 # ---- sequences -----------------------------------------------------------------------------------------------------
 
 
-def _forward(steps, state, step):
-    """States of each step, and the last of each sequence; sequences that have ended leave from the end of the batch."""
-    found, ended = [], []
-    for gates in steps:
-        left, count = gates.shape[0], state[0].shape[0]
-        if left < count:
-            ended.append([s[left:] for s in state])
-            state = tuple([s[:left] for s in state])
-        state = step(gates, state)
-        found.append(state[0])
-    last = [*reversed(ended)]
-    return found, tuple([tg.cat([s, *(e[i] for e in last)]) if last else s for i, s in enumerate(state)])
+def _stepped(kind, gates, state, weight, bias, project, sizes, reverse):
+    """One layer in one direction, each step made of ops."""
+
+    def step(parts, state):
+        state = STEPS[kind](parts[0], state, weight, bias, project)
+        return state[0], state
+
+    found, last = (backwards if reverse else forwards)([(g,) for g in cut(gates, sizes)], state, step)
+    return joined(found, sizes), last
 
 
-def _backward(steps, state, step):
-    """The same from the last step on; sequences join where they end."""
-    found, start = [], state
-    state = tuple([s[: steps[-1].shape[0]] for s in start])
-    for gates in reversed(steps):
-        left, count = gates.shape[0], state[0].shape[0]
-        if left > count:
-            state = tuple([tg.cat([s, first[count:left]]) for s, first in zip(state, start)])
-        state = step(gates, state)
-        found.append(state[0])
-    return found[::-1], state
+def _direction(kind, x, state, own, biases, project, sizes, reverse):
+    """(outputs, last state) of one layer in one direction."""
+    bias, more = biases
+    if project is not None or not x.is_floating_point():
+        return _stepped(kind, _linear(x, own[0], bias), state, own[1], more, project, sizes, reverse)
+    if kind == "gru":
+        out, last, _ = fused._gru_steps(_linear(x, own[0], bias), *state, own[1], more, sizes, reverse)
+        return out, (last,)
+    gates = _linear(x, own[0], None if bias is None else bias + more)
+    if kind == "lstm":
+        out, *last = fused._lstm_steps(gates, *state, own[1], sizes, reverse)[:3]
+        return out, last
+    out, last = fused._elman_steps(gates, *state, own[1], kind == "rnn_relu", sizes, reverse)
+    return out, (last,)
 
 
 def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, bidirectional, sizes=None):
@@ -96,14 +98,9 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
             at = layer * directions + direction
             own = params[at * each : (at + 1) * each]
             biases, project = own[2:4] if has_biases else (None, None), own[least] if each > least else None
-            gates = _linear(x, own[0], biases[0])
-            steps = gates.unbind(0) if sizes is None else gates.split(sizes)
-
-            def step(g, s, w=own[1], b=biases[1], p=project):
-                return STEPS[kind](g, s, w, b, p)
-
-            found, end = (_backward if direction else _forward)(steps, tuple([s[at] for s in state]), step)
-            outputs.append(tg.stack(found) if sizes is None else tg.cat(found))
+            start = tuple([s[at] for s in state])
+            out, end = _direction(kind, x, start, own, biases, project, sizes or (), bool(direction))
+            outputs.append(out)
             last.append(end)
         x = tg.cat(outputs, -1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:

@@ -81,6 +81,8 @@ def _rule_params(record, schema, names):
             out.append(_ASKS.GRAD)
         elif name == "grads":
             out.append(_ASKS.GRADS)
+        elif name == "arrived":
+            out.append(_ASKS.GRADS | 1)
         elif name == "needs":
             out.append(_ASKS.NEEDS)
         elif name in places:

@@ -99,6 +99,8 @@ cdef class RuleNode(Node):
                     params[i] = grads[code & 0xff]
                     continue
                 v = zeros_for(self, code & 0xff)
+            elif code == P_GRADS | 1:       # as they arrived
+                v = tuple([<object>grads[k] if grads[k] != NULL else None for k in range(self.noutputs)])
             elif code & 0xff00 == P_GRADS:
                 v = tuple([<object>grads[k] if grads[k] != NULL else zeros_for(self, k) for k in range(self.noutputs)])
             elif code & 0xff00 == P_NEEDS:
