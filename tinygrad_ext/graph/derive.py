@@ -257,7 +257,7 @@ class Backward:
     def read_by(self, entry, name, arrived):
         """What a parameter of a rule is made of."""
         told = entry.told
-        if name == "grads":
+        if name in ("grads", "arrived"):
             return [self.read_by(entry, i, arrived) for i in range(len(entry.made))]
         if name == "needs":
             return self.parameter(entry, name, arrived)
