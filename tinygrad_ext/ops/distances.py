@@ -58,7 +58,40 @@ def _cdist(x1, x2, p, compute_mode):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode: cdist() takes {', '.join(_MODES)}")
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+    if p != 2:
+        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+    batch = tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    kind = tg.promote_types(x1.dtype, x2.dtype)
+    return fused._euclid(x1.to(kind).expand(*batch, *x1.shape[-2:]), x2.to(kind).expand(*batch, *x2.shape[-2:]))
+
+
+def _weighed(grad, x1, x2, distances):
+    """Gradient over distance, 0 for rows that are equal; and both matrices nearer to zero, where products lose less."""
+    middle = x2.detach().mean(-2, True) if x2.shape[-2] else 0
+    equal = distances == 0
+    return fused.where(equal, 0, grad / fused.where(equal, 1, distances)), x1 - middle, x2 - middle
+
+
+def _euclid_first(grad, x1, x2, result):
+    weight, x1, x2 = _weighed(grad, x1, x2, result)
+    return weight.sum(-1, True) * x1 - weight @ x2
+
+
+def _euclid_second(grad, x1, x2, result):
+    weight, x1, x2 = _weighed(grad, x1, x2, result)
+    return weight.sum(-2).unsqueeze(-1) * x2 - weight.mT @ x1
+
+
+def _euclid_tangent(x1, x2, x1_tangent, x2_tangent, result):
+    """(x1 - x2) (dx1 - dx2) over the distance, without the differences."""
+    _, x1, x2 = _weighed(result, x1, x2, result)
+    total = 0
+    if x1_tangent is not None:
+        total = total + (x1 * x1_tangent).sum(-1).unsqueeze(-1) - x1_tangent @ x2.mT
+    if x2_tangent is not None:
+        total = total + (x2 * x2_tangent).sum(-1).unsqueeze(-2) - x1 @ x2_tangent.mT
+    equal = result == 0
+    return fused.where(equal, 0, total / fused.where(equal, 1, result))
 
 
 def _cdist_reference(x1, x2, p=2.0):
@@ -66,6 +99,27 @@ def _cdist_reference(x1, x2, p=2.0):
     if p == 0:
         return (difference != 0).sum(-1).astype(x1.dtype)
     return difference.max(-1) if p == float("inf") else (difference**p).sum(-1) ** (1 / p)
+
+
+op(
+    "aten::_euclid(Tensor x1, Tensor x2) -> Tensor",
+    kernel="_euclid",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"x1": _euclid_first, "x2": _euclid_second},
+    jvp=_euclid_tangent,
+    samples=lambda make: [
+        Sample(make(3, 4), make(5, 4)),
+        Sample(make(2, 6, 3), make(2, 19, 3)),
+        Sample(make(0, 2), make(3, 2)),
+        Sample(make(3, 0), make(2, 0)),
+    ],
+    reference=_cdist_reference,
+    errors=[(lambda: fused._euclid(zeros(2, 3), zeros(2, 4)), RuntimeError, "equally long rows")],
+    doc="Euclidean distance of each row of x1 and each row of x2; leading sizes are equal.",
+)
 
 
 op(
@@ -90,7 +144,7 @@ def _pdist(self, p):
     if self.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
     rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
-    return (self[rows] - self[columns]).norm(p, -1)
+    return fused._euclid(self, self)[rows, columns] if p == 2 else (self[rows] - self[columns]).norm(p, -1)
 
 
 op(

@@ -1,0 +1,20 @@
+/* Euclidean distances between the rows of two matrices, for each of a batch. */
+#ifndef TGX_DISTANCES_H
+#define TGX_DISTANCES_H
+#include <stddef.h>
+#include "tgx.h"
+
+#define TGX_DISTANCE_ROWS 4 /* rows of x1 that share what is loaded of x2 */
+
+typedef struct {
+    char *out;                  /* [batch, rows, columns] */
+    const char *x1;             /* [batch, rows, depth] */
+    const char *turned;         /* [batch, depth, columns]: x2 with its rows along the vectors */
+    ptrdiff_t rows, columns, depth;
+} tgx_distance_job;
+
+/* Groups lo to hi of TGX_DISTANCE_ROWS rows each, counted through all batches. */
+typedef int (*tgx_distance_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
+typedef struct { tgx_distance_fn euclid[2]; } tgx_distance_table; /* float, double */
+extern const tgx_distance_table tgx_distance_base, tgx_distance_avx2, tgx_distance_avx512;
+#endif
