@@ -85,3 +85,45 @@ def test_indices_outside_the_plane_are_refused():
         tg.zeros((1, 2))._max_pool_gather(tg.tensor([[0, 2]]), 1)
     with pytest.raises(RuntimeError, match="max index"):
         tg.zeros((1, 2))._max_pool_backward(tg.tensor([[-1, 0]]), (1, 2), 1)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 5), (7, 7), (14, 14), (9, 40), (150, 200)], ids=str)
+@pytest.mark.parametrize("kernel, stride, dilation", [(3, 1, 1), (3, 2, 1), (2, 3, 2), (7, 2, 1), (5, 1, 3)])
+def test_planes_one_by_one_equal_the_definition(size, kernel, stride, dilation):
+    padding = dilation * (kernel - 1) // 2 + (kernel == 2)
+    x, w = randn(2, 3, *size).requires_grad_(), randn(3, 1, kernel, kernel).requires_grad_()
+    window = {"stride": stride, "padding": padding, "dilation": dilation}
+    y = F.conv2d(x, w, groups=3, **window)
+    want = _reference(x.detach().numpy(), w.detach().numpy(), groups=3, **window)
+    assert abs(y.detach().numpy() - want).max() < 1e-10
+    # the same as in a group of two channels, of which one is zero: that way has other loops
+    wide = tg.stack([x, tg.zeros_like(x)], 2).reshape(2, 6, *size).detach().requires_grad_()
+    both = tg.cat([w, tg.zeros_like(w)], 1).detach().requires_grad_()
+    grad = tg.randn_like(y)
+    grads = tg.autograd.grad(y, (x, w), grad)
+    others = tg.autograd.grad(F.conv2d(wide, both, groups=3, **window), (wide, both), grad)
+    assert abs(grads[0] - others[0][:, ::2]).max() < 1e-10
+    assert abs(grads[1] - others[1][:, :1]).max() < 1e-9
+
+
+def test_the_weight_gradient_of_planes_reads_only_its_windows():
+    x, w = tg.ones((1, 1, 4, 10)), tg.ones((1, 1, 1, 3)).requires_grad_()
+    x[..., -1] = float("nan")  # only the last tap reaches the last column
+    (grad,) = tg.autograd.grad(F.conv2d(x, w).sum(), (w,))
+    assert grad.isnan().flatten().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("kernel, stride, dilation", [(3, 1, 1), (4, 2, 1), (2, 1, 64), (20, 3, 1)])
+def test_parts_of_a_long_row_equal_the_definition(kernel, stride, dilation):
+    x, w = randn(2, 5, 700).requires_grad_(), randn(9, 5, kernel).requires_grad_()
+    y = F.conv1d(x, w, stride=stride, padding=3, dilation=dilation)
+    want = _reference(x.detach().numpy(), w.detach().numpy(), stride=stride, padding=3, dilation=dilation)
+    assert abs(y.detach().numpy() - want).max() < 1e-10
+    grad = tg.randn_like(y)
+    found = tg.autograd.grad(y, (x, w), grad)
+    # as images of two rows, of which one is zero, rows are not cut
+    x2, w2 = tg.stack([x, tg.zeros_like(x)], 2).detach().requires_grad_(), w.detach().unsqueeze(2).requires_grad_()
+    y2 = F.conv2d(x2, w2, stride=(1, stride), padding=(0, 3), dilation=(1, dilation))
+    others = tg.autograd.grad(y2, (x2, w2), tg.stack([grad, tg.zeros_like(grad)], 2))
+    assert abs(found[0] - others[0][:, :, 0]).max() < 1e-10
+    assert abs(found[1] - others[1][:, :, 0]).max() < 1e-9

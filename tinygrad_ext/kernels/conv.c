@@ -14,7 +14,9 @@ const tgx_conv_table *tgx_conv_pick(void) {
 }
 
 enum {
-    BUFFER_BYTES = 256 << 10, /* a part of the second cache level */
+    BUFFER_BYTES = 96 << 10,  /* a part of the second cache level; 24 to 48 and 256 kilobytes were slower */
+    PLANE_BYTES = 24 << 10,   /* a part of the first */
+    MOST_PLANE_BYTES = 256 << 10,
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
@@ -28,24 +30,60 @@ static void place_rows(tgx_conv *p, ptrdiff_t block) {
     p->block = block;
     p->phases = at_most(p->reach + 1, p->step_y);
     p->phase_rows = block + p->reach / p->step_y;
-    p->plane = p->taps_x * p->phases * p->phase_rows * p->cols;
+    p->plane = p->taps_x * p->phases * p->phase_rows * p->span;
 }
 
 void tgx_conv_place_taps(const tgx_conv *p) {
+    if (p->plane_by_plane) {
+        for (ptrdiff_t v = 0; v < p->taps_y; v++)
+            for (ptrdiff_t u = 0; u < p->taps_x; u++) {
+                ptrdiff_t right = p->at_x[u] - p->base_x, down = (p->at_y[v] - p->base_y) * p->residues;
+                p->offset[v * p->taps_x + u] = (down + right % p->step_x) * p->line + right / p->step_x;
+            }
+        return;
+    }
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
         for (ptrdiff_t v = 0; v < p->taps_y; v++) {
             ptrdiff_t down = p->at_y[v] - p->base_y, row = down % p->step_y * p->phase_rows + down / p->step_y;
-            p->offset[v * p->taps_x + u] = (u * p->phases * p->phase_rows + row) * p->cols;
+            p->offset[v * p->taps_x + u] = (u * p->phases * p->phase_rows + row) * p->span;
         }
 }
 
+/* Whether planes go one by one: then the plan of it. Rows that need too much of the second cache take the general way. */
+static int plan_planes(tgx_conv *p, ptrdiff_t size) {
+    const ptrdiff_t most = MOST_PLANE_BYTES / size;
+    if (p->channels != 1 || p->outputs != 1 || p->cols >= most || p->reach >= most || p->reach_x >= most) return 0;
+    p->residues = at_most(p->reach_x + 1, p->step_x);
+    p->line = at_least(p->cols, p->lanes) + p->reach_x / p->step_x;
+    ptrdiff_t row = p->residues * p->line, fit = PLANE_BYTES / size / row - p->reach;
+    ptrdiff_t rows = at_most(p->rows, at_least(fit / p->step_y, at_least(4, p->reach / p->step_y)));
+    ptrdiff_t lines = (rows - 1) * p->step_y + p->reach + 1;
+    if (p->step_y >= most || lines > most / row) return 0;
+    p->block = parts(p->rows, parts(p->rows, rows)), p->images = p->depth = 1, p->pad_outputs = MOST_LANES;
+    p->phases = p->phase_rows = p->plane = 0;
+    p->buffer = lines * row + 4 * MOST_LANES;
+    return 1;
+}
+
+/* Vectors of one output when `block` rows are computed at a time. */
+static ptrdiff_t vectors(const tgx_conv *p, ptrdiff_t block) {
+    return p->rows / block * parts(block * p->span, p->lanes) + parts(p->rows % block * p->span, p->lanes);
+}
+
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
-    ptrdiff_t rows = parts(POSITIONS, p->cols);
+    p->span = p->cols;
+    p->plane_by_plane = plan_planes(p, size);
+    if (p->plane_by_plane) return;
+    if (p->rows == 1) p->span = at_most(p->cols, POSITIONS);
     place_rows(p, 1);
-    if (rows < 2 * p->phase_rows) rows = 2 * p->phase_rows; /* else most of the buffer is rows shared with the next block */
-    rows = at_most(rows, p->rows);
-    place_rows(p, parts(p->rows, parts(p->rows, rows))); /* blocks of even size */
-    p->images = p->block < p->rows ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
+    /* With fewer rows most of the buffer would be shared with the next block. */
+    ptrdiff_t most = at_most(p->rows, at_least(parts(POSITIONS, p->cols), 2 * p->phase_rows)), best = most;
+    for (ptrdiff_t rows = most; rows > most / 2; rows--) {
+        ptrdiff_t even = parts(p->rows, parts(p->rows, rows));
+        if (vectors(p, even) < vectors(p, best)) best = even;
+    }
+    place_rows(p, parts(p->rows, parts(p->rows, best))); /* blocks of even size */
+    p->images = p->block < p->rows || p->span < p->cols ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
     ptrdiff_t room = BUFFER_BYTES / size / p->images / p->plane;
     p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), at_least(room, 8))));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;

@@ -15,9 +15,14 @@ typedef struct {
     ptrdiff_t outputs, rows, cols;     /* of out */
     ptrdiff_t step_y, step_x, taps_y, taps_x;
     ptrdiff_t base_y, reach;           /* row of the topmost tap of the first window, and rows from it to the lowest */
+    ptrdiff_t base_x, reach_x;         /* the same of columns */
+    ptrdiff_t lanes;                   /* of the kernels */
     /* set by tgx_conv_plan: how much is computed at a time */
     ptrdiff_t block, images, depth;    /* rows of out, images, channels of src */
+    ptrdiff_t span;                    /* columns: all, or a part of the only row */
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
+    int plane_by_plane;                /* a group has one channel and one output: */
+    ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
     ptrdiff_t *offset;                 /* of tap (v, u) in a plane of the buffer; room for taps_y * taps_x */
@@ -33,14 +38,18 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
 void tgx_conv_place_taps(const tgx_conv *p);
 
 typedef struct {
-    ptrdiff_t row, rows;               /* of out */
+    ptrdiff_t row, rows, col, cols;    /* of out */
     ptrdiff_t channel, channels;       /* of src; apply adds to out unless channel is 0 */
     ptrdiff_t images;                  /* in buffers of p->buffer elements each */
     int fresh;                         /* collect starts from zero, and reads no sums */
     ptrdiff_t src_image, out_image, out_plane; /* elements between images and planes */
 } tgx_conv_part;
 
+/* Taps that make the even and the odd elements of a row, and the numbers of their weights. */
+typedef struct { ptrdiff_t taps[2]; const ptrdiff_t *offset[2], *number[2]; } tgx_conv_columns;
+
 typedef struct {
+    ptrdiff_t lanes; /* elements of a vector */
     /* Lay out what a part needs of src, which points to the first image and channel. */
     void (*load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf);
     /* Weights in the order in which `apply` reads them: taps_y * taps_x * channels * pad_outputs elements. */
@@ -57,6 +66,14 @@ typedef struct {
     void (*collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     /* The sums of a group in the order of the weights. */
     void (*spread)(const tgx_conv *p, const void *sums, void *out);
+    /* The same plane by plane: load, apply, collect_few and spread, with the sums of a tap in one vector. */
+    void (*lay)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf);
+    void (*apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *weight, const void *bias, void *out);
+    void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
+    void (*settle)(const tgx_conv *p, const void *sums, void *out);
+    /* `rows` rows of `width` elements, `step` apart, from a laid out plane whose windows move by one. */
+    void (*apply_pair)(const tgx_conv *p, const tgx_conv_columns *pair, const void *buf, const void *weight, ptrdiff_t rows,
+                       ptrdiff_t width, void *out, ptrdiff_t step);
 } tgx_conv_kernels;
 
 typedef struct { tgx_conv_kernels f32, f64; } tgx_conv_table;

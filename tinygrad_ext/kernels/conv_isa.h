@@ -30,39 +30,66 @@ INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, pt
         for (int j = 0; j < 4; j++) to[j * to_step + i] = from[i * from_step + j];
 }
 
-/* FMA: one rounding for a * b + c where the machine has it; the build forbids the compiler to contract by itself.
+/* EVENS: elements 0, 2, 4, ... of two vectors. FIRST, SECOND: halves of a vector of twice the length, with elements of two
+ * vectors in turn.
+ * FMA: one rounding for a * b + c where the machine has it; the build forbids the compiler to contract by itself.
  * SPLAT: a vector of equal elements; the plain form would add a zero. */
 #define T float
+#define INT int32_t
 #define NAME(base) base##_f32
 #if defined(__AVX512F__)
 #define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define SPLAT(x) ((NAME(vec))_mm512_set1_ps(x))
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31})
 #elif defined(__AVX2__)
 #define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define SPLAT(x) ((NAME(vec))_mm256_set1_ps(x))
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2, 4, 6, 8, 10, 12, 14})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 8, 1, 9, 2, 10, 3, 11})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){4, 12, 5, 13, 6, 14, 7, 15})
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define SPLAT(x) ((NAME(vec)){x, x, x, x})
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2, 4, 6})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 4, 1, 5})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){2, 6, 3, 7})
 #endif
 #include "conv_loops.h"
 #undef T
 #undef NAME
 #undef FMA
 #undef SPLAT
+#undef EVENS
+#undef FIRST
+#undef SECOND
+#undef INT
 
 #define T double
+#define INT int64_t
 #define NAME(base) base##_f64
 #if defined(__AVX512F__)
 #define FMA(a, b, c) ((NAME(vec))_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
 #define SPLAT(x) ((NAME(vec))_mm512_set1_pd(x))
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2, 4, 6, 8, 10, 12, 14})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 8, 1, 9, 2, 10, 3, 11})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){4, 12, 5, 13, 6, 14, 7, 15})
 #elif defined(__AVX2__)
 #define FMA(a, b, c) ((NAME(vec))_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
 #define SPLAT(x) ((NAME(vec))_mm256_set1_pd(x))
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2, 4, 6})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 4, 1, 5})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){2, 6, 3, 7})
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define SPLAT(x) ((NAME(vec)){x, x})
+#define EVENS(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2})
+#define FIRST(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){0, 2})
+#define SECOND(a, b) __builtin_shuffle((NAME(vec))(a), (NAME(vec))(b), (NAME(order)){1, 3})
 #endif
 #include "conv_loops.h"
 
-#define KERNELS(t) {load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t}
+#define KERNELS(t) {VECTOR_BYTES / sizeof(((vec_##t){0})[0]), load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t, \
+                    lay_##t, apply_plane_##t, collect_plane_##t, settle_##t, apply_pair_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

@@ -55,9 +55,10 @@ static taps_t taps_reaching(int64_t n, int64_t first, int64_t dilation, int64_t 
 }
 
 static void set_taps(tgx_conv *p, const taps_t *y, const taps_t *x) {
-    int64_t last = (y->count - 1) * y->at_step;
+    int64_t last = (y->count - 1) * y->at_step, right = (x->count - 1) * x->at_step;
     p->taps_y = y->count, p->taps_x = x->count;
     p->base_y = y->at + (last < 0 ? last : 0), p->reach = last < 0 ? -last : last;
+    p->base_x = x->at + (right < 0 ? right : 0), p->reach_x = right < 0 ? -right : right;
 }
 
 static int64_t tables(const tgx_conv_sizes *g) {
@@ -81,7 +82,7 @@ static const ptrdiff_t *fill_tables(tgx_call *c, job_t *j, const taps_t *y, cons
 
 static void begin(tgx_call *c, job_t *j, const tgx_conv_sizes *g, int dtype) {
     const tgx_conv_table *table = tgx_conv_pick();
-    j->g = g, j->k = dtype == TGX_F32 ? &table->f32 : &table->f64, j->size = tgx_itemsize[dtype];
+    j->g = g, j->k = dtype == TGX_F32 ? &table->f32 : &table->f64, j->size = tgx_itemsize[dtype], j->p.lanes = j->k->lanes;
     j->bias = NULL, j->scatter = 0, j->most_shares = c->notes[0];
 }
 

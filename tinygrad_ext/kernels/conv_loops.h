@@ -4,6 +4,7 @@
  * SUM_ROWS taps by SUM_VECTORS vectors of outputs. Each element is summed in one fixed order whatever the tile, so
  * its bits depend neither on its place nor on the number of threads. */
 typedef T NAME(vec) __attribute__((vector_size(VECTOR_BYTES)));
+typedef INT NAME(order) __attribute__((vector_size(VECTOR_BYTES)));
 typedef T NAME(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
 #define V NAME(vec)
 #define LANES ((ptrdiff_t)(VECTOR_BYTES / sizeof(T)))
@@ -14,37 +15,19 @@ typedef T NAME(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T
 
 /* ---- out = weights . windows ---- */
 
-INLINE void NAME(put)(T *out, V v, ptrdiff_t valid) {
-    if (valid >= LANES) WRITE(out, v);
-    else
-        for (ptrdiff_t i = 0; i < valid; i++) out[i] = v[i];
-}
-
-INLINE V NAME(get)(const T *out, ptrdiff_t valid) {
-    V v = {0};
-    if (valid >= LANES) return READ(out);
-    for (ptrdiff_t i = 0; i < valid; i++) v[i] = out[i];
-    return v;
-}
-
 /* Where a tile lies: its vectors are `gap` elements apart in the buffer and `out_gap` in out, and `valid` positions of
  * the first exist, `less` fewer of each further one. */
 typedef struct { const T *buf, *w, *bias; T *out; ptrdiff_t gap, out_gap, valid, less; int real; } NAME(place);
 
-/* `rows` outputs, of which `real` exist, by `vectors` vectors of positions. */
-INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
-    V sum[OUT_ROWS][OUT_VECTORS];
-    const ptrdiff_t taps = p->taps_x * p->taps_y, *offset = p->offset, gap = at->gap;
+/* `rows` outputs, of which `real` exist, by `vectors` vectors of positions. What is the same for all tiles but the last, or
+ * for all layers of 1 x 1, is constant in copies of the loop: with few channels the rest of a tile took a quarter of its time. */
+INLINE void NAME(products)(const int rows, const int vectors, const ptrdiff_t gap, const int single, const tgx_conv *p,
+                           const tgx_conv_part *part, const NAME(place) *at, V sum[OUT_ROWS][OUT_VECTORS]) {
+    const ptrdiff_t taps = single ? 1 : p->taps_x * p->taps_y, *offset = p->offset;
     const T *w = at->w, *buf = at->buf;
-    for (int r = 0; r < rows; r++)
-        for (int q = 0; q < vectors; q++) {
-            sum[r][q] = SPLAT(at->bias && r < at->real ? at->bias[r] : 0);
-            if (part->channel && r < at->real)
-                sum[r][q] = NAME(get)(at->out + r * part->out_plane + q * at->out_gap, at->valid - q * at->less);
-        }
     for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
         for (ptrdiff_t t = 0; t < taps; t++, w += rows) {
-            const T *x = buf + offset[t];
+            const T *x = single ? buf : buf + offset[t];
             V in[OUT_VECTORS];
             for (int q = 0; q < vectors; q++) in[q] = READ(x + q * gap);
             for (int r = 0; r < rows; r++) {
@@ -52,9 +35,30 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
                 for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
             }
         }
-    for (int r = 0; r < rows && r < at->real; r++)
-        for (int q = 0; q < vectors; q++)
-            NAME(put)(at->out + r * part->out_plane + q * at->out_gap, sum[r][q], at->valid - q * at->less);
+}
+
+INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
+    V sum[OUT_ROWS][OUT_VECTORS];
+    T *out = at->out;
+    const ptrdiff_t plane = part->out_plane, gap = at->out_gap;
+    const int whole = at->real >= rows && at->less == LANES && at->valid >= vectors * LANES;
+    for (int r = 0; r < rows; r++)
+        for (int q = 0; q < vectors; q++) sum[r][q] = SPLAT(at->bias && r < at->real ? at->bias[r] : 0);
+    if (part->channel && whole)
+        for (int r = 0; r < rows; r++)
+            for (int q = 0; q < vectors; q++) sum[r][q] = READ(out + r * plane + q * LANES);
+    else if (part->channel)
+        for (int r = 0; r < rows && r < at->real; r++)
+            for (int q = 0; q < vectors; q++) sum[r][q] = NAME(get)(out + r * plane + q * gap, at->valid - q * at->less);
+    if (at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, p, part, at, sum);
+    else if (p->taps_x * p->taps_y == 1) NAME(products)(rows, vectors, LANES, 1, p, part, at, sum);
+    else NAME(products)(rows, vectors, LANES, 0, p, part, at, sum);
+    if (whole)
+        for (int r = 0; r < rows; r++)
+            for (int q = 0; q < vectors; q++) WRITE(out + r * plane + q * LANES, sum[r][q]);
+    else
+        for (int r = 0; r < rows && r < at->real; r++)
+            for (int q = 0; q < vectors; q++) NAME(put)(out + r * plane + q * gap, sum[r][q], at->valid - q * at->less);
 }
 
 #define TILES(rows)                                           \
@@ -74,7 +78,7 @@ INLINE ptrdiff_t NAME(next)(ptrdiff_t left) { return left == OUT_VECTORS + 1 ? 2
 /* All positions of the part for the outputs of one tile row. Where an image fills less than a vector, the vectors of a
  * tile come from several images. */
 static void NAME(apply_rows)(ptrdiff_t rows, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *start) {
-    const ptrdiff_t n = part->rows * p->cols, vectors = (n + LANES - 1) / LANES;
+    const ptrdiff_t n = part->rows * part->cols, vectors = (n + LANES - 1) / LANES;
     NAME(place) at = *start;
     if (vectors == 1) {
         at.gap = p->buffer, at.out_gap = part->out_image, at.valid = n, at.less = 0;
@@ -115,7 +119,7 @@ static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void
 /* `rows` taps by `vectors` panels of outputs; g_gap and sums_gap lie between panels. */
 INLINE void NAME(sums)(const int rows, const int vectors, const tgx_conv *p, const tgx_conv_part *part, const T *const *x,
                        const T *g, ptrdiff_t g_gap, T *sums, ptrdiff_t sums_gap) {
-    const ptrdiff_t n = part->rows * p->cols;
+    const ptrdiff_t n = part->rows * part->cols;
     V sum[SUM_ROWS][SUM_VECTORS];
     const T *at[SUM_ROWS];
     for (int r = 0; r < rows; r++) {
@@ -149,7 +153,7 @@ INLINE void NAME(sums)(const int rows, const int vectors, const tgx_conv *p, con
 /* A few panels of outputs at a time, which stay in the first cache while all taps go by. */
 static void NAME(collect)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *turned, void *to) {
     const ptrdiff_t taps = p->taps_x * p->taps_y, depth = part->channels * taps, sums_gap = p->channels * taps * LANES;
-    const ptrdiff_t g_gap = part->images * part->rows * p->cols * LANES, panels = (p->outputs + LANES - 1) / LANES;
+    const ptrdiff_t g_gap = part->images * part->rows * part->cols * LANES, panels = (p->outputs + LANES - 1) / LANES;
     for (ptrdiff_t panel = 0, some; panel < panels; panel += some) {
         const T *g = (const T *)turned + panel * g_gap, *plane = buffer;
         T *sums = (T *)to + panel * sums_gap + part->channel * taps * LANES;
@@ -188,7 +192,7 @@ INLINE void NAME(dots)(const int rows, const T *const *x, const T *g, ptrdiff_t 
 }
 
 static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *grad, void *to) {
-    const ptrdiff_t n = part->rows * p->cols, taps = p->taps_x * p->taps_y, depth = part->channels * taps;
+    const ptrdiff_t n = part->rows * part->cols, taps = p->taps_x * p->taps_y, depth = part->channels * taps;
     for (ptrdiff_t k = 0, rows; k < depth; k += rows) {
         const T *x[SUM_ROWS];
         T *sums = (T *)to + (part->channel * taps + k) * LANES;
@@ -201,6 +205,8 @@ static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, cons
         }
     }
 }
+
+#include "conv_planes.h"
 
 #undef V
 #undef LANES

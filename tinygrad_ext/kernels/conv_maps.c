@@ -4,6 +4,7 @@
  * over the gradient with zeros put between, stride times stride as many multiplications, nearly all by zero. */
 #include "conv_maps.h"
 #include "conv_job.h"
+#include "conv_pairs.h"
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
@@ -13,9 +14,9 @@ static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j-
 static int64_t plan_apply(job_t *j) {
     tgx_conv *p = &j->p;
     tgx_conv_plan(p, j->size, parts(j->g->n, j->most_shares));
-    j->blocks = parts(p->rows, p->block);
+    j->blocks = parts(p->rows, p->block) * parts(p->cols, p->span);
     j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
-    j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->cols : 0)) * j->size;
+    j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->span : 0)) * j->size;
     return packed_bytes(j) + j->room_size * j->most_shares;
 }
 
@@ -34,13 +35,14 @@ static int need_apply(tgx_call *c, job_t *j) {
 /* ---- forward, and the gradient of the input ---------------------------------------------------------------------- */
 
 /* Rows of a block to every stride-th row and column of the result. */
-static void scatter(const job_t *j, const char *block, int64_t row, int64_t count, int64_t images, char *planes) {
+static void scatter(const job_t *j, const tgx_conv_part *part, const char *block, char *planes) {
     int64_t size = j->size, step = j->g->stride[1] * size;
-    for (; images; images--, planes += j->g->groups * j->p.outputs * j->out_h * j->out_w * size)
+    for (int64_t i = 0; i < part->images; i++, planes += j->g->groups * j->p.outputs * j->out_h * j->out_w * size)
         for (int64_t o = 0; o < j->p.outputs; o++)
-            for (int64_t y = 0; y < count; y++, block += j->p.cols * size) {
-                char *to = planes + ((o * j->out_h + j->first_y + (row + y) * j->g->stride[0]) * j->out_w + j->first_x) * size;
-                for (int64_t x = 0; x < j->p.cols; x++) {
+            for (int64_t y = 0; y < part->rows; y++, block += part->cols * size) {
+                char *to = planes + ((o * j->out_h + j->first_y + (part->row + y) * j->g->stride[0]) * j->out_w + j->first_x) * size
+                           + part->col * step;
+                for (int64_t x = 0; x < part->cols; x++) {
                     if (size == 4) *(float *)(to + x * step) = ((const float *)block)[x];
                     else *(double *)(to + x * step) = ((const double *)block)[x];
                 }
@@ -56,14 +58,18 @@ static void apply_part(const job_t *j, tgx_conv_part *part, int64_t image, int64
     const char *bias = j->bias ? j->bias + group * p->outputs * j->size : NULL;
     const char *src = j->src + (image * j->g->groups + group) * p->channels * plane;
     part->channel = 0;
-    do {
+    if (p->plane_by_plane) {
+        j->k->lay(p, part, src, buf);
+        j->k->apply_plane(p, part, buf, j->packed + group * j->packed_group * j->size, bias,
+                          j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size);
+    } else do {
         part->channels = at_most(p->depth, p->channels - part->channel);
         j->k->load(p, part, src + part->channel * plane, buf);
         j->k->apply(p, part, buf, j->packed + group * j->packed_group * j->size, bias,
-                    j->scatter ? result : planes + part->row * p->cols * j->size);
+                    j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size);
         part->channel += part->channels;
     } while (part->channel < p->channels);
-    if (j->scatter) scatter(j, result, part->row, part->rows, part->images, planes);
+    if (j->scatter) scatter(j, part, result, planes);
 }
 
 /* Items are (images, group, block of rows). */
@@ -74,9 +80,10 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     for (int64_t item = lo; item < hi; item++) {
         int64_t image = item / j->blocks / j->g->groups * p->images;
         part.images = at_most(p->images, j->g->n - image);
-        part.row = item % j->blocks * p->block;
-        part.rows = at_most(p->block, p->rows - part.row);
-        part.out_plane = j->scatter ? part.rows * p->cols : j->out_h * j->out_w;
+        int64_t block = item % j->blocks; /* of rows, or of columns if there is one row */
+        part.row = p->rows > 1 ? block * p->block : 0, part.rows = at_most(p->block, p->rows - part.row);
+        part.col = p->rows > 1 ? 0 : block * p->span, part.cols = at_most(p->span, p->cols - part.col);
+        part.out_plane = j->scatter ? part.rows * part.cols : j->out_h * j->out_w;
         part.out_image = (j->scatter ? 1 : j->g->groups) * p->outputs * part.out_plane;
         apply_part(j, &part, image, item / j->blocks % j->g->groups, buf);
     }
@@ -96,7 +103,7 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     for (int64_t group = 0; group < j->g->groups; group++)
         j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, step_o, step_c, tap,
                    j->packed + group * j->packed_group * j->size);
-    int64_t work = p->images * p->block * p->cols * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
+    int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
     return deal(c, j, apply_items, parts(j->g->n, p->images) * j->g->groups * j->blocks, work);
 }
 
@@ -171,6 +178,10 @@ int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     if (c->meta) return 0;
     c->notes[0] = c->services->num_threads();
+    if (tgx_conv_is_pairs(c, g, dtype)) {
+        tgx_conv_pairs_room(c, g, dtype);
+        return 0;
+    }
     begin(c, &j, g, dtype);
     return each_class(c, &j, NULL, need_class);
 }
@@ -179,6 +190,7 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     const tgx_tensor *out = tgx_out(c, 0);
     job_t j;
     if (out->count == 0) return 0;
+    if (tgx_conv_is_pairs(c, g, grad->dtype)) return tgx_conv_pairs(c, g, grad, w);
     begin(c, &j, g, grad->dtype);
     j.src = grad->data, j.out = out->data;
     if (g->stride[0] > 1 || g->stride[1] > 1 || g->kernel[0] * g->kernel[1] == 0) memset(j.out, 0, (size_t)out->count * (size_t)j.size);

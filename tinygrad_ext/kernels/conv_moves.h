@@ -26,26 +26,65 @@ INLINE uint32_t NAME(lanes)(ptrdiff_t from, ptrdiff_t to) {
     return ((1u << to) - 1) & ~((1u << from) - 1);
 }
 
-/* dst = src in the lanes of `inside`, else 0, written in the lanes of `room`; nothing else is touched. */
-INLINE void NAME(copy)(T *dst, const T *src, uint32_t inside, uint32_t room) {
+/* src in the lanes of `inside`, of which nothing else is read, else 0. */
+INLINE V NAME(inside)(const T *src, uint32_t inside) {
 #if defined(__AVX512F__)
-    if (sizeof(T) == 4) _mm512_mask_storeu_ps(dst, (__mmask16)room, _mm512_maskz_loadu_ps((__mmask16)inside, src));
-    else _mm512_mask_storeu_pd(dst, (__mmask8)room, _mm512_maskz_loadu_pd((__mmask8)inside, src));
+    if (sizeof(T) == 4) return (V)_mm512_maskz_loadu_ps((__mmask16)inside, src);
+    return (V)_mm512_maskz_loadu_pd((__mmask8)inside, src);
+#elif defined(__AVX2__)
+    const __m256i bit = sizeof(T) == 4 ? _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128) : _mm256_setr_epi64x(1, 2, 4, 8);
+    const __m256i on = sizeof(T) == 4 ? _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)inside), bit), bit)
+                                      : _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(inside), bit), bit);
+    return sizeof(T) == 4 ? (V)_mm256_maskload_ps((const float *)src, on) : (V)_mm256_maskload_pd((const double *)src, on);
 #else
-    for (ptrdiff_t i = 0; room >> i; i++) dst[i] = inside >> i & 1 ? src[i] : 0;
+    V v = {0};
+    for (ptrdiff_t i = 0; inside >> i; i++)
+        if (inside >> i & 1) v[i] = src[i];
+    return v;
 #endif
 }
 
-/* dst[i] = src[i step] for i in [lo, hi), else 0, for i in [0, n). */
-INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t step, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n) {
+/* The first `valid` lanes. Masked stores are slow on some processors, and leave nothing to forward from. */
+INLINE void NAME(put)(T *out, V v, ptrdiff_t valid) {
+    if (valid >= LANES) { WRITE(out, v); return; }
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) _mm512_mask_storeu_ps(out, (__mmask16)NAME(lanes)(0, valid), (__m512)v);
+    else _mm512_mask_storeu_pd(out, (__mmask8)NAME(lanes)(0, valid), (__m512d)v);
+#else
+    T from[LANES];
+    ptrdiff_t i = 0;
+    WRITE(from, v);
+    if (LANES > 4 && valid & 4) memcpy(out, from, 4 * sizeof(T)), i = 4;
+    if (valid & 2) memcpy(out + i, from + i, 2 * sizeof(T)), i += 2;
+    if (valid & 1) out[i] = from[i];
+#endif
+}
+
+INLINE V NAME(get)(const T *out, ptrdiff_t valid) {
+    if (valid >= LANES) return READ(out);
+    return NAME(inside)(out, NAME(lanes)(0, valid));
+}
+
+/* dst[i] = src[i step] for i in [lo, hi), else 0, for i in [0, n); what lies behind, up to `room`, may be overwritten. */
+INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t step, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t n, ptrdiff_t room) {
     ptrdiff_t i = 0;
     if (step == 1) {
-        for (; i < n && i < lo; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        for (; i < n && i < lo; i += LANES)
+            NAME(put)(dst + i, NAME(inside)(src + i, NAME(lanes)(lo - i, hi - i)), room - i);
         for (; i + LANES <= hi; i += LANES) WRITE(dst + i, READ(src + i));
-        for (; i < n; i += LANES) NAME(copy)(dst + i, src + i, NAME(lanes)(lo - i, hi - i), NAME(lanes)(0, n - i));
+        for (; i < n; i += LANES) NAME(put)(dst + i, NAME(inside)(src + i, NAME(lanes)(0, hi - i)), room - i);
         return;
     }
     for (; i < lo; i++) dst[i] = 0;
+    if (step == 2) {
+        for (; i + LANES < hi; i += LANES) WRITE(dst + i, EVENS(READ(src + 2 * i), READ(src + 2 * i + LANES)));
+        for (; i < n; i += LANES) {
+            const ptrdiff_t left = 2 * (hi - i) - 1; /* the last element is read, the one behind it may not exist */
+            NAME(put)(dst + i, EVENS(NAME(inside)(src + 2 * i, NAME(lanes)(0, left)),
+                                     NAME(inside)(src + 2 * i + LANES, NAME(lanes)(0, left - LANES))), room - i);
+        }
+        return;
+    }
     for (; i < hi; i++) dst[i] = src[i * step];
     for (; i < n; i++) dst[i] = 0;
 }
@@ -59,29 +98,31 @@ INLINE void NAME(bounds)(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdif
 }
 
 /* For one tap, of every channel the rows first, first + step_y, ... of src, with zeros outside. */
-static void NAME(load_tap)(const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first, ptrdiff_t at, T *dst) {
-    const ptrdiff_t n = p->cols, step = p->step_x, down = p->step_y * p->width;
+static void NAME(load_tap)(const tgx_conv *p, const tgx_conv_part *part, const T *src, ptrdiff_t first, ptrdiff_t at, T *dst) {
+    const ptrdiff_t n = part->cols, span = p->span, step = p->step_x, down = p->step_y * p->width;
     ptrdiff_t lo, hi, top, bottom;
     NAME(bounds)(at, step, p->width, n, &lo, &hi);
     NAME(bounds)(first, p->step_y, p->height, p->phase_rows, &top, &bottom);
     src += (first + top * p->step_y) * p->width + at;
-    const uint32_t inside = NAME(lanes)(lo, hi), room = NAME(lanes)(0, n);
-    for (ptrdiff_t c = 0; c < channels; c++, src += p->height * p->width, dst += p->plane) {
+    const uint32_t inside = NAME(lanes)(lo, hi);
+    for (ptrdiff_t c = 0; c < part->channels; c++, src += p->height * p->width, dst += p->plane) {
         const T *from = src;
-        T *to = dst + top * n;
-        for (ptrdiff_t i = 0; i < top * n; i++) dst[i] = 0;
+        T *to = dst + top * span;
+        for (ptrdiff_t i = 0; i < top * span; i++) dst[i] = 0;
         if (n <= LANES && step == 1)
-            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(copy)(to, from, inside, room);
+            for (ptrdiff_t r = top; r < bottom; r++, to += span, from += down)
+                NAME(put)(to, NAME(inside)(from, inside), (p->phase_rows - r) * span); /* later rows are written later */
         else
-            for (ptrdiff_t r = top; r < bottom; r++, to += n, from += down) NAME(row)(to, from, step, lo, hi, n);
-        for (ptrdiff_t i = bottom * n; i < p->phase_rows * n; i++) dst[i] = 0;
+            for (ptrdiff_t r = top; r < bottom; r++, to += span, from += down)
+                NAME(row)(to, from, step, lo, hi, n, (p->phase_rows - r) * span);
+        for (ptrdiff_t i = bottom * span; i < p->phase_rows * span; i++) dst[i] = 0;
     }
 }
 
 static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *src, T *dst) {
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
-        for (ptrdiff_t f = 0; f < p->phases; f++, dst += p->phase_rows * p->cols)
-            NAME(load_tap)(p, part->channels, src, part->row * p->step_y + p->base_y + f, p->at_x[u], dst);
+        for (ptrdiff_t f = 0; f < p->phases; f++, dst += p->phase_rows * p->span)
+            NAME(load_tap)(p, part, src, part->row * p->step_y + p->base_y + f, part->col * p->step_x + p->at_x[u], dst);
 }
 
 static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
@@ -102,8 +143,10 @@ INLINE void NAME(pack_tile)(T *to, const T *w, ptrdiff_t step_o, ptrdiff_t step_
     if (real < some) memset(to, 0, (size_t)(channels * taps * some) * sizeof(T));
     if (straight && step_c == taps) NAME(transpose)(to, some, w, step_o, real, channels * taps);
     else if (straight && taps == 1 && step_o == 1)
-        for (ptrdiff_t c = 0; c < channels; c++)
-            for (ptrdiff_t r = 0; r < real; r++) to[c * some + r] = w[c * step_c + r];
+        for (ptrdiff_t c = 0; c < channels; c++) {
+            if (real == 4) memcpy(to + c * some, w + c * step_c, 4 * sizeof(T));
+            else memcpy(to + c * some, w + c * step_c, (size_t)real * sizeof(T));
+        }
     else if (straight)
         for (ptrdiff_t c = 0; c < channels; c++) NAME(transpose)(to + c * taps * some, some, w + c * step_c, step_o, real, taps);
     else
@@ -132,7 +175,7 @@ static void NAME(pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, 
 
 /* Panels of LANES outputs: panel o / LANES, position after position of image after image. */
 static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void *grad, void *turned) {
-    const ptrdiff_t n = part->rows * p->cols;
+    const ptrdiff_t n = part->rows * part->cols;
     T *to = turned;
     for (ptrdiff_t o = 0; o < p->pad_outputs; o += LANES)
         for (ptrdiff_t i = 0; i < part->images; i++, to += n * LANES) {

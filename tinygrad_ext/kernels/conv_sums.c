@@ -15,7 +15,7 @@ static int64_t sums_bytes(const job_t *j) {
 static int64_t plan(job_t *j) {
     tgx_conv *p = &j->p;
     tgx_conv_plan(p, j->size, j->g->n);
-    j->room_size = p->images * (p->buffer + p->block * p->cols * p->pad_outputs) * j->size;
+    j->room_size = p->images * (p->buffer + (p->plane_by_plane ? 0 : p->block * p->span * p->pad_outputs)) * j->size;
     return tables(j->g) + sums_bytes(j) + j->room_size * j->most_shares;
 }
 
@@ -39,26 +39,38 @@ int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     return 0;
 }
 
-/* Some images' share of the sums, for some channels of one group. */
+/* A part's share of the sums of its group. */
+static void collect_part(const job_t *j, const tgx_conv_part *part, const char *src, const char *grad, char *sums, char *buf) {
+    const tgx_conv *p = &j->p;
+    char *turned = buf + p->images * p->buffer * j->size;
+    grad += (part->row * p->cols + part->col) * j->size;
+    if (p->plane_by_plane) {
+        j->k->lay(p, part, src, buf);
+        j->k->collect_plane(p, part, buf, grad, sums);
+        return;
+    }
+    j->k->load(p, part, src, buf);
+    if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, grad, sums);
+    else {
+        j->k->turn(p, part, grad, turned);
+        j->k->collect(p, part, buf, turned, sums);
+    }
+}
+
+/* Some images' share, for some channels of one group. */
 static void collect_images(const job_t *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) {
     const tgx_conv *p = &j->p;
     int64_t group = channel / p->channels;
     const char *src = j->src + (image * j->g->channels + channel) * p->height * p->width * j->size;
     const char *grad = j->out + (image * j->g->groups + group) * p->outputs * part->out_plane * j->size;
     char *sums = j->sums + group * p->channels * p->taps_x * p->taps_y * p->pad_outputs * j->size;
-    char *turned = buf + p->images * p->buffer * j->size;
-    part->channel = channel % p->channels;
-    for (part->row = 0; part->row < p->rows; part->row += part->rows) {
-        part->fresh = image == 0 && part->row == 0;
-        const char *rows = grad + part->row * p->cols * j->size;
-        part->rows = at_most(p->block, p->rows - part->row);
-        j->k->load(p, part, src, buf);
-        if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, rows, sums);
-        else {
-            j->k->turn(p, part, rows, turned);
-            j->k->collect(p, part, buf, turned, sums);
+    part->channel = channel % p->channels, part->fresh = image == 0;
+    for (part->row = 0; part->row < p->rows; part->row += part->rows)
+        for (part->col = 0; part->col < p->cols; part->col += part->cols) {
+            part->rows = at_most(p->block, p->rows - part->row), part->cols = at_most(p->span, p->cols - part->col);
+            collect_part(j, part, src, grad, sums, buf);
+            part->fresh = 0;
         }
-    }
 }
 
 /* Items are channels of the input, groups one after the other; each sums over all images by itself. */
@@ -81,7 +93,7 @@ static void collect_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
 static void spread_sums(const job_t *j, char *out) {
     int64_t group = j->p.channels * j->p.taps_x * j->p.taps_y * j->size;
     for (int64_t i = 0; i < j->g->groups; i++)
-        j->k->spread(&j->p, j->sums + i * group * j->p.pad_outputs, out + i * group * j->p.outputs);
+        (j->p.plane_by_plane ? j->k->settle : j->k->spread)(&j->p, j->sums + i * group * j->p.pad_outputs, out + i * group * j->p.outputs);
 }
 
 int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *x) {

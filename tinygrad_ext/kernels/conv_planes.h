@@ -1,0 +1,129 @@
+/* Convolution of planes one by one: a group has one channel and one output. Included by conv_loops.h.
+ *
+ * A tap is one multiplication for an element that is read, so a copy of the source for each tap took four times as long as
+ * the products. Rows are laid out once, with zeros around them, and with a step each residue of columns by itself. */
+
+/* The rows [top, bottom) of n, of one residue of columns, and zeros for the others. If it is the only residue, a row may end
+ * in the next one, which is written later. */
+INLINE void NAME(lay_rows)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi) {
+    const ptrdiff_t line = p->line, room = line + (p->residues == 1) * LANES;
+    const uint32_t first = NAME(lanes)(lo, hi), second = NAME(lanes)(lo - LANES, hi - LANES);
+    const int two = line <= 2 * LANES && p->step_x == 1;
+    for (ptrdiff_t r = 0; r < n; r++, dst += p->residues * line, src += p->width)
+        if (r < top || r >= bottom)
+            for (ptrdiff_t i = 0; i < line; i += LANES) NAME(put)(dst + i, (V){0}, room - i);
+        else if (two) {
+            WRITE(dst, NAME(inside)(src, first));
+            WRITE(dst + LANES, NAME(inside)(src + LANES, second));
+        } else NAME(row)(dst, src, p->step_x, lo, hi, line, room);
+}
+
+static void NAME(lay)(const tgx_conv *p, const tgx_conv_part *part, const void *from, void *buf) {
+    const ptrdiff_t y = part->row * p->step_y + p->base_y, n = (part->rows - 1) * p->step_y + p->reach + 1;
+    ptrdiff_t top, bottom, lo, hi;
+    NAME(bounds)(y, 1, p->height, n, &top, &bottom);
+    for (ptrdiff_t f = 0; f < p->residues; f++) {
+        NAME(bounds)(p->base_x + f, p->step_x, p->width, p->line, &lo, &hi);
+        NAME(lay_rows)(p, (T *)buf + f * p->line, (const T *)from + y * p->width + p->base_x + f, top, bottom, n, lo, hi);
+    }
+}
+
+/* `rows` rows by `vectors` vectors; at most `room` elements of out exist. */
+INLINE void NAME(plane_tile)(const int rows, const int vectors, const tgx_conv *p, const T *buf, const T *w, T bias, T *out,
+                             ptrdiff_t room) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y, down = p->step_y * p->residues * p->line, *offset = p->offset;
+    V sum[4][2];
+    for (int r = 0; r < rows; r++)
+        for (int q = 0; q < vectors; q++) sum[r][q] = SPLAT(bias);
+    for (ptrdiff_t t = 0; t < taps; t++) {
+        V factor = SPLAT(w[t]);
+        const T *x = buf + offset[t];
+        for (int r = 0; r < rows; r++)
+            for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, READ(x + r * down + q * LANES), sum[r][q]);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int q = 0; q < vectors; q++) NAME(put)(out + r * p->cols + q * LANES, sum[r][q], room - r * p->cols - q * LANES);
+}
+
+/* The last vector of a row begins earlier, or, where a row is shorter than one, ends in later rows, written later. */
+static void NAME(apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *weight, const void *bias,
+                              void *to) {
+    const ptrdiff_t cols = p->cols, down = p->step_y * p->residues * p->line;
+    const T *w = weight, b = bias ? *(const T *)bias : 0;
+    for (ptrdiff_t row = 0, rows; row < part->rows; row += rows) {
+        rows = part->rows >= 4 ? 4 : 1;
+        if (row + rows > part->rows) row = part->rows - rows; /* some rows once more */
+        const T *buf = (const T *)buffer + row * down;
+        T *out = (T *)to + row * cols;
+        const ptrdiff_t left = (part->rows - row) * cols;
+        for (ptrdiff_t x = 0, vectors; x < cols; x += vectors * LANES) {
+            vectors = x + 2 * LANES <= cols ? 2 : 1;
+            if (x && x + LANES > cols) x = cols - LANES;
+            if (rows == 4 && vectors == 2) NAME(plane_tile)(4, 2, p, buf + x, w, b, out + x, left - x);
+            else if (rows == 4) NAME(plane_tile)(4, 1, p, buf + x, w, b, out + x, left - x);
+            else if (vectors == 2) NAME(plane_tile)(1, 2, p, buf + x, w, b, out + x, left - x);
+            else NAME(plane_tile)(1, 1, p, buf + x, w, b, out + x, left - x);
+        }
+    }
+}
+
+/* Even and odd elements of a row side by side. */
+static void NAME(apply_pair)(const tgx_conv *p, const tgx_conv_columns *pair, const void *buffer, const void *weight, ptrdiff_t rows,
+                             ptrdiff_t width, void *to, ptrdiff_t step) {
+    const T *buf = buffer, *w = weight;
+    T *out = to;
+    for (; rows > 0; rows--, buf += p->line, out += step)
+        for (ptrdiff_t x = 0; 2 * x < width; x += LANES) {
+            V even = {0}, odd = {0};
+            for (ptrdiff_t t = 0; t < pair->taps[0]; t++)
+                even = FMA(SPLAT(w[pair->number[0][t]]), READ(buf + pair->offset[0][t] + x), even);
+            for (ptrdiff_t t = 0; t < pair->taps[1]; t++)
+                odd = FMA(SPLAT(w[pair->number[1][t]]), READ(buf + pair->offset[1][t] + x), odd);
+            NAME(put)(out + 2 * x, FIRST(even, odd), width - 2 * x);
+            if (width - 2 * x > LANES) NAME(put)(out + 2 * x + LANES, SECOND(even, odd), width - 2 * x - LANES);
+        }
+}
+
+/* sums[t] += grad . windows, lane by lane, for some taps. Lanes beyond a row are cleared on both sides: 0 * nan is nan. */
+INLINE void NAME(plane_sums)(const int taps, const tgx_conv *p, const tgx_conv_part *part, const T *buf, const ptrdiff_t *offset,
+                             const T *grad, T *sums) {
+    const ptrdiff_t cols = p->cols, down = p->step_y * p->residues * p->line, whole = cols - cols % LANES;
+    const uint32_t rest = NAME(lanes)(0, cols - whole);
+    V sum[9];
+    for (int t = 0; t < taps; t++) {
+        sum[t] = (V){0};
+        if (!part->fresh) sum[t] = READ(sums + t * LANES);
+    }
+    for (ptrdiff_t row = 0; row < part->rows; row++, buf += down, grad += cols) {
+        for (ptrdiff_t i = 0; i < whole; i += LANES) {
+            V g = READ(grad + i);
+            for (int t = 0; t < taps; t++) sum[t] = FMA(g, READ(buf + offset[t] + i), sum[t]);
+        }
+        if (rest) {
+            V g = NAME(inside)(grad + whole, rest);
+            for (int t = 0; t < taps; t++) sum[t] = FMA(g, NAME(inside)(buf + offset[t] + whole, rest), sum[t]);
+        }
+    }
+    for (int t = 0; t < taps; t++) WRITE(sums + t * LANES, sum[t]);
+}
+
+static void NAME(collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *to) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y;
+    for (ptrdiff_t t = 0, some; t < taps; t += some) {
+        T *sums = (T *)to + t * LANES;
+        some = taps - t >= 9 ? 9 : taps - t >= 5 ? 5 : taps - t >= 3 ? 3 : 1;
+        if (some == 9) NAME(plane_sums)(9, p, part, buf, p->offset + t, grad, sums);
+        else if (some == 5) NAME(plane_sums)(5, p, part, buf, p->offset + t, grad, sums);
+        else if (some == 3) NAME(plane_sums)(3, p, part, buf, p->offset + t, grad, sums);
+        else NAME(plane_sums)(1, p, part, buf, p->offset + t, grad, sums);
+    }
+}
+
+static void NAME(settle)(const tgx_conv *p, const void *sums, void *out) {
+    const T *from = sums;
+    for (ptrdiff_t t = 0; t < p->taps_x * p->taps_y; t++, from += LANES) {
+        T sum = 0;
+        for (ptrdiff_t q = 0; q < LANES; q++) sum += from[q];
+        ((T *)out)[t] = sum;
+    }
+}
