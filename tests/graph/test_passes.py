@@ -233,3 +233,26 @@ def test_a_graph_with_effects_is_refused():
     g = Graph.parse("graph f(%x: Tensor) effects {\n  %1: Tensor = aten::exp_(%x)\n  return %x\n}")
     with pytest.raises(ValueError, match="f has effects"):
         passes.optimize(g)
+
+
+def test_a_traced_graph_knows_the_dtypes_that_it_was_captured_for():
+    def program(x):
+        return tg.exp(x * 1 - 0) + 1
+
+    def branched(x):
+        return tg.jit.script(either_dtype)(x) * 1 + 1
+
+    x = tg.randn(4)
+    for f, left in ((program, ["aten::exp", "aten::add.Tensor"]), (branched, None)):
+        traced = tg.jit.trace(f, (x,))
+        assert tg.equal(traced(x), f(x)) and tg.equal(traced(x.double()), f(x.double()))
+        ops = [op for line in traced.plan(x).lines() for op in line.ops]
+        assert ops == left or (left is None and "aten::mul.Tensor" in ops)  # a branch may give another dtype
+
+
+def either_dtype(x: tg.Tensor) -> tg.Tensor:
+    if bool(x.sum() > 100):
+        y = x.to(tg.float64)
+    else:
+        y = x
+    return y

@@ -64,9 +64,9 @@ class Graph:
         """
         return read_graph(text, cls())
 
-    def copy(self):
-        """A graph of its own with the same names; constants are shared."""
-        return copied(self, type(self)(self.name, effects=self.effects))
+    def copy(self, hints=False):
+        """A graph of its own with the same names; constants are shared, and with `hints` what is known of tensors."""
+        return copied(self, type(self)(self.name, effects=self.effects), hints)
 
     # ---- building -------------------------------------------------------------------------------------------------
 
@@ -174,12 +174,12 @@ class Graph:
         return self.draw()
 
 
-def copied(graph, to):
+def copied(graph, to, hints=False):
     """Fill an empty graph with what another one has."""
     mapping = {}
 
     def value(old, node=None):
-        mapping[old] = new = Value(old.name, old.type, node)
+        mapping[old] = new = Value(old.name, old.type, node, old.hint if hints and old.type is TENSOR else None)
         return new
 
     def fill(block, made):

@@ -145,7 +145,8 @@ class Captured:
     def runner(self):
         """What runs the graph by plans."""
         in_place = [i for i, holder in enumerate(self.holders) if holder.in_place]
-        return Executor(passes.optimize(self.graph.copy()), updates=in_place)
+        known = not any(node.blocks for node in self.graph.nodes)  # the dtypes that were seen hold on each way
+        return Executor(passes.optimize(self.graph.copy(hints=known)), updates=in_place)
 
     def plan(self, args):
         """The graph.plan.Plan that a call with such arguments runs; what it writes to is copied first."""
