@@ -49,12 +49,17 @@ def note(capture, op, node, made, results, args=None):
             needs.add(id(value))
     if capture.joint == "backward":  # whose own derivative is that of the graph that it becomes
         return
-    capture.tape.append(Entry(node, op, made, told))
     start = len(capture.block.nodes)
-    if capture.joint and told.pointwise:
-        capture.suspend(_expect_sizes, capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
+    enter(capture, op, node, made, told)
     if capture.repeats is not None and capture.repeats.noted is not None:
         capture.repeats.noted[node] = capture.block.nodes[start:]
+
+
+def enter(capture, op, node, made, told):
+    """Put a node on the tape that a gradient may flow through."""
+    capture.tape.append(Entry(node, op, made, told))
+    if capture.joint and told.pointwise:
+        capture.suspend(_expect_sizes, capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
 
 
 def _expect_sizes(capture, operands, made):

@@ -19,6 +19,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from . import derive
 from .aliases import Root, Traced
 from .ir import Node, Value
+from .items import Items
 from .signature import signature_of
 from .symbols import Symbol
 from .types import TENSOR
@@ -41,8 +42,9 @@ class Ref(namedtuple("Ref", "at")):
 
 
 # One node. run: the op, None for a primitive; args: with Refs; plain: whether no Ref stands in a tuple; types, hints:
-# of what it makes, of tensors (sizes, dtype); noted: whether the tape is told
-Step = namedtuple("Step", "node run args plain types hints noted")
+# of what it makes, of tensors (sizes, dtype); flows: numbers of results that may need a gradient; noted: whether the
+# tape is told
+Step = namedtuple("Step", "node run args plain types hints flows noted")
 Piece = namedtuple("Piece", "steps results")
 
 
@@ -91,6 +93,8 @@ class Repeats:
             return kind, repr(a)
         if kind is tuple or kind is list:
             return (kind, *[self._kind(x, operands, places) for x in a])
+        if kind is Items and a.type is None:
+            return (Items, *[self._kind(x, operands, places) for x in a.parts])
         raise Unfit
 
     def _kind_of(self, value):
@@ -166,7 +170,8 @@ class Repeats:
         elif node.op not in _NUMBERS or any(isinstance(h, Tensor) for h in hints):
             raise Unfit
         plain = not any(type(a) is tuple for a in args)
-        steps.append(Step(node, run, args, plain, tuple([v.type for v in node.outputs]), hints, noted))
+        flows = [i for i, v in enumerate(node.outputs) if id(v) in self.capture.needs]
+        steps.append(Step(node, run, args, plain, tuple([v.type for v in node.outputs]), hints, flows, noted))
         for value in node.outputs:
             places[value] = len(places)
 
@@ -197,8 +202,10 @@ class Repeats:
             values += node.outputs
             if old.op == "prim::size":
                 capture.sizes[id(args[0]), args[1]] = Symbol(capture, node.outputs[0], node.outputs[0].hint)
-            elif step.noted:
-                derive.note(capture, step.run.op, node, list(node.outputs), hints[at : len(values)])
+            for i in step.flows:
+                capture.needs.add(id(node.outputs[i]))
+            if step.noted and capture.joint == "forward":
+                derive.enter(capture, step.run.op, node, list(node.outputs), capture.told[old.op])
         return _given(piece.results, values)
 
     def _size(self, step, values):
@@ -217,7 +224,7 @@ class Repeats:
         """A tree of carried values as Values."""
         if type(tree) is Carried and tree.level is self.capture:
             return self.capture.traced(tree).value
-        if type(tree) in (tuple, list):
+        if isinstance(tree, (tuple, list)):
             return tuple([self.lifted(x) for x in tree])
         if tree is None:
             return None

@@ -18,11 +18,9 @@
 A pass is an object with `run(graph)`. Plugins add theirs by the hook `tgx_register_passes`.
 """
 
-from operator import is_
-
 from tinygrad_ext.registry import pass_registrar
 
-from .base import Pass, blocks
+from .base import Pass
 from .common import CommonSubexpressions
 from .constants import Constants
 from .dead import DeadCode
@@ -46,12 +44,6 @@ __all__ = [
 _OWN = (Constants(), CommonSubexpressions(), Peepholes(), DeadCode())
 
 
-def _parts(graph):
-    """What the package's own passes put something else in the place of."""
-    parts = [part for block in blocks(graph) for node in block.nodes for part in (node, node.args)]
-    return [*parts, *(block.outputs for block in blocks(graph)), *(s.new for s in graph.state)]
-
-
 def registered():
     """The passes of plugins that are loaded, in the order of their names."""
     return [found.value for _, found in sorted(pass_registrar.passes.items())]
@@ -71,15 +63,14 @@ def optimize(graph, passes=None):
         passes = [*registered(), *_OWN]
     if graph.effects:
         raise ValueError(f"optimize: {graph.name} has effects, which say in which order its nodes stand: none may move")
-    before = None  # what the graph was made of before a pass, where that is known
     for each in passes:
-        before = before or (_parts(graph) if each in _OWN else None)
-        each.run(graph)
+        changed = True
+        if each in _OWN:
+            changed = each.changes(graph)
+        else:
+            each.run(graph)
         graph.executor = None
-        after = _parts(graph) if before else None
-        unchanged = before and len(after) == len(before) and all(map(is_, before, after))
-        before = after
-        if unchanged:
+        if not changed:
             continue
         try:
             graph.check()

@@ -13,6 +13,18 @@ class Pass:
         raise NotImplementedError(f"{type(self).__name__} does not define run(self, graph)")
 
 
+class OwnPass(Pass):
+    """One of the package's own: it says whether it changed anything."""
+
+    def run(self, graph):
+        self.changes(graph)
+        return graph
+
+    def changes(self, graph):
+        """Change the graph; whether there was anything to change."""
+        raise NotImplementedError
+
+
 def blocks(graph):
     """All blocks, inner ones before the block that holds them."""
 

@@ -1,27 +1,28 @@
 """Nodes whose results nobody reads."""
 
 from ..ir import values_in
-from .base import Pass, blocks, has_effect, uses
+from .base import OwnPass, blocks, has_effect, uses
 
 
-class DeadCode(Pass):
+class DeadCode(OwnPass):
     """Leaves out nodes that nobody needs: neither a result of the graph nor what it writes back follows from them.
 
     A node that does more than give its outputs stays: one that draws from the default generator, prints or raises, and
     a loop, which may not end.
     """
 
-    def run(self, graph):
-        known, gone = uses(graph), set()
+    def changes(self, graph):
+        known, gone, found = uses(graph), set(), False
         for block in reversed(blocks(graph)):
             if id(block) in gone:
                 continue
             for node in reversed(list(block.nodes)):
                 if has_effect(node) or any(known.get(id(v)) for v in node.outputs):
                     continue
+                found = True
                 block.nodes.remove(node)
                 _forget(node, known, gone)
-        return graph
+        return found
 
 
 def _forget(node, known, gone):

@@ -1,7 +1,7 @@
 """Ops that do nothing, next to what makes it so."""
 
 from ..ir import Value
-from .base import Pass, replace, shown
+from .base import OwnPass, replace, shown
 
 # dtypes that hold every number of a dtype exactly
 _WIDER = {
@@ -17,22 +17,30 @@ _WIDER = {
 }
 
 
-class Peepholes(Pass):
+class Peepholes(OwnPass):
     """Leaves out what changes no bit: `x * 1`, `x - 0`, `x + -0.0`, two transpositions, a detour over a wider dtype.
 
     `x + 0` stays for floating dtypes: it makes +0.0 of -0.0. What needs a dtype looks at the value's hint, and a value
     without one is left alone. A copy that a result may show stays a copy.
     """
 
-    def run(self, graph):
-        visible, mapping = shown(graph), {}
+    def changes(self, graph):
+        visible, mapping, changed = None, {}, False
         for node in graph.walk():
             rule = _RULES.get(node.op)
-            found = rule(node, mapping) if rule is not None else None
-            if found is not None and (node.op in _VIEWS or id(node.output) not in visible):
-                mapping[node.output] = found
+            if rule is None:
+                continue
+            args, found = node.args, rule(node, mapping)
+            changed = changed or node.args is not args
+            if found is None:
+                continue
+            if node.op not in _VIEWS:
+                visible = shown(graph) if visible is None else visible
+                if id(node.output) in visible:
+                    continue
+            mapping[node.output] = found
         replace(graph, mapping)
-        return graph
+        return changed or bool(mapping)
 
 
 def _dtype(a):
