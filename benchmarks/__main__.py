@@ -101,6 +101,7 @@ def main():
         extension_cases,
         fft_cases,
         graph_cases,
+        layer_cases,
         libraries,
         machine,
         per_op,

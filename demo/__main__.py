@@ -1,4 +1,4 @@
-"""`make demo`: train with what plugins brought, draw, save, load in a new process, compare bit for bit, check them."""
+"""`make demo`: train with what plugins brought, draw, save, load in a new process, write a text, check the plugins."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import tinygrad_ext as tg
-from demo import graphs, packages
+from demo import graphs, packages, text
 from demo.data import digits
 from demo.model import DigitsNet, accuracy, scores_of, train
 from demo.pictures import learning_curve, misread
@@ -88,6 +88,7 @@ def main():
         f"learning curve {OUTPUT / 'learning_curve.png'}\n"
         f"misread digits {OUTPUT / 'misread.png'}"
     )
+    learned = text.show(console)
     passed = packages.check_all(console)
     console.print(
         "\nNext: change the network in demo/model.py and run `make demo` again; see where an op is defined with "
@@ -97,6 +98,8 @@ def main():
         sys.exit("a plugin fails its checks")
     if reached < WANTED:
         sys.exit(f"held-out accuracy {reached:.2%} is below {WANTED:.0%}")
+    if learned > text.WANTED:
+        sys.exit(f"the loss of a letter, {learned:.2f}, is above {text.WANTED}")
 
 
 if __name__ == "__main__":

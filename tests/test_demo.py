@@ -12,7 +12,7 @@ pytest.importorskip("rich", reason="the demo prints with rich: the extra demo")
 
 import matplotlib.image
 
-from demo import pictures
+from demo import pictures, text
 from demo.__main__ import console_for
 
 
@@ -45,3 +45,29 @@ def test_lines_in_a_file_are_not_wrapped():
     out = io.StringIO()
     console_for(out).print("word " * 60)
     assert out.getvalue().count("\n") == 1
+
+
+def test_the_zen_is_read_without_being_printed(capsys):
+    words = text.zen()
+    assert words.startswith("The Zen of Python, by Tim Peters") and words.endswith("let's do more of those!")
+    assert capsys.readouterr().out == ""
+    letters, codes = text.encoded(words)
+    assert "".join(letters[c] for c in codes.tolist()) == words
+
+
+def test_a_model_of_letters_learns_and_goes_on_with_letters_it_knows():
+    letters, codes = text.encoded("abcd" * 20)
+    tg.manual_seed(1)
+    model = text.Letters(len(letters), 16)
+    losses = text.train(model, codes, 40, length=8, batch=8)
+    assert losses[0] > 1 and losses[-1] < 0.2
+    assert text.continued(model, letters, "ab", 12, temperature=0.1) == "abcd" * 3 + "ab"
+
+
+def test_the_chapter_on_text_shows_losses_and_a_sample(monkeypatch):
+    monkeypatch.setattr(text, "STEPS", 12)
+    monkeypatch.setattr(text, "UNITS", 8)
+    out = io.StringIO()
+    assert text.show(console_for(out)) < 3.9
+    printed = out.getvalue()
+    assert printed.count("→") == 6 and "Beautiful is" in printed

@@ -106,3 +106,18 @@ def test_nan_and_infinities_stay_where_they_belong():
     found = tg.nn.functional.linear(x, w)
     assert found[:, 7].isnan().all() and found[3].isinf().sum() == 29
     assert (found.isnan().sum(), found.isinf().sum()) == (20, 29)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.int64, tg.bfloat16], ids=str)
+@pytest.mark.parametrize("n", [5, 8, 40])
+def test_a_batch_in_another_order_gives_the_same_numbers(n, dtype):
+    random = np.random.default_rng(n)
+    x = tg.from_numpy(random.integers(-9, 9, (6, 3, 4, 20))).to(dtype)
+    weight = tg.from_numpy(random.integers(-9, 9, (n, 20))).to(dtype)
+    whole = tg.nn.functional.linear(x, weight)
+    for dims in ((1, 0, 2, 3), (2, 0, 1, 3), (0, 2, 1, 3)):
+        moved = x.permute(dims)
+        assert tg.nn.functional.linear(moved, weight).tolist() == whole.permute(dims).tolist()
+        assert (moved @ weight.t()).tolist() == whole.permute(dims).tolist()
+    repeated = x[:1].expand(5, 3, 4, 20).transpose(0, 1)
+    assert tg.nn.functional.linear(repeated, weight).tolist() == whole[:1].expand(5, 3, 4, n).transpose(0, 1).tolist()

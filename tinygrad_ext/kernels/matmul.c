@@ -17,6 +17,7 @@ static long long ll(int64_t n) { return (long long)n; }
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
+enum { LEAST_TALL = 8 };       /* columns of a product that pay for a copy of the left operand */
 enum { TINY_COUNT = 32 };      /* elements of operands that are surely multiplied without BLAS: their product is TGX_TINY_WORK */
 
 /* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */
@@ -44,9 +45,35 @@ static int readable(const tgx_tensor *t) {
     return tgx_blas_takes(t->sizes[r - 2], t->sizes[r - 1], t->strides[r - 2], t->strides[r - 1]);
 }
 
+/* Whether the batch and row dimensions of a, of which c has all (NULL: it has), are one run of m rows, evenly spaced by row. */
+static int rows_collapse(const tgx_tensor *a, const tgx_tensor *c, int rank, int64_t *m, int64_t *row) {
+    int found = 0;
+    int64_t last = 0;
+    if (rank != a->rank - 2) return 0;
+    for (int i = a->rank - 2; i >= 0; i--) { /* a size of 1 has no meaningful stride */
+        if (c && i < rank && a->sizes[i] != c->sizes[i]) return 0;
+        if (a->sizes[i] == 1) continue;
+        if (found && a->strides[i] != last) return 0;
+        if (!found) found = 1, *row = a->strides[i];
+        last = a->strides[i] * a->sizes[i];
+        if (i < rank) *m *= a->sizes[i];
+    }
+    return tgx_is_integral(a->dtype) || tgx_blas_takes(*m, a->sizes[a->rank - 1], *row, a->strides[a->rank - 1]);
+}
+
+/* Whether a batch that meets one matrix is better copied to be one tall matrix, as each item lays out that matrix anew. A repeated
+ * item is not: it may stand for more memory than there is. */
+static int better_tall(const tgx_tensor *a, const tgx_tensor *b) {
+    int64_t m = tgx_rows_of(a), row = 0;
+    if (a->rank < 3 || b->rank != 2 || b->sizes[1] < LEAST_TALL || a->flags & TGX_CONTIGUOUS) return 0;
+    for (int i = 0; i < a->rank; i++)
+        if (a->strides[i] == 0 && a->sizes[i] > 1) return 0;
+    return !rows_collapse(a, NULL, a->rank - 2, &m, &row);
+}
+
 static void need_operands(tgx_call *c, const operands_t *x, int dtype) {
     for (int i = x->left; i < x->left + 2; i++) {
-        if (!readable(c->args[i].tensor)) tgx_need(c, i, dtype);
+        if (!readable(c->args[i].tensor) || (i == x->left && better_tall(x->a, x->b))) tgx_need(c, i, dtype);
         else if (c->args[i].tensor->dtype != dtype) tgx_need_dtype(c, i, dtype);
     }
     /* the loops over integers run along the rows of b */
@@ -92,22 +119,6 @@ static int product_shape(tgx_call *c, const operands_t *x) {
 }
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
-
-/* Whether the batch and row dimensions of a, of which c has all, are one run of m rows, evenly spaced by row. */
-static int rows_collapse(const tgx_tensor *a, const tgx_tensor *c, int rank, int64_t *m, int64_t *row) {
-    int found = 0;
-    int64_t last = 0;
-    if (rank != a->rank - 2) return 0;
-    for (int i = a->rank - 2; i >= 0; i--) { /* a size of 1 has no meaningful stride */
-        if (i < rank && a->sizes[i] != c->sizes[i]) return 0;
-        if (a->sizes[i] == 1) continue;
-        if (found && a->strides[i] != last) return 0;
-        if (!found) found = 1, *row = a->strides[i];
-        last = a->strides[i] * a->sizes[i];
-        if (i < rank) *m *= a->sizes[i];
-    }
-    return tgx_is_integral(a->dtype) || tgx_blas_takes(*m, a->sizes[a->rank - 1], *row, a->strides[a->rank - 1]);
-}
 
 /* Whether the matrices of all batches are one and the same. */
 static int is_one_matrix(const tgx_tensor *b) {
