@@ -72,7 +72,7 @@ def ours(value):
     if isinstance(value, torch.device):
         return tg.device(str(value))
     if isinstance(value, torch.layout):
-        return tg.strided
+        return getattr(tg, str(value).rpartition(".")[2])
     if isinstance(value, torch.nn.LinearCrossEntropyOptions):
         return tg.nn.LinearCrossEntropyOptions(**{k: ours(getattr(value, k)) for k in value.__slots__})
     if isinstance(value, torch.Generator):

@@ -21,11 +21,17 @@ from tinygrad_ext.core.data.dtype import (
     finfo,
     get_default_dtype,
     iinfo,
+    jagged,
     layout,
     memory_format,
     preserve_format,
     promote_types,
     set_default_dtype,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from tinygrad_ext.core.data.promotion import result_type as _result_type

@@ -42,6 +42,7 @@ from tinygrad_ext.core.data.dtype import int16 as int16
 from tinygrad_ext.core.data.dtype import int32 as int32
 from tinygrad_ext.core.data.dtype import int64 as int64
 from tinygrad_ext.core.data.dtype import int8 as int8
+from tinygrad_ext.core.data.dtype import jagged as jagged
 from tinygrad_ext.core.data.dtype import layout as layout
 from tinygrad_ext.core.data.dtype import long as long
 from tinygrad_ext.core.data.dtype import memory_format as memory_format
@@ -49,6 +50,11 @@ from tinygrad_ext.core.data.dtype import preserve_format as preserve_format
 from tinygrad_ext.core.data.dtype import promote_types as promote_types
 from tinygrad_ext.core.data.dtype import set_default_dtype as set_default_dtype
 from tinygrad_ext.core.data.dtype import short as short
+from tinygrad_ext.core.data.dtype import sparse_bsc as sparse_bsc
+from tinygrad_ext.core.data.dtype import sparse_bsr as sparse_bsr
+from tinygrad_ext.core.data.dtype import sparse_coo as sparse_coo
+from tinygrad_ext.core.data.dtype import sparse_csc as sparse_csc
+from tinygrad_ext.core.data.dtype import sparse_csr as sparse_csr
 from tinygrad_ext.core.data.dtype import strided as strided
 from tinygrad_ext.core.data.dtype import uint16 as uint16
 from tinygrad_ext.core.data.dtype import uint32 as uint32
@@ -227,7 +233,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, conjugated when complex: a view of real numbers."""
     ...
-def alias_copy(input: Tensor) -> Tensor:
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What alias gives, in memory of its own."""
     ...
 @_overload
@@ -331,7 +337,7 @@ def argwhere(input: Tensor) -> Tensor:
 def as_strided(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
     """A window on the storage with any sizes and strides (in elements) inside it."""
     ...
-def as_strided_copy(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+def as_strided_copy(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor:
     """What as_strided gives, in memory of its own."""
     ...
 def as_tensor(data: _Any, dtype: _dtype | None = None, device: _device | _b.str | None = None) -> Tensor: ...
@@ -709,7 +715,7 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def detach(input: Tensor) -> Tensor:
     """The same memory outside the graph."""
     ...
-def detach_copy(input: Tensor) -> Tensor:
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What detach gives, in memory of its own."""
     ...
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -724,7 +730,7 @@ def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """The diagonal of the matrices in two dimensions, which go; it becomes the last dimension."""
     ...
-def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Tensor | None = None) -> Tensor:
     """What diagonal gives, in memory of its own."""
     ...
 def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
@@ -836,11 +842,11 @@ def exp_(input: Tensor) -> Tensor:
     """Exponential of each element."""
     ...
 @_overload
-def expand_copy(input: Tensor, size: _Sequence[_int], *, implicit: _bool = False) -> Tensor:
+def expand_copy(input: Tensor, size: _Sequence[_int], *, implicit: _bool = False, out: Tensor | None = None) -> Tensor:
     """What expand gives, in memory of its own."""
     ...
 @_overload
-def expand_copy(input: Tensor, *size: _int, implicit: _bool = False) -> Tensor: ...
+def expand_copy(input: Tensor, *size: _int, implicit: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(self) - 1 without cancellation near zero."""
     ...
@@ -1189,9 +1195,16 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     ...
 from tinygrad_ext import library as library
 from tinygrad_ext import linalg as linalg
+@_overload
 def linspace(start: _Scalar | Tensor, end: _Scalar | Tensor, steps: _int, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """steps numbers at equal distances, start and end included."""
     ...
+@_overload
+def linspace(start: Tensor, end: Tensor, steps: _int, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def linspace(start: Tensor, end: _Scalar | Tensor, steps: _int, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def linspace(start: _Scalar | Tensor, end: Tensor, steps: _int, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def load(f: _Any, map_location: _Any = None, pickle_module: _Any = None, *, weights_only: _bool = True, mmap: _Any = None, max_objects: _float = 10000000, **_: _Any) -> _Any: ...
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Natural logarithm; NaN for negative elements."""
@@ -1250,9 +1263,16 @@ def logit(input: Tensor, eps: _float | None = None, *, out: Tensor | None = None
 def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
     """log(x / (1 - x)), the inverse of sigmoid; with eps of x limited to [eps, 1 - eps]."""
     ...
+@_overload
 def logspace(start: _Scalar | Tensor, end: _Scalar | Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """base to the power of steps numbers at equal distances from start to end, both included."""
     ...
+@_overload
+def logspace(start: Tensor, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def logspace(start: Tensor, end: _Scalar | Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
+@_overload
+def logspace(start: _Scalar | Tensor, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def logsumexp(input: Tensor, dim: _int | _Sequence[_int], keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """log(sum(exp(self))) along dim, without overflow."""
     ...
@@ -1409,10 +1429,13 @@ def nanquantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _boo
 def nansum(input: Tensor, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None, out: Tensor | None = None) -> Tensor:
     """Sum that takes NaN as zero."""
     ...
+@_overload
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements of a dimension, from `start` on; a negative start counts from the end."""
     ...
-def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
+@_overload
+def narrow(input: Tensor, dim: _int, start: Tensor, length: _int) -> Tensor: ...
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
     """`narrow` in memory of its own."""
     ...
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> _native_batch_norm_result:
@@ -1447,11 +1470,13 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     ...
 from tinygrad_ext import nn as nn
 @_overload
-def nonzero(input: Tensor) -> Tensor:
+def nonzero(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Indices of the elements that are not zero, one row each, in row-major order (int64)."""
     ...
 @_overload
 def nonzero(input: Tensor, *, as_tuple: _bool) -> tuple[Tensor, ...]: ...
+@_overload
+def nonzero(input: Tensor, *, as_tuple: _bool, out: Tensor | None = None) -> Tensor: ...
 def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Tensor | None = None) -> Tensor:
     """The first size rows of nonzero, and rows of fill_value where there are fewer: so the shape is known before."""
     ...
@@ -1513,11 +1538,11 @@ def permute(input: Tensor, dims: _Sequence[_int]) -> Tensor:
 @_overload
 def permute(input: Tensor, *dims: _int) -> Tensor: ...
 @_overload
-def permute_copy(input: Tensor, dims: _Sequence[_int]) -> Tensor:
+def permute_copy(input: Tensor, dims: _Sequence[_int], *, out: Tensor | None = None) -> Tensor:
     """What permute gives, in memory of its own."""
     ...
 @_overload
-def permute_copy(input: Tensor, *dims: _int) -> Tensor: ...
+def permute_copy(input: Tensor, *dims: _int, out: Tensor | None = None) -> Tensor: ...
 pi: _float
 def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
     """linalg.pinv with rtol=rcond, under its older name."""
@@ -1743,7 +1768,7 @@ def segment_reduce(data: Tensor, reduce: _b.str, *, lengths: Tensor | None = Non
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
     """One index of a dimension, which goes away."""
     ...
-def select_copy(input: Tensor, dim: _int, index: _int) -> Tensor:
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
     """What select gives, in memory of its own."""
     ...
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor:
@@ -1801,7 +1826,7 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sinh_(input: Tensor) -> Tensor:
     """Hyperbolic sine."""
     ...
-def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Tensor | None = None) -> Tensor:
     """What slice gives, in memory of its own."""
     ...
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Tensor | None = None) -> Tensor:
@@ -1826,13 +1851,13 @@ def split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     ...
 @_overload
 def split(input: Tensor, split_size: _Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
-def split_copy(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def split_copy(input: Tensor, split_size: _int, dim: _int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> tuple[Tensor, ...]:
     """What split gives, in memory of its own."""
     ...
 def split_with_sizes(input: Tensor, split_sizes: _Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """Tuple of pieces of the given sizes along a dimension, which they must fill."""
     ...
-def split_with_sizes_copy(input: Tensor, split_sizes: _Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes_copy(input: Tensor, split_sizes: _Sequence[_int], dim: _int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> tuple[Tensor, ...]:
     """What split_with_sizes gives, in memory of its own."""
     ...
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1858,15 +1883,15 @@ def squeeze(input: Tensor, dim: _Sequence[_int]) -> Tensor: ...
 @_overload
 def squeeze(input: Tensor, *dim: _int) -> Tensor: ...
 @_overload
-def squeeze_copy(input: Tensor) -> Tensor:
+def squeeze_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What squeeze gives, in memory of its own."""
     ...
 @_overload
-def squeeze_copy(input: Tensor, dim: _int) -> Tensor: ...
+def squeeze_copy(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor: ...
 @_overload
-def squeeze_copy(input: Tensor, dim: _Sequence[_int]) -> Tensor: ...
+def squeeze_copy(input: Tensor, dim: _Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 @_overload
-def squeeze_copy(input: Tensor, *dim: _int) -> Tensor: ...
+def squeeze_copy(input: Tensor, *dim: _int, out: Tensor | None = None) -> Tensor: ...
 def stack(tensors: _Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape along a new dimension."""
     ...
@@ -1914,7 +1939,7 @@ def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
 def t(input: Tensor) -> Tensor:
     """Transpose of a matrix; vectors and scalars stay as they are."""
     ...
-def t_copy(input: Tensor) -> Tensor:
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What t gives, in memory of its own."""
     ...
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1971,7 +1996,7 @@ def trace(input: Tensor) -> Tensor:
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions exchanged."""
     ...
-def transpose_copy(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Tensor | None = None) -> Tensor:
     """What transpose gives, in memory of its own."""
     ...
 @_overload
@@ -1986,7 +2011,7 @@ def trapz(y: Tensor, x: Tensor, *, dim: _int = -1) -> Tensor:
     ...
 @_overload
 def trapz(y: Tensor, *, dx: _Scalar | Tensor = 1, dim: _int = -1) -> Tensor: ...
-def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> _triangular_solve_result:
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> _triangular_solve_result:
     """linalg.solve_triangular with the arguments exchanged, and a copy of A; transpose solves with A turned."""
     ...
 def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -2016,13 +2041,13 @@ def trunc_(input: Tensor) -> Tensor:
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Tuple of all indices of a dimension, which goes away."""
     ...
-def unbind_copy(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+def unbind_copy(input: Tensor, dim: _int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> tuple[Tensor, ...]:
     """What unbind gives, in memory of its own."""
     ...
 def unflatten(input: Tensor, dim: _int, sizes: _Sequence[_int]) -> Tensor:
     """One dimension taken apart into several; one of their sizes may be -1."""
     ...
-def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Tensor | None = None) -> Tensor:
     """What unfold gives, in memory of its own."""
     ...
 def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> _Any:
@@ -2046,7 +2071,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: _Sequence[_int], dim: _i
 def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 at the given place."""
     ...
-def unsqueeze_copy(input: Tensor, dim: _int) -> Tensor:
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
     """What unsqueeze gives, in memory of its own."""
     ...
 def use_deterministic_algorithms(mode: _Any, *, warn_only: _bool = False) -> _Any: ...
@@ -2080,13 +2105,13 @@ def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory."""
     ...
 @_overload
-def view_copy(input: Tensor, size: _Sequence[_int]) -> Tensor:
+def view_copy(input: Tensor, size: _Sequence[_int], *, out: Tensor | None = None) -> Tensor:
     """What view gives, in memory of its own."""
     ...
 @_overload
-def view_copy(input: Tensor, *size: _int) -> Tensor: ...
+def view_copy(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: ...
 @_overload
-def view_copy(input: Tensor, dtype: _dtype | _b.type) -> Tensor: ...
+def view_copy(input: Tensor, dtype: _dtype | _b.type, *, out: Tensor | None = None) -> Tensor: ...
 def vmap(func: _Any, in_dims: _float = 0, out_dims: _float = 0, randomness: _b.str = 'error', *, chunk_size: _Any = None) -> _Any: ...
 @_overload
 def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:

@@ -22,6 +22,7 @@ def takes_out(op):
     return (
         "out" in tg.registry.variants(op.record)
         and len(op.schema.returns) == 1
+        and not op.schema.returns[0].is_list
         and any(a.type == "Tensor" for a in op.schema.args)
         and not sweep.is_random(op)
         and not op.record.determined

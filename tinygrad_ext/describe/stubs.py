@@ -114,6 +114,8 @@ def _parameters(op, method, inplace, has_out):
 
 
 def _out_type(schema):
+    if schema.returns and schema.returns[0].is_list:
+        return "tuple[Tensor, ...] | list[Tensor]"
     return "Tensor" if len(schema.returns) < 2 else f"tuple[{', '.join(['Tensor'] * len(schema.returns))}]"
 
 

@@ -53,7 +53,7 @@ static int count_integers(tgx_call *c, const bounds_t *b, int64_t *n) {
     for (int i = 0; i < 3; i++)
         if (each[i]->kind == TGX_IS_FLOAT && !(fabs(each[i]->number->f) < 9.2e18)) return too_many(c, b, INFINITY);
     wide start = b->start.number->i, end = b->end.number->i, step = b->step.number->i;
-    if (step == 0) return tgx_fail(c, TGX_RUNTIME_ERROR, no_step);
+    if (step == 0) return tgx_fail(c, b->step.number->f != 0 ? TGX_VALUE_ERROR : TGX_RUNTIME_ERROR, no_step);     /* 0.5, cut */
     if (step > 0 ? end < start : end > start) return contradicting(c, b);
     wide count = (end - start + step + (step > 0 ? -1 : 1)) / step;
     if (count > INT64_MAX) return too_many(c, b, (double)count);

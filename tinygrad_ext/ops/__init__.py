@@ -25,6 +25,7 @@ FAMILIES = (
     "activation",
     "smooth_activation",
     "create",
+    "bounds",
     "random",
     "random_normal",
     "variates",

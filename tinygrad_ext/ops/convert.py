@@ -287,5 +287,6 @@ op(
     variants="function out",
     types="float",
     samples=_twos,
+    tags="exact",
     doc="Complex numbers from their real and imaginary parts.",
 )

@@ -114,7 +114,8 @@ for _name, _arguments, _view, _samples in (
         f"aten::{_name}({_arguments}) -> Tensor{'[]' if _several else ''}",
         compose=_copied(_view),
         types=_ALL,
-        variants="function",
+        variants="function out",
+        tags="exact",
         samples=_samples,
         doc=f"What {_name.partition('_copy')[0]} gives, in memory of its own.",
     )
@@ -164,6 +165,7 @@ op(
     ],
     reference=_put_reference,
     errors=[(lambda: _put(zeros(3), zeros(2).long(), zeros(1), False), RuntimeError, "the same number of elements")],
+    tags="others_apart",
     doc="self with elements of source at places counted as in one row; with accumulate they are added.",
 )
 
@@ -198,5 +200,6 @@ op(
             "Expected reduce to be one of prod, mean, amax or amin",
         ),
     ],
+    tags="others_apart",
     doc="The entries of one dimension that index names, reduced together with those of source.",
 )

@@ -141,6 +141,9 @@ def _gradient(self, spacing, dim, edge_order):
     x = self if self.is_floating_point() or self.is_complex() else self.to(tg.get_default_dtype())
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     dims = [wrapped(d, x.dim()) for d in dims]
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"torch.gradient: dim {d} appears multiple times in the list of dims, got {dim}")
     if isinstance(spacing, (tuple, list)):
         if len(spacing) != len(dims):
             raise RuntimeError(
@@ -170,7 +173,8 @@ for _overload, _type, _samples in (
         variants="function",
         samples=_samples,
         errors=[
-            (lambda: _gradient(zeros(3), None, None, 3), RuntimeError, "only supports edge_order=1 and edge_order=2")
+            (lambda: _gradient(zeros(3), None, None, 3), RuntimeError, "only supports edge_order=1 and edge_order=2"),
+            (lambda: _gradient(zeros(3, 3), None, (1, -1), 1), RuntimeError, "dim 1 appears multiple times"),
         ],
         doc="The slope along each dimension, by second-order differences; spacing is a distance for all, one for each "
         "dimension, or the coordinates.",

@@ -123,7 +123,7 @@ op(
     "(Tensor solution, Tensor cloned_coefficient)",
     compose=_old_triangular,
     types=TYPES,
-    variants="function method",
+    variants="function method out",
     samples=lambda make: [
         Sample(make(3, 2), regular(make, 3, 3)),
         Sample(make(2, 3, 1), regular(make, 2, 3, 3), False, True),

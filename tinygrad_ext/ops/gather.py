@@ -83,7 +83,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
     errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
-    tags="moves",
+    tags="moves apart exact",
     doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
     "larger than "
     "self apart from `dim`; RuntimeError outside the bounds.",
@@ -139,7 +139,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _distinct(make)],
     reference=_reference_scatter,
     errors=[(_bad("scatter", "src"), RuntimeError, _OUTSIDE)],
-    tags="moves",
+    tags="moves others_apart",
     doc="self with out[index[i, j], j] = src[i, j] for dim=0, and so on; the last of repeated places wins.",
 )
 
@@ -153,6 +153,7 @@ op(
     jvp=lambda self_tangent, dim, index: self_tangent.scatter(dim, index, 0),
     samples=lambda make: [Sample(s, d, i, 1) for s, d, i, _ in _repeated(make)],
     reference=_reference_scatter,
+    tags="others_apart",
     doc="self with one value at the places that index names along a dimension.",
 )
 
@@ -175,6 +176,7 @@ op(
         self, self_tangent, dim, index, src, src_tangent, _OLD_NAMES[reduce], True, result
     ),
     gaps={"torch": "PyTorch has no derivative for it"},
+    tags="others_apart",
     doc="self with src added to, or multiplied into, the places that index names.",
 )
 
@@ -193,6 +195,7 @@ op(
     },
     jvp=forward.value_reduce,
     gaps={"torch": "PyTorch has no derivative for it"},
+    tags="others_apart",
     doc="self with one value added to, or multiplied into, the places that index names.",
 )
 
@@ -207,6 +210,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _repeated(make)],
     reference=_reference_add,
     errors=[(_bad("scatter_add", "src"), RuntimeError, _OUTSIDE)],
+    tags="others_apart",
     doc="self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order.",
 )
 
@@ -333,6 +337,7 @@ op(
             "reduce argument must be either sum, prod, mean, amax or amin",
         ),
     ],
+    tags="others_apart",
     doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. "
     "Without include_self the elements of self at these places do not count. Integer means are rounded down.",
 )

@@ -54,7 +54,7 @@ op(
     ],
     reference=lambda self, dim, index: self.take(index.reshape(-1) if self.ndim else 0, dim if self.ndim else None),
     errors=[(_bad("index_select"), IndexError, "index out of range in self")],
-    tags="moves",
+    tags="moves apart exact",
     doc="The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat.",
 )
 
@@ -91,6 +91,7 @@ op(
     ],
     reference=_added,
     errors=[(_bad("index_add", "source"), RuntimeError, "index 5 is out of bounds for dimension 0 with size 2")],
+    tags="others_apart",
     doc="Add source * alpha to the entries of one dimension that index names; repeated entries add up in order.",
 )
 
@@ -112,7 +113,7 @@ op(
     ],
     reference=_written,
     errors=[(_bad("index_copy", "source"), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
-    tags="moves",
+    tags="moves others_apart",
     doc="Write source over the entries of one dimension that index (int64) names.",
 )
 
@@ -164,7 +165,7 @@ op(
     ],
     reference=lambda self, index: self.take(index),
     errors=[(lambda: _take(7), IndexError, "out of range")],
-    tags="moves",
+    tags="moves apart exact",
     doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
     "end.",
 )

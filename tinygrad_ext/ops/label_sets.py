@@ -7,12 +7,6 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
-def _reduced(loss, reduction, name):
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction: {name} takes none, mean and sum")
-    return loss if reduction == "none" else getattr(loss, reduction)()
-
-
 def _older(size_average, reduce, reduction):
     """What the two deprecated arguments say."""
     if size_average is None and reduce is None:
@@ -29,6 +23,10 @@ def _multilabel_margin_loss(self, target, size_average, reduce, reduction):
             f"multilabel_margin_loss: Expected non-empty vector or matrix and a target of the same size, but got "
             f"{list(self.shape)} and {list(target.shape)}"
         )
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction: take none, mean or sum")
+    if target.dtype != tg.int64:
+        raise RuntimeError(f"multilabel_margin_loss: expected scalar type Long for target but found {target.dtype}")
     classes = self.shape[-1] if self.dim() else 1
     x, y = self.reshape(-1, classes), target.reshape(-1, classes)
     listed = (y >= 0).to(tg.int64).cumprod(1) > 0
@@ -38,7 +36,8 @@ def _multilabel_margin_loss(self, target, size_average, reduce, reduction):
     counted = listed.unsqueeze(2) & is_label.logical_not().unsqueeze(1)
     loss = fused.where(counted, margins, 0.0).sum((1, 2)) / x.shape[1]
     loss = loss if self.dim() == 2 else loss.squeeze(0)
-    return _reduced(loss, _older(size_average, reduce, reduction), "multilabel_margin_loss")
+    reduction = _older(size_average, reduce, reduction)
+    return loss if reduction == "none" else getattr(loss, reduction)()
 
 
 op(
@@ -59,6 +58,16 @@ op(
             RuntimeError,
             "a target of the same size",
         ),
+        (
+            lambda: functions["nn.functional.multilabel_margin_loss"](zeros(2), zeros(2), reduction="abc"),
+            ValueError,
+            "abc is not a valid value for reduction",
+        ),
+        (
+            lambda: functions["nn.functional.multilabel_margin_loss"](zeros(2), zeros(2)),
+            RuntimeError,
+            "expected scalar type Long for target",
+        ),
     ],
     doc="Sum over labels and other classes of max(0, 1 - (x[label] - x[other])) / classes; labels end at the first -1.",
 )
@@ -74,6 +83,11 @@ def _linear_cross_entropy(
         raise RuntimeError(
             "linear_cross_entropy: expected input (in_features,) or (N, in_features) and linear_weight (classes, ..., "
             f"in_features), got {list(input.shape)} and {list(linear_weight.shape)}"
+        )
+    if linear_weight.dim() > 2 and input.dim() < 2:
+        raise RuntimeError(
+            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"requires batched input, (N, in_features), got unbatched input with shape {tuple(input.shape)}"
         )
     shape = (*input.shape[:-1], *linear_weight.shape[:-1])
     bias = None if linear_bias is None else linear_bias.reshape(-1)
@@ -113,6 +127,11 @@ op(
             ),
             TypeError,
             "must be nn.LinearCrossEntropyOptions or None, not dict",
+        ),
+        (
+            lambda: functions["nn.functional.linear_cross_entropy"](zeros(3), zeros(2, 4, 3), zeros(2, 4)),
+            RuntimeError,
+            "requires batched input",
         ),
     ],
     doc="cross_entropy of linear(input, linear_weight, linear_bias).",

@@ -335,6 +335,7 @@ op(
     variants=_OUT,
     samples=_ends,
     reference=_aminmax_reference,
+    tags="exact",
     doc="Smallest and largest elements along dim, or of all.",
 )
 

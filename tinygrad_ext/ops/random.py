@@ -302,7 +302,7 @@ op(
     kernel="multinomial",
     variants="function method out",
     types="float",
-    tags="random",
+    tags="random exact",
     samples=lambda make: [Sample(make(5, low=1, high=3), 3), Sample(make(2, 4, low=1, high=3), 6, True)],
     errors=[
         (lambda: tg.multinomial(tg.ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),

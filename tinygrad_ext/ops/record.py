@@ -16,7 +16,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
     refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,
                 "mixed" dtypes, "inputs" that should be bool, "crossed" limits (a ValueError: the first of two scalar
-                arguments is greater than the second), numbers for tensors that are "outside" the dtype (what they are)
+                arguments is greater than the second), a number that is negative or "beyond" the dtype, numbers for
+                tensors that are "outside" the dtype (what they are)
     failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step
@@ -60,7 +61,9 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 inplace, out, shape, gradcheck, gradgradcheck, torch
     version     of what the op means, 1 at first; a change that a graph saved before has to be told of raises it
     tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
-                data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype)
+                data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype),
+                apart (what is written to shares no memory with an input), others_apart (with none but the first),
+                exact (out= has the dtype of the result)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 

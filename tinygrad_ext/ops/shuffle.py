@@ -1,6 +1,7 @@
 """Channels into pixels and back, groups of channels, bilinear forms, shrinkage."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -179,9 +180,11 @@ op(
     "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     scalar={"float": "x > lambd ? x - lambd : x < -lambd ? x + lambd : x != x ? x : 0"},
     grad={"self": lambda grad, self, lambd: grad * ((self < -lambd) | (self > lambd))},
+    refuses={"beyond": "softshrink(): argument lambd, the lambda,"},
     variants="function out",
     where="nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 1.5)],
+    errors=[(lambda: functions["nn.functional.softshrink"](zeros(2), -0.5), RuntimeError, "must be in range [0, 3.4")],
     reference=lambda x, lambd=0.5: _np().sign(x) * _np().maximum(abs(x) - lambd, 0),
     doc="Elements brought towards zero by lambd, zero where they are within it.",
 )

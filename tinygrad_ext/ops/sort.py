@@ -153,5 +153,6 @@ op(
     ],
     reference=_reference_kth,
     errors=[(lambda: zeros(2, 3).kthvalue(4), RuntimeError, "selected number k out of range")],
+    tags="apart exact",
     doc="The k-th smallest element (from 1 on) of each row of a dimension, and where it stands.",
 )

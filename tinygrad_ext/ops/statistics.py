@@ -102,6 +102,8 @@ def _check_weights(name, weights, n, integers):
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {n}"
         )
+    if weights.device.type != "meta" and not hasattr(weights, "level") and bool((weights < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative; each is the weight of an observation")
 
 
 def _warn(text):
@@ -122,7 +124,10 @@ op(
         Sample(make(2, 4), fweights=make.ints(1, 4, (4,))),
     ],
     reference=lambda x, correction=1, fweights=None: _numpy("cov", x, ddof=correction, fweights=fweights),
-    errors=[(lambda: zeros(1, 1, 1).cov(), RuntimeError, "expected input to have two or fewer dimensions")],
+    errors=[
+        (lambda: zeros(1, 1, 1).cov(), RuntimeError, "expected input to have two or fewer dimensions"),
+        (lambda: zeros(2).cov(aweights=zeros(2) - 1), RuntimeError, "aweights cannot be negative"),
+    ],
     doc="Covariance matrix of variables, the rows, over observations, the columns; of a vector its variance. "
     "fweights count observations, aweights say how much each is worth; correction is taken off their number.",
 )

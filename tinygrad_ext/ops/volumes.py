@@ -24,6 +24,16 @@ def _stacked(name, self):
     return self.reshape(-1, *self.shape[-3:]) if self.dim() == 5 else self
 
 
+def _check_sizes(name, self):
+    """Only the batch may be empty."""
+    sizes = self.shape[-4:]
+    if 0 in tuple(sizes):
+        raise RuntimeError(
+            f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+            f"{list(self.shape)}"
+        )
+
+
 def _shaped(self, y, depth, height, width):
     return y.reshape(*self.shape[:-3], depth, height, width)
 
@@ -32,6 +42,7 @@ def _largest(self, kernel_size, stride, padding, dilation, ceil_mode):
     pool = functions["nn.functional.max_pool2d_with_indices"]
     name = "max_pool3d"
     x, kernel = _stacked(name, self), _each(kernel_size, 3, name, "kernel_size")
+    _check_sizes(name, self)
     stride = kernel if stride is None or stride in ((), []) else _each(stride, 3, name, "stride")
     padding, dilation = _each(padding, 3, name, "padding"), _each(dilation, 3, name, "dilation")
     count, layers, *plane = x.shape
@@ -56,6 +67,7 @@ def _mean(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divi
     name = "avg_pool3d"
     x, kernel = _stacked(name, self), _each(kernel_size, 3, name, "kernel_size")
     stride = kernel if stride is None or stride in ((), []) else _each(stride, 3, name, "stride")
+    _check_sizes(name, self)
     padding = _each(padding, 3, name, "padding")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero: avg_pool3d got divisor_override=0")
@@ -100,7 +112,10 @@ op(
     variants="function",
     where="nn.functional",
     samples=_max_samples,
-    errors=[(lambda: _maybe_indices(zeros(2), 2, None, 0, 1, False, False), RuntimeError, "Expected 4D or 5D tensor")],
+    errors=[
+        (lambda: _maybe_indices(zeros(2), 2, None, 0, 1, False, False), RuntimeError, "Expected 4D or 5D tensor"),
+        (lambda: _maybe_indices(zeros(0, 1, 2, 2), 1, None, 0, 1, 0, 0), RuntimeError, "to have positive length"),
+    ],
     doc="Largest element of each window of a volume; with return_indices also its place.",
 )
 
@@ -126,7 +141,10 @@ op(
         Sample(make(1, 1, 3, 5, 4), 2, ceil_mode=True),
         Sample(make(1, 1, 3, 3, 4), 2, 1, 1, divisor_override=3),
     ],
-    errors=[(lambda: _mean(zeros(2), 2, None, 0, False, True, None), RuntimeError, "Expected 4D or 5D tensor")],
+    errors=[
+        (lambda: _mean(zeros(2), 2, None, 0, False, True, None), RuntimeError, "Expected 4D or 5D tensor"),
+        (lambda: _mean(zeros(0, 1, 2, 2), 1, None, 0, False, True, None), RuntimeError, "to have positive length"),
+    ],
     doc="Mean of each window of a volume (N, C, D, H, W) or (C, D, H, W).",
 )
 

@@ -54,16 +54,44 @@ op(
     doc="`length` elements of a dimension, from `start` on; a negative start counts from the end.",
 )
 
+
+def _narrow_from(self, dim, start, length):
+    if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == tg.bool:
+        raise RuntimeError(
+            f"narrow(): start must be an 0-dim integral Tensor, got one of {start.dim()} dimensions of {start.dtype}"
+        )
+    return self.narrow(dim, int(start), length)
+
+
+op(
+    "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
+    compose=_narrow_from,
+    types=_ALL,
+    tags="data_dependent",
+    samples=lambda make: [Sample(make(4, 3), 0, make.of(1), 2)],
+    errors=[(lambda: zeros(4).narrow(0, zeros(2).long(), 1), RuntimeError, "start must be an 0-dim integral Tensor")],
+    doc="`narrow` from where a tensor of one element says.",
+)
+
+
+def _narrow_copy(self, dim, start, length):
+    if dim >= self.dim() > 0:
+        raise RuntimeError(f"narrow_copy(): Expected dim to be less than {self.dim()}, got {dim}")
+    return self.narrow(dim, start, length).clone(memory_format=tg.contiguous_format)
+
+
 op(
     "aten::narrow_copy(Tensor self, int dim, int start, int length) -> Tensor",
-    compose=lambda self, dim, start, length: self.narrow(dim, start, length).contiguous().clone(),
-    variants="function method",
+    compose=_narrow_copy,
+    variants="function method out",
     types=_ALL,
+    tags="exact",
     samples=lambda make: [Sample(make(4, 3), 0, 1, 2), Sample(make(4, 3), -1, 1, 2), Sample(make(4, 3), 0, 4, 0)],
     reference=lambda x, dim, start, length: x.take(range(start, start + length), dim),
     errors=[
         (lambda: zeros(4).narrow_copy(0, 2, 3), RuntimeError, "start (2) + length (3) exceeds dimension size (4)"),
         (lambda: zeros().narrow_copy(0, 0, 0), RuntimeError, "cannot be applied to a 0-dim tensor"),
+        (lambda: zeros(4).narrow_copy(1, 0, 0), RuntimeError, "Expected dim to be less than 1"),
     ],
     doc="`narrow` in memory of its own.",
 )

@@ -152,15 +152,17 @@ def make_op(record, schema, has_out):
     several = None
     if len(names) > 1 and all(names):
         several = result_type(schema, "linalg_" if record.where == "linalg" else "")
+    words = (record.tags or "").split()
     o.set_traits(
         is_view=bool(record.view),
         has_out=has_out,
         one_tensor="|" in (record.numbers or ""),
-        any_device="any_device" in (record.tags or "").split(),
+        any_device="any_device" in words,
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,
         makes_list=len(schema.returns) == 1 and bool(schema.returns[0].is_list),
+        words=words,
     )
     return o
 

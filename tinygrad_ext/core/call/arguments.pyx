@@ -27,6 +27,8 @@ from tinygrad_ext.core.data.types cimport (
     A_STR, A_TENSOR, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL, F_VARARGS, is_integer,
 )
 
+from tinygrad_ext.core.data.dtype import strided
+
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *t)
@@ -64,6 +66,13 @@ cdef inline bint _is_number(object o):
     )
 
 
+cdef int _refuse_layout(object o) except -1:
+    if repr(o) != "torch.strided":
+        raise NotImplementedError(f"argument 'layout' must be torch.strided, not {o!r}: all tensors of tinygrad_ext are strided. "
+                                  "Leave layout out, and keep zeros as they are.")
+    return 1
+
+
 cdef int _accepts_one(int kind, int flags, object o) except -1:
     """0 no, 1 yes, 2 yes and it brings an override."""
     if kind == A_TENSOR:
@@ -91,7 +100,7 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
     if kind == A_DICT:
         return isinstance(o, dict)
     if kind == A_LAYOUT:
-        return type(o).__name__ == "layout"
+        return type(o).__name__ == "layout" and (o is strided or _refuse_layout(o))
     if kind == A_FORMAT:
         return type(o).__name__ == "memory_format"
     if kind == A_GENERATOR:
@@ -300,7 +309,7 @@ cdef bint _accepts_out(Op op, PyObject *p, Bound *b) except -1:
             return False
         if not exact(item) and brings_function(item):
             b.overloaded = True
-    if isinstance(o, (tuple, list)) != (op.nreturns > 1) or (op.nreturns > 1 and len(o) != op.nreturns):
+    if isinstance(o, (tuple, list)) != (op.nreturns > 1 or op.makes_list) or (op.nreturns > 1 and len(o) != op.nreturns):
         return False
     b.out = p
     return True

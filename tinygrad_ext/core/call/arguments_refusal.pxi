@@ -69,9 +69,9 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
         if at == op.nargs:
             if v is not None and not isinstance(v, (Tensor, tuple, list)):
                 return TypeError(f"{op.title}(): argument 'out' must be Tensor, not {class_name(v)}{how_to_convert(v)}")
-            if isinstance(v, (tuple, list)) != (op.nreturns > 1):
-                return TypeError(f"{op.title}(): argument 'out' must be "
-                                 f"{'Tensor' if op.nreturns == 1 else f'tuple of {op.nreturns} Tensors'}, not {_type_name(v)}")
+            if isinstance(v, (tuple, list)) != (op.nreturns > 1 or op.makes_list):
+                wanted = "tuple of Tensors" if op.makes_list else "Tensor" if op.nreturns == 1 else f"tuple of {op.nreturns} Tensors"
+                return TypeError(f"{op.title}(): argument 'out' must be {wanted}, not {_type_name(v)}")
             continue
         if at in values:
             return TypeError(f"{op.title}() got multiple values for argument '{name}'")

@@ -12,7 +12,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
-from tinygrad_ext.core.call.kernel cimport tgx_kernel
+from tinygrad_ext.core.call.kernel cimport TGX_APART, tgx_kernel
 from tinygrad_ext.core.data.tensor cimport (
     DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
 )

@@ -123,14 +123,17 @@ cdef class Op:
         self.rows = rows or None
 
     def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
-                   returns=None, bint makes_list=False, bint any_device=False):
-        """What is true of the op whatever its kernel."""
+                   returns=None, bint makes_list=False, bint any_device=False, words=()):
+        """What is true of the op whatever its kernel. words: the tags of its record."""
         self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
         self.returns = returns
         self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
         self.makes_list = makes_list
         self.any_device = any_device
+        self.apart = "apart" in words or "others_apart" in words or (self.pair != NULL and self.pair.flags & TGX_APART)
+        self.first_apart = "others_apart" in words
+        self.exact = "exact" in words
         self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
         self.traits = BROUGHT if self.is_factory or any([self.args[i].kind == A_DTYPE for i in range(self.nargs)]) else 0
 

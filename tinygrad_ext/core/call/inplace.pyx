@@ -7,15 +7,16 @@ view op moves its window; any other op computes and the result is delivered (out
 kernel changes besides its targets, kernel_results.pxi counts.
 """
 from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Fast_ITEMS
 from tinygrad_ext.core.call.dispatch cimport (
-    COMPOSITE, INPLACE, KERNEL, MAX_ARGS, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
+    COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
     kernel_into, mark_derived, pointwise_into, record_op, state, through_levels,
 )
 from tinygrad_ext.core.data.dtype cimport META
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.call.places cimport GUARDED
 from tinygrad_ext.core.call.outputs cimport (
-    check_inference, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
+    check_inference, check_inputs, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
 from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
 
@@ -40,7 +41,7 @@ cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inpl
     if op.is_view and inplace:          # t_, squeeze_, ...: the tensor changes its own window
         set_geometry(<Tensor>targets[0], <Tensor>forward(op, args))
         return note_write(<Tensor>targets[0])
-    if brought and (op.pair != NULL or not op.any_device):        # a plugin's kernels know no target
+    if op.makes_list or brought and (op.pair != NULL or not op.any_device):        # a plugin's kernels know no target
         _compute(op, args, targets, count, inplace)
     elif op.kind == POINTWISE:
         pointwise_into(op, args, targets[0])
@@ -61,8 +62,8 @@ cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inpl
 
 cdef int _compute(Op op, PyObject **args, PyObject **targets, int count, bint inplace) except -1:
     result = forward(op, args)
-    if count > 1:
-        return deliver_all(op, targets, list(result), False)
+    if count > 1 or op.makes_list:
+        return deliver_all(op, targets, count, list(result), False)
     if not isinstance(result, Tensor):
         raise TypeError(f"{op.title}(): a form that writes to a tensor takes an op with one Tensor as result, this one returned "
                         f"{type(result).__name__}")
@@ -90,6 +91,8 @@ cdef object inplace_below(Op op, PyObject **args):
     cdef object o = <object>args[0]
     if not isinstance(o, Tensor):
         raise TypeError(f"{op.title}_(): argument 'self' must be Tensor, not {type(o).__name__}")
+    if op.apart:
+        check_inputs(op, args, <Tensor>o, -1, True)
     if not state().no_grad:
         if any_needs_grad(op, args):
             return record_inplace(op, args, o)
@@ -119,9 +122,7 @@ cdef object _out_of_place(Op op, PyObject **args, Tensor t):
 
 
 cdef object call_out(Op op, PyObject **args, object out):
-    """The form with out=: fills it (a tuple for several results) and returns it."""
-    cdef PyObject *targets[MAX_ARGS]
-    cdef int i
+    """The form with out=: fills it (a tuple for several results) and returns it; of a list of results it returns nothing."""
     if state().flags & TGX_LEVELS:
         args[op.nargs] = <PyObject *>out
         result = through_levels(op, args, OUT)
@@ -130,15 +131,20 @@ cdef object call_out(Op op, PyObject **args, object out):
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")
-    if op.nreturns == 1:
+    if op.nreturns == 1 and not op.makes_list:
+        if op.apart:
+            check_inputs(op, args, <Tensor?>out, -1, False)
         return forward_into(op, args, <Tensor?>out, False)
     given = tuple(out)          # a list may be changed meanwhile
-    if len(given) != op.nreturns:
+    if len(given) != op.nreturns and not op.makes_list:
         raise TypeError(f"{op.title}(): argument 'out' must be a tuple of {op.nreturns} tensors, not of {len(given)}")
-    for i in range(op.nreturns):
-        targets[i] = <PyObject *><Tensor?>given[i]
-    _write(op, args, targets, op.nreturns, False)
-    return given
+    for t in given:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op.title}(): argument 'out' must be tensors, not {type(t).__name__}")
+        if op.apart:
+            check_inputs(op, args, <Tensor>t, -1, False)
+    _write(op, args, PySequence_Fast_ITEMS(given), <int>len(given), False)
+    return None if op.makes_list else given
 
 
 cdef bint _wants_grad(object out):

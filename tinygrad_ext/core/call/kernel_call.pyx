@@ -26,7 +26,7 @@ from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_for, dev
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.outputs cimport (
-    check_apart, check_target, check_writable, deliver, deliver_all, note_write, refuse_grad, refuse_shared, require_grad,
+    check_apart, check_inputs, check_target, check_writable, deliver, deliver_all, note_write, refuse_grad, require_grad,
 )
 from tinygrad_ext.core.loops.parallel cimport count_processors, mark_region, num_threads, parallel_for
 from tinygrad_ext.core.data.random cimport as_generator

@@ -87,23 +87,29 @@ cdef int _fill_targets(Frame *f, Op op, PyObject **args, bint inplace) except -1
     cdef object made = _elsewhere(op, args, f.targets[0])
     if op.nreturns == 1:
         return deliver(op, <Tensor>f.targets[0], <Tensor?>made, False, inplace)
-    return deliver_all(op, f.targets, list(made), False)
+    return deliver_all(op, f.targets, op.nreturns, list(made), False)
+
+
+cdef int64_t _count(tgx_output *o) noexcept:
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(o.rank):
+        n *= o.sizes[i]
+    return n
 
 
 cdef inline int _find_targets(Frame *f, Op op, PyObject **args, bint inplace) except -1:
     """Refuse what cannot take a result, before anything is changed; else let run find what it writes to."""
     cdef tgx_output *o
-    cdef uint64_t fit = 0
-    cdef bint fits
-    cdef int i, own = 0 if inplace else -1
+    cdef unsigned char fit[MAX_ARGS]
+    cdef int i
     for i in range(op.nreturns):
         o = &f.call.outputs[i]
-        fits = check_target(op, <Tensor>f.targets[i], f.meta, o.sizes, o.rank, o.dtype, inplace)
-        if op.pair.flags & TGX_APART and (<Tensor>f.targets[i]).count and _shared(op, args, <Tensor>f.targets[i], own):
-            refuse_shared(op)
-        _find_target(f, op, args, i, fits, inplace)
-        fit |= <uint64_t>fits << i
-    return check_apart(op, f.targets, fit) if op.nreturns > 1 else 0
+        fit[i] = check_target(op, <Tensor>f.targets[i], f.meta, o.sizes, o.rank, o.dtype, inplace)
+        if op.apart and not fit[i]:
+            check_inputs(op, args, <Tensor>f.targets[i], _count(o), inplace)
+        _find_target(f, op, args, i, fit[i], inplace)
+    return check_apart(op, f.targets, op.nreturns, fit) if op.nreturns > 1 else 0
 
 
 cdef inline int _find_target(Frame *f, Op op, PyObject **args, int at, bint fits, bint inplace) except -1:
@@ -134,7 +140,7 @@ cdef int _deliver_made(Frame *f, Op op, bint inplace) except -1:
     made = []
     for i in range(op.nreturns):        # a handler of a warning may change a target that run wrote to
         made.append(alias(<Tensor>f.targets[i]) if f.made[i] == NULL else <Tensor>_as_asked(&o[i], <object>f.made[i]))
-    return deliver_all(op, f.targets, made, own)
+    return deliver_all(op, f.targets, op.nreturns, made, own)
 
 
 cdef int _note_begun(Frame *f, Op op) except -1:

@@ -19,11 +19,12 @@ cdef inline bint has_sizes(Tensor t, const int64_t *sizes, int rank) noexcept:
 # Before the kernel runs
 cdef int refuse_cast(int src, int dst) except -1
 cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int rank, int dtype, bint inplace) except -1
+cdef int check_inputs(Op op, PyObject **args, Tensor out, int64_t count, bint inplace) except -1
 cdef int refuse_shared(Op op) except -1
-cdef int check_apart(Op op, PyObject **targets, uint64_t fit) except -1
+cdef int check_apart(Op op, PyObject **targets, int count, const unsigned char *fit) except -1
 # After it
 cdef int deliver(Op op, Tensor out, Tensor made, bint own, bint inplace) except -1
-cdef int deliver_all(Op op, PyObject **targets, list made, bint own) except -1
+cdef int deliver_all(Op op, PyObject **targets, int count, list made, bint own) except -1
 
 cdef inline int note_write(Tensor t) except -1:
     """t was written to: its version counts it, and the line is remembered."""

@@ -10,7 +10,7 @@ what it likes, and an `out=` that is an operand needs no case of its own. Reject
 aliases of all operands to be safe from both.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.call.dispatch cimport Op, state
+from tinygrad_ext.core.call.dispatch cimport Op, POINTWISE, state
 from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS
 from tinygrad_ext.core.data.dtype cimport CODED, CPU, device_of, dtype_of
 from tinygrad_ext.core.data.tensor cimport (
@@ -72,6 +72,9 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
             raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
                             f"together they make {dtype_title(dtype)}")
         refuse_cast(dtype, out.tid)
+        if op.exact and not inplace:
+            raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
+                               f"{dtype_title(out.tid)} instead")
     if has_sizes(out, sizes, rank):
         if out.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
             check_readonly(out, op.title) if flags & TGX_REPEATS else check_writable(out, op.title)
@@ -80,7 +83,7 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
         raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
                            f"{[sizes[i] for i in range(rank)]}")
     check_readonly(out, "out=")
-    return 0
+    return check_writable(out, op.title) if op.kind == POINTWISE else 0
 
 
 cdef bint _both_here(int a, int b) noexcept:
@@ -88,19 +91,54 @@ cdef bint _both_here(int a, int b) noexcept:
     return (a == CPU or a == CODED) and (b == CPU or b == CODED)
 
 
+cdef int check_inputs(Op op, PyObject **args, Tensor out, int64_t count, bint inplace) except -1:
+    """Refuse a target that has elements in common with an input, where the record says that PyTorch does.
+
+    count: elements that it will have after it is resized, which PyTorch does in place; -1 for those it has. An index that
+    is the target as a whole is read before anything is written to.
+    """
+    cdef int k
+    check_writable(out, op.title)
+    for k in range(max(op.first_apart, 1 if inplace else 0), op.ntensors):
+        o = <object>args[op.tensors[k]]
+        if isinstance(o, Tensor):
+            if _covers(out, count, <Tensor>o) and not (k and o is out and is_integral(out.tid) and out.tid != TGX_BOOL):
+                refuse_shared(op)
+        elif isinstance(o, (list, tuple)):
+            for t in o:
+                if isinstance(t, Tensor) and _covers(out, count, <Tensor>t):
+                    refuse_shared(op)
+    return 0
+
+
+cdef bint _covers(Tensor a, int64_t count, Tensor b) noexcept:
+    """Whether two tensors have memory in common, as PyTorch judges: of windows with gaps it says nothing."""
+    cdef int64_t n = a.count if count < 0 else count
+    if not n or a.storage is not b.storage:
+        return False
+    if a is b:
+        return True
+    if not b.count or not (count >= 0 or _is_dense(a)) or not _is_dense(b):
+        return False
+    return a.data < b.data + b.count * ITEMSIZE[b.tid] and b.data < a.data + n * ITEMSIZE[a.tid]
+
+
+cdef bint _is_dense(Tensor t) noexcept:
+    """Whether the elements lie side by side, in whatever order."""
+    return t.bits & CONTIGUOUS or (_last(t) + 1 == t.count and not may_overlap(t))
+
+
 cdef int refuse_shared(Op op) except -1:
     raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                        f"memory location. Please clone() the tensor before performing the operation ({op.title}).")
 
 
-cdef int check_apart(Op op, PyObject **targets, uint64_t fit) except -1:
-    """Refuse targets of several results that have an element in common. fit: mask of those that keep their memory."""
+cdef int check_apart(Op op, PyObject **targets, int count, const unsigned char *fit) except -1:
+    """Refuse targets of several results that have an element in common. fit: which of them keep their memory."""
     cdef int i, k
-    cdef uint64_t both
-    for i in range(op.nreturns):
+    for i in range(count):
         for k in range(i):
-            both = fit >> i & fit >> k & 1
-            if targets[i] == targets[k] or (both and _meet(<Tensor>targets[i], <Tensor>targets[k])):
+            if targets[i] == targets[k] or (fit[i] and fit[k] and _meet(<Tensor>targets[i], <Tensor>targets[k])):
                 raise RuntimeError("unsupported operation: some elements of the tensors given as out refer to a single memory "
                                    f"location. {op.title}() writes another result to each; pass tensors of their own.")
     return 0
@@ -151,25 +189,30 @@ cdef int deliver(Op op, Tensor out, Tensor made, bint own, bint inplace) except 
     return _replace(out, made, own)
 
 
-cdef int deliver_all(Op op, PyObject **targets, list made, bint own) except -1:
+cdef int deliver_all(Op op, PyObject **targets, int count, list made, bint own) except -1:
     """The same for several results: all targets are asked and all warnings shown before the first is changed."""
     cdef Tensor t
     cdef int i, k
-    cdef uint64_t fit = 0
-    if len(made) != op.nreturns:
-        raise TypeError(f"{op.title}() returned {len(made)} results, its schema names {op.nreturns}")
-    for i in range(op.nreturns):
+    cdef unsigned char *fit
+    if len(made) != count:
+        if op.makes_list:
+            raise RuntimeError(f"{op.title}(): Expected an out= argument of size {len(made)}, a tensor for each result, but got "
+                               f"{count}")
+        raise TypeError(f"{op.title}() returned {len(made)} results, its schema names {count}")
+    fits = bytearray(count)
+    fit = fits
+    for i in range(count):
         t = <Tensor?>made[i]
-        fit |= <uint64_t>check_target(op, <Tensor>targets[i], t.device_id, t.sizes, t.rank, t.tid, False) << i
-    check_apart(op, targets, fit)
-    for i in range(op.nreturns):
-        for k in range(op.nreturns):
+        fit[i] = check_target(op, <Tensor>targets[i], t.device_id, t.sizes, t.rank, t.tid, False)
+    check_apart(op, targets, count, fit)
+    for i in range(count):
+        for k in range(count):
             if i != k and (<Tensor>made[i]).storage is (<Tensor>targets[k]).storage:       # the write to k would change it
                 made[i] = clone(<Tensor>made[i])
-    for i in range(op.nreturns):
-        if not fit >> i & 1 and (<Tensor>targets[i]).count:
+    for i in range(count):
+        if not fit[i] and (<Tensor>targets[i]).count:
             _warn_resized(<Tensor>targets[i], <Tensor>made[i])
-    for i in range(op.nreturns):
+    for i in range(count):
         t = <Tensor>made[i]
         if check_target(op, <Tensor>targets[i], t.device_id, t.sizes, t.rank, t.tid, False):
             copy_into(<Tensor>targets[i], t)

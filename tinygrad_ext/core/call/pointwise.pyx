@@ -31,6 +31,8 @@ from tinygrad_ext.core.data.types cimport (
     is_signed, tgx_scalar, uint64_t,
 )
 
+from tinygrad_ext.core.data.dtype import finfo
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
 

@@ -87,6 +87,16 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
             _refuse_outside(op, f"argument {<object>op.args[op.scalars[i]].name}", o, dtype)
     if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:
         _check_limits(op, <object>args[op.scalars[0]], <object>args[op.scalars[1]])
+    if op.nscalars == 1 and op.refuses is not None and "beyond" in op.refuses:
+        _check_reach(op, <object>args[op.scalars[0]], dtype)
+    return 0
+
+
+cdef int _check_reach(Op op, object value, int dtype) except -1:
+    most = finfo(dtype_of(dtype)).max
+    if not 0 <= value <= most:
+        raise RuntimeError(f"{op.refuses['beyond']} must be in range [0, {most:g}] for input dtype {dtype_title(dtype)}, but found "
+                           f"{value}")
     return 0
 
 

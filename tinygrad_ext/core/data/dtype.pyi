@@ -54,6 +54,12 @@ class iinfo:
     def __init__(self, type: _dtype) -> None: ...
 
 strided: layout
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
+jagged: layout
 contiguous_format: memory_format
 channels_last: memory_format
 preserve_format: memory_format

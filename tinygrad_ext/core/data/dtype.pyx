@@ -287,18 +287,25 @@ cdef object device_of(int id):
 
 
 class layout:
-    """Memory layout of a tensor; `strided` is the only one of this package."""
+    """Memory layout of a tensor. All tensors of this package are `strided`; the others have names, so that programs can ask."""
 
-    number = 0
+    def __init__(self, name, number):
+        self.name, self.number = name, number
 
     def __repr__(self):
-        return "torch.strided"
+        return f"torch.{self.name}"
 
     def __reduce__(self):
-        return "strided"
+        return self.name
 
 
-strided = layout()
+strided = layout("strided", 0)
+sparse_coo = layout("sparse_coo", 1)
+sparse_csr = layout("sparse_csr", 2)
+sparse_csc = layout("sparse_csc", 4)
+sparse_bsr = layout("sparse_bsr", 5)
+sparse_bsc = layout("sparse_bsc", 6)
+jagged = layout("jagged", 7)
 
 
 class memory_format:

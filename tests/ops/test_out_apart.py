@@ -1,0 +1,99 @@
+"""`out=` that shares memory with an input, of a dtype that is not the result's, and lists of tensors as `out=`."""
+
+import pytest
+
+import tinygrad_ext as tg
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i: tg.index_select(x, 0, i, out=x),
+        lambda x, i: tg.take(x, i, out=x[:2]),
+        lambda x, i: tg.gather(x, 0, i, out=x[:2]),
+        lambda x, i: tg.masked_select(x, x > 1, out=x),
+        lambda x, i: tg.kthvalue(x, 1, out=(x[0], tg.tensor(0))),
+        lambda x, i: tg.cat([x[:1], x[1:2]], out=x[:2]),
+        lambda x, i: tg.nonzero(i, out=i),
+        lambda x, i: x.index_add_(0, i, x[:2]),
+        lambda x, i: x.index_copy_(0, i, x[:2]),
+        lambda x, i: x.scatter_(0, i, x),
+        lambda x, i: x.put_(i, x[:2]),
+    ],
+)
+def test_writing_over_an_input_is_refused(call):
+    with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input"):
+        call(tg.arange(4.0), tg.tensor([0, 1]))
+
+
+def test_other_parts_of_the_same_memory_are_taken():
+    x = tg.arange(8.0)
+    assert tg.cat([x[:2], x[2:4]], out=x[4:]).tolist() == [0, 1, 2, 3]
+    assert x.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert tg.take(x[:4], tg.tensor([3, 1]), out=x[6:]).tolist() == [3, 1]
+    i = tg.tensor([1, 0])
+    assert tg.gather(tg.tensor([5, 6]), 0, i, out=i).tolist() == [6, 5]
+
+
+def test_what_grows_over_an_input_is_refused():
+    i = tg.tensor([1, 0, 1])
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        tg.gather(tg.tensor([5, 6]), 0, i[1:], out=i[:1])
+
+
+@pytest.mark.parametrize("op", [tg.exp, lambda x, out: tg.index_select(x, 0, tg.tensor([0]), out=out)])
+def test_a_target_whose_elements_share_memory_is_refused_whatever_its_shape(op):
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        op(tg.ones(2), out=tg.zeros(1).expand(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: tg.gather(tg.ones(2), 0, tg.tensor([0]), out=out),
+        lambda out: tg.aminmax(tg.ones(2), dim=0, out=(tg.ones(1), out)),
+        lambda out: tg.multinomial(tg.ones(2), 1, out=out),
+        lambda out: tg.complex(tg.ones(1), tg.ones(1), out=out.to(tg.complex128)),
+        lambda out: tg.narrow_copy(tg.ones(2), 0, 0, 1, out=out),
+    ],
+)
+def test_a_target_of_another_dtype_is_refused(call):
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        call(tg.ones(1, dtype=tg.float64))
+
+
+def test_lists_of_results_are_written_to_lists_of_tensors():
+    x = tg.arange(6.0).reshape(2, 3)
+    outs = [tg.empty(3), tg.empty(3)]
+    assert tg.unbind_copy(x, out=outs) is None
+    assert [o.tolist() for o in outs] == x.tolist()
+    outs = (tg.empty(2, 1), tg.empty(2, 2))
+    assert tg.split_with_sizes_copy(x, (1, 2), 1, out=outs) is None
+    assert tg.equal(tg.cat(outs, 1), x)
+
+
+def test_lists_that_do_not_fit_are_refused_before_anything_is_written():
+    x, out = tg.ones(2, 3), tg.zeros(3)
+    with pytest.raises(RuntimeError, match="Expected an out= argument of size 2, a tensor for each result, but got 1"):
+        tg.unbind_copy(x, out=[out])
+    with pytest.raises(RuntimeError, match="given as out refer to a single memory location"):
+        tg.unbind_copy(x, out=[out, out])
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        tg.unbind_copy(x, out=[out, tg.zeros(3).double()])
+    with pytest.raises(TypeError, match="'out' must be tuple of Tensors, not Tensor"):
+        tg.unbind_copy(x, out=out)
+    assert out.tolist() == [0, 0, 0]
+
+
+def test_a_layout_that_is_not_strided_is_refused():
+    assert tg.ones(1).layout is tg.strided is not tg.sparse_coo
+    with pytest.raises(NotImplementedError, match="must be torch.strided, not torch.sparse_csr"):
+        tg.zeros(2, layout=tg.sparse_csr)
+
+
+def test_bounds_in_tensors():
+    assert tg.linspace(tg.tensor(1.0), 5, 3).tolist() == [1, 3, 5]
+    assert tg.ops.aten.linspace.Tensor_Tensor(tg.tensor(1.0), tg.tensor(5.0), 3).tolist() == [1, 3, 5]
+    assert tg.arange(5).narrow(0, tg.tensor(1), 2).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="step must be nonzero"):
+        tg.arange(0, 64, 0.5, out=tg.empty(0, dtype=tg.int64))
