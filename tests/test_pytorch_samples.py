@@ -64,8 +64,9 @@ def ours(value):
     """A PyTorch value as ours, sharing no memory."""
     if isinstance(value, torch.Tensor):
         value, needs = value.detach().resolve_conj().resolve_neg(), value.requires_grad
-        if value.dtype is torch.bfloat16:
-            return tg.from_numpy(value.float().numpy()).to(tg.bfloat16).requires_grad_(needs)
+        if value.dtype in (torch.bfloat16, torch.complex32):  # which NumPy has not
+            wide = value.cfloat() if value.is_complex() else value.float()
+            return tg.from_numpy(wide.numpy()).to(ours(value.dtype)).requires_grad_(needs)
         return tg.from_numpy(value.numpy(force=True).copy(order="K")).requires_grad_(needs)
     if isinstance(value, (torch.dtype, torch.memory_format)):
         return getattr(tg, str(value).rpartition(".")[2])

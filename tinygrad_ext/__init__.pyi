@@ -22,8 +22,10 @@ from tinygrad_ext.core.data.dtype import bool as bool
 from tinygrad_ext.core.data.dtype import can_cast as can_cast
 from tinygrad_ext.core.data.dtype import cdouble as cdouble
 from tinygrad_ext.core.data.dtype import cfloat as cfloat
+from tinygrad_ext.core.data.dtype import chalf as chalf
 from tinygrad_ext.core.data.dtype import channels_last as channels_last
 from tinygrad_ext.core.data.dtype import complex128 as complex128
+from tinygrad_ext.core.data.dtype import complex32 as complex32
 from tinygrad_ext.core.data.dtype import complex64 as complex64
 from tinygrad_ext.core.data.dtype import contiguous_format as contiguous_format
 from tinygrad_ext.core.data.dtype import device as device

@@ -2,9 +2,9 @@
 
 Every entry of PyTorch's own table of op samples that this package has, for each dtype that PyTorch takes there on the
 cpu, forward and, where PyTorch has a derivative, backward. An entry counts as taken when all of its first samples
-agree within PyTorch's tolerances. For float16 and bfloat16, which two libraries round in different places, an element
-agrees too when it is as near as PyTorch's own to what float64 gives for the same inputs, within those tolerances.
-Prints the share for each dtype, then what failed, by cause.
+agree within PyTorch's tolerances. Two libraries round in different places: below double precision an element agrees
+too when it is as near as PyTorch's own to what double precision gives for the same inputs, within those tolerances.
+Prints the share for each dtype, with the number of entries that needed this, then what failed, by cause.
 """
 
 import collections
@@ -22,33 +22,47 @@ from tinygrad_ext.testing.compare import flatten, to_numpy
 AT_MOST = 8  # samples of one entry and dtype
 
 
-HALVES = (torch.float16, torch.bfloat16)
+TOLERANCES = {  # rtol of torch.testing; its atol is 1e-5 for all of them
+    torch.float16: 1e-3,
+    torch.bfloat16: 1.6e-2,
+    torch.float32: 1.3e-6,
+    torch.complex32: 1e-3,
+    torch.complex64: 1.3e-6,
+}
+by_nearness = set()  # names of entries that agreed only by being as near to the exact result
+
+
+def double(dtype):
+    """The dtype of double precision of a dtype's kind."""
+    if dtype not in TOLERANCES:
+        return dtype
+    return torch.complex128 if dtype.is_complex else torch.float64
 
 
 def widened(x):
-    """What a sample holds, with float64 in the place of halves."""
+    """What a sample holds, in double precision."""
     if isinstance(x, torch.Tensor):
-        return x.detach().double().requires_grad_(x.requires_grad) if x.dtype in HALVES else x
+        return x.detach().to(double(x.dtype)).requires_grad_(x.requires_grad) if x.dtype in TOLERANCES else x
     if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
         return type(x)(widened(e) for e in x)
     if isinstance(x, dict):
         return {k: widened(v) for k, v in x.items()}
-    return torch.float64 if x in HALVES else x
+    return double(x) if isinstance(x, torch.dtype) else x
 
 
 def near(got, want, exact):
     """Whether each element is as near to the exact one as PyTorch's, within PyTorch's tolerances."""
-    rtol, atol = {torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5)}[want.dtype]
-    got, want, exact = got.double(), want.double(), exact.detach().double()
+    rtol = TOLERANCES[want.dtype]
+    got, want, exact = (t.detach().to(double(want.dtype)) for t in (got, want, exact))
     ours, theirs = (got - exact).abs(), (want - exact).abs()
     alike = (got == want) | (got.isnan() & want.isnan())
-    return bool((alike | (ours <= theirs + atol + rtol * exact.abs())).all())
+    return bool((alike | (ours <= theirs + 1e-5 + rtol * exact.abs())).all())
 
 
 def same(got, want, entry, exact=None):
     """AssertionError unless two results agree as torch.testing would ask of this entry.
 
-    exact: a function that gives what PyTorch makes of the sample in float64, asked where halves differ.
+    exact: a function that gives what PyTorch makes of the sample in double precision, asked where the two differ.
     """
     got, want = flatten(got), flatten(want)
     assert len(got) == len(want), f"{len(got)} results, PyTorch gives {len(want)}"
@@ -64,8 +78,11 @@ def same(got, want, entry, exact=None):
         try:
             torch.testing.assert_close(g, w, equal_nan=True)
         except AssertionError:
-            if exact is None or w.dtype not in HALVES or g.shape != w.shape or not near(g, w, flatten(exact())[place]):
+            if exact is None or w.dtype not in TOLERANCES or g.shape != w.shape:
                 raise
+            if not near(g, w, flatten(exact())[place]):
+                raise
+            by_nearness.add(entry.formatted_name)
 
 
 def backward(entry, fn, sample):
@@ -85,7 +102,7 @@ def backward(entry, fn, sample):
     found = tg.autograd.grad([g for _, g in pairs], targets, [ours(s) for s in seeds], allow_unused=True)
 
     def exactly():
-        """PyTorch's gradients in float64."""
+        """PyTorch's gradients in double precision."""
         wide = widened(theirs)
         made = flatten(entry(wide[0], *wide[1], **wide[2]))
         made = [w for w in made if isinstance(w, torch.Tensor) and w.requires_grad]
@@ -138,8 +155,8 @@ def run(entry, dtype, check, requires_grad):
 
 
 def sweep(names=(), only=()):
-    """({(way, dtype): [taken, all]}, {cause: {(way, dtype): names}}), of some entries, of some dtypes."""
-    shares = collections.defaultdict(lambda: [0, 0])
+    """({(way, dtype): [taken, all, by nearness]}, {cause: {(way, dtype): names}}), of some entries, of some dtypes."""
+    shares = collections.defaultdict(lambda: [0, 0, 0])
     causes = collections.defaultdict(lambda: collections.defaultdict(set))
     for entry in op_db:
         if (
@@ -158,9 +175,11 @@ def sweep(names=(), only=()):
                 if way == "backward" and not (dtype.is_floating_point or dtype.is_complex):
                     continue
                 key = (way, str(dtype)[6:])
+                by_nearness.clear()
                 error = run(entry, dtype, check, way == "backward")
                 shares[key][1] += 1
                 shares[key][0] += error is None
+                shares[key][2] += error is None and bool(by_nearness)
                 if error is not None:
                     causes[cause(error)][key].add(entry.formatted_name)
     return shares, causes
@@ -172,8 +191,9 @@ def main(names):
         warnings.simplefilter("ignore")
         found = {str(d)[6:] for entry in op_db for d in entry.dtypes}
         shares, causes = sweep([n for n in names if n not in found], [n for n in names if n in found])
-    for (way, dtype), (taken, total) in sorted(shares.items()):
-        print(f"{way:9} {dtype:15} {taken:4} of {total:4}  {100 * taken / total:5.1f} %")
+    for (way, dtype), (taken, total, nearer) in sorted(shares.items()):
+        nearness = f"  {nearer} of them by nearness" if nearer else ""
+        print(f"{way:9} {dtype:15} {taken:4} of {total:4}  {100 * taken / total:5.1f} %{nearness}")
     for text, found in sorted(causes.items(), key=lambda c: -sum(map(len, c[1].values()))):
         print(f"\n{sum(map(len, found.values()))}  {text}")
         for (way, dtype), ops in sorted(found.items()):

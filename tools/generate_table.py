@@ -67,9 +67,10 @@ def header():
     promoted = [by_number(lambda b, a=a: number(table.promoted(a, b)), "-1") for _, a in numbered()]
     text = "/* Generated from core/data/table.py by tools/generate_table.py. */\n"
     text += "#ifndef TGX_TABLE_H\n#define TGX_TABLE_H\n#include <stdint.h>\n\n"
-    last = [f"TGX_NTYPES = {len(rows)},", f"TGX_CODED = {table.CODED}, /* the first that a plugin brings */"]
+    last = [f"TGX_NTYPES = {len(rows)},", f"TGX_CODED = {table.CODED}, /* the first that no kernel computes in */"]
     last.append(f"TGX_MOST = {table.MOST}")
-    text += enum("tgx_dtype", [*(f"TGX_{row.code} = {i}," for i, row in enumerate(rows)), *last])
+    named = [f"TGX_{row.code} = {numbers[row]}," for row in table.NAMED]
+    text += enum("tgx_dtype", [*named, *last])
     for name, prefix, _, value, words in meanings():
         text += enum(name, [f"TGX_{prefix}_{w} = {value(i)}, /* {words[w]} */" for i, w in enumerate(words)])
     text += f"static const int tgx_itemsize[TGX_MOST] = {{{by_number(lambda row: str(row.itemsize), '0')}}};\n"
@@ -91,7 +92,7 @@ def header():
 def declarations():
     """The same for Cython."""
     text = '"""Written of core/data/table.py by tools/generate_table.py."""\n\ncdef extern from "table_gen.h" nogil:\n'
-    names = ", ".join([*(f"TGX_{row.code}" for row in table.DTYPES), "TGX_NTYPES", "TGX_CODED", "TGX_MOST"])
+    names = ", ".join([*(f"TGX_{row.code}" for row in table.NAMED), "TGX_NTYPES", "TGX_CODED", "TGX_MOST"])
     text += "    cdef enum tgx_dtype:\n" + textwrap.indent(textwrap.fill(names, 100), " " * 8) + "\n"
     for name, long, short, _, words in meanings():
         text += f"    cdef enum {name}:\n"

@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import library, plugins
+from tinygrad_ext.cli import main
 from tinygrad_ext.core.data.coded_tables import side_of
 
 
@@ -237,6 +238,25 @@ def test_what_other_libraries_cannot_read_is_refused_with_the_way_out(toy):
             call()
     with pytest.raises(TypeError, match="floating-point types"):
         tg.set_default_dtype(toy)
+
+
+def test_a_factory_that_is_told_the_cpu_makes_numbers(toy):
+    x = tg.zeros(2, dtype=toy)
+    for made in (tg.ones_like(x, device="cpu"), x.new_full((2,), 1, device="cpu"), tg.ones(2, dtype=toy, device="cpu")):
+        assert made.dtype is toy and made.tolist() == [1, 1]
+    assert tg.ones_like(x, device="meta").dtype is toy
+
+
+def test_pairs_of_it_are_refused(toy):
+    with pytest.raises(RuntimeError, match="view_as_real is only supported for complex tensors"):
+        tg.view_as_real(tg.ones(2, dtype=toy))
+
+
+def test_the_command_line_names_it(toy, capsys):
+    info = plugins.info("toys")
+    assert info.dtypes == ("toy8",)
+    assert main(["plugins", "info", "toys"]) == 0 and "toy8" in capsys.readouterr().out
+    assert main(["plugins", "list"]) == 0 and "dtype toy8" in capsys.readouterr().out
 
 
 def test_files(toy, tmp_path):

@@ -59,4 +59,5 @@ def one_nan(t):
 
 def _bytes(t):
     t = t.detach().contiguous()
-    return (t.view(tg.int16) if t.dtype == tg.bfloat16 else t).numpy().tobytes()
+    as_whole = {tg.bfloat16: tg.int16, tg.complex32: tg.int32}.get(t.dtype, t.dtype)
+    return t.view(as_whole).numpy().tobytes()

@@ -21,7 +21,7 @@ from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 CODES = {row.code: row.name for row in DTYPES if row.name != "complex128"}  # which the format does not know
 _CODE_OF = {name: code for code, name in CODES.items()}
-_PAIRS = {"complex64": "float32", "complex128": "float64"}
+_PAIRS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 PIECE = 1 << 21  # bytes of what is copied into row-major order at a time
 
 

@@ -16,10 +16,10 @@ from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Parameter
 
-_TITLES = {row.title: row.name for row in DTYPES}
+_TITLES = {row.title: row.name for row in NAMED}
 
 
 class _StorageType:

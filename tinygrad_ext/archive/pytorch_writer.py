@@ -17,12 +17,12 @@ from tinygrad_ext.archive.zip_entries import write_entry
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 FOLDER = "archive"
 # dtypes that older versions of PyTorch have a class of storages for
-_TITLES = {row.name: row.title for row in DTYPES if row.kind != "natural"}
+_TITLES = {row.name: row.title for row in NAMED if row.kind not in ("natural", "pair")}
 
 
 class _Name:
@@ -39,7 +39,7 @@ _NAMES = {
     word: _Name(module, word)
     for module, words in {
         "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_meta_tensor_no_storage",
-        "torch": "Size device " + " ".join([f"{t}Storage" for t in _TITLES.values()] + [row.name for row in DTYPES]),
+        "torch": "Size device " + " ".join([f"{t}Storage" for t in _TITLES.values()] + [row.name for row in NAMED]),
         "torch.storage": "UntypedStorage",
     }.items()
     for word in words.split()

@@ -14,7 +14,7 @@ from tinygrad_ext.extension import elf, loading
 from tinygrad_ext.plugins import child, fence, table, undeclared
 
 DISABLED = "disabled"
-_PROVIDED = ("ops", "modules", "overrides", "devices")
+_PROVIDED = ("ops", "modules", "overrides", "devices", "dtypes")
 
 
 def run(names, *, timeout, as_json):

@@ -74,7 +74,7 @@ def info(name, load, as_json):
             ("location", i.location),
             *(("entry point", e) for e in i.entry_points),
             *((title, ", ".join(getattr(i, title))) for title in ("namespaces", "prefixes")),
-            *((title, ", ".join(getattr(i, title))) for title in ("ops", "modules", "overrides", "devices")),
+            *((title, ", ".join(getattr(i, title))) for title in ("ops", "modules", "overrides", "devices", "dtypes")),
             ("loaded in", f"{i.milliseconds:.1f} ms" if i.milliseconds else ""),
         ]
         facts(f"plugin '{i.name}'", rows)
@@ -149,5 +149,5 @@ def _provides(info):
     loaded = [(info.ops, "ops"), (info.modules, "modules"), (info.overrides, "overrides")]
     counts = [f"{len(names)} {what if len(names) > 1 else what[:-1]}" for names, what in loaded if names]
     announced = [f"ops.{n}" for n in info.namespaces] + [f"overrides for {p}" for p in info.prefixes]
-    announced += [f"device {d}" for d in info.devices]
+    announced += [f"device {d}" for d in info.devices] + [f"dtype {d}" for d in info.dtypes]
     return "; ".join([", ".join(announced), *([", ".join(counts)] if counts else [])])

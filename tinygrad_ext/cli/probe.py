@@ -118,6 +118,7 @@ def _facts(plugin):
         "modules": i.modules,
         "overrides": i.overrides,
         "devices": i.devices,
+        "dtypes": i.dtypes,
         "methods": [f"Tensor.{name}" for name in plugin.scope.keys(registry.methods)],
         "requires_api": getattr(sys.modules.get(plugin.module), "requires_api", None),
     }

@@ -12,7 +12,7 @@ from tinygrad_ext.core.data.dtype cimport dtype, dtype_id, dtype_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_INT, A_SCALAR, A_STR, A_TENSOR,
-    F_LIST, ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_CODED, TGX_NTYPES, int64_t, is_complex, is_integral, is_signed, uint32_t,
+    F_LIST, ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_CODED, TGX_NTYPES, int64_t, is_complex, is_integral, is_signed, uint32_t,
 )
 from tinygrad_ext.extension.public cimport *
 
@@ -37,8 +37,9 @@ cdef int _codes() except -1:
         code = (6 if i == TGX_BOOL else (0 if is_signed(i) else 1) if is_integral(i) else 5 if is_complex(i)
                 else 4 if i == TGX_BF16 else 2)
         dtype_codes[i] = code | (8 * ITEMSIZE[i]) << 8 | 1 << 16
-    for i in range(TGX_CODED, TGX_MOST):
+    for i in range(TGX_CODED, TGX_C32):
         dtype_codes[i] = (BROUGHT + i - TGX_CODED) | (8 * ITEMSIZE[i]) << 8 | 1 << 16
+    dtype_codes[<int>TGX_C32] = 5 | 32 << 8 | 1 << 16
     return 0
 
 

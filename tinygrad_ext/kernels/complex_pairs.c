@@ -11,7 +11,7 @@ static int as_real_shape(tgx_call *c) {
     tgx_output *o = tgx_view(c, 0, 0, t->rank + 1);
     for (int i = 0; i < t->rank; i++) o->sizes[i] = t->sizes[i], o->strides[i] = 2 * t->strides[i];
     o->sizes[t->rank] = 2, o->strides[t->rank] = 1;
-    o->dtype = t->dtype == TGX_C64 ? TGX_F32 : TGX_F64;
+    o->dtype = t->dtype == TGX_C64 ? TGX_F32 : t->dtype == TGX_C32 ? TGX_F16 : TGX_F64;
     return 0;
 }
 TGX_KERNEL(view_as_real, as_real_shape, NULL, TGX_WINDOW)
@@ -21,10 +21,7 @@ static int as_complex_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     int last = t->rank - 1;
     int64_t bytes, offset;
-    if (t->dtype == TGX_F16)
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"view_as_complex\" not implemented for 'Half': there is no complex dtype of that "
-                        "precision here; use float() first");
-    if (t->dtype != TGX_F32 && t->dtype != TGX_F64)
+    if (t->dtype != TGX_F16 && t->dtype != TGX_F32 && t->dtype != TGX_F64)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                         "scalar type: %s. Use float() first.", tgx_dtype_title(t->dtype));
     if (t->rank == 0) return tgx_fail(c, TGX_RUNTIME_ERROR, "Input tensor must have one or more dimensions");
@@ -44,7 +41,7 @@ static int as_complex_shape(tgx_call *c) {
     if (offset % 2)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Tensor must have a storage_offset divisible by 2, got %lld: call clone() first",
                         (long long)offset);
-    o->dtype = t->dtype == TGX_F32 ? TGX_C64 : TGX_C128;
+    o->dtype = t->dtype == TGX_F32 ? TGX_C64 : t->dtype == TGX_F16 ? TGX_C32 : TGX_C128;
     return 0;
 }
 TGX_KERNEL(view_as_complex, as_complex_shape, NULL, TGX_WINDOW)

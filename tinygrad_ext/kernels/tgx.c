@@ -151,12 +151,12 @@ int tgx_sized(tgx_call *c, int k, int arg, int dtype) {
 }
 
 const char *tgx_dtype_name(int dtype) {
-    static const char *const names[TGX_NTYPES] = {
+    static const char *const names[TGX_MOST] = {
         [TGX_BOOL] = "bool", [TGX_U8] = "uint8", [TGX_U16] = "uint16", [TGX_U32] = "uint32",
         [TGX_U64] = "uint64", [TGX_I8] = "int8", [TGX_I16] = "int16", [TGX_I32] = "int32", [TGX_I64] = "int64",
         [TGX_F16] = "float16", [TGX_BF16] = "bfloat16", [TGX_F32] = "float32", [TGX_F64] = "float64", [TGX_C64] = "complex64",
-        [TGX_C128] = "complex128"};
-    return names[dtype];
+        [TGX_C128] = "complex128", [TGX_C32] = "complex32"};
+    return names[dtype] ? names[dtype] : "a plugin's dtype";
 }
 
 int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {

@@ -2,12 +2,14 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 _LONG = 1 << 16  # scores of a head above which they are made a tile at a time
 
 
+@rounded_once
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     for name, t in (("query", query), ("key", key), ("value", value)):
         if t.dim() < 2:

@@ -126,6 +126,7 @@ for _name, _dtype in (
     ("bfloat16", "bfloat16"),
     ("float", "float32"),
     ("double", "float64"),
+    ("chalf", "complex32"),
     ("cfloat", "complex64"),
     ("cdouble", "complex128"),
 ):
@@ -266,11 +267,7 @@ def _complex(real, imag):
             f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
             "argument: complex() joins two tensors of one dtype"
         )
-    if real.dtype.name == "float16":
-        raise NotImplementedError(
-            "\"complex\" not implemented for 'Half': there is no complex dtype of that precision here; use float()"
-        )
-    if real.dtype.name not in ("float32", "float64"):
+    if real.dtype.name not in ("float16", "float32", "float64"):
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}"
         )

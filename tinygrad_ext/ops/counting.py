@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -69,6 +70,7 @@ op(
 # ---- running log of sums -------------------------------------------------------------------------------------------
 
 
+@rounded_once
 def _logcumsumexp(self, dim):
     if not self.dim():
         wrapped(dim, 1)
@@ -135,6 +137,7 @@ def _slope(self, dim, step, edge_order):
     return tg.cat([front, inner, back], dim)
 
 
+@rounded_once
 def _gradient(self, spacing, dim, edge_order):
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2: got {edge_order}")

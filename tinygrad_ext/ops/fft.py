@@ -5,12 +5,12 @@ A kernel computes sum over k of x[k] exp(-2 pi i j k / n), times a scale; norm= 
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
-_TITLES = {row.name: row.title for row in DTYPES}
+_TITLES = {row.name: row.title for row in NAMED}
 _TYPES = "bool int float complex"
 _REALS = "bool int float"
 

@@ -4,6 +4,7 @@ import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.resize import cubic
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -82,6 +83,7 @@ def _read(x, places, sizes):
     return flat.reshape(n, channels, *at.shape[1:]) * inside.unsqueeze(1).to(x.dtype)
 
 
+@rounded_once
 def _grid_sample(input, grid, mode, padding_mode, align_corners):
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(

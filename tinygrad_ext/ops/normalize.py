@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.norm_twice import batch_norm_twice, layer_norm_twice
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -197,6 +198,7 @@ def _by_channel(t, rank):
     return t.reshape(1, -1, *[1] * (rank - 2))
 
 
+@rounded_once
 def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
     shape = input.shape
     if len(shape) < 2:
@@ -279,6 +281,7 @@ op(
 )
 
 
+@rounded_once
 def _rms_norm(input, normalized_shape, weight, eps):
     n = len(normalized_shape)
     if n == 0:
@@ -341,6 +344,7 @@ op(
 )
 
 
+@rounded_once
 def _cosine_similarity(x1, x2, dim, eps):
     if x1.is_complex() or x2.is_complex():
         raise RuntimeError(

@@ -5,6 +5,7 @@ stacks are, as images that have a row for each plane and a column for each eleme
 """
 
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -95,6 +96,7 @@ def _stacks(name, self, output_size):
     return self.reshape(count, *shape[-3:]), sizes, (*shape[:-3], *sizes)
 
 
+@rounded_once
 def _mean(self, output_size):
     pool = functions["nn.functional.adaptive_avg_pool2d"]
     volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -117,6 +118,7 @@ op(
 )
 
 
+@rounded_once
 def _group(input, weight, bias, N, C, HxW, group, eps):
     if N * C * HxW != input.numel():
         raise RuntimeError(

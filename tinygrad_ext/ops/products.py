@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -124,6 +125,7 @@ def check_factors(title, dtype, **factors):
             )
 
 
+@rounded_once
 def _addbmm(self, batch1, batch2, beta, alpha):
     product = batch1.bmm(batch2).sum(0, dtype=batch1.dtype)
     if not product.dtype.is_floating_point and not product.dtype.is_complex:

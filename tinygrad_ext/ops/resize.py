@@ -6,6 +6,7 @@ import math
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -133,6 +134,7 @@ def _output(input, size, factor, recompute):
     return sizes, [None] * dims if recompute else [float(f) for f in given]
 
 
+@rounded_once
 def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
     if mode not in _RANK:
         raise NotImplementedError(f"interpolate: mode {mode!r} is unknown; there are {', '.join(_RANK)}")

@@ -7,7 +7,7 @@ is a word, a quoted string, or what `int`, `float` or `complex` accept.
 
 import re
 
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 
 _UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in _UNESCAPED.items() if char != "'"})
@@ -31,7 +31,7 @@ _DEFAULTS = {
 }
 # enumerations may be spelled by name too; the number is PyTorch's
 _NUMBERS = {
-    "ScalarType": {name: row.number for row in DTYPES for name in (row.name, *row.aliases)},
+    "ScalarType": {name: row.number for row in NAMED for name in (row.name, *row.aliases)},
     "Layout": {"strided": 0},
     "MemoryFormat": {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3},
 }

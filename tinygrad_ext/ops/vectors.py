@@ -1,5 +1,6 @@
 """Products of two vectors, element with element, and sums along a diagonal."""
 
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.linalg import NUMBERS, added, added_reference, as_rows, call_of, of_shapes
 from tinygrad_ext.ops.products import check_factors
 from tinygrad_ext.ops.record import op
@@ -29,6 +30,7 @@ def _inner(self, other):
     return out.reshape((*self.shape[:-1], *other.shape[:-1]))
 
 
+@rounded_once
 def _addr(self, vec1, vec2, beta, alpha):
     product = _outer(vec1, vec2)
     if product.dtype.name == "bool":  # factors count as true or false

@@ -8,11 +8,11 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-_TITLES = {row.name: row.title for row in DTYPES}
+_TITLES = {row.name: row.title for row in NAMED}
 _OPTIONS = (
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
 )

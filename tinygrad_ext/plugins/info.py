@@ -1,7 +1,13 @@
 """What a plugin has brought, read off the tables."""
 
 from tinygrad_ext import registry
-from tinygrad_ext.registry import device_registrar, module_registrar, override_registrar, pass_registrar
+from tinygrad_ext.registry import (
+    device_registrar,
+    dtype_registrar,
+    module_registrar,
+    override_registrar,
+    pass_registrar,
+)
 
 from . import table
 from .model import FOUND, PluginInfo
@@ -27,6 +33,7 @@ def info_of(plugin):
         plugin.scope.keys(registry.modules),
         plugin.scope.keys(override_registrar.handled),
         tuple(dict.fromkeys((*plugin.devices, *plugin.scope.keys(device_registrar.brought)))),
+        plugin.scope.keys(dtype_registrar.brought),
         plugin.scope.keys(pass_registrar.passes),
         plugin.seconds * 1e3,
     )

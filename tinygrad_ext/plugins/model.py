@@ -71,6 +71,7 @@ class PluginInfo(NamedTuple):
     modules: tuple
     overrides: tuple
     devices: tuple
+    dtypes: tuple
     passes: tuple
     milliseconds: float
 

@@ -9,11 +9,12 @@ from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import dtype as _dtype
 from tinygrad_ext.core.data.dtype import Size, device
 from tinygrad_ext.core.data.slots import set_slot
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Carried, Parameter, Tensor
 from tinygrad_ext.tensor.interop import copied
 
-_TITLES = {row.name: row.title for row in DTYPES}
+_TITLES = {row.name: row.title for row in NAMED}
+_CLASSES = {row.name: row.title for row in NAMED if row.kind not in ("natural", "pair")}  # as in PyTorch
 
 
 # ---- constructors --------------------------------------------------------------------------------------------------
@@ -122,8 +123,8 @@ def _typed(name):
     return _TypedTensor(title, (), {"dtype": dtype, "__doc__": f"Tensors of {name}.", "__module__": "tinygrad_ext"})
 
 
-globals().update({f"{title}Tensor": _typed(name) for name, title in _TITLES.items() if not title.startswith("UInt")})
-LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _TITLES.items() if not title.startswith("UInt")}
+globals().update({f"{title}Tensor": _typed(name) for name, title in _CLASSES.items()})
+LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _CLASSES.items()}
 
 
 # ---- type ----------------------------------------------------------------------------------------------------------

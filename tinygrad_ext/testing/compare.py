@@ -36,13 +36,15 @@ def flatten(result):
 
 
 def to_numpy(value):
-    """A tensor (ours or PyTorch's), number or array as a NumPy array; bfloat16 widened to float32."""
+    """A tensor (ours or PyTorch's), number or array as a NumPy array; bfloat16 and complex32 by what holds them."""
     if hasattr(value, "detach"):
         value = value.detach()
         if value.is_complex() and hasattr(value, "resolve_conj"):
             value = value.resolve_conj()
         if str(value.dtype) == "torch.bfloat16":
             value = value.float()
+        elif str(value.dtype) == "torch.complex32":
+            value = value.cfloat()
         return value.numpy()
     return np.asarray(value)
 

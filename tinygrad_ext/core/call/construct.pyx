@@ -14,13 +14,13 @@ from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.loops.copy cimport cast, checked_scalar, clone, copy_into
 from tinygrad_ext.core.data.boxed cimport as_int
 from tinygrad_ext.core.call.dispatch cimport state
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_id, dtype as DType, dtype_of, promoted
+from tinygrad_ext.core.data.dtype cimport CPU, META, complex_of, default_id, device_id, dtype as DType, dtype_of, promoted
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_MAX_DIMS,
-    TGX_U16, TGX_U32, TGX_U64, TGX_U8, is_coded, is_complex, is_integral, tgx_scalar, uint64_t,
+    TGX_U16, TGX_U32, TGX_U64, TGX_U8, is_coded, is_complex, is_integral, tgx_scalar, uint64_t, wide_of,
 )
 
 
@@ -67,7 +67,7 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
     elif isinstance(data, int):
         k = TGX_I64
     elif isinstance(data, complex):
-        k = TGX_C128 if default_id() == TGX_F64 else TGX_C64
+        k = complex_of(default_id())
     elif isinstance(data, Tensor):
         k = (<Tensor>data).tid
     elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
@@ -193,7 +193,7 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     cdef int rank
     cdef Tensor t, source
     if is_coded(dtype):
-        return cast(tensor_of(data, TGX_F32, device), dtype)
+        return cast(tensor_of(data, wide_of(dtype), device), dtype)
     if device > META:
         source = tensor_of(data, dtype, CPU)
         t = empty(source.sizes, source.rank, source.tid, device)

@@ -15,6 +15,7 @@ from tinygrad_ext.core.call.dispatch cimport (
 from tinygrad_ext.core.data.dtype cimport META
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.call.places cimport GUARDED
+from tinygrad_ext.core.call.pointwise cimport refuse_real_result
 from tinygrad_ext.core.call.outputs cimport (
     check_inference, check_inputs, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
@@ -61,6 +62,8 @@ cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inpl
 
 
 cdef int _compute(Op op, PyObject **args, PyObject **targets, int count, bint inplace) except -1:
+    if inplace:
+        refuse_real_result(op, args, targets[0])
     result = forward(op, args)
     if count > 1 or op.makes_list:
         return deliver_all(op, targets, count, list(result), False)

@@ -15,16 +15,16 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.devices cimport copy_bytes, storage_on
-from tinygrad_ext.core.data.dtype cimport CODED, META, device_for, dtype_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_id, dtype_of
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.places cimport here, place_text
 from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.data.tensor cimport (
-    READONLY, Carried, Parameter, Tensor, alias, blank, bump, empty, exact, finish, needs_grad, set_geometry,
+    READONLY, Carried, Parameter, Tensor, alias, blank, bump, dtype_title, empty, exact, finish, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
     uint16_t, uint32_t, uint64_t, uint8_t,
 )
 
@@ -326,7 +326,7 @@ def numpy(Tensor self, *, bint force=False):
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
                         "with .float().")
     if self.device_id == CODED:
-        raise TypeError(f"Got unsupported ScalarType {self.dtype.name}: NumPy has no such dtype. Convert first, for example with "
+        raise TypeError(f"Got unsupported ScalarType {dtype_title(self.tid)}: NumPy has no such dtype. Convert first, for example with "
                         ".float().")
     if self.device_id != 0:
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. "

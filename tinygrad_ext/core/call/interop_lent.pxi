@@ -19,6 +19,8 @@ cdef int _dtype_of(DLDataType *d) except -1:
         for i in range(TGX_NTYPES):
             if _code_of(i) == d.code and 8 * ITEMSIZE[i] == d.bits:
                 return i
+        if d.code == DL_COMPLEX and d.bits == 32:
+            return TGX_C32
     raise BufferError(f"from_dlpack: elements of type {_CODE_NAMES.get(d.code, 'code ' + str(d.code))}{d.bits}"
                       f"{f' in groups of {d.lanes}' if d.lanes != 1 else ''} have no dtype here; convert them in the "
                       f"library they "
@@ -41,7 +43,7 @@ cdef Tensor _over(DLTensor *d, object owner, bint readonly):
                           "large")
     tid = _dtype_of(&d.dtype)
     t = blank(d.ndim)
-    t.tid = tid
+    t.tid, t.device_id = tid, device_for(tid, CPU)
     for i in range(d.ndim):
         t.sizes[i] = d.shape[i]
         t.strides[i] = d.strides[i] if d.strides != NULL else 1

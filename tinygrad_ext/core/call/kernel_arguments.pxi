@@ -227,6 +227,8 @@ cdef int _set_device(Frame *f, Op op, PyObject **args) except -1:
         where, f.large = target.device_id, target.count > TGX_SMALL and not op.pair.flags & TGX_SERIAL
     elif options[2] != <PyObject *>None:
         where = <int>f.values[op.options + 2].i
+        if where == CPU and op.ntensors and f.values[op.tensors[0]].tag == TGX_TENSOR:
+            where = device_for(f.values[op.tensors[0]].tensor.dtype, CPU)
     elif op.ntensors and f.values[op.tensors[0]].tag == TGX_TENSOR:
         where = f.values[op.tensors[0]].tensor.device
     f.meta, f.brought = where != CPU, where > META

@@ -18,5 +18,8 @@ cdef struct Decision:                   # of a call, before its loop
 # None.
 cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p)
 
+# An op whose result is real cannot be written into a complex tensor that it reads.
+cdef int refuse_real_result(Op op, PyObject **args, PyObject *out) except -1
+
 # Whether an integer is an element of an integral dtype; of any other dtype it is.
 cdef bint fits(int64_t i, int dtype) noexcept

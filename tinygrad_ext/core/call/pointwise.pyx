@@ -257,6 +257,9 @@ cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
         for i in range(op.nscalars):
             promotion_add(&promotion, <object>args[op.scalars[i]])
     p.dtype = promotion_result(&promotion)
+    if is_coded(p.dtype):           # float16 with a complex number
+        p.device = CODED
+        return None
     if op.refuses is not None:
         _refuse(op, args, p.dtype)
     if op.to_float and is_integral(p.dtype):
@@ -272,13 +275,18 @@ cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
     return model
 
 
+cdef int refuse_real_result(Op op, PyObject **args, PyObject *out) except -1:
+    if args[0] == out and op.fixed_out == -2 and is_complex((<Tensor>out).tid):
+        raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
+    return 0
+
+
 cdef Tensor _target(Op op, PyObject **args, Tensor out, Decision *p):
     """The tensor that the caller gave, where the loop may write straight into it, else None."""
     cdef int i
     cdef PyObject *o
     cdef bint inplace = args[0] == <PyObject *>out
-    if inplace and op.fixed_out == -2 and is_complex(p.dtype):
-        raise RuntimeError(f"In-place {op.title} is not supported for complex tensors: the result is real.")
+    refuse_real_result(op, args, <PyObject *>out)
     if not check_target(op, out, p.device, p.shape, p.ndim, p.out_dtype, inplace):
         return None
     if out.device_id != 0:

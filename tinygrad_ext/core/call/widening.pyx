@@ -1,19 +1,19 @@
 # cython: language_level=3
-"""Calls with tensors of the dtypes that plugins brought, for every op in one place.
+"""Calls with tensors of the dtypes that no kernel computes in, for every op in one place: those of plugins, and complex32.
 
 The op runs on float32 copies, and what it makes in float32 is rounded once, where the operands promote to the plugin's dtype
-or the call asks for it. What only moves elements runs on the codes as integers, so that they arrive as they were, a NaN's
-too. What the op wrote into a copy goes back into the tensor. Autograd, transforms and composites stand above, and
-see one call.
+or the call asks for it. Those of complex32 are complex64, and what is real of it is rounded to float16. What only moves elements
+runs on the codes as integers, so that they arrive as they were, a NaN's too. What the op wrote into a copy goes back into the
+tensor. Autograd, transforms and composites stand above, and see one call.
 """
 from cpython.object cimport PyObject
-from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, POINTWISE, Op, forward
 from tinygrad_ext.core.call.outputs cimport note_write
 from tinygrad_ext.core.data.dtype cimport dtype, dtype_of
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport Tensor, version_of
 from tinygrad_ext.core.data.types cimport (
-    A_BOOL, A_DTYPE, A_TENSOR, TGX_BOOL, TGX_F32, TGX_I64, is_coded, is_inexact,
+    A_BOOL, A_DTYPE, A_TENSOR, TGX_BOOL, TGX_C32, TGX_F16, TGX_F32, TGX_I64, is_coded, is_inexact, wide_of,
 )
 from tinygrad_ext.core.loops.copy cimport bits_of, cast, copy_into, of_bits
 
@@ -31,7 +31,7 @@ cdef bint asks_for_coded(Op op, PyObject **args) except -1:
                 return True
         elif op.args[i].kind == A_DTYPE and isinstance(o, dtype) and is_coded((<dtype>o).id):
             return True
-    return False
+    return op.kind == POINTWISE and is_coded(_result_dtype(op, args))        # float16 with a complex number
 
 
 cdef object widened(Op op, PyObject **args):
@@ -43,9 +43,9 @@ cdef object widened(Op op, PyObject **args):
     for i in range(op.nargs):
         o = <object>args[i]
         if op.args[i].kind == A_TENSOR:
-            o = _read(o, copies, moves)
+            o = _read(o, copies, moves, to)
         elif op.args[i].kind == A_DTYPE and isinstance(o, dtype) and is_coded((<dtype>o).id) and not op.is_view:
-            o = dtype_of(TGX_F32)
+            o = dtype_of(wide_of((<dtype>o).id))
         elif i == op.options + 4 and op.options >= 0:       # requires_grad, for which the caller looks
             o = False
         held.append(o)
@@ -59,7 +59,7 @@ cdef object widened(Op op, PyObject **args):
 
 
 cdef int _result_dtype(Op op, PyObject **args) except -2:
-    """The plugin's dtype that float32 is rounded to, or -1."""
+    """The dtype that what is computed is rounded to, or -1 where it is none of these."""
     cdef Promotion p
     cdef int i
     promotion_begin(&p)
@@ -69,8 +69,11 @@ cdef int _result_dtype(Op op, PyObject **args) except -2:
             return (<dtype>o).id if is_coded((<dtype>o).id) else -1
         if op.args[i].kind == A_TENSOR:
             for t in o if isinstance(o, (list, tuple)) else (o,):
-                if isinstance(t, Tensor) and is_inexact((<Tensor>t).tid):
+                if is_inexact((<Tensor>t).tid) if isinstance(t, Tensor) else op.kind == POINTWISE:
                     promotion_add(&p, t)
+    if op.kind == POINTWISE and op.scalars_promote:
+        for i in range(op.nscalars):
+            promotion_add(&p, <object>args[op.scalars[i]])
     i = promotion_result(&p)
     return i if is_coded(i) else -1
 
@@ -96,14 +99,17 @@ cdef bint _moves(Op op, PyObject **args) except -1:
     return found >= 0
 
 
-cdef object _read(object o, list copies, bint moves):
+cdef object _read(object o, list copies, bint moves, int to):
     """An operand as the op reads it; notes what stands for what."""
     cdef Tensor copy
     if isinstance(o, (list, tuple)):
-        return tuple([_read(t, copies, moves) for t in o])
-    if not _is_coded(o):
+        return tuple([_read(t, copies, moves, to) for t in o])
+    if _is_coded(o):
+        copy = bits_of(<Tensor>o) if moves else cast(<Tensor>o, wide_of((<Tensor>o).tid))
+    elif to == TGX_C32 and isinstance(o, Tensor) and (<Tensor>o).tid == TGX_F16:
+        copy = cast(<Tensor>o, TGX_F32)
+    else:
         return o
-    copy = bits_of(<Tensor>o) if moves else cast(<Tensor>o, TGX_F32)
     copies.append((o, copy, version_of(copy)))
     return copy
 
@@ -120,4 +126,6 @@ cdef object _rounded(object result, int to, bint moves, list copies):
             return before
     if moves:
         return of_bits(<Tensor>result, (<Tensor>copies[0][0]).tid)
-    return cast(<Tensor>result, to) if to >= 0 and (<Tensor>result).tid == TGX_F32 else result
+    if to == TGX_C32 and (<Tensor>result).tid == TGX_F32:
+        return cast(<Tensor>result, TGX_F16)
+    return cast(<Tensor>result, to) if to >= 0 and (<Tensor>result).tid == wide_of(to) else result

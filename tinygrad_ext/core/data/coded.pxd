@@ -22,7 +22,7 @@ cdef class Row:                     # how one dtype converts
 cdef Row row_of(int dtype)                                      # RuntimeError when what brought it is gone
 cdef bint is_here(int dtype) noexcept                           # somebody brings it now
 cdef object coded_get(const char *p, int dtype)
-cdef int coded_put(char *p, int dtype, double f) noexcept
+cdef int coded_put(char *p, int dtype, double f, double im) noexcept
 
 cdef inline tgx_scalar aux_of(Row row) noexcept:
     """What the two loops are given."""

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The dtypes that plugins bring: how their codes become float32 and back.
+"""The dtypes that no kernel computes in: how the codes of those that plugins bring become float32 and back, and complex32 complex64.
 
 A tensor of such a dtype stands on the device number CODED, which shows as the cpu. Whatever reads elements asks first
 whether its tensors are on the cpu, so nothing reads a code for a number, and the built-in dtypes pay for none of this:
@@ -9,7 +9,7 @@ Rejected: loops of each op for each such dtype (a plugin would have to be compil
 uint8 with a scale beside it (autograd, printing, files and promotion would all see integers).
 """
 from tinygrad_ext.core.data.dtype cimport dtype_of
-from tinygrad_ext.core.data.types cimport TGX_CODED, TGX_MOST, int64_t, uint16_t
+from tinygrad_ext.core.data.types cimport TGX_C32, TGX_CODED, TGX_MOST, int64_t, tgx_f16_to_f32, tgx_f32_to_f16, uint16_t
 
 from array import array
 
@@ -37,26 +37,32 @@ cdef Row row_of(int dtype):
 
 
 cdef bint is_here(int dtype) noexcept:
-    return _rows[dtype - TGX_CODED] is not None
+    return dtype == TGX_C32 or _rows[dtype - TGX_CODED] is not None
 
 
 cdef object coded_get(const char *p, int dtype):
     """The number that a code stands for."""
-    cdef tgx_scalar aux = aux_of(row_of(dtype))
+    cdef tgx_scalar aux
     cdef float f
     cdef char *data[2]
     cdef ptrdiff_t strides[2]
+    if dtype == TGX_C32:
+        return complex(tgx_f16_to_f32((<uint16_t *>p)[0]), tgx_f16_to_f32((<uint16_t *>p)[1]))
+    aux = aux_of(row_of(dtype))
     data[0], data[1], strides[0], strides[1] = <char *>&f, <char *>p, 0, 0
     tgx_coded_widen(data, strides, 1, &aux)
     return f
 
 
-cdef int coded_put(char *p, int dtype, double f) noexcept:
+cdef int coded_put(char *p, int dtype, double f, double im) noexcept:
     """Store a number as a code; nothing happens when the dtype is gone, which whoever made room has noticed."""
     cdef tgx_scalar aux
     cdef float one = <float>f
     cdef char *data[2]
     cdef ptrdiff_t strides[2]
+    if dtype == TGX_C32:
+        (<uint16_t *>p)[0], (<uint16_t *>p)[1] = tgx_f32_to_f16(one), tgx_f32_to_f16(<float>im)
+        return 0
     row = _rows[dtype - TGX_CODED]
     if row is not None:
         aux = aux_of(<Row>row)

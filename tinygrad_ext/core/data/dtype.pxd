@@ -27,6 +27,8 @@ cdef int promoted(int a, int b) except -2              # the dtype of Python flo
 cdef int dtype_id(object d) except -1
 cdef int device_id(object d) except -1
 cdef object dtype_of(int id)
+cdef int complex_of(int real) noexcept
+cdef int real_of(int pair) noexcept
 cdef object device_of(int id)
 cdef object make_size(int64_t *shape, int ndim)
 

@@ -93,3 +93,5 @@ cdouble: dtype
 uint16: dtype
 uint32: dtype
 uint64: dtype
+complex32: dtype
+chalf: dtype

@@ -9,10 +9,10 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
-from tinygrad_ext.core.data.table import CODED_EACH, CODED_SIZES, DTYPES as ROWS
+from tinygrad_ext.core.data.table import CODED_EACH, CODED_SIZES, DTYPES as ROWS, PAIR
 from tinygrad_ext.core.data.types cimport (
-    TGX_BOOL, TGX_C128, TGX_C64, TGX_CODED, TGX_F32, TGX_F64, TGX_I64, is_coded, is_complex, is_float, is_inexact, is_integral,
-    is_natural, is_signed, promote,
+    TGX_BOOL, TGX_C128, TGX_C32, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I64, is_coded, is_complex, is_float,
+    is_inexact, is_integral, is_natural, is_signed, promote,
 )
 
 
@@ -38,13 +38,11 @@ cdef class dtype:
         """The complex dtype of this precision."""
         if self.is_complex:
             return self
-        return dtype_of(TGX_C128 if self.id == TGX_F64 else TGX_C64)
+        return dtype_of(complex_of(self.id))
 
     def to_real(self):
         """The real dtype of this precision."""
-        if self.id == TGX_C128:
-            return dtype_of(TGX_F64)
-        return dtype_of(TGX_F32) if self.id == TGX_C64 else self
+        return dtype_of(real_of(self.id)) if self.is_complex else self
 
 
 by_name = {}
@@ -52,7 +50,7 @@ by_name = {}
 
 def _make_dtypes():
     cdef dtype d
-    for i, row in enumerate(ROWS):
+    for i, row in [*enumerate(ROWS), (<int>TGX_C32, PAIR)]:
         d = dtype.__new__(dtype)
         d.name, d.id, d.itemsize, d.typecode = row.name, i, row.itemsize, row.typecode
         d.is_floating_point, d.is_complex, d.is_signed = is_float(i), is_complex(i), is_signed(i)
@@ -101,12 +99,26 @@ cdef object dtype_of(int id):
     return <object>DTYPES[id]
 
 
+cdef int complex_of(int real) noexcept:
+    """The complex dtype of a floating one's precision."""
+    return TGX_C128 if real == TGX_F64 else TGX_C32 if real == TGX_F16 else TGX_C64
+
+
+cdef int real_of(int pair) noexcept:
+    """The floating dtype of a complex one's parts."""
+    return TGX_F64 if pair == TGX_C128 else TGX_F16 if pair == TGX_C32 else TGX_F32
+
+
+cdef str _title(int id):
+    return ROWS[id].title if id < TGX_CODED else PAIR.title if id == TGX_C32 else dtype_of(id).name
+
+
 cdef int promoted(int a, int b) except -2:
     """The dtype that holds both; RuntimeError where none does."""
     cdef int to = promote(a, b)
     if to < 0 or (is_complex(to) and (is_natural(a) or is_natural(b))):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-                           f"{ROWS[a].title} and {ROWS[b].title}: convert one of them first")
+                           f"{_title(a)} and {_title(b)}: convert one of them first")
     return to
 
 

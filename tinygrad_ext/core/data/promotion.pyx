@@ -5,10 +5,10 @@ Tensors with dimensions, those without and numbers are promoted each among thems
 Rejected: promoting operand by operand. The order would count: a float64 without dimensions and an int64 tensor give
 float64, though a float32 tensor as third operand makes all of them float32.
 """
-from tinygrad_ext.core.data.dtype cimport default_id, dtype_of, promoted
+from tinygrad_ext.core.data.dtype cimport complex_of, default_id, dtype_of, promoted
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport (
-    TGX_BOOL, TGX_C128, TGX_C64, TGX_F64, TGX_I64, is_complex, is_float, is_integral,
+    TGX_BOOL, TGX_I64, is_complex, is_float, is_integral,
 )
 
 
@@ -36,7 +36,7 @@ cdef int promotion_add(Promotion *p, object o) except -1:
     elif isinstance(o, int):
         id = TGX_I64
     elif isinstance(o, complex):
-        id = TGX_C128 if default_id() == TGX_F64 else TGX_C64
+        id = complex_of(default_id())
     else:
         item = o.item()                         # a NumPy scalar
         if type(item) is type(o):               # numpy.longdouble is its own item
@@ -54,7 +54,7 @@ cdef inline int _combine(int higher, int lower) except -2:
         return higher
     if is_float(higher):
         if is_complex(lower):
-            return TGX_C128 if higher == TGX_F64 else TGX_C64
+            return complex_of(higher)
         return higher
     if higher == TGX_BOOL or not is_integral(lower):
         return lower if is_complex(lower) else promoted(higher, lower)

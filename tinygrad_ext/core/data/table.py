@@ -39,9 +39,9 @@ def _dtype(name, code, tag, kind, itemsize, typecode, title, number, computed, *
 
 DTYPES = tuple(_dtype(*line.split()) for line in _COLUMNS.strip().splitlines())
 
-# dtypes that plugins bring: numbers that stand for a size, so that geometry needs no look at who brought what. No loop
-# is ever asked for with one of them: core/call/widening.pyx
-CODED = 32  # the first; built-in dtypes stay below
+# dtypes that no kernel computes in, nor is ever asked for: core/call/widening.pyx. Those that plugins bring have
+# numbers that stand for a size, so that geometry needs no look at who brought what; the last is two float16
+CODED = 32  # the first; dtypes with kernels stay below
 CODED_EACH = 8  # of each size
 CODED_SIZES = (1, 2)  # in bytes
 CODED_ROWS = tuple(
@@ -49,6 +49,9 @@ CODED_ROWS = tuple(
     for size in CODED_SIZES
     for n in range(CODED_EACH)
 )
+PAIR = Dtype("complex32", "C32", "c32", "pair", 4, "", "ComplexHalf", 8, "tgx_c64", ("chalf",))
+CODED_ROWS += (PAIR,)
+NAMED = (*DTYPES, PAIR)  # built in
 MOST = CODED + len(CODED_ROWS)
 
 # predicate -> (the kinds it holds for, what it means)
@@ -59,10 +62,10 @@ PREDICATES = {
     "is_half": (("half",), "two-byte floats, computed in float32"),
     "is_native_float": (("float",), "floats that the processor computes in"),
     "is_float": (("half", "float", "coded"), "real numbers with a fraction"),
-    "is_complex": (("complex",), "real and imaginary part"),
-    "is_inexact": (("half", "float", "complex", "coded"), "what is rounded, and so may have a gradient"),
-    "is_signed": (("signed", "half", "float", "complex", "coded"), "numbers below zero too"),
-    "is_coded": (("coded",), "brought by a plugin, computed in float32"),
+    "is_complex": (("complex", "pair"), "real and imaginary part"),
+    "is_inexact": (("half", "float", "complex", "coded", "pair"), "what is rounded, and so may have a gradient"),
+    "is_signed": (("signed", "half", "float", "complex", "coded", "pair"), "numbers below zero too"),
+    "is_coded": (("coded", "pair"), "computed in float32, or in complex64"),
     "is_mask": (("bool", "unsigned"), "what chooses elements as an index"),
 }
 
@@ -153,10 +156,10 @@ def promoted(a, b):
     if {a.kind, b.kind} & {"natural"} and {a.kind, b.kind} <= {"natural", "bool", "unsigned", "signed"}:
         return None
     order = ("bool", "integer", "half", "float", "complex")
-    level = {"unsigned": "integer", "natural": "integer", "signed": "integer", "coded": "half"}
+    level = {"unsigned": "integer", "natural": "integer", "signed": "integer", "coded": "half", "pair": "complex"}
     low, high = sorted((a, b), key=lambda row: (order.index(level.get(row.kind, row.kind)), row.itemsize))
-    if low.kind in ("half", "float", "coded") and high.kind == "complex":
-        return _named("complex128" if low.name == "float64" else high.name)
+    if low.kind in ("half", "float", "coded") and high.kind in ("complex", "pair"):
+        return _named(complex_of(low)) if low.name == "float64" or high is PAIR else high
     if {low.kind, high.kind} == {"unsigned", "signed"}:  # the signed type that holds both
         return _named("int16") if high.itemsize == 1 else high
     if {low.kind, high.kind} <= {"half", "coded"}:  # neither holds the other
@@ -164,5 +167,10 @@ def promoted(a, b):
     return high
 
 
+def complex_of(row):
+    """Name of the complex dtype of a floating one's precision."""
+    return {"float64": "complex128", "float16": "complex32"}.get(row.name, "complex64")
+
+
 def _named(name):
-    return next(row for row in DTYPES if row.name == name)
+    return next(row for row in NAMED if row.name == name)

@@ -500,6 +500,9 @@ class Tensor:
     def cfloat(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as complex64."""
         ...
+    def chalf(self, memory_format: _memory_format | None = None) -> Tensor:
+        """The tensor as complex32."""
+        ...
     def char(self, memory_format: _memory_format | None = None) -> Tensor:
         """The tensor as int8."""
         ...

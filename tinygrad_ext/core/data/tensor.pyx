@@ -18,12 +18,12 @@ from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_of, dtype_of,
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport let_go, new_storage
-from tinygrad_ext.core.data.table import DTYPES
+from tinygrad_ext.core.data.table import DTYPES, PAIR
 from tinygrad_ext.core.data.tracking cimport (
     PyObject_GC_IsTracked, PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, tgx_link, track_all,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C32, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U16, TGX_U32, TGX_U64, TGX_U8,
     int16_t, int32_t, is_coded, is_inexact, is_integral, tgx_bf16_to_f32, tgx_f16_to_f32, tgx_f32_to_bf16,
     tgx_f32_to_f16, uint16_t,

@@ -16,7 +16,7 @@ cdef list _TITLES = [row.title for row in DTYPES]
 
 
 cdef str dtype_title(int id):
-    return _TITLES[id] if id < TGX_CODED else dtype_of(id).name
+    return _TITLES[id] if id < TGX_CODED else PAIR.title if id == TGX_C32 else dtype_of(id).name
 
 
 cdef str shape_text(Tensor t):
@@ -93,7 +93,7 @@ cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexc
         (<double *>p)[0] = f
         (<double *>p)[1] = im
     else:
-        coded_put(p, dtype, f)
+        coded_put(p, dtype, f, im)
 
 
 cdef object read_scalar(const char *p, int dtype):

@@ -19,3 +19,7 @@ cdef extern from "types.h" nogil:
     uint16_t tgx_f32_to_bf16(float f)
     float tgx_f16_to_f32(uint16_t h)
     uint16_t tgx_f32_to_f16(float f)
+
+cdef inline int wide_of(int coded) noexcept nogil:
+    """What a dtype that no kernel computes in is computed in."""
+    return TGX_C64 if coded == TGX_C32 else TGX_F32

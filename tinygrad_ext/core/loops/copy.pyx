@@ -17,8 +17,8 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_F32, TGX_I16, TGX_I8, TGX_U64, int64_t, is_coded,
-    is_complex, is_integer, is_signed, tgx_loop, tgx_scalar,
+    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_C32, TGX_I16, TGX_I32, TGX_I8, TGX_U64, int64_t, is_coded,
+    is_complex, is_integer, is_signed, tgx_loop, tgx_scalar, wide_of,
 )
 
 cdef extern from "planes.h" nogil:
@@ -27,6 +27,8 @@ cdef extern from "planes.h" nogil:
 cdef extern from "coded.h" nogil:
     int tgx_coded_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
     int tgx_coded_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
+    int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
+    int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
@@ -88,7 +90,7 @@ cdef int _copy_between(Tensor dst, Tensor src) except -1:
 
 
 cdef int _fill_elsewhere(Tensor t, object value) except -1:
-    cdef Tensor there = empty(NULL, 0, TGX_F32 if is_coded(t.tid) else t.tid, CPU)
+    cdef Tensor there = empty(NULL, 0, wide_of(t.tid) if is_coded(t.tid) else t.tid, CPU)
     if t.device_id == META:
         return 0
     fill(there, value)
