@@ -6,7 +6,7 @@ both.
 """
 from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op, state
 from tinygrad_ext.core.call.levels cimport Level, Observer, OpForm, Operation, carry_like
-from tinygrad_ext.core.data.table_gen cimport is_complex, is_inexact
+from tinygrad_ext.core.data.table_gen cimport is_complex, is_half, is_inexact
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
 
 from tinygrad_ext.core.call.levels import OF_GEOMETRY
@@ -303,4 +303,6 @@ cdef class ByGradient:
                     tangent = tangent.conj()
             if tangent is not None:
                 total = tangent if total is None else total + tangent
+        if is_half(result.tid) and total is not None:       # a rule may have computed it in float32
+            total = total.to(result.dtype)
         return result, total

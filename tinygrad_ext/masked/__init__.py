@@ -242,5 +242,7 @@ def softmin(input, dim, *, dtype=None, mask=None):
 @_boundary
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The elements that take part over their norm along dim, which eps bounds from below; 0 at the others."""
+    if dtype is None and input.dtype in (_tg.float16, _tg.bfloat16):  # rounded once
+        return normalize(input.float(), ord, dim, eps=eps, mask=mask).to(input.dtype)
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / _tg.maximum(size, size.new_full((), eps))

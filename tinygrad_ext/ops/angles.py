@@ -5,6 +5,7 @@ import math
 import tinygrad_ext as tg
 from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused, zeros
+from tinygrad_ext.ops.halves import in_float, rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -14,6 +15,7 @@ def _pairs(make):
         yield Sample(make(*a), make(*b))
 
 
+@in_float
 def _sinc_grad(grad, self):
     angle = self * math.pi
     slope = (angle * angle.cos() - angle.sin()) / (angle * self)
@@ -185,6 +187,7 @@ op(
 )
 
 
+@rounded_once
 def _ldexp(self, other):
     return self * tg.pow(2.0, other)
 
@@ -200,6 +203,7 @@ op(
 )
 
 
+@rounded_once
 def _logaddexp2(self, other):
     apart = (self - other).abs()
     return fused.where(self == other, self + 1, tg.maximum(self, other) + (-apart).exp2().log1p() / math.log(2))

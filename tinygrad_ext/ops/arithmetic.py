@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import conj, fused, scaled, zeros
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -134,7 +135,7 @@ op(
     promote="float",
     grad={
         "self": lambda grad, other: grad / conj(other),
-        "other": lambda grad, self, other: -grad * conj((self / other) / other),
+        "other": in_float(lambda grad, self, other: -grad * conj((self / other) / other)),
     },
     operator="truediv",
     numbers="self other",
@@ -232,8 +233,8 @@ op(
     scalar={"float half": "y / x", "complex": "div(y, x)"},
     promote="float",
     grad={
-        "self": lambda grad, self, other: -grad * conj((other / self) / self),
-        "other": lambda grad, self: grad / conj(self),
+        "self": in_float(lambda grad, self, other: -grad * conj((other / self) / self)),
+        "other": in_float(lambda grad, self: grad / conj(self)),
     },
     operator="rtruediv",
     numbers="other",

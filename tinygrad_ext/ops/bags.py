@@ -5,6 +5,7 @@ from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.batching_layers import placed, rows_folded
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.matrices import plus
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -127,7 +128,7 @@ op(
     variants="function",
     where="_fused",
     types="float",
-    grad={"weight, per_sample_weights": _back},
+    grad={"weight, per_sample_weights": in_float(_back)},
     jvp=_slopes,
     samples=_bags,
     reference=_np_bags,

@@ -1,6 +1,7 @@
 """Bessel and Airy functions. Source of the formulas: kernels/special_bessel.h and special_airy.h."""
 
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 
 
@@ -26,7 +27,7 @@ op(
     "aten::i0e(Tensor self) -> Tensor",
     scalar="i0e(x)",
     promote="float",
-    grad={"self": lambda grad, self, result: grad * (fused.i1e(self) - self.sgn() * result)},
+    grad={"self": in_float(lambda grad, self, result: grad * (fused.i1e(self) - self.sgn() * result))},
     variants="function out",
     where="special",
     reference="scipy.special.i0e",

@@ -1,5 +1,6 @@
 """Losses of classes: negative log likelihood and cross entropy, each with a fused kernel both ways."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_losses, forward
 from tinygrad_ext.ops.cross_entropy import soft_cross_entropy
 from tinygrad_ext.ops.fused import fused
@@ -119,6 +120,15 @@ op(
     "evenly.",
 )
 
+
+def _cross_entropy_back(grad_loss, self, lse, target, weight, reduction, ignore_index):
+    """Of halves by an lse that was not rounded: e to the power of its error would be a factor of every probability."""
+    if self.dtype in (tg.float16, tg.bfloat16):
+        grad_loss, self, weight = grad_loss.float(), self.float(), weight if weight is None else weight.float()
+        lse = self.logsumexp(min(1, self.dim() - 1))
+    return fused._cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)
+
+
 op(
     "aten::_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction, int ignore_index) "
     "-> (Tensor loss, Tensor lse)",
@@ -128,7 +138,7 @@ op(
     where="_fused",
     samples=lambda make: iter([Sample(make(5, 4), make.ints(0, 4, (5,)), None, "mean", -100)]),
     reference=lambda x, target, *rest: (_np_cross_entropy(x, target, *rest), _np_lse(x)),
-    grad={"self": "_cross_entropy_backward(grad_loss, self, lse, target, weight, reduction, ignore_index)"},
+    grad={"self": _cross_entropy_back},
     jvp=forward.cross_entropy,
     doc="cross_entropy of class numbers, and the logarithm of each row's sum of exponentials.",
 )

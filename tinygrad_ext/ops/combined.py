@@ -1,6 +1,7 @@
 """Three operands combined in one pass: sums with a product or a quotient, and points between two ends."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -19,8 +20,8 @@ op(
     holomorphic=True,
     grad={
         "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * _times(tensor2, value),
-        "tensor2": lambda grad, tensor1, value: grad * _times(tensor1, value),
+        "tensor1": in_float(lambda grad, tensor2, value: grad * _times(tensor2, value)),
+        "tensor2": in_float(lambda grad, tensor1, value: grad * _times(tensor1, value)),
     },
     reference=lambda x, y, z, value=1: x + value * y * z,
     errors=[
@@ -40,8 +41,8 @@ op(
     domain=((-4, 4), (-4, 4), (0.5, 4)),
     grad={
         "self": "grad",
-        "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
-        "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
+        "tensor1": in_float(lambda grad, tensor2, value: grad * (value / tensor2)),
+        "tensor2": in_float(lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2))),
     },
     reference=lambda x, y, z, value=1: x + value * y / z,
     errors=[
@@ -65,7 +66,7 @@ op(
     grad={
         "self": lambda grad, weight: grad * (1 - weight),
         "end": lambda grad, weight: grad * weight,
-        "weight": lambda grad, self, end: grad * (end - self),
+        "weight": in_float(lambda grad, self, end: grad * (end - self)),
     },
     reference=lambda x, y, z: x + z * (y - x),
     errors=[(lambda: tg.tensor([1.0]).lerp(tg.tensor([1.0], dtype=tg.float64), 0.5), RuntimeError, "expected dtype")],

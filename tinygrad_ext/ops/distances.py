@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -19,6 +20,7 @@ def _norm_reference(x, p):
     return numpy.linalg.norm(x.ravel(), p).astype(x.dtype)
 
 
+@rounded_once
 def _dist(self, other, p):
     return (self - other).norm(p)
 
@@ -159,6 +161,7 @@ op(
 )
 
 
+@rounded_once
 def _renorm(self, p, dim, maxnorm):
     if p <= 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported: p must be positive, got {p}")

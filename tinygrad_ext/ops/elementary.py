@@ -2,7 +2,9 @@
 
 from math import log, pi
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 
 _LN2, _LN10 = log(2), log(10)
@@ -115,8 +117,8 @@ op(
     scalar={"float complex": "logaddexp(x, y)"},
     holomorphic=True,
     grad={
-        "self": lambda grad, self, other: grad * (self - other).sigmoid(),
-        "other": lambda grad, self, other: grad * (other - self).sigmoid(),
+        "self": in_float(lambda grad, self, other: grad * (self - other).sigmoid()),
+        "other": in_float(lambda grad, self, other: grad * (other - self).sigmoid()),
     },
     variants="function method out",
     reference=_logaddexp_reference,
@@ -202,8 +204,8 @@ op(
     scalar="atan2(x, y)",
     promote="float",
     grad={
-        "self": lambda grad, self, other: grad * _atan2_part(other, self, other),
-        "other": lambda grad, self, other: grad * _atan2_part(-self, self, other),
+        "self": in_float(lambda grad, self, other: grad * _atan2_part(other, self, other)),
+        "other": in_float(lambda grad, self, other: grad * _atan2_part(-self, self, other)),
     },
     aliases="arctan2",
     reference="numpy.arctan2",
@@ -340,12 +342,20 @@ op(
     doc="Derivative of sigmoid from its result.",
 )
 
+
+def _hypot_slope(grad, part, x, y, result):
+    """grad part / hypot; of halves from the unrounded result."""
+    if result.dtype in (tg.float16, tg.bfloat16):
+        grad, part, result = grad.float(), part.float(), fused.hypot(x.float(), y.float())
+    return grad * (part / result)
+
+
 op(
     "aten::hypot(Tensor self, Tensor other) -> Tensor",
     scalar={"float": "hypot(x, y)"},
     grad={
-        "self": lambda grad, self, result: grad * (self / result),
-        "other": lambda grad, other, result: grad * (other / result),
+        "self": lambda grad, self, other, result: _hypot_slope(grad, self, self, other, result),
+        "other": lambda grad, self, other, result: _hypot_slope(grad, other, self, other, result),
     },
     reference="numpy.hypot",
     doc="sqrt(self^2 + other^2) without overflow, for floating tensors.",

@@ -3,6 +3,7 @@
 import math
 
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 
 op(
@@ -79,8 +80,10 @@ op(
     scalar={"float": "y != y ? y : x == 0 ? 0 : x * log1p(y)"},
     promote="float",
     grad={
-        "self": lambda grad, self, other: fused.where((self == 0) & (other <= -1), 0, fused.xlog1py(grad, other)),
-        "other": lambda grad, self, other: grad * self / (other + 1),
+        "self": in_float(
+            lambda grad, self, other: fused.where((self == 0) & (other <= -1), 0, fused.xlog1py(grad, other))
+        ),
+        "other": in_float(lambda grad, self, other: grad * self / (other + 1)),
     },
     numbers="self|other",
     variants="function out",

@@ -1,4 +1,4 @@
-"""Composites that would round halves at each step compute in float32 and round once, and so do their derivatives."""
+"""Composites and derivative rules of several steps compute halves in float32 and round once, at the end."""
 
 import functools
 
@@ -32,5 +32,15 @@ def rounded_once(compose):
     def by_float(*args):
         half = _half_of(args)
         return compose(*args) if half is None else _cast(compose(*[_cast(a, tg.float32) for a in args]), half)
+
+    return by_float
+
+
+def in_float(rule):
+    """A derivative rule of several steps, over halves as over float32. Whoever asked for it sums and rounds."""
+
+    @functools.wraps(rule)
+    def by_float(*args):
+        return rule(*args) if _half_of(args) is None else rule(*[_cast(a, tg.float32) for a in args])
 
     return by_float

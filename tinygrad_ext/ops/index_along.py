@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_index
 from tinygrad_ext.ops.fused import scaled
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -43,7 +44,7 @@ op(
     kernel="index_select",
     types="bool int float half complex",
     variants="function method out",
-    grad={"self": lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index)},
+    grad={"self": in_float(lambda grad, self_shape, dim, index: grad._index_select_backward(self_shape, dim, index))},
     jvp="linear",
     samples=lambda make: [
         Sample(make(3, 4), 0, make.ints(0, 3, (5,))),

@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -76,6 +77,7 @@ op(
 # ---- cross entropy of a linear layer -------------------------------------------------------------------------------
 
 
+@rounded_once
 def _linear_cross_entropy(
     input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, options
 ):

@@ -1,6 +1,7 @@
 """Losses between probabilities: binary cross entropy and Kullback-Leibler divergence."""
 
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.loss import np_reduced, pairs, reduced, reduction_of
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -41,6 +42,7 @@ def _check_probability(t, name):
         )
 
 
+@rounded_once
 def _binary_cross_entropy(self, target, weight, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     if self.shape != target.shape:

@@ -4,6 +4,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.loss import np_reduced, reduced, reduction_of
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -115,6 +116,7 @@ def _cosine_reference(cosine, y, margin):
     return _np().where(y == 1, 1 - cosine, _np().maximum(cosine - margin, 0))
 
 
+@rounded_once
 def _triplet(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     if margin <= 0:
@@ -181,6 +183,7 @@ op(
 # ---- likelihoods ---------------------------------------------------------------------------------------------------
 
 
+@rounded_once
 def _soft_margin(self, target, size_average, reduce, reduction):
     return reduced((-target * self).exp().log1p(), reduction_of(size_average, reduce, reduction))
 

@@ -12,6 +12,7 @@ from tinygrad_ext.ops.folding import (
     spread,
     unfold,
 )
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.reduce import _share, select_back
 from tinygrad_ext.ops.samples import Sample
@@ -156,7 +157,7 @@ for _name, _doc in (
         kernel=_name,
         types="float complex",
         variants=_variants.replace(" out", ""),
-        grad={"self": _rules[0]},
+        grad={"self": in_float(_rules[0])},
         jvp="reduce",
         samples=_spreads,
         reference=_var_reference(_name),
@@ -169,7 +170,7 @@ for _name, _doc in (
         kernel=_name + "_dim",
         types="float complex",
         variants=_variants,
-        grad={"self": _rules[1]},
+        grad={"self": in_float(_rules[1])},
         jvp="reduce",
         samples=_spreads_along,
         reference=_var_reference(_name),
@@ -182,7 +183,7 @@ for _name, _doc in (
         kernel=_name + "_correction",
         types="float complex",
         variants=_variants,
-        grad={"self": _rules[2]},
+        grad={"self": in_float(_rules[2])},
         jvp="reduce",
         samples=_spreads_corrected,
         reference=_var_reference(_name),

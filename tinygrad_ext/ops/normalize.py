@@ -329,6 +329,7 @@ op(
 )
 
 
+@rounded_once
 def _normalize(input, p, dim, eps):
     return input / input.norm(p, dim, True).clamp_min(eps)
 

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -112,8 +113,13 @@ def _pad_by_mode(self, pad, mode, value):
             "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
             "channels"
         )
+    return _extended_by(self, pad, _EXTENSIONS[mode])
+
+
+@rounded_once
+def _extended_by(self, pad, extension):
     for i in range(0, len(pad), 2):
-        self = _extended(self, -1 - i // 2, pad[i], pad[i + 1], _EXTENSIONS[mode])
+        self = _extended(self, -1 - i // 2, pad[i], pad[i + 1], extension)
     return self
 
 

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import forward
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -55,6 +56,7 @@ def _linear_back(grad, decay, result, dim, needs):
     return back, back * _cat((result.narrow(dim, 0, 1) * 0, result.narrow(dim, 0, n - 1)), dim)
 
 
+@in_float
 def _extreme_back(grad, self_shape, dim, indices):
     return grad.new_zeros(self_shape).scatter_add(dim, indices, grad) if self_shape else grad
 

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -114,6 +115,7 @@ op(
 )
 
 
+@rounded_once
 def _bilinear(input1, input2, weight, bias):
     if input1.dim() != input2.dim():
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")

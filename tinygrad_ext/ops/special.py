@@ -1,6 +1,7 @@
 """Gamma family, x log y, signs and closeness."""
 
 from tinygrad_ext.ops.fused import fused, zeros
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -63,8 +64,10 @@ op(
     scalar={"float": "y != y ? y : x == 0 ? 0 : x * log(y)"},
     promote="float",
     grad={
-        "self": lambda grad, self, other: fused.where((self == 0) & (other <= 0), 0, fused.xlogy(grad, other)),
-        "other": lambda grad, self, other: grad * self / other,
+        "self": in_float(
+            lambda grad, self, other: fused.where((self == 0) & (other <= 0), 0, fused.xlogy(grad, other))
+        ),
+        "other": in_float(lambda grad, self, other: grad * self / other),
     },
     numbers="self|other",
     variants="function method inplace out function_",

@@ -62,7 +62,7 @@ def rule_function(record, rule, find):
     if isinstance(rule, str):
         name, _, rest = rule.rstrip(")").partition("(")
         return find(name), tuple(p.strip() for p in rest.split(","))
-    code = getattr(rule, "__code__", None)
+    code = getattr(getattr(rule, "__wrapped__", rule), "__code__", None)
     if code is None:
         raise TypeError(
             f"{record.schema}: a derivative rule is a Python function whose parameters name what it needs, "
