@@ -127,3 +127,11 @@ def test_parts_of_a_long_row_equal_the_definition(kernel, stride, dilation):
     others = tg.autograd.grad(y2, (x2, w2), tg.stack([grad, tg.zeros_like(grad)], 2))
     assert abs(found[0] - others[0][:, :, 0]).max() < 1e-10
     assert abs(found[1] - others[1][:, :, 0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_few_positions_give_the_bits_of_many(kernel):
+    """For a few positions the weights are read where they lie."""
+    x, w = randn(9, 24, 7, 7, dtype=tg.float32), randn(16, 24, kernel, kernel, dtype=tg.float32)
+    many = F.conv2d(x, w, padding=kernel // 2)
+    assert all(bool((F.conv2d(one, w, padding=kernel // 2) == want).all()) for one, want in zip(x, many))

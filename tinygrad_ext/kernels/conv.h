@@ -19,6 +19,7 @@ typedef struct {
     ptrdiff_t lanes;                   /* of the kernels */
     /* set by tgx_conv_plan: how much is computed at a time */
     ptrdiff_t block, images, depth;    /* rows of out, images, channels of src */
+    ptrdiff_t weight_row;              /* 0: weights are packed; else elements between outputs of the weights as they are */
     ptrdiff_t span;                    /* columns: all, or a part of the only row */
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
     int plane_by_plane;                /* a group has one channel and one output: */

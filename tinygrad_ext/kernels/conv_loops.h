@@ -21,17 +21,18 @@ typedef struct { const T *buf, *w, *bias; T *out; ptrdiff_t gap, out_gap, valid,
 
 /* `rows` outputs, of which `real` exist, by `vectors` vectors of positions. What is the same for all tiles but the last, or
  * for all layers of 1 x 1, is constant in copies of the loop: with few channels the rest of a tile took a quarter of its time. */
-INLINE void NAME(products)(const int rows, const int vectors, const ptrdiff_t gap, const int single, const tgx_conv *p,
-                           const tgx_conv_part *part, const NAME(place) *at, V sum[OUT_ROWS][OUT_VECTORS]) {
+INLINE void NAME(products)(const int rows, const int vectors, const ptrdiff_t gap, const int single, const ptrdiff_t weight_row,
+                           const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at, V sum[OUT_ROWS][OUT_VECTORS]) {
     const ptrdiff_t taps = single ? 1 : p->taps_x * p->taps_y, *offset = p->offset;
+    const ptrdiff_t to_row = weight_row ? weight_row : 1, next = weight_row ? 1 : rows;
     const T *w = at->w, *buf = at->buf;
     for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
-        for (ptrdiff_t t = 0; t < taps; t++, w += rows) {
+        for (ptrdiff_t t = 0; t < taps; t++, w += next) {
             const T *x = single ? buf : buf + offset[t];
             V in[OUT_VECTORS];
             for (int q = 0; q < vectors; q++) in[q] = READ(x + q * gap);
             for (int r = 0; r < rows; r++) {
-                V factor = SPLAT(w[r]);
+                V factor = SPLAT(w[r * to_row]);
                 for (int q = 0; q < vectors; q++) sum[r][q] = FMA(factor, in[q], sum[r][q]);
             }
         }
@@ -50,9 +51,11 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     else if (part->channel)
         for (int r = 0; r < rows && r < at->real; r++)
             for (int q = 0; q < vectors; q++) sum[r][q] = NAME(get)(out + r * plane + q * gap, at->valid - q * at->less);
-    if (at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, p, part, at, sum);
-    else if (p->taps_x * p->taps_y == 1) NAME(products)(rows, vectors, LANES, 1, p, part, at, sum);
-    else NAME(products)(rows, vectors, LANES, 0, p, part, at, sum);
+    if (rows == OUT_ROWS && p->weight_row && at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, p->weight_row, p, part, at, sum);
+    else if (rows == OUT_ROWS && p->weight_row) NAME(products)(rows, vectors, LANES, 0, p->weight_row, p, part, at, sum);
+    else if (at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, 0, p, part, at, sum);
+    else if (p->taps_x * p->taps_y == 1) NAME(products)(rows, vectors, LANES, 1, 0, p, part, at, sum);
+    else NAME(products)(rows, vectors, LANES, 0, 0, p, part, at, sum);
     if (whole)
         for (int r = 0; r < rows; r++)
             for (int q = 0; q < vectors; q++) WRITE(out + r * plane + q * LANES, sum[r][q]);
@@ -106,7 +109,7 @@ static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void
     at.buf = buffer;
     for (ptrdiff_t o = 0, rows; o < p->outputs; o += rows) {
         rows = NAME(together)(p->outputs - o);
-        at.w = (const T *)packed + (o * p->channels + part->channel * rows) * taps;
+        at.w = (const T *)packed + (o * p->channels + part->channel * (p->weight_row ? 1 : rows)) * taps;
         at.bias = bias ? (const T *)bias + o : 0;
         at.out = (T *)out + o * part->out_plane;
         at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);

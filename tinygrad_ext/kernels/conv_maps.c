@@ -6,6 +6,9 @@
 #include "conv_job.h"
 #include "conv_pairs.h"
 
+/* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more. */
+enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256 };
+
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j->g->groups * j->size); }
@@ -100,7 +103,11 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     tgx_conv_place_taps(p);
     j->packed = (char *)c->scratch + tables(j->g);
     j->room = j->packed + packed_bytes(j);
-    for (int64_t group = 0; group < j->g->groups; group++)
+    p->weight_row = 0;
+    if (step_c == kernel && p->outputs % MOST_ROWS == 0 && !p->plane_by_plane
+        && j->g->n * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS)) {
+        p->weight_row = step_o, j->packed = (char *)weight, j->packed_group = p->outputs * step_o; /* in the order of the loops */
+    } else for (int64_t group = 0; group < j->g->groups; group++)
         j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, step_o, step_c, tap,
                    j->packed + group * j->packed_group * j->size);
     int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
