@@ -90,19 +90,35 @@ def _seeded(fn, *args, **kwargs):
     return fn(*args, **kwargs)
 
 
+def is_written(fn):
+    """Whether the table itself wrote a function."""
+    return isinstance(fn, types.FunctionType) and fn.__module__.startswith("torch.testing._internal")
+
+
+def rewritten(fn):
+    """A function of the table with our package in PyTorch's place."""
+    names = {**fn.__globals__, "torch": tg, "wrapper_set_seed": _seeded}
+    swapped = types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, fn.__closure__)
+    swapped.__kwdefaults__ = fn.__kwdefaults__
+    return swapped
+
+
 def function_of(entry):
     """Our function for an entry of the table, or None. Its lambdas are run with our package in PyTorch's place."""
     fn = entry.op
-    if isinstance(fn, types.FunctionType) and fn.__module__.startswith("torch.testing._internal"):
-        names = {**fn.__globals__, "torch": tg, "wrapper_set_seed": _seeded}
-        swapped = types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, fn.__closure__)
-        swapped.__kwdefaults__ = fn.__kwdefaults__
-        return swapped
+    if is_written(fn):
+        return rewritten(fn)
+    if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        packet, _, overload = str(fn).removeprefix("aten.").partition(".")
+        found = getattr(tg.ops.aten, packet, None)
+        return getattr(found, overload, None) if overload else found
     if fn is getattr(torch.Tensor, entry.name, None):
         return getattr(tg.Tensor, entry.name, None)
     found = tg
     for part in entry.name.split("."):
         found = getattr(found, part, None)
+    if found is None and fn is getattr(torch, getattr(fn, "__name__", ""), None):  # an entry under another name
+        found = getattr(tg, fn.__name__, None)
     return found if callable(found) else None
 
 

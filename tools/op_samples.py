@@ -14,7 +14,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import tinygrad_ext as tg
-from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, leaves, ours
+from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, is_written, leaves, ours, rewritten
 from tinygrad_ext.testing.compare import flatten
 from tools.dtypes import backward, forward, same
 
@@ -58,10 +58,15 @@ def every_dtype(entry, fn):
             yield lambda sample=sample: forward(entry, fn, sample)
 
 
+def precise(entry):
+    """The dtypes to differentiate in: float64, or complex128 where the table takes no real numbers."""
+    return [d for d in (torch.float64, torch.complex128) if d in entry.dtypes][:1]
+
+
 def gradient(entry, fn):
     """First gradients in float64."""
-    if entry.supports_autograd:
-        for sample in samples(entry, torch.float64, True):
+    for dtype in precise(entry) if entry.supports_autograd else ():
+        for sample in samples(entry, dtype, True):
             yield lambda sample=sample: backward(entry, fn, sample)
 
 
@@ -97,8 +102,8 @@ def second(entry, fn, sample):
 
 def second_gradient(entry, fn):
     """Second gradients in float64."""
-    if entry.supports_autograd and entry.supports_gradgrad:
-        for sample in samples(entry, torch.float64, True):
+    for dtype in precise(entry) if entry.supports_autograd and entry.supports_gradgrad else ():
+        for sample in samples(entry, dtype, True):
             yield lambda sample=sample: second(entry, fn, sample)
 
 
@@ -183,32 +188,35 @@ def with_out(entry, fn):
             yield lambda sample=sample: into(entry, fn, sample)
 
 
-def changed(name, sample, theirs, entry):
-    """One sample through the in-place method."""
+def changed(mine, sample, theirs, entry):
+    """One sample through the in-place form. What it draws, it draws from the same seed."""
     args = ours((sample.input, sample.args, sample.kwargs))
     start = sample.input.clone()
+    torch.manual_seed(42)
+    tg.manual_seed(42)
     try:
-        theirs(start, *sample.args, **sample.kwargs)
+        kept = theirs(start, *sample.args, **sample.kwargs) is start
     except Exception as error:
         kind = type(error)
     else:
-        got = getattr(args[0], name)(*args[1], **args[2])
-        assert got is args[0], "the method does not return its tensor"
-        return same(got, start, entry)
+        got = mine(args[0], *args[1], **args[2])
+        assert got is args[0] or not kept, "the form does not return its tensor"
+        return same(args[0], start, entry)
     try:
-        getattr(args[0], name)(*args[1], **args[2])
+        mine(args[0], *args[1], **args[2])
     except kind:
         return None
     raise AssertionError(f"accepts in place what PyTorch refuses with {kind.__name__}")
 
 
 def in_place(entry, fn):
-    """The in-place method, also where it has to refuse a result that does not fit."""
+    """The in-place method or function, also where it has to refuse a result that does not fit."""
     theirs = entry.inplace_variant
     if theirs is not None and hasattr(theirs, "__name__"):
+        mine = rewritten(theirs) if is_written(theirs) else getattr(tg.Tensor, theirs.__name__)
         for dtype in entry.dtypes & {torch.float32, torch.int64}:
             for sample in samples(entry, dtype):
-                yield lambda sample=sample: changed(theirs.__name__, sample, theirs, entry)
+                yield lambda sample=sample: changed(mine, sample, theirs, entry)
 
 
 WAYS = (results, gradient, second_gradient, every_dtype, errors, with_out, in_place)

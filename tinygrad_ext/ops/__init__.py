@@ -99,6 +99,7 @@ FAMILIES = (
     "label_sets",
     "positional",
     "boxes",
+    "table_forms",
 )
 # compiled modules whose kernels the records name
 NATIVE = (

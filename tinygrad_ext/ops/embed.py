@@ -229,7 +229,8 @@ def _channel_dropout(name, ranks, input, p, training, inplace):
             "It drops whole channels; dropout drops single elements."
         )
     if input.dim() == ranks[0]:
-        return _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
+        found = _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
+        return input if inplace else found
     return _drop(input, p, training, inplace, True)
 
 

@@ -163,6 +163,7 @@ op(
     numbers="self|exponent",
     variants="function method inplace out",
     samples=_tensors,
+    tags="exact_inplace",
     reference="numpy.float_power",
     doc="self to the power of exponent, computed in float64.",
 )

@@ -72,6 +72,9 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
             raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
                             f"together they make {dtype_title(dtype)}")
         refuse_cast(dtype, out.tid)
+        if inplace and op.exact_inplace:
+            raise RuntimeError(f"In-place {op.title} is not supported for {dtype_title(out.tid)} tensors: the result is "
+                               f"{dtype_title(dtype)}")
         if op.exact and not inplace:
             raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
                                f"{dtype_title(out.tid)} instead")

@@ -1,0 +1,257 @@
+"""Names of PyTorch's between public and private: masked indices, parts of layers, a hash."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
+
+_ALL = "bool int float half complex"
+
+
+def _safe_softmax(self, dim, dtype):
+    nothing = (self == float("-inf")).all(dim, True)  # taken out before: a derivative of 0 / 0 is none
+    return self.masked_fill(nothing, 0).softmax(dim, dtype).masked_fill(nothing, 0)
+
+
+op(
+    "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    compose=_safe_softmax,
+    types="float",
+    variants="function",
+    samples=lambda make: [Sample(make(2, 3), 1), Sample(make.of([[float("-inf")] * 2, [0.0, 1.0]]), 1)],
+    doc="softmax, and zeros where all elements of a row are -inf.",
+)
+
+
+def _native_dropout_backward(grad_output, mask, scale):
+    return grad_output * mask * scale
+
+
+op(
+    "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    compose=_native_dropout_backward,
+    types="float",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3), make.of([True, False, True]), 2.0)],
+    doc="The gradient of dropout: that of what was kept, times scale.",
+)
+
+
+# ---- joining in chunks ---------------------------------------------------------------------------------------------
+
+
+def _chunk_cat(tensors, dim, num_chunks):
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
+    first = tensors[0]
+    if dim < 0:
+        if any(t.dim() != first.dim() for t in tensors):
+            raise RuntimeError(
+                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions, so equal ranks for a dim below 0"
+            )
+        dim += first.dim()
+    for t in tensors:
+        if not t.numel():
+            raise RuntimeError("_chunk_cat expects non-empty tensors")
+        if t.dtype != first.dtype or t.device != first.device:
+            raise RuntimeError(f"_chunk_cat expects tensors of one dtype and device, got {first.dtype} and {t.dtype}")
+        if not 0 <= dim < t.dim():
+            raise RuntimeError(
+                f"_chunk_cat expects dim {dim} to be one of all tensors, got one of {t.dim()} dimensions"
+            )
+        if t.shape[:dim] != first.shape[:dim]:
+            raise RuntimeError(
+                f"_chunk_cat expects same sizes of 0,...,dim-1 dimensions, got {list(first.shape)} and {list(t.shape)}"
+            )
+    rows = []
+    for t in tensors:
+        each = (t.shape[dim] + num_chunks - 1) // num_chunks
+        lacking = each * num_chunks - t.shape[dim]
+        t = t.constant_pad_nd((0, 0) * (t.dim() - dim - 1) + (0, lacking))
+        rows.append(t.reshape((*t.shape[:dim], num_chunks, -1)))
+    return tg.cat(rows, dim + 1)
+
+
+op(
+    "aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+    compose=_chunk_cat,
+    types=_ALL,
+    variants="function out",
+    samples=lambda make: [Sample([make(3, 2), make(4)], 0, 2), Sample([make(2, 3)], -1, 2)],
+    errors=[
+        (lambda: functions["_chunk_cat"]([], 0, 2), RuntimeError, "expects a non-empty input tensor list"),
+        (lambda: functions["_chunk_cat"]([zeros(2)], 0, 0), RuntimeError, "expects positive num_chunks"),
+        (lambda: functions["_chunk_cat"]([zeros(2)], 1, 2), RuntimeError, "expects dim 1 to be one of all tensors"),
+    ],
+    doc="Each tensor padded and cut into chunks along a dimension, which are laid flat and joined chunk by chunk.",
+)
+
+
+# ---- masked indices ------------------------------------------------------------------------------------------------
+
+
+def _within(self, indices):
+    """Indices moved into their dimensions; what lies outside is masked."""
+    return [None if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, self.shape)]
+
+
+def _unsafe_masked_index(self, mask, indices, fill):
+    if 0 in self.shape:
+        return self[tuple([slice(None) if i is None else i * 0 for i in indices])].masked_fill(~mask, fill)
+    found = tg.ops.aten.index(self, _within(self, indices))
+    return found.masked_fill(mask.logical_not(), fill)
+
+
+op(
+    "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+    compose=_unsafe_masked_index,
+    types=_ALL,
+    variants="function",
+    samples=lambda make: [
+        Sample(make(3, 2), make.of([True, False]), [make.of([0, 7]), make.of([1, 1])], 0),
+    ],
+    doc="The elements at indices where mask is True, fill elsewhere, where an index may lie outside.",
+)
+
+
+def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
+    return self.index_put(_within(self, indices), values.masked_fill(mask.logical_not(), 0), True)
+
+
+op(
+    "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+    compose=_unsafe_masked_index_put_accumulate,
+    types=_ALL,
+    variants="function",
+    samples=lambda make: [
+        Sample(make(3, 2), make.of([True, False]), [make.of([0, 7]), make.of([1, 1])], make(2)),
+    ],
+    doc="self with values added at indices where mask is True.",
+)
+
+
+# ---- order in memory ----------------------------------------------------------------------------------------------
+
+
+def _empty_permuted(size, physical_layout, dtype, layout, device, pin_memory, requires_grad):
+    if len(physical_layout) != len(size):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    strides, step = [0] * len(size), 1
+    for k, d in enumerate(reversed(physical_layout)):
+        if not 0 <= d < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d})")
+        if d in physical_layout[len(size) - k :]:
+            raise RuntimeError(f"Duplicate dim not allowed: empty_permuted got {d} twice in {list(physical_layout)}")
+        strides[d] = step
+        step = step * size[d]
+    return tg.empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+op(
+    "aten::empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, bool requires_grad=False) -> Tensor",
+    compose=_empty_permuted,
+    tags="unset",
+    jvp="none",
+    variants="function",
+    samples=lambda make: [Sample((2, 3), (1, 0)), Sample((2, 3, 1), (0, 2, 1))],
+    errors=[
+        (lambda: tg.empty_permuted((2,), (0, 1)), RuntimeError, "Number of dimensions in size does not match"),
+        (lambda: tg.empty_permuted((2,), (1,)), RuntimeError, "Dimension out of range"),
+        (lambda: tg.empty_permuted((2, 2), (1, 1)), RuntimeError, "Duplicate dim not allowed"),
+    ],
+    doc="Tensor whose dimensions lie in memory in the order of physical_layout, and whose elements are not set.",
+)
+
+
+# ---- images --------------------------------------------------------------------------------------------------------
+
+
+def _upsample(input, output_size, align_corners, scale_factors):
+    size = None if output_size is None else tuple(output_size)
+    scales = None if scale_factors is None else tuple(scale_factors)
+    return functions["nn.functional.interpolate"](input, size, scales, "bilinear", align_corners, antialias=True)
+
+
+def _upsample_to(self, output_size, align_corners, scales_h, scales_w):
+    if scales_h is None or scales_w is None:
+        return _upsample(self, output_size, align_corners, None)
+    found = _upsample(self, None, align_corners, (scales_h, scales_w))
+    if tuple(found.shape[-2:]) != tuple(output_size):
+        raise RuntimeError(
+            f"_upsample_bilinear2d_aa: output_size must be {tuple(found.shape[-2:])}, what the scales make, but is "
+            f"{tuple(output_size)}"
+        )
+    return found
+
+
+op(
+    "aten::_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, "
+    "float? scales_w=None) -> Tensor",
+    compose=_upsample_to,
+    types="float",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False)],
+    doc="nn.functional.interpolate of images, bilinear and with antialias, to a size.",
+)
+
+op(
+    "aten::_upsample_bilinear2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors)"
+    " -> Tensor",
+    compose=_upsample,
+    types="float",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False, None)],
+    doc="nn.functional.interpolate of images, bilinear and with antialias.",
+)
+
+
+# ---- a hash --------------------------------------------------------------------------------------------------------
+
+
+def _hash_tensor(self, dim, keepdim, mode):
+    dim = (dim,) if isinstance(dim, int) else dim
+    if mode:
+        raise RuntimeError(f"hash_tensor: mode must be 0, the exclusive or of all elements, got {mode}")
+    if self.is_complex():
+        raise NotImplementedError('"hash_tensor" not implemented for complex numbers: hash view_as_real(self)')
+    if not self.numel() and not dim:
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0.")
+    if not self.dim():
+        for d in dim:
+            wrapped(d, 0)
+        return _hash_tensor(self.reshape(1), (), False, mode)
+    rank, bits = self.dim(), self.double().view(tg.int64) if self.is_floating_point() else self.long()
+    dims = sorted({wrapped(d, rank) for d in dim}) if dim else list(range(rank))
+    kept = [d for d in range(rank) if d not in dims]
+    rows = bits.permute((*kept, *dims)).reshape((*[bits.shape[d] for d in kept], -1) if self.numel() else (0,))
+    if not self.numel():
+        rows = bits.new_zeros((*[bits.shape[d] for d in kept], 1))
+    while rows.shape[-1] > 1:
+        half = rows.shape[-1] // 2
+        left, right, rest = rows.split_with_sizes((half, half, rows.shape[-1] - 2 * half), -1)
+        rows = tg.cat((left ^ right, rest), -1)
+    shape = [1 if d in dims else n for d, n in enumerate(self.shape)] if keepdim else [self.shape[d] for d in kept]
+    return rows.reshape(shape).clone().view(tg.uint64)  # one element was not copied yet
+
+
+op(
+    "aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    compose=_hash_tensor,
+    types="bool int float half",
+    jvp="none",
+    tags="exact",
+    variants="function method out",
+    samples=lambda make: [Sample(make(3, 2)), Sample(make(2, 5), 1, keepdim=True), Sample(make())],
+    errors=[(lambda: zeros(0).hash_tensor(), RuntimeError, "Expected reduction dim to be specified")],
+    doc="The exclusive or of the bits of all elements, as float64 or int64, along some dimensions or all; uint64.",
+)
