@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
     set_geometry, shape_text,
 )
-from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_inexact, is_integral, uint32_t, uint64_t
+from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_inexact, is_integral, uint32_t
 from tinygrad_ext.core.loops.copy cimport clone, copy_into
 
 from tinygrad_ext.core.data.dtype import can_cast
