@@ -19,15 +19,9 @@ BOXED = {
     *("allclose", "bincount", "equal", "tolist"),
     *("argwhere", "masked_select", "nonzero", "nonzero.as_tuple", "unique", "unique_consecutive", "where"),
     *("index_put", "one_hot", "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"),
-    *("tensor_split.tensor_indices_or_sections", "narrow.Tensor", "nonzero.rows"),
-    *(
-        f"{n}.{kinds}"
-        for n in ("linspace", "logspace")
-        for kinds in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
-    ),
+    "tensor_split.tensor_indices_or_sections",
     *("normal.Tensor_Tensor", "normal.float_Tensor"),
     *("fill.Tensor", "index_fill.int_Tensor", "masked_fill.Tensor"),
-    "chalf",  # no plan holds complex32
 }
 
 

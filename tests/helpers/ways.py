@@ -152,13 +152,14 @@ EXEMPT = {
 }
 # What other sizes are captured anew for: Python sees something else then.
 BY_SIZE = {
-    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), "how many dimensions are left"),
+    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy.dims"), "how many dimensions are left"),
     **dict.fromkeys(("chunk", "split.Tensor", "split_copy", "unbind.int"), "how many tensors come out"),
     **dict.fromkeys(("cov", "corrcoef"), "one row gives a number, not a matrix"),
     "_attention_tiles": "how many heads and tiles there are",
     "combinations": "which rows there are, a list that Python makes",
     "cross": "which dimension has 3 elements",
     "gaussian_nll_loss": "whether a row has one variance",
+    "lstsq": "whether there are more equations than unknowns",
     "lu_unpack": "whether a matrix is wider than it is high",
     "multi_dot": "which order of the products takes the fewest multiplications",
     "tensor_split.sections": "how many of the parts are one longer",
@@ -166,6 +167,7 @@ BY_SIZE = {
     "einsum": "which operand is repeated to the size of the other, where '...' leaves it open",
     "prelu": "whether there is one weight for all channels",
     **dict.fromkeys(("gru.input", "lstm.input"), "how many steps there are, each of them an op"),
+    "_elman_steps_backward": "how many steps there are, which its own derivative takes one by one",
     "orgqr": "how many reflectors there are, which its derivative takes one by one",
     "solve": "whether B is a vector, or a row of them, follows from sizes",
     "svd.linalg": "whether one side is longer, whose vectors then have a gradient outside of their space",

@@ -11,7 +11,7 @@ from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C32, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
+    ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U8, int64_t,
 )
 
@@ -144,7 +144,6 @@ cdef object k_half(PyObject **a): return _to(a, TGX_F16)
 cdef object k_bfloat16(PyObject **a): return _to(a, TGX_BF16)
 cdef object k_float(PyObject **a): return _to(a, TGX_F32)
 cdef object k_double(PyObject **a): return _to(a, TGX_F64)
-cdef object k_chalf(PyObject **a): return _to(a, TGX_C32)
 cdef object k_cfloat(PyObject **a): return _to(a, TGX_C64)
 cdef object k_cdouble(PyObject **a): return _to(a, TGX_C128)
 
@@ -192,6 +191,5 @@ register_kernel("to_float", k_float)
 register_kernel("to_double", k_double)
 register_kernel("to_cfloat", k_cfloat)
 register_kernel("to_cdouble", k_cdouble)
-register_kernel("to_chalf", k_chalf)
 register_kernel("item", k_item)
 register_kernel("tolist", k_tolist)

@@ -25,7 +25,6 @@ FAMILIES = (
     "activation",
     "smooth_activation",
     "create",
-    "bounds",
     "random",
     "random_normal",
     "variates",

@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.samples import Sample
 
 op(
     "aten::where(Tensor condition) -> Tensor(a)[]",
@@ -69,24 +69,6 @@ op(
     samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
     gaps={"shape": "how many there are depends on the values"},
     doc="Indices of the elements that are not zero; with as_tuple one vector for each dimension.",
-)
-
-
-def _rows(self, as_tuple):
-    if as_tuple:
-        raise RuntimeError("nonzero(): does not support the out kwarg when as_tuple is True; leave one of them out")
-    return self.nonzero()
-
-
-op(
-    "aten::nonzero.rows(Tensor self, *, bool as_tuple) -> Tensor",  # as_tuple=False with out=: one matrix is written to
-    compose=_rows,
-    variants="function out",
-    samples=lambda make: [Sample(make(3, 4), as_tuple=False)],
-    errors=[(lambda: tg.nonzero(zeros(2), as_tuple=True, out=zeros(0).long()), RuntimeError, "as_tuple is True")],
-    gaps={"shape": "how many rows there are depends on the values"},
-    tags="apart exact data_dependent",
-    doc="Indices of the elements that are not zero, one row each.",
 )
 
 op(

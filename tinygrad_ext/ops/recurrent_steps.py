@@ -1,6 +1,7 @@
 """Recurrent units of one layer and direction over all steps, as single ops; kernels/recurrent.h says how they run."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import recurrent_references as references
 from tinygrad_ext.ops import recurrent_rules as rules
 from tinygrad_ext.ops import recurrent_tangents as tangents
 from tinygrad_ext.ops.fused import fused
@@ -89,7 +90,6 @@ def _errors(name):
     ]
 
 
-_LIKE = {"reference": "the layers, which are compared with NumPy, are made of it"}
 _END = "sizes: of packed sequences, how many go on at each step; reverse: from the last step to the first."
 
 op(
@@ -104,7 +104,7 @@ op(
     batch=rules.batched("_lstm_steps", 3),
     samples=_samples(4, cell=True),
     errors=_errors("_lstm_steps"),
-    gaps=_LIKE,
+    reference=references.lstm,
     doc="Long short-term memory over all steps of gates (steps, batch, 4 n), or (rows, 4 n) of packed sequences, which "
     f"the inputs gave: outputs, the last state, and the cells and gates of all steps. {_END}",
 )
@@ -121,7 +121,7 @@ op(
     batch=rules.batched("_lstm_steps_backward", 6),
     samples=_back_samples(4, (2, 8), ends=2),
     errors=_errors("_lstm_steps_backward"),
-    gaps={"reference": "gradcheck of _lstm_steps compares it"},
+    reference=references.lstm_back,
     doc="Derivatives of _lstm_steps by gates and the first state.",
 )
 
@@ -137,7 +137,7 @@ op(
     batch=rules.batched("_gru_steps", 2, 3),
     samples=_samples(3, bias=True),
     errors=_errors("_gru_steps"),
-    gaps=_LIKE,
+    reference=references.gru,
     doc="Gated recurrent units over all steps of gates (steps, batch, 3 n), or (rows, 3 n) of packed sequences: "
     f"outputs, the last state, and the gates of all steps. {_END}",
 )
@@ -154,7 +154,7 @@ op(
     batch=rules.batched("_gru_steps_backward", 4),
     samples=_back_samples(3, (2, 8)),
     errors=_errors("_gru_steps_backward"),
-    gaps={"reference": "gradcheck of _gru_steps compares it"},
+    reference=references.gru_back,
     doc="Derivatives of _gru_steps by gates, by what the weights of the state give, and by the first state.",
 )
 
@@ -169,7 +169,7 @@ op(
     jvp=tangents.elman,
     batch=rules.batched("_elman_steps", 2),
     samples=_samples(1, rest=((False,), (True,))),
-    gaps=_LIKE,
+    reference=references.elman,
     doc="Elman's units with tanh, or relu, over all steps of gates (steps, batch, n), or (rows, n) of packed "
     f"sequences: outputs and the last state. {_END}",
 )
@@ -185,6 +185,6 @@ op(
     jvp=tangents.elman_back,
     batch=rules.batched("_elman_steps_backward", 3),
     samples=_back_samples(1, (2,), rest=((False,), (True,))),
-    gaps={"reference": "gradcheck of _elman_steps compares it"},
+    reference=references.elman_back,
     doc="Derivatives of _elman_steps by gates and the first state.",
 )

@@ -55,25 +55,6 @@ op(
 )
 
 
-def _narrow_from(self, dim, start, length):
-    if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == tg.bool:
-        raise RuntimeError(
-            f"narrow(): start must be an 0-dim integral Tensor, got one of {start.dim()} dimensions of {start.dtype}"
-        )
-    return self.narrow(dim, int(start), length)
-
-
-op(
-    "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
-    compose=_narrow_from,
-    types=_ALL,
-    tags="data_dependent",
-    samples=lambda make: [Sample(make(4, 3), 0, make.of(1), 2)],
-    errors=[(lambda: zeros(4).narrow(0, zeros(2).long(), 1), RuntimeError, "start must be an 0-dim integral Tensor")],
-    doc="`narrow` from where a tensor of one element says.",
-)
-
-
 def _narrow_copy(self, dim, start, length):
     if dim >= self.dim() > 0:
         raise RuntimeError(f"narrow_copy(): Expected dim to be less than {self.dim()}, got {dim}")

@@ -1,7 +1,7 @@
 """Tensor methods in Python that are no ops."""
 
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.dtype import strided
+from tinygrad_ext.core.data.dtype import by_name, strided
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor import copying, interop, legacy, sharing
 
@@ -69,6 +69,12 @@ def _hermitian(self):
     return self.transpose(0, 1).conj() if self.dim() == 2 else self.conj()
 
 
+def _chalf(self, memory_format=None):
+    """The tensor as complex32. Not an op: plans and devices of plugins hold no complex32."""
+    options = {} if memory_format is None else {"memory_format": memory_format}
+    return self.to(by_name["complex32"], **options)
+
+
 def _part(name):
     def get(self):
         return functions[name](self)
@@ -94,6 +100,7 @@ _OTHER_KINDS = (
     "is_xpu",
 )
 _METHODS = {
+    "chalf": _chalf,
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
     "mH": property(_adjoint),

@@ -298,8 +298,8 @@ cdef object device_of(int id):
     return _cpu if id == CPU or id == CODED else _devices[id]
 
 
-class layout:
-    """Memory layout of a tensor. All tensors of this package are `strided`; the others have names, so that programs can ask."""
+class _Named:
+    """A constant with a name at the top of the package, and PyTorch's number for it."""
 
     def __init__(self, name, number):
         self.name, self.number = name, number
@@ -311,6 +311,10 @@ class layout:
         return self.name
 
 
+class layout(_Named):
+    """Memory layout of a tensor. All tensors of this package are `strided`; the others have names, so that programs can ask."""
+
+
 strided = layout("strided", 0)
 sparse_coo = layout("sparse_coo", 1)
 sparse_csr = layout("sparse_csr", 2)
@@ -320,17 +324,8 @@ sparse_bsc = layout("sparse_bsc", 6)
 jagged = layout("jagged", 7)
 
 
-class memory_format:
+class memory_format(_Named):
     """Order of dimensions in memory."""
-
-    def __init__(self, name, number):
-        self.name, self.number = name, number
-
-    def __repr__(self):
-        return "torch." + self.name
-
-    def __reduce__(self):
-        return self.name
 
 
 contiguous_format = memory_format("contiguous_format", 0)
