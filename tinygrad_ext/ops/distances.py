@@ -145,6 +145,8 @@ op(
 def _pdist(self, p):
     if self.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got: {self.dtype}; convert with .float()")
     rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
     return fused._euclid(self, self)[rows, columns] if p == 2 else (self[rows] - self[columns]).norm(p, -1)
 
@@ -156,6 +158,7 @@ op(
     where="nn.functional .",
     types="float",
     samples=lambda make: [Sample(make(4, 3)), Sample(make(5, 2), 1.0), Sample(make(3, 4), 2.5)],
+    errors=[(lambda: tg.pdist(zeros(3, 2).long()), RuntimeError, "pdist only supports floating-point dtypes")],
     reference=lambda x, p=2.0: _cdist_reference(x, x, p)[_numpy("triu_indices", len(x), 1)],
     doc="p-norm of the difference of each two rows, in the order (0, 1), (0, 2), ..., (n - 2, n - 1).",
 )
