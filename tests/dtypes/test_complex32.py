@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -230,3 +231,16 @@ def test_beside_pytorch(x, tmp_path):
         assert str(tg.promote_types(tg.complex32, getattr(tg, a))) == str(want)
         ours, theirs = (m.result_type(m.ones(2, dtype=getattr(m, a)), 1j) for m in (tg, torch))
         assert str(ours) == str(theirs)
+
+
+def test_numbers_round_as_numpys_halves_do_whatever_the_strides():
+    values = [0.0, -0.0, 1 / 3, 65519.9, 65520.0, 6e-8, 2.9e-8, 1e-45, np.inf, -np.inf, 2049.0, -1e6]
+    pairs = np.array([complex(re, im) for re in values for im in values], np.complex64)
+    with np.errstate(over="ignore"):
+        want = pairs.view(np.float32).astype(np.float16)
+    wide = tg.tensor(np.stack([pairs, pairs + 1], 1))
+    for narrow in (tg.tensor(pairs).chalf(), wide[:, 0].chalf(), tg.tensor(pairs[::-1].copy()).flip(0).chalf()):
+        assert tg.view_as_real(narrow).numpy().tobytes() == want.tobytes()
+        spread = tg.stack([narrow, narrow], 1)[:, 0]
+        assert spread.cfloat().numpy().tobytes() == narrow.cfloat().numpy().tobytes()
+        np.testing.assert_array_equal(narrow.cfloat().numpy().view(np.float32), want.astype(np.float32))

@@ -3,4 +3,7 @@
 #define TGX_CASTS_H
 #include "types.h"
 tgx_loop tgx_cast_loop(int from, int to);
+/* complex32, two float16 side by side, to complex64 and back. */
+int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
+int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
 #endif

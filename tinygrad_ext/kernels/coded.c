@@ -1,4 +1,4 @@
-/* Dtypes that no kernel computes in, to and from one that kernels do. See coded.h. */
+/* Dtypes of plugins to and from float32. See coded.h. */
 #include "coded.h"
 
 #include <math.h>
@@ -70,28 +70,6 @@ int tgx_coded_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const t
         gather(data[1] + at * strides[1], strides[1], (char *)numbers, many, 4);
         narrow_row(c, numbers, codes, many);
         scatter((const char *)codes, data[0] + at * strides[0], strides[0], many, c->itemsize);
-    }
-    return 0;
-}
-
-int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {
-    (void)aux;
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t pair[2];
-        memcpy(pair, data[1] + i * strides[1], sizeof pair);
-        float both[2] = {tgx_f16_to_f32(pair[0]), tgx_f16_to_f32(pair[1])};
-        memcpy(data[0] + i * strides[0], both, sizeof both);
-    }
-    return 0;
-}
-
-int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {
-    (void)aux;
-    for (int64_t i = 0; i < n; i++) {
-        float both[2];
-        memcpy(both, data[1] + i * strides[1], sizeof both);
-        uint16_t pair[2] = {tgx_f32_to_f16(both[0]), tgx_f32_to_f16(both[1])};
-        memcpy(data[0] + i * strides[0], pair, sizeof pair);
     }
     return 0;
 }

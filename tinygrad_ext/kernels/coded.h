@@ -1,5 +1,4 @@
-/* Elements of a dtype that no kernel computes in. Of one that a plugin brought: codes of one or two bytes, each of which stands
- * for a float32.
+/* Elements of a dtype that a plugin brought: codes of one or two bytes, each of which stands for a float32.
  *
  * Widening looks a code up; narrowing finds, by bisection, the first step between neighbouring values that a number does not
  * exceed. Ties are in the steps: the lower value keeps those below it and, where its code is even, the number half way. A plugin
@@ -25,8 +24,4 @@ typedef struct {
 /* Loops of one operand; aux->i is the address of the tgx_coded. */
 int tgx_coded_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
 int tgx_coded_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
-
-/* The same of complex32, two float16 side by side, to complex64 and back; nothing is asked of aux. */
-int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
-int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux);
 #endif

@@ -27,11 +27,11 @@ cdef extern from "planes.h" nogil:
 cdef extern from "coded.h" nogil:
     int tgx_coded_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
     int tgx_coded_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
-    int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
-    int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
+    int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
+    int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
 
 
 cdef tgx_loop cast_loop(int source, int target) noexcept:
