@@ -1,12 +1,16 @@
 """Settings of the whole test run."""
 
 import importlib.metadata
+import os
 
 from hypothesis import settings
 
 # a slow machine is no failure
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
+
+# PyTorch, where it is compared with, takes one thread: those of several test processes would wait for one another
+os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 # for a tree that is not installed; an installed package brings it by its entry point, under the same name
 pytest_plugins = ["pytest_tinygrad_ext", "tests.helpers.devices"]

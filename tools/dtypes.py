@@ -13,9 +13,9 @@ import sys
 import warnings
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 
 import tinygrad_ext as tg
+from tests.helpers.pytorchs_table import op_db
 from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, leaves, ours
 from tinygrad_ext.testing.compare import flatten, to_numpy
 
