@@ -1,5 +1,6 @@
 """Settings of the whole test run."""
 
+import gc
 import importlib.metadata
 import os
 
@@ -28,3 +29,9 @@ def _hide_installed_plugins():
 
 
 _hide_installed_plugins()
+
+
+def pytest_collection_finish(session):
+    """What was collected stays to the end; the collector of garbage need not walk through it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -82,7 +82,13 @@ def assert_close(got, want, dtype, what, factor=1.0, check_dtype=True):
             w = w.astype(g.dtype)
         if check_dtype and g.dtype != w.dtype:
             raise AssertionError(f"{what}: result {k} has dtype {g.dtype}, expected {w.dtype}")
+        if g.dtype == w.dtype and g.tobytes() == w.tobytes():
+            continue  # as most are
         if g.dtype.kind in "fc" or w.dtype.kind in "fc":
+            with np.errstate(all="ignore"):
+                near = (np.abs(g - w) <= atol * factor + rtol * factor * np.abs(w)) & np.isfinite(w)
+            if near.all():
+                continue  # NumPy's function, which tells where they differ, costs tens of times as much
             np.testing.assert_allclose(
                 g, w, rtol * factor, atol * factor, equal_nan=True, err_msg=f"{what}: result {k}"
             )
