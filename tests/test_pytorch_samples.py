@@ -21,7 +21,7 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("expect
 
 import torch
 
-from tests.helpers.pytorchs_table import op_db
+from tests.helpers.pytorchs_tables import op_db
 
 AT_MOST = 20  # samples of one entry and dtype
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool)

@@ -34,7 +34,7 @@ import gc, sys
 import tinygrad_ext as tg
 gc.disable()
 a, b = tg.ones(8), tg.ones(8)
-if {used}:
+def use():
     from tinygrad_ext.core.call.levels import Observer
     from tinygrad_ext.overrides import BaseTorchFunctionMode
     class Pass(Observer):
@@ -60,13 +60,15 @@ if {used}:
     for k in range(50):
         tg.plugins.register("p%d" % k, Plugin(k))
     a.double_49()
-for call in {calls}:
-    code = "def run(a, b, add, runs):\\n for _ in range(runs):\\n  " + call
-    exec(code)          # in a function, whose names are not looked up in dicts
-    run(a, b, tg.add, {warm})
-    sys.setrecursionlimit(1000)
-    run(a, b, tg.add, {runs})
-    sys.setrecursionlimit(1000)
+for prepare in (lambda: None, use):
+    prepare()
+    for call in {calls}:
+        code = "def run(a, b, add, runs):\\n for _ in range(runs):\\n  " + call
+        exec(code)          # in a function, whose names are not looked up in dicts
+        run(a, b, tg.add, {warm})
+        sys.setrecursionlimit(1000)
+        run(a, b, tg.add, {runs})
+        sys.setrecursionlimit(1000)
 """
 MARK = "Py_SetRecursionLimit"
 
@@ -100,10 +102,10 @@ def counted(command, count, runs):
         return [int(re.search(r"^(?:totals|summary): (\d+)", f.read_text(), re.M)[1]) / runs for f in files]
 
 
-def instructions(used):
-    """Instructions of each of CALLS, the loop around it included, in one process."""
-    code = CHILD.format(used=used, calls=CALLS, warm=WARM, runs=RUNS)
-    return counted([sys.executable, "-c", code], len(CALLS), RUNS)
+def instructions():
+    """(before, after) of each of CALLS: its instructions, the loop around it included, and those once all was used."""
+    found = counted([sys.executable, "-c", CHILD.format(calls=CALLS, warm=WARM, runs=RUNS)], 2 * len(CALLS), RUNS)
+    return list(zip(found[: len(CALLS)], found[len(CALLS) :], strict=True))
 
 
 def paths(names):
@@ -163,7 +165,7 @@ def write(now, here, file=COMMITTED):
 
 def levels(plain):
     """Print both counts of each of CALLS."""
-    for call, never, used in zip(CALLS, instructions(False), instructions(True), strict=True):
+    for call, (never, used) in zip(CALLS, instructions(), strict=True):
         if plain:
             print(never, used)
         else:

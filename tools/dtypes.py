@@ -15,7 +15,7 @@ import warnings
 import torch
 
 import tinygrad_ext as tg
-from tests.helpers.pytorchs_table import op_db
+from tests.helpers.pytorchs_tables import op_db
 from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, leaves, ours
 from tinygrad_ext.testing.compare import flatten, to_numpy
 

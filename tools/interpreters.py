@@ -55,6 +55,8 @@ def run(v, path):
         str(python),
         "-m",
         "pytest",
+        "--numprocesses",
+        "auto",
         "-m",
         "not slow",
         "-c",

@@ -212,7 +212,7 @@ DIFFERENT = {"inner": "of two vectors PyTorch calls dot, which is in no list; he
 )
 def test_results_have_the_dtypes_that_they_have_in_pytorch():
     torch = pytest.importorskip("torch")
-    from tests.helpers.pytorchs_table import op_db
+    from tests.helpers.pytorchs_tables import op_db
     from tests.test_pytorch_samples import function_of, ours
     from tinygrad_ext.testing.compare import flatten
 

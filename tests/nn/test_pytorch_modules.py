@@ -18,7 +18,8 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("expect
     )
 
 import torch
-from torch.testing._internal.common_modules import module_db
+
+from tests.helpers.pytorchs_tables import module_db
 
 AT_MOST = 50  # samples of one entry, dtype and mode, more or less: every so many of them
 

@@ -18,7 +18,8 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("expect
     )
 
 import torch
-from torch.testing._internal.common_optimizers import optim_db
+
+from tests.helpers.pytorchs_tables import optim_db
 
 MISSING = {"SparseAdam"}  # sparse gradients do not exist here
 STEPS = 6
