@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is needed stands in pyproject.toml: $(call install,a group or an extra)
 install = @echo "installing into $(VENV): $(1)" && $(PIP) $$($(BIN)/python tools/requirements.py $(1))
 
-.PHONY: demo test full test-interpreters test-families test-loaded every-way programs browser build library lint format bench counts stubs docs wheel smoke sanitize \
+.PHONY: demo test full test-interpreters test-families test-loaded every-way programs browser zig build library lint format bench counts stubs docs wheel smoke sanitize \
 	sanitize-short fuzz fuzz-sanitized golden compare clean
 
 # The packages below plugins/ that are installed for demo and tests, and the files they are made of.
@@ -22,7 +22,7 @@ test: build $(VENV)/.test $(VENV)/.plugins
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # What takes too long for .ci/run, or needs a quiet machine.
-full: compare lint every-way programs browser test-families test-loaded test-interpreters sanitize fuzz-sanitized
+full: compare lint every-way programs browser zig test-families test-loaded test-interpreters sanitize fuzz-sanitized
 	@echo "all of it has passed"
 
 # The kernels as a library for programs without Python: build/library/libtgx.so.
@@ -36,6 +36,11 @@ every-way: build $(VENV)/.test
 # The page of a profile in Chromium; skipped where there is none. Screenshots: build/profile.
 browser: build $(VENV)/.test
 	$(BIN)/python -m pytest -rs tests/profiler/full_browser.py
+
+# The plugin in Zig, built against each header of the table of compiled extensions.
+zig: build $(VENV)/.test
+	$(PIP) ziglang
+	$(BIN)/python -m pytest -rs tests/abi/full_zig.py
 
 # Ten thousand random programs, eager, scripted, traced and from files.
 programs: build $(VENV)/.test

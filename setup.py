@@ -120,11 +120,7 @@ def kernel_sources(place):
     """C files of the module at `place` (such as core/loops/iterate), below the package."""
     stem = place.rpartition("/")[2]
     elsewhere = any(f"kernels/{stem}.c" in files for module, files in MORE_SOURCES.items() if module != place)
-    if (
-        (KERNELS / f"{stem}.c").exists()
-        and not elsewhere
-        and not declared(KERNELS / f"{stem}.c")
-    ):
+    if (KERNELS / f"{stem}.c").exists() and not elsewhere and not declared(KERNELS / f"{stem}.c"):
         yield f"kernels/{stem}.c"
     if (KERNELS / f"{stem}_isa.h").exists():
         yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))

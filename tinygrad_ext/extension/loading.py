@@ -179,7 +179,7 @@ def build_facts():
     here, compiling = {**table.facts(), "version": version_here()}, cpp_extension.compiling
     return {
         "version": _version(),
-        "table": f"{here['version']}, {here['size']} bytes, preview",
+        "table": f"{here['version']}, {here['size']} bytes",
         "features": ", ".join(word for bit, word in FEATURES.items() if here["features"] & bit),
         "includes": " ".join(cpp_extension.include_paths()),
         "c": " ".join([*compiling.command("c"), *compiling.DEFAULTS["c"]]),

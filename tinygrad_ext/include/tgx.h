@@ -11,7 +11,7 @@
  *     TGX_EXTENSION("demo", "1.0", init)
  *
  * Nothing is linked against: all that an extension may call stands in the table `tgx`. What is built with this header
- * runs on every later 1.x. PREVIEW: until 1.0 is declared frozen, rebuild with each release. */
+ * runs on every later 1.x. */
 #ifndef TINYGRAD_EXT_TGX_H
 #define TINYGRAD_EXT_TGX_H
 #include <stddef.h>
