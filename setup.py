@@ -221,7 +221,7 @@ def compile_all(compile_one, tasks):
 
     def one(task):
         obj, src, ext, cc_args, postargs, pp_opts = task
-        if KERNELS == (ROOT / src).parent:
+        if (ROOT / src).parent == KERNELS:
             Path(obj).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(kernel_object(ROOT / src), obj)
         else:
