@@ -77,6 +77,8 @@ def ours(value):
         return getattr(tg, str(value).rpartition(".")[2])
     if isinstance(value, torch.nn.LinearCrossEntropyOptions):
         return tg.nn.LinearCrossEntropyOptions(**{k: ours(getattr(value, k)) for k in value.__slots__})
+    if isinstance(value, torch.nn.PairwiseDistance):
+        return tg.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
     if isinstance(value, torch.Generator):
         return tg.Generator()
     if isinstance(value, (list, tuple)):

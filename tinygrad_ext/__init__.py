@@ -129,6 +129,7 @@ _LAZY_NAMES = {
         "amp.state",
     ),
     "broadcast_shapes": "tensor.sizes",
+    **dict.fromkeys(("detach_", "empty_permuted", "is_signed", "lu", "range", "resize_as_"), "tensor.top"),
     "svd_lowrank": "ops.lowrank",
     "pca_lowrank": "ops.lowrank",
     "_C_API": "extension.table",

@@ -116,3 +116,19 @@ def test_options_of_linear_cross_entropy_change_nothing_and_are_checked():
     ):
         with pytest.raises(ValueError, match=fragment):
             tg.nn.LinearCrossEntropyOptions(**wrong)
+
+
+def test_triplets_by_a_distance_of_ones_own():
+    tg.manual_seed(0)
+    F, rows = tg.nn.functional, [tg.randn(4, 3) for _ in range(3)]
+    own = F.triplet_margin_with_distance_loss
+    assert tg.equal(own(*rows, margin=2.0, swap=True), F.triplet_margin_loss(*rows, 2.0, swap=True))
+    far = lambda a, b: (a - b).abs().max(-1)[0]
+    losses = own(*rows, distance_function=far, reduction="none")
+    assert losses.shape == (4,) and tg.equal(losses.sum(), own(*rows, distance_function=far, reduction="sum"))
+    with pytest.raises(ValueError, match="abc is not a valid value for reduction"):
+        own(*rows, reduction="abc")
+    with pytest.raises(ValueError, match="margin must be greater than 0"):
+        own(*rows, margin=0)
+    with pytest.raises(RuntimeError, match="expected to have the same number of dimensions"):
+        own(rows[0][0], *rows[1:])

@@ -224,3 +224,26 @@ def test_plain_calls_do_not_warn():
         F.softmax(tg.randn(2, 2), 1)
         F.mse_loss(tg.randn(2), tg.randn(2))
         F.cross_entropy(tg.randn(2, 2), tg.tensor([0, 1]))
+
+
+def test_batch_norm_under_names_between_public_and_private():
+    tg.manual_seed(0)
+    x, mean, var = tg.randn(5, 3), tg.zeros(3), tg.ones(3)
+    want = tg.native_batch_norm(x, None, None, mean.clone(), var.clone(), True, 0.1, 1e-5)
+    for found in (
+        tg._native_batch_norm_legit(x, None, None, mean.clone(), var.clone(), True, 0.1, 1e-5),
+        tg._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5),
+        tg.ops.aten._batch_norm_with_update(x, None, None, mean, var, 0.1, 1e-5),
+    ):
+        assert all(f.equal(w) for f, w in zip(found, want))
+    tg.testing.assert_close(mean, 0.1 * x.mean(0))
+    assert tg._native_batch_norm_legit(x, None, None, mean, var, False, 0.1, 1e-5)[1].shape == (0,)
+
+
+def test_sizes_and_scales_of_a_smooth_upsampling_need_not_fit():
+    x, smooth = tg.arange(20.0).reshape(1, 1, 4, 5), tg.ops.aten._upsample_bilinear2d_aa
+    want = tg.nn.functional.interpolate(x, (2, 3), mode="bilinear", antialias=True)
+    assert smooth(x, (2, 3), False).equal(want) and smooth.vec(x, (2, 3), False, None).equal(want)
+    assert smooth(x, (2, 3), False, 1.7, 0.9).shape == (1, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="Expected 4D images"):
+        smooth(x[0], (2, 3), False)

@@ -8,6 +8,7 @@ from ..errors import refuse_unknown
 from ..registry import functions
 from .gumbel import gumbel_softmax
 from .multi_head import multi_head_attention_forward
+from .triplets import triplet_margin_with_distance_loss
 
 _PLACE = "nn.functional."
 _FROM_TOP = (
@@ -22,6 +23,7 @@ def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
     found["gumbel_softmax"] = gumbel_softmax
     found["multi_head_attention_forward"] = multi_head_attention_forward
+    found["triplet_margin_with_distance_loss"] = triplet_margin_with_distance_loss
     found.update({path[len(_PLACE) :]: f for path, f in functions.items() if path.startswith(_PLACE)})
     return found
 

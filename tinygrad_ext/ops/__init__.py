@@ -24,6 +24,7 @@ FAMILIES = (
     "angles",
     "activation",
     "smooth_activation",
+    "bounds",  # before the ops of numbers, which would read a tensor of one element
     "create",
     "random",
     "random_normal",

@@ -218,7 +218,11 @@ def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requir
 
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative: logspace() got {steps}")
-    dtype = tg.get_default_dtype() if dtype is None else dtype
+    if dtype is None:
+        is_complex = isinstance(start, complex) or isinstance(end, complex)
+        dtype = tg.result_type(1.0, 1j) if is_complex else tg.get_default_dtype()
+    if not (dtype.is_complex or dtype.is_floating_point):
+        start, end = int(start), int(end)
     wide = tg.complex128 if dtype.is_complex else tg.float64
     found = tg.pow(base, tg.linspace(start, end, steps, dtype=wide, device=device)).to(dtype)
     return found.requires_grad_() if requires_grad else found

@@ -164,7 +164,12 @@ def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale
             5: "nn.functional.adaptive_avg_pool3d",
         }
         return functions[pool[input.dim()]](input, sizes)
-    align, y = bool(align_corners), input
+    return _resized(input, sizes, factors, mode, bool(align_corners), antialias)
+
+
+def _resized(input, sizes, factors, mode, align, antialias):
+    """One dimension after the other, from the last on."""
+    y = input
     for dim in reversed(range(2, input.dim())):
         out, factor = sizes[dim - 2], factors[dim - 2]
         if mode.startswith("nearest"):
@@ -250,3 +255,37 @@ for _name, _mode, _align in (("upsample_nearest", "nearest", None), ("upsample_b
         doc=f"interpolate with mode {_mode}"
         + (" and align_corners, by its older name." if _align else ", by its older name."),
     )
+
+
+# ---- under the names that PyTorch gives to one of them -------------------------------------------------------------
+
+
+@rounded_once
+def _smooth(self, output_size, align_corners, scales_h, scales_w):
+    """The sizes come from one argument, how far apart the places lie from another: they need not fit."""
+    if self.dim() != 4:
+        raise RuntimeError(f"_upsample_bilinear2d_aa: Expected 4D images (N, C, H, W), got {list(self.shape)}")
+    return _resized(self, output_size, (scales_h, scales_w), "bilinear", align_corners, True)
+
+
+op(
+    "aten::_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, "
+    "float? scales_w=None) -> Tensor",
+    compose=_smooth,
+    types="float",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False)],
+    doc="nn.functional.interpolate of images, bilinear and with antialias, to a size.",
+)
+
+op(
+    "aten::_upsample_bilinear2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors)"
+    " -> Tensor",
+    compose=lambda input, size, align, scales: _interpolate(input, size, scales, "bilinear", align, None, True),
+    types="float",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False, None)],
+    doc="nn.functional.interpolate of images, bilinear and with antialias.",
+)

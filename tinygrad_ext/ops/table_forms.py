@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -36,6 +37,55 @@ op(
     where="_fused",
     samples=lambda make: [Sample(make(3), make.of([True, False, True]), 2.0)],
     doc="The gradient of dropout: that of what was kept, times scale.",
+)
+
+
+# ---- batch norm ----------------------------------------------------------------------------------------------------
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """What is used of running statistics is not given back."""
+    out, mean, invstd = fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return out, mean if training else mean.new_empty(0), invstd if training else invstd.new_empty(0)
+
+
+_ARGUMENTS = "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
+_KNOWN = {"reference": "batch_norm, which is its first result, has one"}
+op(
+    f"aten::_native_batch_norm_legit({_ARGUMENTS}, bool training, float momentum, float eps) "
+    "-> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+    compose=_batch_norm,
+    types="float",
+    variants="function out",
+    samples=lambda make: [
+        Sample(make(4, 3), make(3), make(3), make(3).detach(), make(3, low=1, high=2).detach(), False, 0.1, 1e-5)
+    ],
+    gaps=_KNOWN,
+    doc="native_batch_norm with running statistics, which in evaluation are not given back: two empty tensors are.",
+)
+
+op(
+    "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, "
+    "float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
+    compose=lambda input, weight, bias, training, momentum, eps: _batch_norm(
+        input, weight, bias, None, None, training, momentum, eps
+    ),
+    types="float",
+    variants="function out",
+    samples=lambda make: [Sample(make(4, 3), make(3), make(3), True, 0.1, 1e-5)],
+    gaps=_KNOWN,
+    doc="native_batch_norm without running statistics.",
+)
+
+op(
+    f"aten::_batch_norm_with_update({_ARGUMENTS}, float momentum, float eps) "
+    "-> (Tensor out, Tensor save_mean, Tensor save_invstd, Tensor reserve)",
+    compose=lambda *args: (*_batch_norm(*args[:5], True, *args[5:]), args[0].new_empty(0, dtype=tg.uint8)),
+    types="float",
+    variants="function out",
+    samples=lambda make: [Sample(make(4, 3), make(3), make(3), None, None, 0.1, 1e-5)],
+    gaps=_KNOWN,
+    doc="native_batch_norm in training, and an empty tensor where PyTorch's other devices keep what they need.",
 )
 
 

@@ -3,7 +3,7 @@
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import by_name, strided
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.tensor import copying, interop, legacy, sharing
+from tinygrad_ext.tensor import copying, interop, legacy, sharing, top
 
 
 def install():
@@ -75,6 +75,11 @@ def _chalf(self, memory_format=None):
     return self.to(by_name["complex32"], **options)
 
 
+def _lu(self, pivot=True, get_infos=False):
+    """The function lu of the tensor."""
+    return top.lu(self, pivot, get_infos)
+
+
 def _part(name):
     def get(self):
         return functions[name](self)
@@ -101,6 +106,7 @@ _OTHER_KINDS = (
 )
 _METHODS = {
     "chalf": _chalf,
+    "lu": _lu,
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
     "mH": property(_adjoint),

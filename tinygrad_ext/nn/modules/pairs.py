@@ -131,11 +131,15 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):
-        near, far = self.distance_function(anchor, positive), self.distance_function(anchor, negative)
-        if self.swap:
-            far = far.minimum(self.distance_function(positive, negative))
-        loss = (self.margin + near - far).clamp(min=0)
-        return loss.mean() if self.reduction == "mean" else loss.sum() if self.reduction == "sum" else loss
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class PoissonNLLLoss(_Loss):
