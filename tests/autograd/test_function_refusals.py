@@ -281,6 +281,16 @@ def boxed_backward_writes_to_what_it_alone_has(T):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+@ROWS.row(None)
+def backward_reshapes_a_view_of_its_gradient(T):
+    def backward(ctx, grad):
+        view = grad.unsqueeze(-1)
+        view.unsqueeze_(-1).squeeze_()
+        return grad * 2
+
+    assert run_backward(T, backward).tolist() == [2.0, 2.0]
+
+
 @ROWS.row(RuntimeError, "save_for_backward was called after the forward was over", torch=None)
 def save_in_backward(T):
     """PyTorch keeps the tensors nowhere and says nothing."""

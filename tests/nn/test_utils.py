@@ -47,3 +47,14 @@ def test_parameters_to_vector_and_back():
     assert layer.weight.tolist() == [[0, 1], [2, 3]] and layer.bias.tolist() == [4, 5]
     with pytest.raises(TypeError, match="expected torch.Tensor"):
         nn.utils.vector_to_parameters([1], layer.parameters())
+
+
+def test_a_module_has_other_tensors_inside_a_with():
+    layer, given = nn.Linear(2, 1), {"weight": tg.ones(1, 2)}
+    kept = layer.weight
+    with nn.utils.stateless._reparametrize_module(layer, given):
+        assert layer.weight is given["weight"]
+    assert layer.weight is kept
+    with pytest.raises(RuntimeError, match="Missing key"):
+        with nn.utils.stateless._reparametrize_module(layer, given, strict=True):
+            pass

@@ -327,3 +327,22 @@ def test_a_tuple_stands_for_an_optional_list():
         return mean_of(x) + mean_of((1.0, 2.0, 3.0)) + mean_of(None)
 
     assert jit.script(called)((1.0, 2.0)) == 3.5
+
+
+def chosen(x, how: str):
+    if how == "double":
+        return x * 2
+    else:
+        raise NotImplementedError("no such way ", how)
+
+
+def test_a_call_that_always_raises_ends_its_branch():
+    @jit.script
+    def program(x, wanted: bool):
+        if wanted:
+            x = chosen(x, "other")
+        return chosen(x, "double")
+
+    assert program(tg.ones(2), False).tolist() == [2.0, 2.0]
+    with pytest.raises(jit.Error, match="no such way"):
+        program(tg.ones(2), True)

@@ -20,6 +20,15 @@ from tinygrad_ext.core.call.outputs cimport (
     check_inference, check_inputs, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
 from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
+from tinygrad_ext.core.data.types cimport uint64_t
+
+
+cdef uint64_t window_moves = 0
+
+
+cdef uint64_t moves() noexcept:
+    """How often a tensor has changed its own window: such a write counts as one, and no element differs after it."""
+    return window_moves
 
 
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
@@ -33,6 +42,7 @@ cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inpl
     """Run the kernel and leave its results in the targets, as many as there are results."""
     cdef int i
     cdef bint brought = False
+    global window_moves
     for i in range(count):
         if (<Tensor>targets[i]).bits & INFERENCE:
             check_inference(<Tensor>targets[i])
@@ -41,6 +51,7 @@ cdef int _write(Op op, PyObject **args, PyObject **targets, int count, bint inpl
         brought |= (<Tensor>targets[i]).device_id > META
     if op.is_view and inplace:          # t_, squeeze_, ...: the tensor changes its own window
         set_geometry(<Tensor>targets[0], <Tensor>forward(op, args))
+        window_moves += 1
         return note_write(<Tensor>targets[0])
     if op.makes_list or brought and (op.pair != NULL or not op.any_device):        # a plugin's kernels know no target
         _compute(op, args, targets, count, inplace)

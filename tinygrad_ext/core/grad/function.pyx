@@ -12,11 +12,12 @@ from tinygrad_ext.core.grad.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.grad.history cimport connect, enter, keep
 from tinygrad_ext.core.grad.node cimport FRESH, Node, hang, reserve, zeros_for
+from tinygrad_ext.core.call.inplace cimport moves
 from tinygrad_ext.core.call.places cimport here, place_text
 from tinygrad_ext.core.grad.plan cimport backward_of
 from tinygrad_ext.core.grad.saved cimport raw, unpack
 from tinygrad_ext.core.data.tensor cimport DERIVED, Tensor, alias, needs_grad, version_of
-from tinygrad_ext.core.data.types cimport is_inexact, uint32_t
+from tinygrad_ext.core.data.types cimport is_inexact, uint32_t, uint64_t
 
 import weakref
 

@@ -3,15 +3,16 @@
 cdef object _call_backward(FunctionNode ctx, PyObject **grads):
     """Run the user's backward; RuntimeError when it wrote to a gradient that others may hold."""
     cdef uint32_t version
+    cdef uint64_t moved
     cdef object g, got
     cdef object rule = backward_of(ctx.plan.function)
     if ctx.plan.function.boxed_grads_call:
         return _call_boxed(ctx, rule, _box(ctx, grads))
     if ctx.noutputs == 1 and grads[0] != NULL:
         g = <object>grads[0]
-        version = version_of(<Tensor>g)
+        version, moved = version_of(<Tensor>g), moves()
         got = rule(ctx, g)
-        if version_of(<Tensor>g) != version:
+        if _was_written(g, version, moved):
             raise _changed_gradient(ctx)
         return got
     return _call_with_many(ctx, rule, grads)
@@ -21,10 +22,11 @@ cdef object _call_with_many(FunctionNode ctx, object rule, PyObject **grads):
     cdef int i
     cdef list given = [_gradient(ctx, i, grads) for i in range(ctx.noutputs)]
     cdef list versions = [version_of(<Tensor>g) if isinstance(g, Tensor) else 0 for g in given]
+    cdef uint64_t moved = moves()
     got = rule(ctx, *given)
     for i in range(ctx.noutputs):
         # zeros made here belong to backward alone
-        if grads[i] != NULL and version_of(<Tensor>given[i]) != <uint32_t>versions[i]:
+        if grads[i] != NULL and _was_written(given[i], versions[i], moved):
             raise _changed_gradient(ctx)
     return got
 
@@ -35,11 +37,18 @@ cdef object _call_boxed(FunctionNode ctx, object rule, list box):
     for g in box:
         if isinstance(g, Tensor) and _is_shared(<Tensor>g, 2):
             watched.append((g, version_of(<Tensor>g)))
+    cdef uint64_t moved = moves()
     got = rule(ctx, box)
     for g, version in watched:
-        if version_of(<Tensor>g) != <uint32_t>version:
+        if _was_written(g, version, moved):
             raise _changed_gradient(ctx)
     return got
+
+
+cdef bint _was_written(object g, uint32_t version, uint64_t moved) noexcept:
+    """Whether more was counted than windows that moved: `grad.unsqueeze(-1).unsqueeze_(-1)` leaves grad as it is."""
+    cdef uint32_t now = version_of(<Tensor>g)
+    return now != version and <uint64_t>(now - version) > moves() - moved
 
 
 cdef bint _is_shared(Tensor g, int own) noexcept:

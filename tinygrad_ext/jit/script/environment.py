@@ -16,6 +16,10 @@ FLAGS = (RETURNED, LEFT, SKIPPED)
 ABSENT = Unbound("it was never set")
 
 
+class NeverReturns(Exception):
+    """A call in the statement being compiled always raises: nothing behind it runs."""
+
+
 class Scope:
     """Names of a block.
 

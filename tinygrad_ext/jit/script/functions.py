@@ -13,7 +13,7 @@ from tinygrad_ext.graph.primitives.objects import keep_function
 from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
-from .environment import ABSENT, RESULT, RETURNED, Scope
+from .environment import ABSENT, RESULT, RETURNED, NeverReturns, Scope
 from .errors import FrontendError, NotSupportedError
 from .expressions import KINDS, kind
 from .markers import MODIFIER
@@ -258,12 +258,15 @@ def _run(c, frame, parameters, operands, caller):
             c.statements(frame.source.body)
             if frame.set_at:
                 c.check_set()
-            return result_of(c, frame)
+            result = result_of(c, frame)
     finally:
         c.loops = loops
         c.frames.pop()
         if caller is not None:
             c.calls.pop()
+    if scope.exited == "raise" and result is None and caller is not None and c.frame.at_statement is c.scope:
+        raise NeverReturns
+    return result
 
 
 def _bind(c, scope, parameters, operands):

@@ -7,7 +7,7 @@ from tinygrad_ext.graph.primitives.objects import word_of
 from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
-from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED
+from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED, NeverReturns
 from .errors import AnnotationError, NotSupportedError
 from .types import unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
@@ -25,7 +25,12 @@ def statements(c, nodes):
             if joined is not None:
                 c.statement(joined)
                 return
-        c.statement(node)
+        c.frame.at_statement = c.scope
+        try:
+            c.statement(node)
+        except NeverReturns:
+            c.scope.exited = "raise"
+            return
         if rest and not c.scope.exited:
             flag = left_early(c)
             if flag is not False:

@@ -1,5 +1,6 @@
 """A module called with tensors in the place of its parameters and buffers."""
 
+import contextlib
 import warnings
 
 from tinygrad_ext.core.call.boundary import boundary
@@ -24,6 +25,14 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 def call_with(module, given, args, kwargs, tie_weights, strict):
     """module(*args, **kwargs) with the given tensors; what it assigns to those names meanwhile goes into `given`."""
     args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, given, tie_weights=tie_weights, strict=strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False):
+    """The module with the given tensors inside the `with`; PyTorch's private name for it, which libraries call."""
+    given = parameters_and_buffers
     values = _tied(module, given) if tie_weights else given
     if strict:
         _check_keys(module, values)
@@ -34,7 +43,7 @@ def call_with(module, given, args, kwargs, tie_weights, strict):
             if not isinstance(value, Tensor):
                 raise TypeError(f"functional_call: expected '{name}' to be a Tensor, got {type(value).__name__}")
             before[name] = _swap(*places[name], value)
-        return module(*args, **(kwargs or {}))
+        yield
     finally:
         for name, value in reversed(before.items()):
             now = _swap(*places[name], value)
