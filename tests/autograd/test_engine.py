@@ -1,6 +1,7 @@
 """backward() and grad(): values, arguments, refusals."""
 
 import math
+from collections import OrderedDict
 
 import pytest
 
@@ -210,3 +211,9 @@ def test_grad_of_two_outputs_of_one_node_are_told_apart():
     a, b = x.split(2)
     got = tg.autograd.grad((a * 2).sum() + (b * 3).sum(), (b, a, x))
     assert [g.tolist() for g in got] == [[3, 3], [2, 2], [2, 2, 3, 3]]
+
+
+def test_inputs_may_be_the_values_of_a_dict():
+    x, y = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
+    found = tg.autograd.grad((x * y * 3).sum(), OrderedDict(x=x, y=y).values())
+    assert [g.tolist() for g in found] == [[3.0, 3.0], [3.0, 3.0]]

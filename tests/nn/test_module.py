@@ -207,6 +207,27 @@ def test_a_subclass_may_define_getattr_and_call():
     assert wrapper.__getattr__("inner") is wrapper.inner
 
 
+def test_a_subclass_may_keep_its_parts_in_dicts_of_its_own():
+    """As libraries do that run a module's forward with other tensors (a plain dict does not write to attributes)."""
+
+    class Functional(nn.Linear):
+        def __init__(self):
+            nn.Module.__init__(self)
+            self._parameters = {"weight": None, "bias": None}
+
+        def __setattr__(self, name, value):
+            if name in self.__dict__.get("_parameters", ()):
+                self._parameters[name] = value
+            else:
+                object.__setattr__(self, name, value)
+
+    layer = Functional()
+    layer.weight = tg.ones(1, 2)
+    assert layer(tg.ones(2)).tolist() == [2.0]
+    layer.weight = tg.ones(1, 2) * 3
+    assert layer(tg.ones(2)).tolist() == [6.0]
+
+
 def test_forward_replaced_on_the_instance_or_the_class_is_called():
     layer = nn.Identity()
     layer.forward = lambda input: "instance"

@@ -311,3 +311,10 @@ def test_what_does_not_fit_is_refused(call, kind, text):
 def test_dropout_of_one_layer_is_warned_of():
     with pytest.warns(UserWarning, match="dropout option adds dropout after all but last recurrent layer"):
         nn.GRU(2, 3, dropout=0.5)
+
+
+def test_the_list_of_weights_can_be_given():
+    layer, x = nn.GRU(2, 3), tg.ones(4, 1, 2)
+    layer._flat_weights = [tg.zeros_like(weight) for weight in layer._flat_weights]
+    assert layer(x)[0].count_nonzero() == 0
+    assert layer.weight_hh_l0.count_nonzero() == 0

@@ -102,3 +102,12 @@ def test_every_tolerance_of_a_dtype_holds_on_both_sides():
 def test_negative_tolerances_are_refused():
     with pytest.raises(ValueError, match="rtol and atol must not be negative, got rtol=1 and atol=-1"):
         tg.testing.assert_close(tg.ones(1), tg.ones(1), rtol=1, atol=-1)
+
+
+def test_assert_allclose_takes_numbers_and_other_dtypes():
+    with pytest.warns(FutureWarning, match="assert_close"):
+        tg.testing.assert_allclose([1.0, NAN], np.array([1.0, NAN]))
+    with pytest.warns(FutureWarning):
+        tg.testing.assert_allclose(tg.ones(2), tg.ones(2, dtype=tg.float64) + 5e-5)
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="here"):
+        tg.testing.assert_allclose(tg.ones(2), 2, rtol=0.1, atol=0.0, msg="here")

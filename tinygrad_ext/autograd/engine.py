@@ -1,7 +1,7 @@
 """backward() and grad(): arguments in, the compiled engine behind."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
@@ -30,7 +30,7 @@ def _as_tuple(values, what):
         return (values,)
     if values is None:
         return None
-    if isinstance(values, (tuple, list, Iterator)):
+    if isinstance(values, (tuple, list, Iterator, ValuesView)):
         return tuple(values)
     raise TypeError(
         f"{what} must be a tensor, a GradientEdge or a sequence of them, got {class_name(values)}"

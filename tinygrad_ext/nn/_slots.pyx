@@ -9,7 +9,8 @@ specialised by the interpreter (30 instead of 10 ns each). So `speed_up` gives a
 * the generic ``tp_getattro``, as the names in question are in the instance ``__dict__`` (see
   `registry`).
 
-Both are taken only if the class has Module's own methods. Assigning ``__call__`` or
+Both are taken only if the class has Module's own methods, the second one only with Module's own ``__setattr__`` too, as
+another may put plain dicts in the place of the registries. Assigning ``__call__`` or
 ``__getattr__`` later, to the class or to a base (a mock, a tracer), makes the interpreter set
 its own slots again, so the behaviour always is that of the Python methods.
 """
@@ -100,7 +101,8 @@ def speed_up(cls, base):
     """Give ``cls`` the C slots for those of the methods that it has from ``base``, which is Module."""
     if cls.__call__ is base.__call__:
         tgx_set_call(cls)
-    if cls.__getattr__ is base.__getattr__ and cls.__getattribute__ is object.__getattribute__:
+    plain = cls.__getattribute__ is object.__getattribute__ and cls.__setattr__ is base.__setattr__
+    if plain and cls.__getattr__ is base.__getattr__:
         tgx_set_getattro(cls)
     tgx_set_init(cls, base)
     tgx_modified(cls)

@@ -17,6 +17,7 @@ from tinygrad_ext.errors import refuse_unknown
 _LAZY = {
     **dict.fromkeys(("check_module", "check_op", "check_plugin"), "battery"),
     "plugin_tests": "conformance",
+    "assert_allclose": "close",
     "assert_close": "close",
     "make_tensor": "make",
 }

@@ -4,6 +4,7 @@ The pairs of leaves are found first and compared then, so what cannot be compare
 """
 
 import cmath
+import warnings
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
@@ -19,6 +20,7 @@ _TOLERANCES = {
     tg.complex64: (1.3e-6, 1e-5),
     tg.complex128: (1e-7, 1e-7),
 }
+_LOOSE = {tg.float16: (1e-3, 1e-3), tg.float32: (1e-4, 1e-5), tg.float64: (1e-5, 1e-8)}  # of assert_allclose
 _DTYPE_OF = {int: tg.int64, float: tg.float64, complex: tg.complex128}
 
 _Rules = namedtuple("_Rules", "subclasses rtol atol equal_nan device dtype layout stride")
@@ -71,6 +73,19 @@ def assert_close(
         if msg is None:
             raise
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
+
+
+@_boundary
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """Deprecated: `assert_close` for values of other kinds and dtypes, which become tensors of actual's first."""
+    warnings.warn("testing.assert_allclose() is deprecated: use testing.assert_close().", FutureWarning, stacklevel=2)
+    actual = tg.as_tensor(actual)
+    expected = tg.as_tensor(expected, dtype=None if isinstance(expected, tg.Tensor) else actual.dtype)
+    if rtol is None and atol is None:
+        rtol, atol = (max(pair) for pair in zip(*(_LOOSE.get(t.dtype, (0.0, 0.0)) for t in (actual, expected))))
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, check_layout=False, msg=msg or None
+    )
 
 
 def _at(path, check, *arguments):

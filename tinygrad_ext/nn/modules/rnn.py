@@ -103,6 +103,12 @@ class RNNBase(Module):
     def _flat_weights(self):
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        # libraries that run a layer with other tensors write both the parameters and this list
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            self._parameters[name] = weight
+
     @property
     def all_weights(self):
         """The parameters, a list for each layer and direction."""
