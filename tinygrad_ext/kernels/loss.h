@@ -1,4 +1,4 @@
-/* Squared distance of two dense arrays: elements, sum, derivative. */
+/* Squared distance of two dense arrays: elements, sum, derivative; margins of labels over other classes. */
 #ifndef TGX_LOSS_H
 #define TGX_LOSS_H
 #include <stddef.h>
@@ -17,7 +17,15 @@ typedef struct {
 } tgx_loss_job;
 
 typedef int (*tgx_loss_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);      /* elements lo to hi; sum: chunks */
-typedef struct { tgx_loss_fn square[2], sum[2], slope[2]; } tgx_loss_table;     /* float, double */
+typedef struct { tgx_loss_fn square[2], sum[2], slope[2], margin[2]; } tgx_loss_table;     /* float, double */
+
+/* Dense rows of classes, each with its list of labels up to the first that is negative. */
+typedef struct {
+    char *loss, *slope;
+    const char *x;
+    const int64_t *target;
+    ptrdiff_t classes;
+} tgx_margin_job;
 
 extern const tgx_loss_table tgx_loss_base, tgx_loss_avx2, tgx_loss_avx512;
 

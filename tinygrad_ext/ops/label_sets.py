@@ -1,5 +1,7 @@
 """Losses of sets of labels, and cross entropy of a linear layer."""
 
+import itertools
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
@@ -28,15 +30,8 @@ def _multilabel_margin_loss(self, target, size_average, reduce, reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction: take none, mean or sum")
     if target.dtype != tg.int64:
         raise RuntimeError(f"multilabel_margin_loss: expected scalar type Long for target but found {target.dtype}")
-    classes = self.shape[-1] if self.dim() else 1
-    x, y = self.reshape(-1, classes), target.reshape(-1, classes)
-    listed = (y >= 0).to(tg.int64).cumprod(1) > 0
-    place = y.clamp_min(0)
-    is_label = tg.zeros(x.shape, dtype=tg.int64, device=x.device).scatter_add(1, place, listed.to(tg.int64)) > 0
-    margins = (1 - x.gather(1, place).unsqueeze(2) + x.unsqueeze(1)).relu()
-    counted = listed.unsqueeze(2) & is_label.logical_not().unsqueeze(1)
-    loss = fused.where(counted, margins, 0.0).sum((1, 2)) / x.shape[1]
-    loss = loss if self.dim() == 2 else loss.squeeze(0)
+    rows = (self, target) if self.dim() else (self.reshape(1), target.reshape(1))
+    loss = fused._multilabel_margin(*rows)[0]
     reduction = _older(size_average, reduce, reduction)
     return loss if reduction == "none" else getattr(loss, reduction)()
 
@@ -71,6 +66,48 @@ op(
         ),
     ],
     doc="Sum over labels and other classes of max(0, 1 - (x[label] - x[other])) / classes; labels end at the first -1.",
+)
+
+
+def _np_margins(x, target):
+    import numpy
+
+    loss, slope = numpy.zeros(x.shape[:-1]), numpy.zeros(x.shape)
+    for row in numpy.ndindex(loss.shape):
+        labels = list(itertools.takewhile(lambda label: label >= 0, target[row]))
+        for label, i in itertools.product(labels, set(range(x.shape[-1])) - set(labels)):
+            margin = 1 - x[row][label] + x[row][i]
+            if margin > 0:
+                loss[row] += margin / x.shape[-1]
+                slope[row][i] += 1 / x.shape[-1]
+                slope[row][label] -= 1 / x.shape[-1]
+    return loss, slope
+
+
+op(
+    "aten::_multilabel_margin(Tensor self, Tensor target) -> (Tensor loss, Tensor slope)",
+    kernel="multilabel_margin",
+    batch="leading",
+    variants="function",
+    where="_fused",
+    samples=lambda make: iter(
+        [
+            Sample(make(2, 4), make.of([[1, 3, -1, 0], [0, -1, 2, 2]])),
+            Sample(make(3), make.of([1, 1, 2])),
+            Sample(make(1, 1, 3), make.of([[[-1, 0, 1]]])),
+        ]
+    ),
+    reference=_np_margins,
+    grad={"self": lambda grad_loss, slope: grad_loss.unsqueeze(-1) * slope.detach()},
+    jvp=lambda self_tangent, slope: ((self_tangent * slope).sum(-1), None),
+    errors=[
+        (
+            lambda: fused._multilabel_margin(zeros(2), zeros(2).long() + 2),
+            RuntimeError,
+            "'target' is out of range",
+        ),
+    ],
+    doc="multilabel_margin_loss of each row along the last dimension, and its slope.",
 )
 
 
