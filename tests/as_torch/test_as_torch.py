@@ -311,6 +311,78 @@ def test_private_modules_are_attributes_too(as_torch):
     assert [t.shape for t in as_torch._utils._unflatten_dense_tensors(flat, [as_torch.ones(2), as_torch.ones(1, 2)])]
 
 
+def test_devices_that_are_not_here_can_be_asked(as_torch):
+    for kind in ("mps", "xpu", "accelerator"):
+        module = getattr(as_torch, kind)
+        assert module.is_available() is False and module.device_count() == 0 and module.synchronize() is None
+    with pytest.raises(RuntimeError, match="there is no xpu here"):
+        as_torch.xpu.current_device()
+    assert as_torch.accelerator.current_accelerator() is None
+    assert as_torch.cpu.is_available() and as_torch.cpu.device_count() == 1 and as_torch.cpu.current_device() == "cpu"
+    with as_torch.cpu.stream(as_torch.cpu.current_stream()):
+        as_torch.cpu.current_stream().wait_stream(as_torch.cpu.Stream())
+
+
+def test_the_way_of_attention_can_be_allowed(as_torch):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q = as_torch.ones(1, 1, 2, 4)
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION]):
+        assert as_torch.nn.functional.scaled_dot_product_attention(q, q, q).shape == q.shape
+    sdpa_kernel(SDPBackend.FLASH_ATTENTION)(lambda: None)()
+    with (
+        pytest.raises(RuntimeError, match="run.* on the cpu: CUDNN_ATTENTION;"),
+        sdpa_kernel(SDPBackend.CUDNN_ATTENTION),
+    ):
+        pass
+    with pytest.raises(AssertionError, match="takes an SDPBackend"), sdpa_kernel("math"):
+        pass
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_the_gradients_of_a_convolution_can_be_asked_for(as_torch, rank):
+    from torch.nn import grad
+
+    conv = getattr(as_torch.nn.functional, f"conv{rank}d")
+    x = as_torch.randn(2, 4, *[6] * rank, dtype=as_torch.float64, requires_grad=True)
+    w = as_torch.randn(6, 2, *[3] * rank, dtype=as_torch.float64, requires_grad=True)
+    y = conv(x, w, None, 2, 1, 1, 2)
+    g = as_torch.randn(*y.shape, dtype=as_torch.float64)
+    wanted = as_torch.autograd.grad(y, (x, w), g)
+    found = getattr(grad, f"conv{rank}d_input")(x.shape, w, g, 2, 1, 1, 2)
+    assert as_torch.allclose(found, wanted[0]) and found.requires_grad
+    with as_torch.no_grad():
+        found = getattr(grad, f"conv{rank}d_weight")(x, w.shape, g, stride=2, padding=1, groups=2)
+    assert as_torch.allclose(found, wanted[1]) and not found.requires_grad
+
+
+def test_small_helpers_of_libraries(as_torch):
+    from torch.nn.common_types import _ratio_2_t, _size_2_t
+    from torch.torch_version import TorchVersion
+    from torch.utils._contextlib import _DecoratorContextManager, context_decorator
+    from torch.utils.data._utils.collate import default_collate
+    from torch.utils.dlpack import DLDeviceType, from_dlpack, to_dlpack
+
+    assert int in _size_2_t.__args__ and float in _ratio_2_t.__args__ and TorchVersion("2.10") > TorchVersion("2.9")
+    assert default_collate([1, 2]).tolist() == [1, 2]
+    t = as_torch.ones(2)
+    assert from_dlpack(to_dlpack(t)).data_ptr() == t.data_ptr() and t.__dlpack_device__()[0] == DLDeviceType.kDLCPU
+
+    class Once(_DecoratorContextManager):
+        entered = 0
+
+        def __enter__(self):
+            Once.entered += 1
+
+        def __exit__(self, *error):
+            return None
+
+    twice = Once()(lambda: Once.entered)
+    assert (twice(), twice(), context_decorator(Once, lambda: Once.entered)()) == (1, 2, 3)
+    with pytest.raises(RuntimeError, match="decorate the methods"):
+        context_decorator(Once, Once)
+
+
 def test_a_model_in_parallel_is_the_model(as_torch):
     from torch.nn.parallel import DataParallel, DistributedDataParallel
 

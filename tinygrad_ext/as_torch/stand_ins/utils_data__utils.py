@@ -1,0 +1,6 @@
+"""torch.utils.data._utils: what the loader is made of."""
+
+from . import utils_data__utils_collate as collate
+
+__all__ = ["collate"]
+__path__ = []  # a package there, whose file `collate` has a place of its own
