@@ -61,6 +61,7 @@ LAYERS = [
     "cuda",
     "nn",
     "masked",
+    "sparse",
     "optim",
     "distributions",
     "func",

@@ -82,6 +82,7 @@ _LAZY = (
     "linalg",
     "masked",
     "signal",
+    "sparse",
     "special",
     "random",
     "return_types",
@@ -132,6 +133,7 @@ _LAZY_NAMES = {
     **dict.fromkeys(("detach_", "empty_permuted", "is_signed", "lu", "range", "resize_as_"), "tensor.top"),
     "svd_lowrank": "ops.lowrank",
     "pca_lowrank": "ops.lowrank",
+    **dict.fromkeys(("sparse_coo_tensor", "dsmm", "spmm"), "sparse"),
     "_C_API": "extension.table",
     **dict.fromkeys(
         (

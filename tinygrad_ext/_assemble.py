@@ -32,6 +32,7 @@ later.set_modules(
         "forward mode": "tinygrad_ext.func.forward",
         "module hooks": "tinygrad_ext.nn.hooks",
         "profiler": "tinygrad_ext.profiler.legacy",
+        "sparse": "tinygrad_ext.sparse.handlers",
     }
 )
 

@@ -287,6 +287,7 @@ def test_files_of_pytorch_that_have_another_name_here_are_found(as_torch):
     from torch.distributions.normal import Normal
     from torch.nn.modules.distance import CosineSimilarity
 
+    assert as_torch.distributions.normal.Normal is Normal
     assert Normal is tinygrad_ext.distributions.Normal and CosineSimilarity is tinygrad_ext.nn.CosineSimilarity
 
 

@@ -335,3 +335,12 @@ def test_a_tensor_is_of_no_kind_that_is_not_here():
         "xpu",
     ]
     assert not any(getattr(tg.ones(2), f"is_{kind}") for kind in kinds)
+
+
+def test_storage_gives_the_numbers_of_the_whole_memory():
+    x = tg.arange(6.0).reshape(2, 3)
+    memory = x[1].storage()
+    assert len(memory) == 6 and memory[1] == 1.0 and memory[4:] == [4.0, 5.0] and memory.dtype is tg.float32
+    memory[0] = 7
+    assert x[0, 0] == 7 and memory.data_ptr() == x.data_ptr() and memory.nbytes() == 24
+    assert not tg.empty(0).storage()

@@ -59,10 +59,9 @@ class AliasFinder:
     def find_spec(self, name, path=None, target=None):
         """The spec of a module of ours under its alias, or None."""
         own = _renamed(name, NAME, OURS)
+        # what stands for a place goes first: the place's parent may have no file here, and could not be asked
+        own = own and (own_name(name[len(NAME) + 1 :]) or own)
         spec = own and importlib.util.find_spec(own)
-        if own and not spec:
-            own = own_name(name[len(NAME) + 1 :])
-            spec = own and importlib.util.find_spec(own)
         if not spec:
             return None
         package = spec.submodule_search_locations is not None

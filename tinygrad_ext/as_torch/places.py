@@ -4,25 +4,8 @@ The rooms have PyTorch's names themselves. Listed are single files of PyTorch wh
 name, and modules of which libraries touch a few names at import: those are in `stand_ins`.
 """
 
-_FILES = {
-    "distributions": {
-        "bounded": "exponential pareto uniform weibull",
-        "counts": "binomial negative_binomial poisson",
-        "discrete": "bernoulli categorical geometric",
-        "from_others": "generalized_pareto kumaraswamy log_normal logistic_normal",
-        "gamma": "beta chi2 dirichlet inverse_gamma",
-        "matrices": "lkj_cholesky wishart",
-        "mixture": "mixture_same_family",
-        "multivariate": "lowrank_multivariate_normal multivariate_normal",
-        "one_hot": "multinomial one_hot_categorical",
-        "ratios": "fishersnedecor studentT",
-        "real_line": "cauchy gumbel half_cauchy half_normal laplace normal",
-        "relaxed": "relaxed_bernoulli relaxed_categorical",
-        "transformed": "transformed_distribution",
-    },
-    "nn.modules": {"pixelshuffle": "channelshuffle", "pairs": "distance"},
-    "autograd": {"modes": "grad_mode"},
-}
+from tinygrad_ext.errors.moved_files import MOVED
+
 STAND_INS = frozenset(
     [
         "_C",
@@ -42,8 +25,8 @@ STAND_INS = frozenset(
         "nn.common_types",
         "nn.grad",
         "nn.parallel",
+        "nn.parallel.scatter_gather",
         "onnx",
-        "sparse",
         "storage",
         "torch_version",
         "types",
@@ -58,20 +41,8 @@ STAND_INS = frozenset(
 )
 
 
-def _table():
-    return {
-        f"{room}.{name}": f"{room}.{file}"
-        for room, files in _FILES.items()
-        for file, names in files.items()
-        for name in names.split()
-    }
-
-
-_MOVED = _table()
-
-
 def answers(name):
     """What stands for a module path, both without the package's name in front; None where nothing does."""
     if name in STAND_INS:
         return "as_torch.stand_ins." + name.replace(".", "_")
-    return _MOVED.get(name)
+    return MOVED.get(name)

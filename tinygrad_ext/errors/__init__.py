@@ -1,8 +1,10 @@
 """Messages that several parts of the package build alike."""
 
+import importlib
 import sys
 
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.errors.moved_files import MOVED
 
 PAGE = "docs/differences.md"
 
@@ -24,10 +26,16 @@ def no_attribute(module, name, known, more=""):
 
 
 def refuse_unknown(module):
-    """The `__getattr__` of a public module, which is asked for names that the module does not have."""
+    """The `__getattr__` of a public module, which is asked for names that the module does not have.
+
+    One that PyTorch has a file for (`distributions.normal.Normal`) is the file here in which its contents stand.
+    """
 
     @boundary
     def __getattr__(name):
+        moved = MOVED.get(f"{module}.{name}".partition(".")[2])
+        if moved is not None:
+            return importlib.import_module(f"tinygrad_ext.{moved}")
         raise no_attribute(module, name, [n for n in dir(sys.modules[module]) if not n.startswith("_")])
 
     return __getattr__

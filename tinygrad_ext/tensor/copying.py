@@ -19,6 +19,7 @@ from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
 from tinygrad_ext.tensor import sharing
+from tinygrad_ext.tensor.typed_storage import TypedStorage
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
@@ -209,6 +210,7 @@ METHODS = {
     "_make_subclass": staticmethod(_subclass.make_subclass),
     "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
     "untyped_storage": lambda self: UntypedStorage(_core.storage_of(self)),
+    "storage": lambda self: TypedStorage(self),
     "is_pinned": lambda self: False,
     "resize_": _resize_,
     "resize_as_": _resize_as_,

@@ -1,5 +1,6 @@
 """Tensor methods in Python that are no ops."""
 
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import by_name, strided
 from tinygrad_ext.core.data.tensor import Tensor
@@ -80,6 +81,16 @@ def _lu(self, pivot=True, get_infos=False):
     return top.lu(self, pivot, get_infos)
 
 
+def _to_sparse(self, *args, **kwargs):
+    """The tensor as one that stores the elements that are not zero: (sparse_dim=None, *, layout=None)."""
+    return later("sparse").from_dense(self, *args, **kwargs)
+
+
+def _to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself, which stores all its elements."""
+    return self if dtype is None else self.to(dtype)
+
+
 def _part(name):
     def get(self):
         return functions[name](self)
@@ -107,6 +118,9 @@ _OTHER_KINDS = (
 _METHODS = {
     "chalf": _chalf,
     "lu": _lu,
+    "to_sparse": _to_sparse,
+    "to_sparse_coo": _to_sparse,
+    "to_dense": _to_dense,
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),
     "mH": property(_adjoint),

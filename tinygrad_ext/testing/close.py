@@ -83,9 +83,8 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
     expected = tg.as_tensor(expected, dtype=None if isinstance(expected, tg.Tensor) else actual.dtype)
     if rtol is None and atol is None:
         rtol, atol = (max(pair) for pair in zip(*(_LOOSE.get(t.dtype, (0.0, 0.0)) for t in (actual, expected))))
-    assert_close(
-        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, check_layout=False, msg=msg or None
-    )
+    loose = {"check_dtype": False, "check_layout": False, "msg": msg or None}
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, **loose)
 
 
 def _at(path, check, *arguments):

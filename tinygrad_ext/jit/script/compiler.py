@@ -46,8 +46,8 @@ def hook(function):
 class Frame:
     """A function being compiled. Attributes: source, lookup (name -> Python object, or LookupError), returns (the
     declared type or None), returned (the type of what it returned so far), owner: what compiles it, ours: whether it
-    is one of the package, whose functions take what their callers have and need no annotations; at_statement: the scope of
-    the statement that is compiled."""
+    is one of the package, whose functions take what their callers have and need no annotations; at_statement: the
+    scope of the statement that is compiled."""
 
     def __init__(self, source, lookup, returns=None, owner=None):
         self.source, self.lookup, self.returns, self.owner = source, lookup, returns, owner

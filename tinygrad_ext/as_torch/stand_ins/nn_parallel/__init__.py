@@ -2,7 +2,7 @@
 
 from tinygrad_ext.nn import DataParallel, Module
 
-from . import absent
+from .. import absent
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 globals().update(

@@ -1,0 +1,120 @@
+"""Tensors of the layout sparse_coo: what they are, what functions make of them, gradients of their values, refusals."""
+
+import copy
+import pickle
+
+import pytest
+
+import tinygrad_ext as tg
+
+PLACES, SIZE = [[0, 1, 1, 0], [1, 0, 0, 2]], (2, 3)
+
+
+def make(T=tg, dtype="float64"):
+    return T.sparse_coo_tensor(PLACES, [2.0, 3.0, 4.0, 5.0], SIZE, dtype=getattr(T, dtype))
+
+
+def stacked(T):
+    return T.stack([make(T).to_dense(), make(T).to_dense() * 2]).to_sparse()
+
+
+CASES = {
+    "to_dense": lambda T: make(T).to_dense(),
+    "coalesce": lambda T: make(T).coalesce().values(),
+    "coalesced_places": lambda T: make(T).coalesce().indices(),
+    "matmul": lambda T: make(T) @ T.ones(3, 2, dtype=T.float64),
+    "matmul_vector": lambda T: make(T).matmul(T.arange(3, dtype=T.float64)),
+    "mm": lambda T: T.mm(make(T), T.arange(6, dtype=T.float64).reshape(3, 2)),
+    "mm_of_the_room": lambda T: T.sparse.mm(make(T), T.ones(3, 2, dtype=T.float64)),
+    "mm_from_the_left": lambda T: T.arange(4, dtype=T.float64).reshape(2, 2) @ make(T),
+    "mm_sparse": lambda T: T.sparse.mm(make(T), make(T).t()).to_dense(),
+    "addmm": lambda T: T.sparse.addmm(T.ones(2, 2, dtype=T.float64), make(T), T.ones(3, 2, dtype=T.float64), beta=2),
+    "dsmm": lambda T: T.dsmm(make(T), T.ones(3, 2, dtype=T.float64)),
+    "bmm": lambda T: T.bmm(stacked(T), T.arange(12, dtype=T.float64).reshape(2, 3, 2)),
+    "add": lambda T: (make(T) + make(T)).to_dense(),
+    "add_alpha": lambda T: T.add(make(T), make(T), alpha=3).to_dense(),
+    "add_to_dense": lambda T: T.ones(SIZE, dtype=T.float64) + make(T),
+    "sub": lambda T: (make(T) - make(T) * 3).to_dense(),
+    "mul": lambda T: (2 * make(T)).to_dense(),
+    "mul_dense": lambda T: (make(T).coalesce() * T.arange(6, dtype=T.float64).reshape(2, 3)).to_dense(),
+    "mul_sparse": lambda T: (make(T) * make(T)).to_dense(),
+    "div": lambda T: (make(T) / 2).to_dense(),
+    "neg_abs": lambda T: (-make(T)).abs().to_dense(),
+    "pow": lambda T: make(T).pow(2).to_dense(),
+    "sum": lambda T: make(T).sum(),
+    "sum_of_the_room": lambda T: T.sparse.sum(make(T), 0).to_dense(),
+    "norm": lambda T: make(T).norm(),
+    "t": lambda T: make(T).t().to_dense(),
+    "mT": lambda T: stacked(T).mT.to_dense(),
+    "getitem": lambda T: make(T)[1].to_dense(),
+    "index_select": lambda T: make(T).index_select(1, T.tensor([0, 0])).to_dense(),
+    "float": lambda T: make(T).float().to_dense(),
+    "to_sparse": lambda T: T.eye(3).to_sparse().indices(),
+    "to_sparse_rows": lambda T: T.eye(3).to_sparse(1).values(),
+    "legacy": lambda T: T.sparse.FloatTensor(T.tensor(PLACES), T.ones(4), T.Size(SIZE)).to_dense(),
+    "size_from_places": lambda T: T.sparse_coo_tensor([[0, 4]], [1.0, 2.0]).to_dense(),
+    "empty": lambda T: T.sparse_coo_tensor((2, 2)).to_dense(),
+    "dense_dims": lambda T: T.sparse_coo_tensor([[1, 1]], [[1.0, 2.0], [3.0, 4.0]], (2, 2)).to_dense(),
+    "to_dense_of_dense": lambda T: T.ones(2).to_dense(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    ours, theirs = CASES[name](tg), CASES[name](torch)
+    assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), theirs.tolist())
+
+
+def test_it_says_what_it_is():
+    x = make()
+    assert isinstance(x, tg.Tensor) and x.is_sparse and x.layout is tg.sparse_coo and x.device == tg.device("cpu")
+    assert (x.shape, x.dim(), x.numel(), len(x)) == (SIZE, 2, 6, 2)
+    assert (x.sparse_dim(), x.dense_dim(), x._nnz(), x.coalesce()._nnz()) == (2, 0, 4, 3)
+    assert not x.is_coalesced() and x.coalesce().is_coalesced() and "nnz=4" in repr(x)
+    assert isinstance(x, tg.sparse.DoubleTensor) and not isinstance(x, tg.sparse.FloatTensor)
+    assert x.type() == "torch.sparse.DoubleTensor"
+
+
+def test_gradients_reach_the_values():
+    values = tg.tensor([2.0, 3.0, 4.0, 5.0], dtype=tg.float64, requires_grad=True)
+    dense = tg.arange(6, dtype=tg.float64).reshape(3, 2).requires_grad_()
+
+    def loss(values, dense):
+        return (tg.sparse_coo_tensor(PLACES, values, SIZE).coalesce() * 2 @ dense).sin()
+
+    assert tg.autograd.gradcheck(loss, (values, dense))
+    assert tg.sparse_coo_tensor(PLACES, values, SIZE).requires_grad
+
+
+def test_copies_and_pickles_keep_the_parts():
+    x = make().coalesce()
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone(), x.detach()):
+        assert other.is_coalesced() and tg.equal(other, x) and other.is_sparse
+
+
+REFUSED = [
+    (lambda: make().indices(), RuntimeError, "uncoalesced"),
+    (lambda: tg.sparse_coo_tensor([[0, 2]], [1.0, 1.0], (2,)), RuntimeError, "size is inconsistent with indices"),
+    (lambda: tg.sparse_coo_tensor([[-1]], [1.0], (2,)), RuntimeError, "negative index"),
+    (lambda: tg.sparse_coo_tensor([[0, 1]], [1.0], (2,)), RuntimeError, "number of values"),
+    (lambda: tg.sparse_coo_tensor([[0]], [1.0], (2, 2)), RuntimeError, "number of dimensions"),
+    (lambda: tg.sparse_coo_tensor([0], [1.0], (2,)), RuntimeError, "two dimensions"),
+    (lambda: tg.sparse_coo_tensor([[0]], [[1.0]], (2, 2)), RuntimeError, "do not fit"),
+    (lambda: make() @ tg.ones(2, 2, dtype=tg.float64), RuntimeError, "cannot multiply"),
+    (lambda: make() + tg.eye(3).to_sparse(), RuntimeError, "one size"),
+    (lambda: 1 / make(), NotImplementedError, "to_dense"),
+    (lambda: make() ** 0, RuntimeError, "positive number"),
+    (lambda: make() / tg.ones(SIZE), RuntimeError, "by a number"),
+    (lambda: make().exp(), NotImplementedError, "to_dense"),
+    (lambda: tg.eye(2).to_sparse(3), RuntimeError, "sparse_dim"),
+    (lambda: tg.eye(2).to_sparse(layout=tg.sparse_csr), NotImplementedError, "sparse_csr"),
+    (lambda: tg.eye(2).to_sparse(1).transpose(0, 1), RuntimeError, "cannot be exchanged"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", REFUSED)
+def test_refusals_say_why(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,50 @@
+"""Tensors of the layout sparse_coo: `sparse_coo_tensor`, `Tensor.to_sparse`, and the functions `mm`, `addmm`, `sum`.
+
+Gradients reach the values and what they were made of: coo.py says how, handlers.py which functions there are. Nothing
+is computed faster than by the plain ops, only what is not stored is left out.
+"""
+
+from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
+
+from . import handlers as _handlers
+from .coo import SparseTensor, sparse_coo_tensor
+from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
+
+__all__ = [
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "SparseTensor",
+    "addmm",
+    "mm",
+    "sparse_coo_tensor",
+    "sum",
+]
+__getattr__ = _refuse_unknown(__name__)
+
+
+@_boundary
+def mm(mat1, mat2):
+    """The product of a sparse matrix with a plain or sparse one."""
+    return _handlers.matmul(mat1, mat2)
+
+
+dsmm = spmm = mm
+
+
+@_boundary
+def addmm(mat, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * mat + alpha * (mat1 @ mat2)``, mat1 sparse."""
+    return _handlers.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@_boundary
+def sum(input, dim=None, dtype=None):
+    """The sum of a sparse tensor: of all elements a plain tensor, over some dimensions a sparse one."""
+    return _handlers.sum(input, dim, dtype=dtype)

@@ -1,0 +1,259 @@
+"""Tensors of which only some elements are stored: places and values, PyTorch's layout `sparse_coo`.
+
+A SparseTensor is a wrapper without memory of its own around two plain tensors. What is done with one is written with
+ops on its values (handlers.py), so gradients reach the values and what they were made of; the wrapper itself records
+nothing. What is in no table of handlers raises NotImplementedError and says so.
+"""
+
+import math
+import operator
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.dtype import sparse_coo
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.overrides import DisableTorchFunctionSubclass
+
+__all__ = ["SparseTensor", "sparse_coo_tensor"]
+
+HANDLERS = {}  # name of a function -> what it does here; handlers.py fills it
+_PASSED = {"size", "dim", "numel", "is_floating_point", "is_complex", "__get__", "__len__", "data_ptr"}
+
+
+class SparseTensor(Tensor):
+    """Values at the places ``indices``, zero elsewhere. Made by `sparse_coo_tensor` and `Tensor.to_sparse`.
+
+    Places that stand there several times count with the sum of their values; `coalesce` adds them up.
+    """
+
+    @staticmethod
+    def __new__(cls, indices, values, size, coalesced=False):
+        self = Tensor._make_wrapper_subclass(cls, tuple(size), dtype=values.dtype, device=values.device)
+        self._parts = indices, values, coalesced
+        return self
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func.__name__
+        handler = HANDLERS.get(name)
+        if handler is not None:
+            return handler(*args, **kwargs)
+        if name in _PASSED:
+            with DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        raise NotImplementedError(
+            f"{name}(): not written for tensors of the layout sparse_coo; to_dense() makes a plain tensor of one"
+        )
+
+    # ---- what it is ------------------------------------------------------------------------------------------------
+
+    is_sparse = True
+    layout = sparse_coo
+    is_leaf = True
+
+    @property
+    def device(self):
+        """Of the values."""
+        return self._parts[1].device
+
+    @property
+    def requires_grad(self):
+        """Whether the values require grad."""
+        return self._parts[1].requires_grad
+
+    @property
+    def is_meta(self):
+        """Whether the values have no memory."""
+        return self._parts[1].is_meta
+
+    is_cpu = property(lambda self: self._parts[1].is_cpu)
+
+    def requires_grad_(self, requires_grad=True):
+        """Let autograd record what happens to the values; returns self."""
+        self._parts[1].requires_grad_(requires_grad)
+        return self
+
+    def is_coalesced(self):
+        """Whether each place stands there once, in order."""
+        return self._parts[2]
+
+    def sparse_dim(self):
+        """How many dimensions the places have."""
+        return self._parts[0].size(0)
+
+    def dense_dim(self):
+        """How many dimensions each value has."""
+        return self._parts[1].dim() - 1
+
+    def _nnz(self):
+        return self._parts[1].size(0)
+
+    def _indices(self):
+        return self._parts[0]
+
+    def _values(self):
+        return self._parts[1]
+
+    def indices(self):
+        """The places, a column each. RuntimeError before `coalesce`."""
+        return self._when_coalesced("indices", 0)
+
+    def values(self):
+        """The values. RuntimeError before `coalesce`."""
+        return self._when_coalesced("values", 1)
+
+    def _when_coalesced(self, name, part):
+        if not self._parts[2]:
+            raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
+        return self._parts[part]
+
+    # ---- other forms -----------------------------------------------------------------------------------------------
+
+    def coalesce(self):
+        """The same tensor with each place once, in order; self if it is so already."""
+        if self._parts[2]:
+            return self
+        sizes = self.shape[: self.sparse_dim()]
+        places, where = flat(self._parts[0], sizes).unique(sorted=True, return_inverse=True)
+        values = self._parts[1]
+        summed = values.new_zeros((places.numel(), *values.shape[1:])).index_add(0, where, values)
+        return SparseTensor(unflat(places, sizes), summed, self.shape, True)
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """A plain tensor with the zeros."""
+        values = self._parts[1] if dtype is None else self._parts[1].to(dtype)
+        sizes, inner = self.shape[: self.sparse_dim()], values.shape[1:]
+        whole = values.new_zeros((math.prod(sizes), *inner)).index_add(0, flat(self._parts[0], sizes), values)
+        return whole.reshape(self.shape)
+
+    def to_sparse(self, *args, **kwargs):
+        """The tensor itself."""
+        return self
+
+    def with_values(self, values):
+        """Other values at the same places."""
+        return SparseTensor(self._parts[0], values, self.shape, self._parts[2])
+
+    def __repr__(self):
+        indices, values, _ = self._parts
+        end = f"size={tuple(self.shape)}, nnz={self._nnz()}, layout={self.layout}"
+        return f"tensor(indices={indices!r},\n       values={values!r},\n       {end})"
+
+    __str__ = __repr__
+
+    def __reduce_ex__(self, protocol):
+        return SparseTensor, (*self._parts[:2], tuple(self.shape), self._parts[2])
+
+    def __deepcopy__(self, memo):
+        indices, values, coalesced = self._parts
+        return SparseTensor(indices.clone(), values.detach().clone(), self.shape, coalesced)
+
+
+@boundary
+def sparse_coo_tensor(
+    indices,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    pin_memory=False,
+    device=None,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+):
+    """A tensor of ``size`` that has ``values`` at the places ``indices``, a column each, and is zero elsewhere.
+
+    Args:
+        indices: integers of shape (sparse dimensions, places). With nothing else it is the size of an empty tensor.
+        values: one for each place, each a number or a tensor of the further dimensions; gradients go through them.
+        size: by default the smallest in which the places lie.
+        requires_grad: makes the values a leaf.
+
+    Raises:
+        RuntimeError: the parts do not go together.
+
+        >>> import tinygrad_ext as tg
+        >>> tg.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2)).to_dense().tolist()
+        [[0.0, 2.0], [3.0, 0.0]]
+    """
+    if values is None:
+        size = tuple(indices)
+        indices, values = tg.zeros((len(size), 0), dtype=tg.int64), tg.zeros(0, dtype=dtype, device=device)
+    indices, values = tg.as_tensor(indices).to(tg.int64), tg.as_tensor(values)
+    values = values.expand(indices.size(1)) if values.dim() == 0 and indices.dim() == 2 else values
+    values = values.to(device or values.device, dtype or values.dtype)
+    if size is None:
+        largest = indices.amax(1).tolist() if indices.numel() else [-1] * indices.size(0)
+        size = [at + 1 for at in largest] + list(values.shape[1:])
+    check(indices, values, tuple(size))
+    made = SparseTensor(indices.detach(), values, size, bool(is_coalesced))
+    return made.requires_grad_() if requires_grad else made
+
+
+def flat(indices, sizes):
+    """The number of each place, counted row by row."""
+    steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    found = indices.new_zeros(indices.size(1))
+    for row, step in zip(indices, steps, strict=True):
+        found = found + row * step
+    return found
+
+
+def unflat(places, sizes):
+    """The columns of places that numbers stand for."""
+    rows, rest = [], places
+    for size in reversed(sizes):
+        rows.append(rest.remainder(size) if size else rest)
+        rest = rest.div(max(size, 1), rounding_mode="floor")
+    found = places.new_empty((len(sizes), places.numel()))
+    for i, row in enumerate(reversed(rows)):
+        found[i] = row
+    return found
+
+
+def check(indices, values, size):
+    """Raise PyTorch's errors for parts that do not go together."""
+    if indices.dim() != 2:
+        raise RuntimeError(f"sparse_coo_tensor(): indices must have two dimensions, got {list(indices.shape)}")
+    if values.dim() < 1 or indices.size(1) != values.size(0):
+        raise RuntimeError(
+            f"sparse_coo_tensor(): number of values must be the number of places {indices.size(1)}, got values of "
+            f"{list(values.shape)}"
+        )
+    rank = indices.size(0) + values.dim() - 1
+    if len(size) != rank:
+        raise RuntimeError(
+            f"sparse_coo_tensor(): number of dimensions must be sparse_dim ({indices.size(0)}) + dense_dim "
+            f"({values.dim() - 1}), but got {len(size)}"
+        )
+    if tuple(size[indices.size(0) :]) != tuple(values.shape[1:]):
+        raise RuntimeError(f"sparse_coo_tensor(): values of {list(values.shape)} do not fit the size {list(size)}")
+    if indices.numel() and not indices.is_meta:
+        if int(indices.min()) < 0:
+            raise RuntimeError(f"sparse_coo_tensor(): found negative index {int(indices.min())}")
+        for i, largest in enumerate(indices.amax(1).tolist()):
+            if largest >= size[i]:
+                raise RuntimeError(
+                    f"sparse_coo_tensor(): size is inconsistent with indices: for dim {i}, size is {size[i]} but found "
+                    f"index {largest}"
+                )
+
+
+def from_dense(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """A SparseTensor of what is not zero: elements, or with ``sparse_dim`` the rows of the other dimensions."""
+    if layout not in (None, sparse_coo) or blocksize is not None:
+        raise NotImplementedError(f"to_sparse(): the layout sparse_coo is here, {layout} is not")
+    rank = self.dim() if sparse_dim is None else operator.index(sparse_dim)
+    if not 0 <= rank <= self.dim() or (rank == 0 and self.dim()):
+        raise RuntimeError(f"to_sparse(): sparse_dim must lie between 1 and {self.dim()}, got {rank}")
+    kept = self != 0
+    if rank < self.dim():
+        kept = kept.flatten(rank).any(-1)
+    indices = kept.nonzero().t().to(tg.int64)
+    return SparseTensor(indices, self[tuple(indices)] if rank else self.reshape(1), self.shape, True)

@@ -1,0 +1,218 @@
+"""What each function does with tensors of the layout sparse_coo, by the function's name."""
+
+import math
+import numbers
+
+import tinygrad_ext as tg
+from tinygrad_ext.core.data.tensor import Tensor
+
+from .coo import HANDLERS, SparseTensor, flat, from_dense
+
+
+def handler(*names):
+    def take(function):
+        HANDLERS.update(dict.fromkeys(names, function))
+        return function
+
+    return take
+
+
+def _is_number(x):
+    return isinstance(x, numbers.Number) or (isinstance(x, Tensor) and not isinstance(x, SparseTensor) and x.dim() == 0)
+
+
+def _plain(x):
+    return x.to_dense() if isinstance(x, SparseTensor) else x
+
+
+# ---- products ------------------------------------------------------------------------------------------------------
+
+
+@handler("mm", "matmul", "__matmul__", "mv", "bmm", "spmm", "dsmm")
+def matmul(self, mat2):
+    """Sparse with dense is dense, sparse with sparse is sparse."""
+    if isinstance(self, SparseTensor) and isinstance(mat2, SparseTensor):
+        return from_dense(self.to_dense().matmul(mat2.to_dense()))
+    if not isinstance(self, SparseTensor):
+        if self.dim() == 1:
+            return matmul(mat2.t(), self)
+        return matmul(transpose(mat2, -2, -1), self.transpose(-2, -1)).transpose(-2, -1)
+    return _with_dense(self, mat2)
+
+
+def _with_dense(a, dense):
+    indices, values, _ = a._parts
+    *batch, rows, columns = a.shape
+    vector = dense.dim() == 1
+    dense = dense.unsqueeze(-1) if vector else dense
+    if a.dense_dim() or dense.dim() != a.dim() or [*dense.shape[:-1]] != [*batch, columns]:
+        if a.dense_dim() or a.dim() != 2 or dense.dim() < 2 or dense.size(-2) != columns:
+            raise RuntimeError(f"matmul(): cannot multiply sparse {list(a.shape)} by {list(dense.shape)}")
+        moved = dense.movedim(-2, 0)
+        found = _with_dense(a, moved.reshape(columns, -1)).reshape(rows, *moved.shape[1:])
+        return found.movedim(0, -2)
+    outer = flat(indices[:-2], batch)
+    took = dense.reshape(-1, dense.size(-1)).index_select(0, outer * columns + indices[-1])
+    found = dense.new_zeros((math.prod(batch) * rows, dense.size(-1)))
+    found = found.index_add(0, outer * rows + indices[-2], values.unsqueeze(-1) * took)
+    return found.reshape(*batch, rows) if vector else found.reshape(*batch, rows, dense.size(-1))
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (mat1 @ mat2)``"""
+    return input * beta + matmul(mat1, mat2) * alpha
+
+
+HANDLERS.update(addmm=addmm, sspaddmm=addmm)
+
+# ---- element by element --------------------------------------------------------------------------------------------
+
+
+@handler("add", "__add__", "__radd__")
+def add(self, other, *, alpha=1):
+    """Two sparse: sparse. With a plain tensor: plain."""
+    if not isinstance(other, SparseTensor):
+        return self.to_dense().add(other, alpha=alpha)
+    if not isinstance(self, SparseTensor):
+        return self.add(other.to_dense(), alpha=alpha)
+    if self.shape != other.shape or self.dense_dim() != other.dense_dim():
+        sizes = f"{list(self.shape)} and {list(other.shape)}"
+        raise RuntimeError(f"add(): expected sparse tensors of one size, got {sizes}")
+    indices, values = tg.cat([self._parts[0], other._parts[0]], 1), tg.cat([self._parts[1], other._parts[1] * alpha])
+    return SparseTensor(indices, values, self.shape)
+
+
+@handler("sub", "__sub__")
+def sub(self, other, *, alpha=1):
+    """As `add`."""
+    return add(self, other, alpha=-alpha)
+
+
+@handler("mul", "__mul__", "__rmul__", "multiply")
+def mul(self, other):
+    """By a number or a plain tensor: nothing is computed where nothing is stored."""
+    if not isinstance(self, SparseTensor):
+        self, other = other, self
+    if _is_number(other):
+        return self.with_values(self._parts[1] * other)
+    if isinstance(other, SparseTensor):
+        return from_dense(self.to_dense() * other.to_dense())
+    return self.with_values(self._parts[1] * other.expand(self.shape)[tuple(self._parts[0])])
+
+
+@handler("div", "__truediv__", "true_divide", "divide")
+def div(self, other, *, rounding_mode=None):
+    """By a number."""
+    if not isinstance(self, SparseTensor) or not _is_number(other):
+        raise RuntimeError("div(): a sparse tensor can be divided by a number only")
+    return self.coalesce().with_values(self.coalesce()._parts[1].div(other, rounding_mode=rounding_mode))
+
+
+def _on_values(name):
+    def call(self, *args, **kwargs):
+        whole = self.coalesce()
+        return whole.with_values(getattr(whole._parts[1], name)(*args, **kwargs))
+
+    return call
+
+
+# all of these keep zero as it is
+_ZERO_STAYS = (
+    "neg abs sqrt square sin tan tanh asin atan asinh atanh sinh expm1 log1p sign relu ceil floor round trunc"
+)
+for _name in _ZERO_STAYS.split():
+    HANDLERS[_name] = _on_values(_name)
+HANDLERS["__neg__"], HANDLERS["__abs__"] = HANDLERS["neg"], HANDLERS["abs"]
+
+
+@handler("pow", "__pow__")
+def pow(self, exponent):
+    """To a positive power, by which zero stays zero."""
+    if not _is_number(exponent) or not exponent > 0:
+        raise RuntimeError(f"pow(): a sparse tensor can be raised to a positive number only, not to {exponent!r}")
+    return _on_values("pow")(self, exponent)
+
+
+def _kept(name):
+    return lambda self, *args, **kwargs: self.with_values(getattr(self._parts[1], name)(*args, **kwargs))
+
+
+for _name in (
+    "clone", "detach", "to", "float", "double", "half", "bfloat16", "long", "int", "cpu", "contiguous", "type_as",
+):  # fmt: skip
+    HANDLERS[_name] = _kept(_name)
+
+
+@handler("type")
+def type_(self, dtype=None, **kwargs):
+    """The name of the type, or the tensor in another."""
+    if dtype is None:
+        return self._parts[1].type().replace("torch.", "torch.sparse.")
+    return self.with_values(self._parts[1].type(dtype))
+
+
+# ---- shape ---------------------------------------------------------------------------------------------------------
+
+
+@handler("transpose", "swapaxes", "swapdims")
+def transpose(self, dim0, dim1):
+    """Two sparse dimensions exchanged."""
+    rank = self.sparse_dim()
+    a, b = (d % self.dim() for d in (dim0, dim1))
+    if max(a, b) >= rank:
+        raise RuntimeError("transpose(): dimensions of the values of a sparse tensor cannot be exchanged")
+    order, size = list(range(rank)), list(self.shape)
+    order[a], order[b] = b, a
+    size[a], size[b] = size[b], size[a]
+    return SparseTensor(self._parts[0][order], self._parts[1], size)
+
+
+@handler("t")
+def t(self):
+    """The transpose of a matrix."""
+    return transpose(self, 0, 1) if self.dim() == 2 else self
+
+
+@handler("__getitem__")
+def getitem(self, key):
+    """An index or slice, as a sparse tensor."""
+    found = self.to_dense()[key]
+    return from_dense(found) if found.dim() else found
+
+
+@handler("index_select")
+def index_select(self, dim, index):
+    """Some indices of a dimension, as a sparse tensor."""
+    return from_dense(self.to_dense().index_select(dim, index))
+
+
+@handler("sum")
+def sum(self, dim=None, *, dtype=None):
+    """All: a plain tensor. Over some dimensions: sparse."""
+    values = self._parts[1] if dtype is None else self._parts[1].to(dtype)
+    return values.sum() if dim is None else from_dense(self.to_dense(dtype).sum(dim))
+
+
+@handler("norm")
+def norm(self, p=2, *args, **kwargs):
+    """Of the stored elements."""
+    return self.coalesce()._parts[1].norm(p, *args, **kwargs)
+
+
+@handler("equal")
+def equal(self, other):
+    """Whether both are the same tensor, however they are stored."""
+    return _plain(self).equal(_plain(other))
+
+
+@handler("zero_")
+def zero_(self):
+    """Drop all elements."""
+    indices, values, _ = self._parts
+    self._parts = indices[:, :0], values[:0], True
+    return self
+
+
+# properties
+SparseTensor.mT = property(lambda self: transpose(self, -2, -1))
+SparseTensor.T = property(t)
