@@ -14,7 +14,7 @@ from tinygrad_ext.core.data.dtype import set_device_finder, set_dtype_finder
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad import cuts, methods
 from tinygrad_ext.core.grad.hooks import add_hook
-from tinygrad_ext.errors import no_attribute
+from tinygrad_ext.errors import no_attribute, stand_in  # noqa: F401 - both for the package's own __getattr__
 from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
@@ -102,14 +102,6 @@ def _load_for_owner(owner):
 
 def _load_for_type(t):
     later.later("plugins").load_for_type(t)
-
-
-def stand_in(name):
-    """The module that answers for a private module of PyTorch while `import torch` means this package, else None."""
-    alias = sys.modules.get("tinygrad_ext.as_torch")
-    if alias is None or not alias.installed() or name not in alias.places.STAND_INS:
-        return None
-    return importlib.import_module("torch." + name)
 
 
 def unknown_name(name, known):

@@ -435,3 +435,9 @@ def test_going_through_the_names_of_optim_finds_every_optimizer(as_torch):
         if isinstance(value, type) and issubclass(value, as_torch.optim.Optimizer):
             found.add(name if value is not as_torch.optim.LBFGS else "LBFGS")
     assert found >= {"Adam", "SGD", "LBFGS", "Rprop", "Adafactor"}
+
+
+def test_what_answers_for_a_file_is_an_attribute_of_its_room(as_torch):
+    assert as_torch.nn.parallel.DataParallel is as_torch.nn.DataParallel
+    assert as_torch.nn.attention.SDPBackend.MATH.value == 0
+    assert as_torch.distributions.normal.Normal is as_torch.distributions.Normal

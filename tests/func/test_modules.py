@@ -3,7 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn
+from tinygrad_ext import func, nn
 from tinygrad_ext.func import functional_call, grad, stack_module_state, vmap
 
 
@@ -107,3 +107,14 @@ def test_models_that_cannot_be_stacked_are_refused():
     ]:
         with pytest.raises(RuntimeError, match=words):
             stack_module_state(models)
+
+
+def test_batch_norms_give_up_their_statistics_and_run_under_vmap():
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.BatchNorm1d(2, track_running_stats=False))
+    x = tg.rand(5, 4, 3)
+    with pytest.raises(RuntimeError, match="running"):
+        vmap(model)(x)
+    assert func.replace_all_batch_norm_modules_(model) is model
+    assert not [name for name in model.state_dict() if "running" in name or "num_batches" in name]
+    assert tg.allclose(vmap(model)(x), tg.stack([model(part) for part in x]), atol=1e-6)
+    assert tg.allclose(model.eval()(x[0]), model.train()(x[0]))

@@ -76,11 +76,20 @@ def uninstall():
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)
     _finders = ()
-    drop(NAME)
+    _take_stand_ins_off(drop(NAME))
     _name(OURS)
     tinygrad_ext.__version__ = _own_version
     sys.modules.update(_set_aside)
     _set_aside.clear()
+
+
+def _take_stand_ins_off(modules):
+    """An import sets a module as an attribute of its parent, which is a module of ours; ours keep their own alone."""
+    for name, module in modules.items():
+        parent, _, last = name.rpartition(".")
+        is_stand_in = module.__name__.startswith(f"{OURS}.as_torch.stand_ins.")
+        if is_stand_in and parent in modules and vars(modules[parent]).get(last) is module:
+            delattr(modules[parent], last)
 
 
 def _name(package):

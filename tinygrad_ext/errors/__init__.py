@@ -25,6 +25,14 @@ def no_attribute(module, name, known, more=""):
     return AttributeError(f"{text}{absent}{more} What differs from PyTorch: {PAGE}.")
 
 
+def stand_in(place):
+    """The module that answers for one of PyTorch's while `import torch` means this package, else None."""
+    alias = sys.modules.get("tinygrad_ext.as_torch")
+    if alias is None or not alias.installed() or place not in alias.places.STAND_INS:
+        return None
+    return importlib.import_module("torch." + place)
+
+
 def refuse_unknown(module):
     """The `__getattr__` of a public module, which is asked for names that the module does not have.
 
@@ -33,9 +41,12 @@ def refuse_unknown(module):
 
     @boundary
     def __getattr__(name):
-        moved = MOVED.get(f"{module}.{name}".partition(".")[2])
-        if moved is not None:
-            return importlib.import_module(f"tinygrad_ext.{moved}")
+        place = f"{module}.{name}".partition(".")[2]
+        if place in MOVED:
+            return importlib.import_module(f"tinygrad_ext.{MOVED[place]}")
+        answer = stand_in(place)
+        if answer is not None:
+            return answer
         raise no_attribute(module, name, [n for n in dir(sys.modules[module]) if not n.startswith("_")])
 
     return __getattr__

@@ -2,7 +2,7 @@
 
 from .forward import jvp, linearize
 from .jacobians import hessian, jacfwd, jacrev
-from .modules import functional_call, stack_module_state
+from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .plain import debug_unwrap, functionalize
 from .reverse import grad, grad_and_value, vjp
 from .vmap import vmap
@@ -18,6 +18,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

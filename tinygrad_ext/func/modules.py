@@ -1,6 +1,7 @@
 """Modules as functions of their parameters and buffers."""
 
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.nn.modules.norm import _BatchNorm
 from tinygrad_ext.nn.utils.stateless import call_with
 from tinygrad_ext.registry import functions
 
@@ -66,3 +67,16 @@ def _stacked(tensors, name):
     if len({t.requires_grad for t in tensors}) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     return functions["stack"]([t.detach() for t in tensors]).requires_grad_(tensors[0].requires_grad)
+
+
+@boundary
+def replace_all_batch_norm_modules_(root):
+    """Take the running statistics out of every batch norm below a module, so that it can run under vmap; returns it.
+
+    Each then normalises by its own batch, in evaluation too.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -117,9 +117,7 @@ def _on_values(name):
 
 
 # all of these keep zero as it is
-_ZERO_STAYS = (
-    "neg abs sqrt square sin tan tanh asin atan asinh atanh sinh expm1 log1p sign relu ceil floor round trunc"
-)
+_ZERO_STAYS = "neg abs sqrt square sin tan tanh asin atan asinh atanh sinh expm1 log1p sign relu ceil floor round trunc"
 for _name in _ZERO_STAYS.split():
     HANDLERS[_name] = _on_values(_name)
 HANDLERS["__neg__"], HANDLERS["__abs__"] = HANDLERS["neg"], HANDLERS["abs"]
