@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import os
-import sys
 
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
