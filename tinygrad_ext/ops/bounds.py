@@ -24,10 +24,9 @@ def _line(start, end, steps, dtype, device, name):
     wide = tg.complex128 if dtype.is_complex else tg.float64
     if not (dtype.is_complex or dtype.is_floating_point):
         bounds = [b.trunc() if hasattr(b, "dim") else int(b) for b in bounds]
-    first, last = [b.to(wide) if hasattr(b, "dim") else b for b in bounds]
-    if device is None and any(hasattr(b, "dim") and b.is_meta for b in bounds):
-        device = "meta"
-    step, place = (last - first) / max(steps - 1, 1), tg.arange(steps, dtype=tg.float64, device=device)
+    place = tg.arange(steps, dtype=tg.float64, device=device)
+    first, last = [b.to(place.device, wide) if hasattr(b, "dim") else b for b in bounds]
+    step = (last - first) / max(steps - 1, 1)
     return tg.where(place * 2 < steps, first + step * place, last - step * (steps - 1 - place))
 
 
