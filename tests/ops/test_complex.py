@@ -251,3 +251,16 @@ def test_linspace_between_complex_bounds():
     np.testing.assert_allclose(got.numpy(), np.linspace(1 + 1j, 3 - 1j, 5), 1e-6)
     with pytest.raises(RuntimeError, match="safely cast to passed dtype Float"):
         tg.linspace(1j, 2, 3, dtype=tg.float32)
+
+
+def test_a_running_log_of_sums_turns_no_further_than_its_terms():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-9, 9, (40, 3)) + 1j * rng.uniform(-9, 9, (40, 3))
+    got = tg.from_numpy(x).logcumsumexp(0).numpy()
+    np.testing.assert_allclose(np.exp(got), np.exp(x).cumsum(0), rtol=1e-9)
+    np.testing.assert_array_equal(got[0], x[0])  # the imaginary part of a first term stays beyond half a turn
+    wide = x[:5].copy()
+    wide.real += 800
+    np.testing.assert_allclose(tg.from_numpy(wide).logcumsumexp(0).numpy(), got[:5] + 800, rtol=1e-9)
+    nothing = tg.full((2,), complex("-inf"), dtype=tg.complex128)
+    assert nothing.logcumsumexp(0).real.tolist() == [-np.inf, -np.inf]

@@ -163,3 +163,14 @@ def test_integers_are_refused_by_solve_on_every_device():
         for solve in (tg.linalg.solve, tg.ops.aten._solve):
             with pytest.raises(RuntimeError, match="floating point"):
                 solve(square, square)
+
+
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_gradients_through_hermitian_matrices_are_hermitian_again(uplo):
+    tg.manual_seed(0)
+    A, seed = (tg.randn(4, 4, dtype=tg.complex128) for _ in range(2))
+    A = (A + A.mH).requires_grad_()
+    (first,) = tg.autograd.grad(tg.linalg.eigvalsh(A, uplo).exp().sum(), A, create_graph=True)
+    (second,) = tg.autograd.grad(first, A, seed)
+    for grad in (first.detach(), second):
+        tg.testing.assert_close(grad, grad.mH)

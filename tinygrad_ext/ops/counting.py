@@ -1,5 +1,7 @@
 """The most frequent element, membership, running log-sums and slopes of samples."""
 
+import math
+
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
@@ -78,6 +80,8 @@ def _logcumsumexp(self, dim):
     dim = wrapped(dim, self.dim())
     if not self.shape[dim]:
         return self.clone()
+    if self.is_complex():
+        return _complex_logcumsumexp(self, dim)
     x = self
     most = x.detach().cummax(dim)[0]
     finite = fused.where(most.isinf(), 0.0, most)
@@ -88,13 +92,48 @@ def _logcumsumexp(self, dim):
     return fused.where(most == float("inf"), float("inf"), found)
 
 
+def _complex_logcumsumexp(x, dim):
+    """The logarithm's branch is that of adding one after the other: from the larger of sum and element it moves less
+    than half a turn."""
+    n = x.shape[dim]
+    most = x.detach().real.cummax(dim)[0]
+    finite = fused.where(most.isinf(), 0.0, most)
+    before = tg.cat([finite.narrow(dim, 0, 1), finite.narrow(dim, 0, n - 1)], dim)
+    total = (x - finite).exp()._linear_scan((before - finite).exp().to(x.dtype), dim)
+    none = total == 0
+    found = fused.where(none, float("-inf"), fused.where(none, 1.0, total).log() + finite)
+    angle, own, size = found.detach().imag, x.detach().imag, found.detach().real
+    last = tg.cat([angle.narrow(dim, 0, 1), angle.narrow(dim, 0, n - 1)], dim)
+    goes_on = tg.cat(
+        [none.narrow(dim, 0, 1) & False, size.narrow(dim, 0, n - 1) >= x.detach().real.narrow(dim, 1, n - 1)], dim
+    )
+    start = fused.where(goes_on, last, own)
+    moved = angle - start
+    moved = moved - (moved / math.tau).round() * math.tau
+    turned = fused.where(goes_on, moved, own + moved)._linear_scan(goes_on.to(own.dtype), dim)
+    return found + tg.complex(tg.zeros_like(angle), fused.where(none | angle.isnan(), 0.0, turned - angle))
+
+
+def _np_logcumsumexp(x, dim):
+    import numpy as np
+
+    if not np.iscomplexobj(x) or not x.ndim:
+        return np.logaddexp.accumulate(x, axis=dim) if x.ndim else x
+    rows, sums = np.moveaxis(x, dim, 0), []
+    for row in rows:
+        last = sums[-1] if sums else np.full_like(row, -np.inf)
+        low, high = np.where(last.real < row.real, last, row), np.where(last.real < row.real, row, last)
+        sums.append(np.log(1 + np.exp(low - high)) + high if sums else row)
+    return np.moveaxis(np.array(sums, x.dtype).reshape(rows.shape), 0, dim)
+
+
 op(
     "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
     compose=_logcumsumexp,
-    types="float",
+    types="float complex",
     variants="function method out",
     samples=lambda make: [Sample(make(3, 4), 1), Sample(make(5), 0), Sample(make(), 0), Sample(make(2, 0), -1)],
-    reference=lambda x, dim: __import__("numpy").logaddexp.accumulate(x, axis=dim) if x.ndim else x,
+    reference=_np_logcumsumexp,
     errors=[(lambda: tg.logcumsumexp(zeros(2), 1), IndexError, "Dimension out of range")],
     doc="Running log(sum(exp)) along dim, without overflow.",
 )

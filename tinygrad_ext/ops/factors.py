@@ -139,13 +139,13 @@ op(
 
 
 def _cholesky_back(grads, L, upper):
-    """L^-H half(L^H grad) L^-1, made Hermitian; half: the lower triangle with half of the diagonal."""
+    """L^-H (P + below(P)^H) / 2 L^-1, P the lower triangle of L^H grad."""
     if grads[0] is None:
         return None
     lower, grad = (adjoint(L), adjoint(grads[0])) if upper else (L, grads[0])
-    inner = matrix_slopes.half_diagonal(adjoint(lower).matmul(grad).tril())
-    found = triangular(adjoint(lower), triangular(lower, inner, False, left=False), True)
-    return 0.5 * (found + adjoint(found))
+    inner = adjoint(lower).matmul(grad).tril()
+    inner = 0.5 * (inner + adjoint(inner.tril(-1)))
+    return triangular(adjoint(lower), triangular(lower, inner, False, left=False), True)
 
 
 def _lower(A, upper=False):

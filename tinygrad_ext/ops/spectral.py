@@ -211,7 +211,7 @@ def _with_diagonal(t, diagonal):
 
 
 def _eigh_back(grads, A, eigenvalues, eigenvectors, UPLO, compute_v):
-    """V (V^H gV / E + gL) V^H, E = L_j - L_i."""
+    """V (V^H gV / E + gL) V^H, E = L_j - L_i, of which the Hermitian part is what a Hermitian matrix can follow."""
     by_values, by_vectors = grads
     values, vectors = eigenvalues, eigenvectors
     if not compute_v:
@@ -225,7 +225,8 @@ def _eigh_back(grads, A, eigenvalues, eigenvectors, UPLO, compute_v):
     inner = adjoint(vectors).matmul(by_vectors)
     if inner.is_complex():
         inner = fused._same_phase(inner, None, "linalg_eigh_backward")
-    inner = _with_diagonal(inner / matrix_slopes.gaps(values), by_values)
+    inner = inner / matrix_slopes.gaps(values)
+    inner = _with_diagonal((inner + adjoint(inner)) / 2, by_values)
     return vectors.matmul(inner).matmul(adjoint(vectors))
 
 
