@@ -1,4 +1,4 @@
-/* Euclidean distances between the rows of two matrices, for each of a batch. */
+/* Distances between the rows of two matrices, for each of a batch. */
 #ifndef TGX_DISTANCES_H
 #define TGX_DISTANCES_H
 #include <stddef.h>
@@ -15,6 +15,6 @@ typedef struct {
 
 /* Groups lo to hi of TGX_DISTANCE_ROWS rows each, counted through all batches. */
 typedef int (*tgx_distance_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
-typedef struct { tgx_distance_fn euclid[2]; } tgx_distance_table; /* float, double */
+typedef struct { tgx_distance_fn euclid[2], city[2], most[2]; } tgx_distance_table; /* float, double */
 extern const tgx_distance_table tgx_distance_base, tgx_distance_avx2, tgx_distance_avx512;
 #endif

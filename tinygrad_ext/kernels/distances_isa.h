@@ -3,8 +3,9 @@
 #include <math.h>
 #include "distances.h"
 
-#define EUCLID(T, SQRT) \
-    static inline __attribute__((always_inline)) void strip_##T(const int rows, const T *x, const T *turned, T *out, \
+/* NAME: of the loops; TAKE(sum, d): a sum with the difference of a coordinate; ROOT(sum): the distance. */
+#define DISTANCE(NAME, T, TAKE, ROOT) \
+    static inline __attribute__((always_inline)) void strip_##NAME##_##T(const int rows, const T *x, const T *turned, T *out, \
                                                                 ptrdiff_t lanes, ptrdiff_t columns, ptrdiff_t depth) { \
         enum { LANES = 64 / (int)sizeof(T) }; \
         T sum[TGX_DISTANCE_ROWS][LANES] = {{0}}; \
@@ -14,7 +15,7 @@
                     const T own = x[r * depth + k]; \
                     _Pragma("omp simd") for (int j = 0; j < LANES; j++) { \
                         T d = own - turned[k * columns + j]; \
-                        sum[r][j] += d * d; \
+                        sum[r][j] = TAKE(sum[r][j], d); \
                     } \
                 } \
         } else { \
@@ -22,13 +23,13 @@
                 for (int r = 0; r < rows; r++) \
                     for (ptrdiff_t j = 0; j < lanes; j++) { \
                         T d = x[r * depth + k] - turned[k * columns + j]; \
-                        sum[r][j] += d * d; \
+                        sum[r][j] = TAKE(sum[r][j], d); \
                     } \
         } \
         for (int r = 0; r < rows; r++) \
-            for (ptrdiff_t j = 0; j < lanes; j++) out[r * columns + j] = SQRT(sum[r][j]); \
+            for (ptrdiff_t j = 0; j < lanes; j++) out[r * columns + j] = ROOT(sum[r][j]); \
     } \
-    static int euclid_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
+    static int NAME##_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
         const tgx_distance_job *job = given; \
         const ptrdiff_t columns = job->columns, depth = job->depth, lanes = 64 / (ptrdiff_t)sizeof(T); \
         const ptrdiff_t groups = (job->rows + TGX_DISTANCE_ROWS - 1) / TGX_DISTANCE_ROWS; \
@@ -41,15 +42,22 @@
             for (ptrdiff_t j = 0; j < columns; j += lanes) { \
                 const ptrdiff_t m = columns - j < lanes ? columns - j : lanes; \
                 if (left >= TGX_DISTANCE_ROWS) \
-                    strip_##T(TGX_DISTANCE_ROWS, x, turned + j, out + j, m, columns, depth); \
+                    strip_##NAME##_##T(TGX_DISTANCE_ROWS, x, turned + j, out + j, m, columns, depth); \
                 else \
                     for (ptrdiff_t r = 0; r < left; r++) \
-                        strip_##T(1, x + r * depth, turned + j, out + r * columns + j, m, columns, depth); \
+                        strip_##NAME##_##T(1, x + r * depth, turned + j, out + r * columns + j, m, columns, depth); \
             } \
         } \
         return 0; \
     }
-EUCLID(float, __builtin_sqrtf)
-EUCLID(double, __builtin_sqrt)
+#define SQUARES(s, d) ((s) + (d) * (d))
+#define SIZES_f(s, d) ((s) + __builtin_fabsf(d))
+#define SIZES_d(s, d) ((s) + __builtin_fabs(d))
+#define MOST_f(s, d) (__builtin_fabsf(d) > (s) || (d) != (d) ? __builtin_fabsf(d) : (s))    /* a nan stays */
+#define MOST_d(s, d) (__builtin_fabs(d) > (s) || (d) != (d) ? __builtin_fabs(d) : (s))
+#define ITSELF(s) (s)
+DISTANCE(euclid, float, SQUARES, __builtin_sqrtf) DISTANCE(euclid, double, SQUARES, __builtin_sqrt)
+DISTANCE(city, float, SIZES_f, ITSELF) DISTANCE(city, double, SIZES_d, ITSELF)
+DISTANCE(most, float, MOST_f, ITSELF) DISTANCE(most, double, MOST_d, ITSELF)
 
-const tgx_distance_table ISA(tgx_distance) = {{euclid_float, euclid_double}};
+const tgx_distance_table ISA(tgx_distance) = {{euclid_float, euclid_double}, {city_float, city_double}, {most_float, most_double}};

@@ -3,7 +3,10 @@
 #include <math.h>
 #include "numbers.h"
 
-enum { SMALL = 24 };   /* sizes up to it are computed here */
+enum {
+    SMALL = 24,        /* sizes up to it are computed here */
+    TRIANGLE = 7,      /* and of triangles, which a library solves for several sides at once */
+};
 
 #define PASTE(a, b) a##b
 #define T float
@@ -68,7 +71,7 @@ static void exchange(char *b, int64_t n, int64_t k, const int32_t *pivots, int s
 void tgx_triangle_solve(const tgx_blas *blas, int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit) {
     static const double one[2] = {1, 0};
     static const float single[2] = {1, 0};
-    void *f = n > SMALL ? blas->routine(TGX_TRSM, dtype) : NULL;
+    void *f = n > TRIANGLE ? blas->routine(TGX_TRSM, dtype) : NULL;
     if (!n || !k) return;
     if (f) {
         TGX_CALL(f, 15, "L", lower ? "L" : "U", turned == TGX_ADJOINT ? "C" : turned ? "T" : "N", unit ? "U" : "N", &n, &k,

@@ -110,6 +110,31 @@ static int layer_norm_run(tgx_call *c) {
 }
 TGX_KERNEL(layer_norm, layer_norm_shape, layer_norm_run, TGX_MIXES)
 
+/* (input, num_groups, weight, bias, eps): input of examples, channels and more; sizes are checked by who calls. */
+static int group_norm_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    const int64_t groups = tgx_int(c, 1);
+    if (require_float(c, x, "group_norm") || parameter(c, 2, x->dtype) || parameter(c, 3, x->dtype)) return TGX_FAILED;
+    int fits = x->rank > 1 && groups > 0 && x->sizes[1] % groups == 0;
+    for (int k = 2; fits && k < 4; k++) fits = !tgx_given(c, k) || (tgx_in(c, k)->rank == 1 && tgx_in(c, k)->sizes[0] == x->sizes[1]);
+    if (!fits)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected number of channels in input to be divisible by num_groups, and a weight and a bias "
+                        "for each, but got input of shape %s and num_groups=%lld", tgx_shape_text(x), (long long)groups);
+    tgx_need_dense(c, 0);
+    tgx_like(c, 0, x, x->dtype);
+    return 0;
+}
+
+static int group_norm_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    tgx_layer_norm_job job = {.out = tgx_out(c, 0)->data, .x = x->data, .eps = tgx_float(c, 4), .groups = tgx_int(c, 1)};
+    if (!x->count) return 0;
+    job.rows = x->sizes[0] * job.groups, job.n = x->count / job.rows, job.inner = x->count / (x->sizes[0] * x->sizes[1]);
+    job.weight = data_of(c, 2), job.bias = data_of(c, 3);
+    return run(c, loops()->group[x->dtype == TGX_F64], &job, job.rows, x->count);
+}
+TGX_KERNEL(group_norm, group_norm_shape, group_norm_run, TGX_MIXES)
+
 /* Parts for the sums over rows, by the sizes alone, so that threads change nothing. */
 static int64_t part_count(int64_t rows) {
     int64_t parts = rows / 16;

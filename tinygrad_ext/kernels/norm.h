@@ -1,4 +1,4 @@
-/* Layer norm over rows, batch norm over channels, and their derivatives.
+/* Layer norm over rows, group norm over channels of a row, batch norm over channels, and their derivatives.
  *
  * Sums over many rows go to a fixed number of partial sums that depends on the sizes alone, so that the number of
  * threads changes nothing. */
@@ -14,6 +14,7 @@ typedef struct {
     const char *x, *grad, *weight, *bias;       /* weight and bias may be NULL */
     char *sums;                                 /* backward: parts times (gain, shift) of n, zeros at first, or NULL */
     int64_t rows, n, parts;                     /* the rows are cut into parts for the partial sums of parameters */
+    int64_t groups, inner;                      /* group: rows of one example, and elements of one channel */
     double eps;
 } tgx_layer_norm_job;
 
@@ -33,6 +34,7 @@ typedef struct {
     tgx_norm_fn layer[2], layer_backward[2];            /* rows; parts */
     tgx_norm_fn moments[2], products[2];                /* channels */
     tgx_norm_fn apply[2], apply_backward[2];            /* rows of inner; rows of channels when inner is 1 */
+    tgx_norm_fn group[2];                               /* rows, with a weight and a bias for each channel */
 } tgx_norm_table;
 
 extern const tgx_norm_table tgx_norm_base, tgx_norm_avx2, tgx_norm_avx512;

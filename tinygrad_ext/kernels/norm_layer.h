@@ -35,6 +35,22 @@ static int NAME(layer)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
+/* A row holds some channels of an example, `inner` elements each. */
+static int NAME(group)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_layer_norm_job *job = ctx;
+    const ptrdiff_t n = job->n, inner = job->inner, channels = n / inner;
+    for (ptrdiff_t r = lo; r < hi; r++) {
+        const T *x = (const T *)job->x + r * n;
+        T *out = (T *)job->out + r * n, mean, rstd;
+        NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
+        for (ptrdiff_t c = r % job->groups * channels, end = c + channels; c < end; c++, x += inner, out += inner) {
+            const T w = job->weight ? ((const T *)job->weight)[c] : 1, b = job->bias ? ((const T *)job->bias)[c] : 0;
+            SIMD for (ptrdiff_t i = 0; i < inner; i++) out[i] = (x[i] - mean) * rstd * w + b;
+        }
+    }
+    return 0;
+}
+
 /* All that the derivative of a row needs, in one pass over each block: mean and 1 / deviation of x, and the means of
  * v = g * w (w may be NULL) and of v * y, where y is x brought to mean 0 and variance 1. */
 ROW_INLINE void NAME(layer_row_sums)(const tgx_layer_norm_job *job, const T *x, const T *g, T *mean, T *rstd, T *sum, T *dot) {

@@ -77,7 +77,7 @@ static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit;
 static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
     if (tgx_is_integral(p->dtype)) return INTEGER;
-    if (tgx_is_complex(p->dtype)) return GEMM;
+    if (tgx_is_complex(p->dtype)) return s->n == 1 && s->m == 1 ? DOT : GEMM;
     if (tgx_is_small(s->m, s->n, s->k)) return SMALL;
     if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
     return s->m == 1 ? VECTOR_MATRIX : GEMM;
@@ -132,6 +132,27 @@ static void gemv(const tgx_product *p, int trans, int64_t rows, int64_t cols, ch
     else p->blas->dgemv(p->order, trans, m, n, alpha, (double *)a, lda, (double *)x, x_step, beta, (double *)y, y_step);
 }
 
+extern tgx_pair_dot *const tgx_pair_dots_base[2], *const tgx_pair_dots_avx2[2], *const tgx_pair_dots_avx512[2];
+
+static void pair_dot(const tgx_product *p, char *a, char *b, char *c) {
+    const int level = tgx_cpu_level(), wide = p->dtype == TGX_C128;
+    const double x = p->alpha.f, y = p->alpha.im;
+    double sum[2], old[2] = {0};
+    (level == 2 ? tgx_pair_dots_avx512 : level == 1 ? tgx_pair_dots_avx2 : tgx_pair_dots_base)[wide](p->s.k, a, p->s.a_col, b, p->s.b_row, sum);
+    if (p->beta.f != 0 || p->beta.im != 0) {
+        const double u = wide ? ((double *)c)[0] : ((float *)c)[0], v = wide ? ((double *)c)[1] : ((float *)c)[1];
+        old[0] = p->beta.f * u - p->beta.im * v, old[1] = p->beta.f * v + p->beta.im * u;
+    }
+    if (x != 1 || y != 0) {
+        const double re = sum[0];
+        sum[0] = x * re - y * sum[1], sum[1] = x * sum[1] + y * re;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (wide) ((double *)c)[i] = sum[i] + old[i];
+        else ((float *)c)[i] = (float)(sum[i] + old[i]);
+    }
+}
+
 static void dot(const tgx_product *p, char *a, char *b, char *c) {
     const tgx_shape *s = &p->s;
     double alpha = p->alpha.f, beta = p->beta.f;
@@ -159,7 +180,7 @@ static void one(const tgx_product *p, char *a, char *b, char *c, int64_t m, int6
         part.m = m, part.n = n;
         tgx_integer_product(&part, tgx_itemsize[p->dtype], p->alpha.i, a, b, p->beta.i, c);
         return;
-    case DOT: dot(p, a, b, c); return;
+    case DOT: (tgx_is_complex(p->dtype) ? pair_dot : dot)(p, a, b, c); return;
     case MATRIX_VECTOR: gemv(p, p->a_trans, m, s->k, a, p->lda, b, s->b_row, c, s->c_row); return;
     case VECTOR_MATRIX:
         gemv(p, p->b_trans == TGX_NO_TRANS ? TGX_TRANS : TGX_NO_TRANS, n, s->k, b, p->ldb, a, s->a_col, c, s->c_col);
@@ -240,7 +261,7 @@ int tgx_product_run(tgx_call *c, tgx_product *p) {
     if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;
     p->services = c->services, p->whole = 0;
     describe(p);
-    if (p->how > INTEGER && !(p->blas = c->services->blas())) return TGX_FAILED;
+    if (p->how > INTEGER && !(p->how == DOT && tgx_is_complex(p->dtype)) && !(p->blas = c->services->blas())) return TGX_FAILED;
     /* few large items: each is cut; many: they are dealt out whole */
     if (work * (double)p->batches > QUIET_WORK)
         p->whole = p->batches >= 4 && (work < 4.0 * MIN_WORK || p->batches >= 4 * c->services->processors());

@@ -64,6 +64,9 @@ typedef void tgx_row_product(const void *x, ptrdiff_t step, const void *b, ptrdi
                              const void *start, void *c);
 tgx_row_product *const *tgx_row_products(void);
 
+/* The sum of the products of n complex numbers, a_step and b_step numbers apart. The functions for complex64 and complex128. */
+typedef void tgx_pair_dot(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out);
+
 /* Products by a matrix B (k, n) that is laid out once, by `lay`, into tgx_packed_count numbers: C (m, n) = S + A B. Rows of A, S and
  * C lie in one piece each; S may be C, or NULL. The functions for float32 and float64. */
 typedef struct {

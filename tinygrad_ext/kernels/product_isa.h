@@ -114,3 +114,34 @@ void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
 tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};
 
 const tgx_packed_products ISA(tgx_packed)[2] = {{packed_lay_f32, packed_times_f32}, {packed_lay_f64, packed_times_f64}};
+
+/* ---- the product of two complex vectors -------------------------------------------------------------------------- */
+
+/* Real and imaginary parts in eight lanes each, those of a block in T and the blocks in double. */
+#define PAIR_DOT(T) static void pair_dot_##T(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out) { \
+    enum { LANES = 64 / sizeof(T), BLOCK = 1024 }; \
+    const T *x = a, *y = b; \
+    double re = 0, im = 0; \
+    ptrdiff_t i = 0; \
+    while (a_step == 1 && b_step == 1 && i + LANES <= n) { \
+        const ptrdiff_t end = (n - i < BLOCK ? n : i + BLOCK) - LANES; \
+        T real[LANES] = {0}, imag[LANES] = {0}; \
+        for (; i <= end; i += LANES) { \
+            _Pragma("omp simd") \
+            for (int l = 0; l < LANES; l++) { \
+                const T c = x[2 * (i + l)], d = x[2 * (i + l) + 1], e = y[2 * (i + l)], f = y[2 * (i + l) + 1]; \
+                real[l] += c * e - d * f, imag[l] += c * f + d * e; \
+            } \
+        } \
+        for (int l = 0; l < LANES; l++) re += real[l], im += imag[l]; \
+    } \
+    for (; i < n; i++) { \
+        const T *p = x + 2 * i * a_step, *q = y + 2 * i * b_step; \
+        const double c = p[0], d = p[1], e = q[0], f = q[1]; \
+        re += c * e - d * f, im += c * f + d * e; \
+    } \
+    out[0] = re, out[1] = im; }
+PAIR_DOT(float)
+PAIR_DOT(double)
+
+tgx_pair_dot *const ISA(tgx_pair_dots)[2] = {pair_dot_float, pair_dot_double};

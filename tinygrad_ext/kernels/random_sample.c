@@ -3,6 +3,7 @@
  * Samples without replacement are the best of weight / exponential draw; those with it a binary search in running sums. Which
  * way, and how many draws it takes, is PyTorch's: a table of aliases (Walker) would find each in two looks, with other draws. */
 #include "random_sample.h"
+#include "sort.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,31 +30,29 @@ void tgx_random_permutation(tgx_stream *s, int64_t *out, int64_t n)
     }
 }
 
-typedef struct { double score; int64_t index; } scored;
-
-static int by_score(const void *a, const void *b)
-{
-    const scored *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
-}
-
-static int64_t best_index(const scored *row, int64_t n)
+static int64_t best_index(const double *row, int64_t n)
 {
     int64_t best = 0;
-    for (int64_t i = 1; i < n; i++) if (row[i].score > row[best].score) best = i;
+    for (int64_t i = 1; i < n; i++) if (row[i] > row[best]) best = i;
     return best;
 }
 
-static void take_best(scored *row, int64_t categories, int64_t *out, int64_t samples)
+/* What draws of a row need: scores, those of what is taken, and room to order them in. */
+static size_t scratch_bytes(int64_t categories, int64_t samples)
+{
+    return (size_t)(categories + samples) * sizeof(double) + (samples > 1 ? tgx_sort_room(TGX_F64, categories) : 0);
+}
+
+static void take_best(double *row, int64_t categories, int64_t *out, int64_t samples)
 {
     if (samples == 1) { out[0] = best_index(row, categories); return; }
-    qsort(row, (size_t)categories, sizeof *row, by_score);
-    for (int64_t i = 0; i < samples; i++) out[i] = row[i].index;
+    double *best = row + categories;
+    tgx_sort_row(TGX_F64, (const char *)row, categories, samples, 1, (char *)best, out, best + samples);
 }
 
 /* The weights divided by exponential draws rank the categories as drawing one after the other would
  * (Efraimidis and Spirakis, 2006). One sample is drawn this way in either mode. */
+enum { DRAWS = 256 };
 #define DEFINE_MULTINOMIAL(T, TYPE, suffix)                                                                      \
     static int good_weights_##suffix(const T *w, int64_t rows, int64_t n)                                        \
     {                                                                                                            \
@@ -67,13 +66,13 @@ static void take_best(scored *row, int64_t categories, int64_t *out, int64_t sam
         }                                                                                                        \
         return 1;                                                                                                \
     }                                                                                                            \
-    static void draw_distinct_##suffix(tgx_stream *s, const T *w, int64_t n, scored *row, int64_t *out, int64_t k) \
+    static void draw_distinct_##suffix(tgx_stream *s, const T *w, int64_t n, double *row, int64_t *out, int64_t k) \
     {                                                                                                            \
-        T draw;                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                        \
-            tgx_random_exponential(s, TYPE, &draw, 1, 1.0);                                                      \
-            const T score = w[i] / draw; /* NaN, which no sort can place, if a thread writes to w */             \
-            row[i] = (scored){score == score ? score : (T)0, i};                                                 \
+        T draws[DRAWS];                                                                                          \
+        for (int64_t at = 0; at < n; at += DRAWS) {                                                              \
+            const int64_t m = n - at < DRAWS ? n - at : DRAWS;                                                   \
+            tgx_random_exponential(s, TYPE, draws, m, 1.0);                                                      \
+            for (int64_t i = 0; i < m; i++) row[at + i] = w[at + i] / draws[i];                                  \
         }                                                                                                        \
         take_best(row, n, out, k);                                                                               \
     }                                                                                                            \
@@ -101,7 +100,7 @@ int tgx_random_multinomial(tgx_stream *s, int type, const void *weights, int64_t
     int single = type == TGX_F32;
     if (!(single ? good_weights_float(weights, rows, categories) : good_weights_double(weights, rows, categories)))
         return TGX_BAD_VALUE;
-    void *scratch = malloc((size_t)categories * sizeof(scored));
+    void *scratch = malloc(scratch_bytes(categories, replace ? 1 : samples));
     if (scratch == NULL) return TGX_NO_MEMORY;
     replace = replace && samples != 1;
     for (int64_t r = 0; r < rows; r++, out += samples) {

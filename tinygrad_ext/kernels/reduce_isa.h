@@ -3,7 +3,7 @@
 #pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
-#include "vecmath_hypot.h"
+#include "vecmath.h"
 
 #define LANES 16
 /* Written out, since a loop over the halves stays scalar and costs as much as a tenth of its block. */

@@ -36,7 +36,7 @@ ROWS_FN(NAME) { \
 #define STEP_PROD(a, x) ((a) * (x))
 #define STEP_ABS(a, x) ((a) + fabs((double)(x)))
 #define STEP_SQUARE(a, x) ((a) + (double)(x) * (double)(x))
-#define STEP_POWER(a, x) ((a) + pow(fabs((double)(x)), aux[0].f))
+#define STEP_POWER(a, x) ((a) + vm_pow_f64(fabs((double)(x)), aux[0].f))
 #define STEP_COUNT(a, x) ((a) + ((x) != 0))
 
 #define INT_FOLDS(S) \
@@ -187,22 +187,37 @@ ROWS_FN(sum_##S) { \
             add_four(at[0], at[PAIR_LANES], at[2 * PAIR_LANES], at[3 * PAIR_LANES], lane[l], 2 * w); }
 COMPLEX_SUM(c64, float, FOURS_OF_BLOCK, FOURS_OF_ROWS) COMPLEX_SUM(c128, double, , )
 
+/* Products keep real and imaginary parts in lanes of their own. A first number is stored: one times it would turn parts of an
+ * infinite number into nan. */
+#define TIMES_INTO(re, im, c, d) do { const double a_ = re, b_ = im, c_ = c, d_ = d; re = a_ * c_ - b_ * d_, im = a_ * d_ + b_ * c_; } while (0)
 #define COMPLEX_PROD(S, F) \
 BLOCK_FN(prod_##S) { \
     const F *x = (const F *)p; \
-    double re = 1, im = 0; \
-    for (int64_t i = 0; i < n; i++) times_pair(&re, &im, x[2 * i], x[2 * i + 1]); \
-    acc->a[0] = re, acc->b[0] = im; } \
+    const int used = n < LANES ? (int)n : LANES; \
+    double re[LANES], im[LANES]; \
+    int64_t i = LANES; \
+    for (int l = 0; l < LANES; l++) re[l] = 1, im[l] = 0; \
+    for (int l = 0; l < used; l++) re[l] = x[2 * l], im[l] = x[2 * l + 1]; \
+    for (; i + LANES <= n; i += LANES) { \
+        SIMD for (int l = 0; l < LANES; l++) TIMES_INTO(re[l], im[l], x[2 * (i + l)], x[2 * (i + l) + 1]); } \
+    for (int l = 0; i + l < n; l++) TIMES_INTO(re[l], im[l], x[2 * (i + l)], x[2 * (i + l) + 1]); \
+    for (int h = LANES / 2; h; h /= 2) \
+        for (int l = 0; l < h && l + h < used; l++) TIMES_INTO(re[l], im[l], re[l + h], im[l + h]); \
+    acc->a[0] = re[0], acc->b[0] = im[0]; } \
 ROWS_FN(prod_##S) { \
-    for (int c = 0; c < w; c++) acc->a[c] = 1, acc->b[c] = 0; \
-    for (int64_t r = 0; r < n; r++) { \
+    double re[LANES][TGX_TILE], im[LANES][TGX_TILE]; \
+    const int used = n < LANES ? (int)n : LANES; \
+    for (int l = 0; l < used; l++) { \
+        const F *x = (const F *)rows[l]; \
+        SIMD for (int c = 0; c < w; c++) re[l][c] = x[2 * c], im[l][c] = x[2 * c + 1]; } \
+    for (int64_t r = LANES; r < n; r++) { \
         const F *x = (const F *)rows[r]; \
-        for (int c = 0; c < w; c++) times_pair(&acc->a[c], &acc->b[c], x[2 * c], x[2 * c + 1]); } }
-/* Never inlined: gcc would contract some of the products and not others. */
-static __attribute__((noinline)) void times_pair(double *re, double *im, double c, double d) {
-    double a = *re, b = *im;
-    *re = a * c - b * d, *im = a * d + b * c;
-}
+        double *at = re[r % LANES], *bt = im[r % LANES]; \
+        SIMD for (int c = 0; c < w; c++) TIMES_INTO(at[c], bt[c], x[2 * c], x[2 * c + 1]); } \
+    for (int h = LANES / 2; h; h /= 2) \
+        for (int l = 0; l < h && l + h < used; l++) { \
+            SIMD for (int c = 0; c < w; c++) TIMES_INTO(re[l][c], im[l][c], re[l + h][c], im[l + h][c]); } \
+    for (int c = 0; c < w; c++) acc->a[c] = n ? re[0][c] : 1, acc->b[c] = n ? im[0][c] : 0; }
 COMPLEX_PROD(c64, float) COMPLEX_PROD(c128, double)
 
 /* Norms of complex numbers are those of their absolute values. */
@@ -223,7 +238,7 @@ MERGE_FN(add_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64
 MERGE_FN(mul_i) { SIMD for (int c = 0; c < w; c++) acc->i[c] = (int64_t)((uint64_t)acc->i[c] * (uint64_t)later->i[c]); }
 MERGE_FN(add_ab) { for (int c = 0; c < w; c++) { acc->a[c] += later->a[c]; acc->b[c] += later->b[c]; } }
 
-MERGE_FN(mul_ab) { for (int c = 0; c < w; c++) times_pair(&acc->a[c], &acc->b[c], later->a[c], later->b[c]); }
+MERGE_FN(mul_ab) { for (int c = 0; c < w; c++) TIMES_INTO(acc->a[c], acc->b[c], later->a[c], later->b[c]); }
 
 #define PUT(NAME, S, VALUE) FINISH_FN(NAME) { \
     if (stride == sizeof(S_##S)) { SIMD for (int c = 0; c < w; c++) ((S_##S *)out)[c] = PUT_##S(VALUE); } \

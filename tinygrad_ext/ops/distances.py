@@ -3,6 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.norms import norm_back
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -60,11 +61,31 @@ def _cdist(x1, x2, p, compute_mode):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode: cdist() takes {', '.join(_MODES)}")
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
-    if p != 2:
-        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+    if p not in (1, 2, float("inf")):
+        return _apart(x1, x2).norm(p, -1)
     batch = tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     kind = tg.promote_types(x1.dtype, x2.dtype)
-    return fused._euclid(x1.to(kind).expand(*batch, *x1.shape[-2:]), x2.to(kind).expand(*batch, *x2.shape[-2:]))
+    return _between(x1.to(kind).expand(*batch, *x1.shape[-2:]), x2.to(kind).expand(*batch, *x2.shape[-2:]), p)
+
+
+def _apart(x1, x2):
+    return x1.unsqueeze(-2) - x2.unsqueeze(-3)
+
+
+def _between(x1, x2, p):
+    """Distances for p 1, 2 or inf."""
+    return fused._euclid(x1, x2) if p == 2 else fused._row_distances(x1, x2, p)
+
+
+def _row_back(grad, x1, x2, p, result, needs):
+    each = norm_back(grad, _apart(x1, x2), result, p, -1, False, None)
+    return each.sum(-2) if needs[0] else None, -each.sum(-3) if needs[1] else None
+
+
+def _row_tangent(x1, x2, p, x1_tangent, x2_tangent, result):
+    each = norm_back(tg.ones_like(result), _apart(x1, x2), result, p, -1, False, None)
+    moved = 0 if x1_tangent is None else x1_tangent.unsqueeze(-2)
+    return (each * (moved if x2_tangent is None else moved - x2_tangent.unsqueeze(-3))).sum(-1)
 
 
 def _weighed(grad, x1, x2, distances):
@@ -125,6 +146,26 @@ op(
 
 
 op(
+    "aten::_row_distances(Tensor x1, Tensor x2, float p) -> Tensor",
+    kernel="row_distances",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"x1, x2": _row_back},
+    jvp=_row_tangent,
+    samples=lambda make: [
+        Sample(make(3, 4), make(5, 4), 1.0),
+        Sample(make(2, 6, 3), make(2, 19, 3), float("inf")),
+        Sample(make(0, 2), make(3, 2), 1.0),
+    ],
+    reference=_cdist_reference,
+    errors=[(lambda: fused._row_distances(zeros(2, 3), zeros(2, 3), 3.0), RuntimeError, "p is 1 or inf, got 3")],
+    doc="As _euclid, by the sum (p=1) or the greatest (inf) of the sizes of differences.",
+)
+
+
+op(
     "aten::cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
     compose=_cdist,
     variants="function",
@@ -148,7 +189,9 @@ def _pdist(self, p):
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"pdist only supports floating-point dtypes, got: {self.dtype}; convert with .float()")
     rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
-    return fused._euclid(self, self)[rows, columns] if p == 2 else (self[rows] - self[columns]).norm(p, -1)
+    if p in (1, 2, float("inf")):
+        return _between(self, self, p)[rows, columns]
+    return (self[rows] - self[columns]).norm(p, -1)
 
 
 op(

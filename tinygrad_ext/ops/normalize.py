@@ -19,7 +19,7 @@ def _layer_samples(make):
     yield Sample(make(0, 4), (4,), make(4), make(4))
 
 
-def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+def np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     import numpy as np
 
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
@@ -30,7 +30,7 @@ def _np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 _LAYER_NORM = {
     "kernel": "layer_norm", "variants": "function",
-    "samples": _layer_samples, "reference": _np_layer_norm,
+    "samples": _layer_samples, "reference": np_layer_norm,
     "grad": {"input, weight, bias": "_layer_norm_backward(grad, input, normalized_shape, weight, eps, needs)"},
     "jvp": forward.layer_norm,
     "doc": "Bring each part of input that has the shape normalized_shape, counted from the last dimension, to mean 0 "
@@ -192,93 +192,6 @@ op(
 )
 
 # ---- relatives -----------------------------------------------------------------------------------------------------
-
-
-def _by_channel(t, rank):
-    return t.reshape(1, -1, *[1] * (rank - 2))
-
-
-@rounded_once
-def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
-    shape = input.shape
-    if len(shape) < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
-    if num_groups <= 0 or shape[1] % num_groups:
-        raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input of "
-            f"shape {list(shape)} and num_groups={num_groups}"
-        )
-    for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and tuple(t.shape) != (shape[1],):
-            raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in input, but "
-                f"got {name} of shape {list(t.shape)} and input of shape {list(shape)}"
-            )
-    each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
-    out = tg.layer_norm(input.reshape(shape[0] * num_groups, each), (each,), None, None, eps).reshape(shape)
-    if weight is not None and bias is not None:
-        return tg.addcmul(_by_channel(bias, len(shape)), out, _by_channel(weight, len(shape)))
-    out = out if weight is None else out * _by_channel(weight, len(shape))
-    return out if bias is None else out + _by_channel(bias, len(shape))
-
-
-def _group_samples(make):
-    yield Sample(make(2, 6, 3), 3, make(6), make(6))
-    yield Sample(make(2, 4), 2)
-
-
-def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
-    y = _np_layer_norm(
-        x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps
-    )
-    y = y.reshape(x.shape)
-    y = y if weight is None else y * weight.reshape(1, -1, *[1] * (x.ndim - 2))
-    return y if bias is None else y + bias.reshape(1, -1, *[1] * (x.ndim - 2))
-
-
-_GROUP_NORM = {
-    "compose": _group_norm, "variants": "function", "samples": _group_samples, "reference": _np_group_norm,
-    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 "
-           "for each example, then multiply by weight and add bias (C each).",
-}  # fmt: skip
-
-op(
-    "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enabled=True) -> Tensor",
-    **_GROUP_NORM,
-)
-op(
-    "aten::group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05) -> Tensor",
-    where="nn.functional",
-    **_GROUP_NORM,
-)
-
-
-def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
-    n, c, *space = input.shape
-    if use_input_stats and input.numel() == n * c:
-        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    w, b, mean, var = (t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var))
-    out = tg.native_batch_norm(input.reshape(1, n * c, *space), w, b, mean, var, use_input_stats, momentum, eps)[0]
-    if use_input_stats:
-        with tg.no_grad():
-            for running, moved in ((running_mean, mean), (running_var, var)):
-                if running is not None:
-                    running.copy_(moved.reshape(n, c).mean(0))
-    return out.reshape(input.shape)
-
-
-op(
-    "aten::instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
-    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-    compose=_instance_norm,
-    variants="function",
-    where="nn.functional",
-    samples=lambda make: iter([Sample(make(2, 3, 4)), Sample(make(2, 3, 4), None, None, make(3), make(3))]),
-    reference=lambda x, rm=None, rv=None, w=None, b=None: _np_group_norm(x, x.shape[1], w, b),
-    doc="batch_norm of each example by itself.",
-)
 
 
 @rounded_once

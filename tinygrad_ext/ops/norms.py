@@ -11,7 +11,7 @@ _INF = float("inf")
 # ---- how they are computed, and derivatives ------------------------------------------------------------------------
 
 
-def _norm_back(grad, self, result, ord, dim, keepdim, dtype):
+def norm_back(grad, self, result, ord, dim, keepdim, dtype):
     """The subgradient at zero is zero."""
     self = self if dtype is None else self.to(dtype)
     grad, norm = unfold(grad, self.shape, dim, keepdim), unfold(result, self.shape, dim, keepdim)
@@ -220,7 +220,7 @@ op(
     types="float complex",
     where="linalg",
     variants="function out",
-    grad={"self": _norm_back},
+    grad={"self": norm_back},
     jvp="reduce",
     samples=_vector_norms,
     reference=_vector_norm_reference,

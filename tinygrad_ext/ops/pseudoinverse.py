@@ -6,7 +6,6 @@ from tinygrad_ext.ops.matrices import (
     TYPES,
     adjoint,
     check_matrix,
-    check_same,
     hermitian,
     positive,
     regular,
@@ -28,7 +27,7 @@ def _limit(name, value, like):
     return value.detach().to(like.dtype)
 
 
-def _limits(A, atol, rtol, title):
+def limits(A, atol, rtol, title):
     """Both tolerances: rtol is the greater size times the dtype's epsilon, but 0 where atol alone is given."""
     real = A.detach().new_zeros(()).abs()
     atol, rtol = _limit(f"{title}: atol", atol, real), _limit(f"{title}: rtol", rtol, real)
@@ -39,7 +38,7 @@ def _limits(A, atol, rtol, title):
     return real if atol is None else atol, rtol
 
 
-def _counted(values, atol, rtol):
+def counted(values, atol, rtol):
     """Which singular values are greater than both tolerances allow, and none of no values."""
     if not values.shape[-1]:
         return values > 0
@@ -47,7 +46,7 @@ def _counted(values, atol, rtol):
     return values > tg.maximum(atol, rtol * most).unsqueeze(-1)
 
 
-def _values(A, symmetric):
+def singular_values(A, symmetric):
     A = A.detach()
     return fused._eigh(A, "L", False)[0].abs() if symmetric else fused._svd(A, False, False)[1]
 
@@ -58,16 +57,16 @@ def _values(A, symmetric):
 def _pinv_kernel(A, atol, rtol, symmetric):
     if symmetric:
         values, vectors = fused._eigh(A, "L", True)
-        kept = _counted(values.abs(), atol, rtol)
+        kept = counted(values.abs(), atol, rtol)
         U, Vh = vectors, adjoint(vectors)
     else:
         U, values, Vh = fused._svd(A, False, True)
-        kept = _counted(values, atol, rtol)
+        kept = counted(values, atol, rtol)
     turned = tg.where(kept, 1 / values, tg.zeros_like(values)).to(A.dtype)
     return adjoint(Vh).matmul(turned.unsqueeze(-1) * adjoint(U))
 
 
-def _pinv_back(grad, A, result):
+def pinv_back(grad, A, result):
     """-P^H G P^H + (1 - A P) G^H P P^H + P^H P G^H (1 - P A), for a rank that stays (Golub and Pereyra, 1973)."""
     turned, back = adjoint(result), adjoint(grad)
     first, second = back.matmul(result.matmul(turned)), turned.matmul(result).matmul(back)
@@ -75,7 +74,7 @@ def _pinv_back(grad, A, result):
     return found - turned.matmul(grad).matmul(turned)
 
 
-def _pinv_slope(A, A_tangent, result):
+def pinv_slope(A, A_tangent, result):
     """-P A' P + P P^H A'^H (1 - A P) + (1 - P A) A'^H P^H P."""
     turned, back = adjoint(result), adjoint(A_tangent)
     first, second = result.matmul(turned).matmul(back), back.matmul(turned.matmul(result))
@@ -87,7 +86,7 @@ def _pinv_shape(A, atol, rtol, symmetric=False):
     return A.new_empty((*tg.broadcast_shapes(A.shape[:-2], atol.shape, rtol.shape), A.shape[-1], A.shape[-2]))
 
 
-def _np_pinv(A, atol=None, rtol=None, hermitian=False):
+def np_pinv(A, atol=None, rtol=None, hermitian=False):
     import numpy
 
     if A.size == 0:
@@ -129,11 +128,11 @@ op(
     types=TYPES,
     variants="function",
     where="_fused",
-    grad={"A": _pinv_back},
-    jvp=_pinv_slope,
+    grad={"A": pinv_back},
+    jvp=pinv_slope,
     valid=lambda A, atol, rtol, symmetric: (hermitian(A)[0] if symmetric else A, atol, rtol, symmetric),
     samples=_with_limits,
-    reference=lambda A, atol, rtol, symmetric=False: _np_pinv(A, atol, rtol),
+    reference=lambda A, atol, rtol, symmetric=False: np_pinv(A, atol, rtol),
     doc="linalg.pinv with both tolerances.",
 )
 
@@ -141,7 +140,7 @@ op(
 def _pinv(self, atol=None, rtol=None, hermitian=False):
     title = "linalg.pinv"
     check_matrix(self, title, square=hermitian)
-    return fused._pinv(self, *_limits(self, atol, rtol, title), hermitian)
+    return fused._pinv(self, *limits(self, atol, rtol, title), hermitian)
 
 
 def _by_singular_values(make):
@@ -166,7 +165,7 @@ op(
         Sample(regular(make, 2, 3, 2), atol=make.of([0.5, 0.1])),
         Sample(regular(make, 3, 2), rtol=make.of([0.5, 0.1])),
     ],
-    reference=_np_pinv,
+    reference=np_pinv,
     errors=[
         (lambda: tg.linalg.pinv(zeros(3)), RuntimeError, "linalg.pinv: The input tensor A must have at least 2"),
         (lambda: tg.linalg.pinv(zeros(2, 3), hermitian=True), RuntimeError, "linalg.pinv: A must be batches of square"),
@@ -185,7 +184,7 @@ op(
         Sample(positive(make, 3, 3), 0.1, True),
     ],
     valid=lambda A, rcond, symmetric=False: (hermitian(A)[0] if symmetric else A, rcond, symmetric),
-    reference=lambda A, rcond, hermitian=False: _np_pinv(A, None, rcond),
+    reference=lambda A, rcond, hermitian=False: np_pinv(A, None, rcond),
     **_PINV,
 )
 
@@ -195,7 +194,7 @@ op(
     types=TYPES,
     variants="function method",
     samples=lambda make: [Sample(regular(make, *shape)) for shape in ((3, 3), (3, 2), (2, 2, 4))],
-    reference=lambda A, rcond=1e-15: _np_pinv(A, None, rcond),
+    reference=lambda A, rcond=1e-15: np_pinv(A, None, rcond),
     errors=[(lambda: zeros(3).pinverse(), RuntimeError, "must have at least 2 dimensions")],
     doc="linalg.pinv with rtol=rcond, under its older name.",
 )
@@ -206,11 +205,11 @@ op(
 def _rank(self, atol=None, rtol=None, hermitian=False):
     title = "linalg.matrix_rank"
     check_matrix(self, title, square=hermitian)
-    values = _values(self, hermitian)
-    return _counted(values, *_limits(self, atol, rtol, title)).sum(-1)
+    values = singular_values(self, hermitian)
+    return counted(values, *limits(self, atol, rtol, title)).sum(-1)
 
 
-def _np_rank(A, atol=None, rtol=None, hermitian=False):
+def np_rank(A, atol=None, rtol=None, hermitian=False):
     import numpy
 
     if A.size == 0:
@@ -238,7 +237,7 @@ op(
         Sample(regular(make, 3, 3), atol=4.5),
         Sample(regular(make, 2, 3, 2), rtol=make.of([0.5, 0.1])),
     ],
-    reference=_np_rank,
+    reference=np_rank,
     errors=[
         (lambda: tg.linalg.matrix_rank(zeros(3)), RuntimeError, "linalg.matrix_rank: The input tensor A must have"),
         (lambda: tg.linalg.matrix_rank(zeros(2, 2), atol=1j), RuntimeError, "atol tensor of complex type"),
@@ -255,80 +254,8 @@ op(
     where="linalg",
     variants="function out",
     samples=lambda make: [Sample(regular(make, 3, 3), 4.5), Sample(positive(make, 3, 3), 1.0, True)],
-    reference=lambda A, tol, hermitian=False: _np_rank(A, tol, 0.0),
+    reference=lambda A, tol, hermitian=False: np_rank(A, tol, 0.0),
     doc=_RANK_DOC,
-)
-
-# ---- least squares ---------------------------------------------------------------------------------------------------
-
-_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
-
-def _lstsq(self, b, rcond, driver):
-    title = "torch.linalg.lstsq"
-    check_matrix(self, title, "input")
-    check_same(self, b, title, ("input", "other"))
-    driver = "gelsy" if driver is None else driver
-    if driver not in _DRIVERS:
-        raise RuntimeError(f"{title}: parameter `driver` should be one of ({', '.join(_DRIVERS)}), got {driver!r}")
-    vectors = self.dim() - 1 == b.dim() and tuple(b.shape) == tuple(self.shape[:-1])
-    B = b.unsqueeze(-1) if vectors else b
-    if B.dim() < 2 or B.shape[-2] != self.shape[-2]:
-        raise RuntimeError(
-            f"{title}: input.size(-2) should match other.size(-{1 if vectors else 2}), but input is "
-            f"{list(self.shape)} and other {list(b.shape)}"
-        )
-    m, n = self.shape[-2:]
-    values, limits = _values(self, False), _limits(self, None, rcond, title)
-    rank, inverse = _counted(values, *limits).sum(-1), fused._pinv(self, *limits, False)
-    X = inverse.matmul(B)
-    residuals = X.flatten().narrow(0, 0, 0).abs()
-    if m > n and (driver == "gels" or (driver != "gelsy" and bool((rank == n).all()))):
-        residuals = (self.matmul(X) - B).abs().square().sum(-2)
-    return (
-        X.squeeze(-1) if vectors else X,
-        residuals,
-        rank if driver != "gels" else rank.new_zeros((0,)),
-        values if driver in ("gelsd", "gelss") else values.new_zeros((0,)),
-    )
-
-
-def _np_lstsq(A, B, rcond=None, driver=None):
-    import numpy
-
-    vectors = B.ndim == A.ndim - 1
-    X = _np_pinv(A, None, rcond) @ (B[..., None] if vectors else B)
-    off = A @ X - (B[..., None] if vectors else B)
-    residuals = (abs(off) ** 2).sum(-2) if driver and A.shape[-2] > A.shape[-1] else numpy.zeros(0)
-    values = numpy.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else numpy.zeros(0)
-    rank = numpy.zeros(0, numpy.int64) if driver == "gels" else _np_rank(A, None, rcond)
-    return (X[..., 0] if vectors else X), residuals, rank, values
-
-
-op(
-    "aten::lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, "
-    "Tensor rank, Tensor singular_values)",
-    compose=_lstsq,
-    types=TYPES,
-    where="linalg",
-    variants="function out",
-    samples=lambda make: [
-        Sample(regular(make, 3, 3), make(3, 2)),
-        Sample(regular(make, 4, 2), make(4, 1)),
-        Sample(regular(make, 2, 4, 2), make(2, 4), driver="gels"),
-        Sample(regular(make, 2, 4, 2), make(2, 4)),
-        Sample(regular(make, 2, 3), make(2, 2), driver="gelsd"),
-    ],
-    reference=_np_lstsq,
-    errors=[
-        (lambda: tg.linalg.lstsq(zeros(3), zeros(3)), RuntimeError, "The input tensor input must have at least 2"),
-        (lambda: tg.linalg.lstsq(zeros(3, 2), zeros(2, 2)), RuntimeError, "input.size(-2) should match other.size(-2)"),
-        (lambda: tg.linalg.lstsq(zeros(2, 2), zeros(2, 2), driver="gel"), RuntimeError, "parameter `driver` should be"),
-    ],
-    doc="The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m). "
-    "Sums of squares of what remains are there if m > n and every rank is n, but not for gelsy, the default. "
-    "rank counts singular values above rcond times the largest. All drivers compute by singular values; gels leaves "
-    "the rank out, gelsd and gelss return the singular values.",
 )
 
 # ---- condition -------------------------------------------------------------------------------------------------------

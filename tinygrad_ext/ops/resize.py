@@ -23,16 +23,9 @@ def _step(size, out, factor, align):
     return 1.0 / factor if factor else size / out
 
 
-def _positions(x, out, step, align):
-    i = tg.arange(out, device=x.device, dtype=x.dtype if x.dtype == tg.float64 else tg.float32)
-    return i * step if align else (i + 0.5) * step - 0.5
-
-
-def _along(weight, x, dim):
-    return weight.to(x.dtype).reshape([-1 if i == dim else 1 for i in range(x.dim())])
-
-
 def _nearest(x, dim, out, factor, exact):
+    if x.is_floating_point():
+        return fused._resample(x, dim, out, factor, "nearest-exact" if exact else "nearest", False)
     size = x.shape[dim]
     i = tg.arange(out, device=x.device, dtype=tg.float32)
     at = ((i + 0.5 if exact else i) * _step(size, out, factor, False)).floor().to(tg.int64)
@@ -40,13 +33,7 @@ def _nearest(x, dim, out, factor, exact):
 
 
 def _linear(x, dim, out, factor, align):
-    size = x.shape[dim]
-    if size == out:
-        return x
-    at = _positions(x, out, _step(size, out, factor, align), align).clamp_min(0)
-    low = at.floor().to(tg.int64).clamp_max(size - 1)
-    w = _along(at - low, x, dim)
-    return x.index_select(dim, low) * (1 - w) + x.index_select(dim, (low + 1).clamp_max(size - 1)) * w
+    return x if x.shape[dim] == out else fused._resample(x, dim, out, factor, "linear", align)
 
 
 def cubic(t, a=-0.75):
@@ -61,12 +48,7 @@ def cubic(t, a=-0.75):
 
 
 def _cubic(x, dim, out, factor, align):
-    size = x.shape[dim]
-    at = _positions(x, out, _step(size, out, factor, align), align)
-    low = at.floor()
-    weights, low = cubic(at - low), low.to(tg.int64)
-    parts = [x.index_select(dim, (low + k - 1).clamp(0, size - 1)) * _along(w, x, dim) for k, w in enumerate(weights)]
-    return parts[0] + parts[1] + parts[2] + parts[3]
+    return fused._resample(x, dim, out, factor, "cubic", align)
 
 
 def _smooth(reach, x, dim, out, factor, align):
@@ -102,6 +84,70 @@ def _bytes(x, dim, out, factor, align, line):
 
 _PLAIN = {"linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
 _SMOOTH = {"bilinear": functools.partial(_smooth, 1), "bicubic": functools.partial(_smooth, 2)}
+
+
+def _np_resample(x, dim, out, factor, mode, align):
+    import numpy
+
+    size, i = x.shape[dim], numpy.arange(out)
+    step = _step(size, out, factor, align)
+    if mode.startswith("nearest"):
+        places = numpy.floor((i + 0.5 * (mode != "nearest")) * numpy.float32(step))
+        places, weights = places[None], numpy.ones((1, out))
+    else:
+        at = i * step if align else (i + 0.5) * step - 0.5
+        at = at.clip(0) if mode == "linear" else at
+        low = numpy.floor(at)
+        weights = numpy.stack([1 - (at - low), at - low] if mode == "linear" else cubic(at - low))
+        places = low + numpy.arange(2 if mode == "linear" else 4)[:, None] - (mode == "cubic")
+    places = places.astype(int).clip(0, size - 1)
+    weights = weights.reshape(len(weights), -1, *[1] * (x.ndim - 1 - dim % x.ndim))
+    return sum(x.take(p, dim) * w for p, w in zip(places, weights))
+
+
+def _np_resample_back(grad, dim, size, factor, mode, align):
+    import numpy
+
+    each = _np_resample(numpy.eye(size), 0, grad.shape[dim], factor, mode, align)
+    return numpy.moveaxis(numpy.moveaxis(grad, dim, -1) @ each, -1, dim)
+
+
+def _lines(make):
+    yield Sample(make(2, 5, 3), 1, 7, None, "linear", False)
+    yield Sample(make(2, 5), -1, 3, None, "linear", True)
+    yield Sample(make(6), 0, 9, 1.6, "cubic", False)
+    yield Sample(make(5, 2), 0, 4, None, "nearest", False)
+    yield Sample(make(2, 5), 1, 10, 2.0, "nearest-exact", False)
+
+
+for _name, _self, _reference, _doc in (
+    ("_resample", "self", _np_resample, "One dimension of interpolate."),
+    ("_resample_backward", "grad_output", _np_resample_back, "The transpose of _resample, to `size` elements."),
+):
+    op(
+        f"aten::{_name}(Tensor {_self}, int dim, int size, float? factor, str mode, bool align) -> Tensor",
+        kernel=_name[1:],
+        batch="dims",
+        jvp="linear",
+        variants="function",
+        where="_fused",
+        samples=_lines,
+        reference=_reference,
+        grad={
+            _self: (
+                lambda grad, self_shape, dim, factor, mode, align: fused._resample_backward(
+                    grad, dim, self_shape[dim], factor, mode, align
+                )
+            )
+            if _self == "self"
+            else (
+                lambda grad, grad_output_shape, dim, factor, mode, align: fused._resample(
+                    grad, dim, grad_output_shape[dim], factor, mode, align
+                )
+            )
+        },
+        doc=_doc,
+    )
 
 
 # ---- all dimensions ------------------------------------------------------------------------------------------------

@@ -164,11 +164,23 @@ def _grouped(rows, order, return_inverse, return_counts):
     return ordered[starts], inverse, counts
 
 
+def _unique_truths(self, return_inverse, return_counts):
+    """Of bools by counting, without sorting."""
+    ones = self.sum()
+    each = tg.stack([self.numel() - ones, ones])
+    there = each > 0
+    values = there.nonzero().reshape(-1) != 0
+    inverse = (self & there[0]).to(_int64()) if return_inverse else each
+    return values, inverse, each[there] if return_counts else each
+
+
 def _unique(self, dim, return_inverse, return_counts, ordered):
     if self.dtype.is_complex:
         raise NotImplementedError(f"\"unique\" not implemented for '{self.dtype}': complex numbers have no order")
     self = self.detach()
-    if dim is None:
+    if dim is None and ordered and self.dtype == tg.bool:
+        values, inverse, counts = _unique_truths(self, return_inverse, return_counts)
+    elif dim is None:
         rows = self.reshape(-1, 1)
         order = rows[:, 0].argsort(stable=True) if ordered else None
         values, inverse, counts = _grouped(rows, order, return_inverse, return_counts)

@@ -1,0 +1,62 @@
+/* The loops of resample.c, over the outer dimension: `read` makes the places of the elements, `spread` is its transpose. */
+#include "resample.h"
+#include <string.h>
+
+#define W(T, k) ((const T *)job->weight[k])
+#define EACH(count) _Pragma("omp simd") for (ptrdiff_t j = 0; j < (count); j++)
+
+#define LOOPS(T) \
+static void line_##T(const tgx_resample_job *job, const T *x, T *y) { \
+    const int64_t *p = job->at[0], *q = job->at[1], *r = job->at[2], *s = job->at[3]; \
+    const T *a = W(T, 0), *b = W(T, 1), *c = W(T, 2), *d = W(T, 3); \
+    if (job->taps == 1) EACH(job->places) y[j] = x[p[j]]; \
+    else if (job->taps == 2) EACH(job->places) y[j] = x[p[j]] * a[j] + x[q[j]] * b[j]; \
+    else EACH(job->places) y[j] = x[p[j]] * a[j] + x[q[j]] * b[j] + x[r[j]] * c[j] + x[s[j]] * d[j]; \
+} \
+static int read_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
+    const tgx_resample_job *job = given; \
+    const ptrdiff_t n = job->inner; \
+    for (ptrdiff_t o = lo; o < hi; o++) { \
+        const T *x = (const T *)job->from + o * job->size * n; \
+        T *y = (T *)job->to + o * job->places * n; \
+        if (n == 1) { \
+            line_##T(job, x, y); \
+            continue; \
+        } \
+        for (ptrdiff_t i = 0; i < job->places; i++, y += n) { \
+            const T *p = x + job->at[0][i] * n; \
+            if (job->taps == 1) { \
+                memcpy(y, p, (size_t)n * sizeof(T)); \
+                continue; \
+            } \
+            const T *q = x + job->at[1][i] * n, a = W(T, 0)[i], b = W(T, 1)[i]; \
+            if (job->taps == 2) EACH(n) y[j] = p[j] * a + q[j] * b; \
+            else { \
+                const T *r = x + job->at[2][i] * n, *s = x + job->at[3][i] * n, c = W(T, 2)[i], d = W(T, 3)[i]; \
+                EACH(n) y[j] = p[j] * a + q[j] * b + r[j] * c + s[j] * d; \
+            } \
+        } \
+    } \
+    return 0; \
+} \
+static int spread_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
+    const tgx_resample_job *job = given; \
+    const ptrdiff_t n = job->inner; \
+    for (ptrdiff_t o = lo; o < hi; o++) { \
+        const T *g = (const T *)job->from + o * job->places * n; \
+        T *y = (T *)job->to + o * job->size * n; \
+        memset(y, 0, (size_t)(job->size * n) * sizeof(T)); \
+        for (ptrdiff_t i = 0; i < job->places; i++, g += n) \
+            for (int k = 0; k < job->taps; k++) { \
+                const T w = job->taps == 1 ? 1 : W(T, k)[i]; \
+                T *to = y + job->at[k][i] * n; \
+                if (n == 1) *to += *g * w; \
+                else EACH(n) to[j] += g[j] * w; \
+            } \
+    } \
+    return 0; \
+}
+LOOPS(float)
+LOOPS(double)
+
+const tgx_resample_table ISA(tgx_resample) = {{read_float, read_double}, {spread_float, spread_double}};

@@ -1,0 +1,143 @@
+"""Group norm and instance norm: channels of an example brought to mean 0 and variance 1, several or one at a time."""
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.normalize import np_layer_norm
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample
+
+
+def _by_channel(t, rank):
+    return t.reshape(1, -1, *[1] * (rank - 2))
+
+
+def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
+    shape = input.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups <= 0 or shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(shape)} and num_groups={num_groups}"
+        )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and tuple(t.shape) != (shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                f"got {name} of shape {list(t.shape)} and input of shape {list(shape)}"
+            )
+    return fused._group_norm(input, num_groups, weight, bias, eps)
+
+
+@rounded_once
+def _group_slopes(grad, input, num_groups, weight, eps):
+    """By input, and by weight for each element."""
+    shape, by_row = input.shape, grad if weight is None else grad * _by_channel(weight, input.dim())
+    each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
+    rows = input.reshape(shape[0] * num_groups, each)
+    by_row = by_row.reshape(rows.shape)
+    by_input = fused._layer_norm_backward(by_row, rows, (each,), None, eps, (True, False, False))[0]
+    return by_input.reshape(shape), tg.layer_norm(rows, (each,), None, None, eps).reshape(shape) * grad
+
+
+def _group_back(grad, input, num_groups, weight, bias, eps, needs):
+    by_input, by_weight = _group_slopes(grad, input, num_groups, weight, eps)
+    others = [0, *range(2, input.dim())]
+    return (
+        by_input if needs[0] else None,
+        by_weight.sum(others).to(weight.dtype) if needs[1] else None,
+        grad.sum(others).to(bias.dtype) if needs[2] else None,
+    )
+
+
+def _group_batch(b, input, num_groups, weight, bias, eps):
+    """The batch is more examples; parameters of its own are applied afterwards."""
+    whole = b.whole(input)
+    own = b.owns(weight) or b.owns(bias)
+    found = fused._group_norm(
+        whole.reshape((whole.shape[0] * whole.shape[1], *whole.shape[2:])),
+        num_groups,
+        None if own else weight,
+        None if own else bias,
+        eps,
+    ).reshape(whole.shape)
+    for t, apply in ((weight, tg.mul), (bias, tg.add)):
+        if own and t is not None:
+            found = apply(found, b.whole(t).reshape((b.size, 1, -1, *[1] * (whole.dim() - 3))))
+    return found
+
+
+def _group_samples(make):
+    yield Sample(make(2, 6, 3), 3, make(6), make(6))
+    yield Sample(make(2, 4), 2)
+
+
+def _np_group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    y = np_layer_norm(
+        x.reshape(x.shape[0], num_groups, -1), (1,) if not x.size else (x[0].size // num_groups,), eps=eps
+    )
+    y = y.reshape(x.shape)
+    y = y if weight is None else y * weight.reshape(1, -1, *[1] * (x.ndim - 2))
+    return y if bias is None else y + bias.reshape(1, -1, *[1] * (x.ndim - 2))
+
+
+_GROUP_NORM = {
+    "compose": _group_norm, "variants": "function", "samples": _group_samples, "reference": _np_group_norm,
+    "doc": "Bring each of num_groups groups of channels (dimension 1), with all that follows, to mean 0 and variance 1 "
+           "for each example, then multiply by weight and add bias (C each).",
+}  # fmt: skip
+
+op(
+    "aten::_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> Tensor",
+    kernel="group_norm",
+    batch=_group_batch,
+    variants="function",
+    where="_fused",
+    samples=lambda make: [
+        Sample(make(2, 6, 3), 3, make(6), make(6), 1e-5),
+        Sample(make(2, 4), 2, None, make(4), 0.1),
+        Sample(make(1, 2, 2, 3), 1, make(2), None, 1e-5),
+    ],
+    reference=_np_group_norm,
+    grad={"input, weight, bias": _group_back},
+    jvp="transposed",
+    doc="group_norm of an input whose sizes were checked.",
+)
+op(
+    "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enabled=True) -> Tensor",
+    **_GROUP_NORM,
+)
+op(
+    "aten::group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05) -> Tensor",
+    where="nn.functional",
+    **_GROUP_NORM,
+)
+
+
+def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
+    n, c, *space = input.shape
+    if use_input_stats and input.numel() == n * c:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    w, b, mean, var = (t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var))
+    out = tg.native_batch_norm(input.reshape(1, n * c, *space), w, b, mean, var, use_input_stats, momentum, eps)[0]
+    if use_input_stats:
+        with tg.no_grad():
+            for running, moved in ((running_mean, mean), (running_var, var)):
+                if running is not None:
+                    running.copy_(moved.reshape(n, c).mean(0))
+    return out.reshape(input.shape)
+
+
+op(
+    "aten::instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+    compose=_instance_norm,
+    variants="function",
+    where="nn.functional",
+    samples=lambda make: iter([Sample(make(2, 3, 4)), Sample(make(2, 3, 4), None, None, make(3), make(3))]),
+    reference=lambda x, rm=None, rv=None, w=None, b=None: _np_group_norm(x, x.shape[1], w, b),
+    doc="batch_norm of each example by itself.",
+)
