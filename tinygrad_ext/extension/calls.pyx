@@ -120,6 +120,8 @@ cdef class TableCall(CustomCall):
         cdef tgx_op_def *d = &self.definition.row
         cdef PyThreadState *released = NULL
         cdef int i, code, m = self.nreturns
+        cdef bint done = False
+        cdef object result = None
         tgx_open(&c, <PyObject *>op.name)
         for i in range(m + 1):
             outputs[i].tag, outputs[i].count, outputs[i].u.o = 0, 0, NULL
@@ -155,17 +157,17 @@ cdef class TableCall(CustomCall):
             if outputs[m].tag != NO_RESULT:
                 raise RuntimeError(f"{op.name}: the kernel wrote to a result number {m}; the schema has {m}: {op.schema}")
             if m == 1:
-                return take(&c, &outputs[0], args, op.nargs)
-            if m == 0:
-                return None
-            _check_apart(op, outputs, m)
-            return tuple([take(&c, &outputs[i], args, op.nargs) for i in range(m)])
-        except BaseException:
-            for i in range(m):
-                drop(&outputs[i], args, op.nargs)
-            raise
-        finally:
+                result = take(&c, &outputs[0], args, op.nargs)
+            elif m > 1:
+                _check_apart(op, outputs, m)
+                result = tuple([take(&c, &outputs[i], args, op.nargs) for i in range(m)])
+            done = True
+        finally:                    # (an `except` would keep the state of exceptions at each call)
+            if not done:
+                for i in range(m):
+                    drop(&outputs[i], args, op.nargs)
             tgx_close(&c)
+        return result
 
     @property
     def edge_places(self):

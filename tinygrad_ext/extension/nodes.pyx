@@ -16,18 +16,28 @@ from libc.string cimport memset
 from tinygrad_ext.core.call.dispatch cimport TGX_NO_SUBCLASS, state, tgx_state
 from tinygrad_ext.core.data.dtype cimport META
 from tinygrad_ext.core.data.tensor cimport FRESH, Carried, Tensor, alias, exact, needs_grad
+from tinygrad_ext.core.data.tracking cimport PyObject_GC_UnTrack, tgx_unlink
 from tinygrad_ext.core.data.types cimport is_inexact
 from tinygrad_ext.core.grad.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.grad.history cimport give_history, keep
-from tinygrad_ext.core.grad.node cimport Node, zeros_for
+from tinygrad_ext.core.grad.node cimport Node, start_untracked, zeros_for
 from tinygrad_ext.core.grad.saved cimport freed_error, unpack
 from tinygrad_ext.extension.public cimport *
 
 cdef enum:
     FEW = 8                     # gradients served without malloc
 
+ctypedef void (*destructor)(PyObject *o) noexcept
+
 cdef extern from "Python.h":
     void PyErr_Clear()
+    void PyErr_Fetch(PyObject **kind, PyObject **error, PyObject **traceback)
+    void PyErr_Restore(PyObject *kind, PyObject *error, PyObject *traceback)
+    void Py_SET_REFCNT(PyObject *o, Py_ssize_t count)
+
+cdef extern from "own_dealloc.h":
+    destructor tgx_own_dealloc(object type, destructor dealloc)
+    destructor TGX_DEALLOC(object type)
 
 
 # ---- errors --------------------------------------------------------------------------------------------------------
@@ -68,17 +78,11 @@ cdef int _let_out() except -1:
 cdef class TableNode(Node):
     """A step whose derivative is code of an extension."""
 
-    def __dealloc__(self):
-        if self.state != NULL and self.whole is None:
-            if self.forget != NULL:
-                self.forget(self.state)
-            if self.state != self.inline_state:
-                free(self.state)
-
     cdef int prepare(self, uint32_t places, uint32_t state_size) except -1:
         """Memory for the state, and nothing saved yet."""
         self.places = places
-        memset(self.output_of, -1, sizeof(self.output_of))
+        if places:
+            memset(self.output_of, -1, places)
         self.state = self.inline_state
         if state_size > INLINE_STATE:
             self.state = calloc(1, state_size)
@@ -159,7 +163,7 @@ cdef class TableNode(Node):
         cdef uint32_t flags = st.flags
         cdef unsigned char no_grad = st.no_grad
         cdef int code, i
-        cdef bint raw = not self.flags & TGX_DIFFERENTIABLE
+        cdef bint done = False, raw = not self.flags & TGX_DIFFERENTIABLE
         if not flags & TGX_NO_SUBCLASS and self._holds_subclass(grads, n):
             st.flags |= TGX_NO_SUBCLASS
         if raw:
@@ -173,12 +177,13 @@ cdef class TableNode(Node):
             self._check(grads, n, inputs, m)
             if raw and not no_grad:
                 self._mark_once(grads, n, inputs, m)
-        except BaseException:
-            for i in range(m):
-                if inputs[i] != NULL and isinstance(<object><PyObject *>inputs[i], Tensor):
-                    Py_DECREF(<object><PyObject *>inputs[i])
-                inputs[i] = NULL
-            raise
+            done = True
+        finally:
+            if not done:
+                for i in range(m):
+                    if inputs[i] != NULL and isinstance(<object><PyObject *>inputs[i], Tensor):
+                        Py_DECREF(<object><PyObject *>inputs[i])
+                    inputs[i] = NULL
         return 0
 
     cdef int _check(self, tensor_t **grads, int n, tensor_t **inputs, int m) except -1:
@@ -227,6 +232,40 @@ cdef class TableNode(Node):
             Py_INCREF(t)
             inputs[i] = <tensor_t *><PyObject *>t
         return 0
+
+
+cdef void _dealloc(PyObject *o) noexcept:
+    """Free a TableNode. (Cython's __dealloc__ would put the current exception aside and back each time.)"""
+    PyObject_GC_UnTrack(o)
+    tgx_unlink(&(<Node>o).link)
+    if (<TableNode>o).whole is None:
+        if (<TableNode>o).forget != NULL and (<TableNode>o).state != NULL:
+            _forget(o)
+        if (<TableNode>o).state != (<TableNode>o).inline_state:
+            free((<TableNode>o).state)
+    Py_DECREF((<TableNode>o).title)
+    Py_DECREF((<TableNode>o).who)
+    Py_DECREF((<TableNode>o).names)
+    Py_DECREF((<TableNode>o).kept)
+    Py_DECREF((<TableNode>o).wanted)
+    Py_DECREF((<TableNode>o).whole)
+    TGX_DEALLOC(Node)(o)
+
+
+cdef void _forget(PyObject *o) noexcept:
+    """Let the extension, which may run what it likes, free what it keeps in its state."""
+    cdef PyObject *kind
+    cdef PyObject *error
+    cdef PyObject *traceback
+    Py_SET_REFCNT(o, 1)             # the node may be asked for something meanwhile
+    PyErr_Fetch(&kind, &error, &traceback)
+    (<TableNode>o).forget((<TableNode>o).state)
+    PyErr_Restore(kind, error, traceback)
+    Py_SET_REFCNT(o, 0)
+
+
+tgx_own_dealloc(TableNode, _dealloc)
+start_untracked(TableNode, False)
 
 
 cdef bint _any_on_meta(PyObject **grads, int n) noexcept:

@@ -10,7 +10,7 @@ one layout to think of.
 
 from tinygrad_ext.core.data.tensor cimport Carried
 
-from tinygrad_ext.autograd.roots import gradients as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.core.call.levels import OpForm, active_levels
 from tinygrad_ext.ops.shapes import wrapped
 

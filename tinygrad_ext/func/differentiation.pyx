@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 
-from tinygrad_ext.autograd.roots import gradients as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.grad.reach import leads_elsewhere
 from tinygrad_ext.utils._trees import flatten, unflatten

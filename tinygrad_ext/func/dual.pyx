@@ -11,7 +11,7 @@ stays as it is.
 
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 
-from tinygrad_ext.autograd.roots import gradients as gradients_of
+from tinygrad_ext.autograd.engine import gradients as gradients_of
 from tinygrad_ext.registry import functions
 
 from . import tangents

@@ -194,7 +194,7 @@ cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bi
         return _bind_varargs(op, given, n, kwnames, method, b, at)
     for i in range(n):
         s = &op.args[i]
-        if s.kind == A_TENSOR and not s.flags & F_LIST and exact(<object>given[i]):
+        if s.single == A_TENSOR and exact(<object>given[i]):
             b.args[i] = given[i]
             continue
         if s.kind == A_INT and PyLong_CheckExact(<object>given[i]) and (s.size > 0 or not s.flags & F_LIST):

@@ -68,12 +68,15 @@ cdef int _output(Op op, int dtype) noexcept:
     return dtype
 
 
+cdef object ONE = 1
+
+
 cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
     cdef int i
     cdef object o
     for i in range(op.nscalars):
         o = <object>args[op.scalars[i]]
-        if o is (<object>op.args[op.scalars[i]].default) and type(o) is int and (<object>o) == 1:
+        if o is ONE:                    # nearly always the default, as alpha=1 is
             aux[i].f, aux[i].im, aux[i].i, aux[i].given = 1.0, 0.0, 1, 1
             continue
         if type(o) is str:

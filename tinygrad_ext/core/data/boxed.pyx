@@ -9,6 +9,11 @@ from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport TGX_ABOVE, int64_t, tgx_scalar, uint64_t
 
 
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(object t, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(object t)
+
+
 cdef int64_t as_int(PyObject *o) except? -9223372036854775807:
     cdef object v = <object>o
     if isinstance(v, Tensor):
@@ -23,8 +28,15 @@ cdef double as_float(PyObject *o) except? -1e308:
 cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
     """Ints of a list, or one int repeated `want` times; how many there are."""
     cdef object v = <object>o
-    cdef int i, n
-    if isinstance(v, (tuple, list)):
+    cdef Py_ssize_t i
+    cdef int n
+    if isinstance(v, tuple):            # a Size too, whose own [] makes Sizes of slices
+        if PyTuple_GET_SIZE(v) > room:
+            raise RuntimeError(f"expected at most {room} numbers, got {len(v)}")
+        for i in range(PyTuple_GET_SIZE(v)):
+            into[i] = as_int(PyTuple_GET_ITEM(v, i))
+        return <int>PyTuple_GET_SIZE(v)
+    if isinstance(v, list):
         n = len(v)
         if n > room:
             raise RuntimeError(f"expected at most {room} numbers, got {n}")

@@ -53,7 +53,7 @@ cdef extern from "tensor_type.h":
 
 cdef extern from "untracked.h":
     tgx_link tgx_ring
-    int tgx_start_untracked(object type, Py_ssize_t link_offset, bint frequent) except -1
+    int tgx_start_untracked(object type, Py_ssize_t link_offset) except -1
 
 
 @cython.final

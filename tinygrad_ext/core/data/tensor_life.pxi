@@ -72,6 +72,6 @@ cdef int set_base(Tensor t, Tensor base, Py_ssize_t own) except -1:
 for _type in (Tensor, Parameter):
     tgx_give_dict(_type, TGX_DICT_OFFSET, _expose)
     tgx_own_clear(_type, TGX_DICT_OFFSET)
-    tgx_start_untracked(_type, TGX_LINK_OFFSET, _type is Tensor)
+    tgx_start_untracked(_type, TGX_LINK_OFFSET)
     _plain_dealloc = tgx_own_dealloc(_type, _dealloc)
 add_ring(&tgx_ring, TGX_LINK_OFFSET)

@@ -8,27 +8,32 @@
 
 enum { TGX_SPARE = CYTHON_USE_FREELISTS ? 512 : 0 };
 
+/* A type whose instances start untracked, and the memory of those that went. */
+typedef struct {
+    PyTypeObject *type;
+    int nspare;
+    PyObject *spare[TGX_SPARE + 1];
+} tgx_kind;
+
 /* Of the module that includes this. */
 static tgx_link tgx_ring = {&tgx_ring, &tgx_ring};
 static Py_ssize_t tgx_link_offset;
-static PyTypeObject *tgx_types[4];
-static PyTypeObject *tgx_frequent;          /* the type whose memory is kept */
-static PyObject *tgx_spare[TGX_SPARE + 1];
-static int tgx_nspare;
+static tgx_kind tgx_kinds[4];
 
-static int tgx_starts_untracked(PyTypeObject *type) {
+static tgx_kind *tgx_kind_of(PyTypeObject *type) {
     for (int i = 0; i < 4; i++)
-        if (tgx_types[i] == type) return 1;
-    return 0;
+        if (tgx_kinds[i].type == type) return &tgx_kinds[i];
+    return NULL;
 }
 
 static PyObject *tgx_alloc(PyTypeObject *type, Py_ssize_t n) {
     PyObject *o;
-    if (type == tgx_frequent && tgx_nspare) {
-        o = tgx_spare[--tgx_nspare];
+    tgx_kind *kind = tgx_kind_of(type);
+    if (kind == NULL) return PyType_GenericAlloc(type, n);      /* a subclass inherits this function */
+    if (kind->nspare) {
+        o = kind->spare[--kind->nspare];
         (void)PyObject_Init(o, type);
     } else {
-        if (!tgx_starts_untracked(type)) return PyType_GenericAlloc(type, n);   /* a subclass inherits this function */
         o = PyObject_GC_New(PyObject, type);
         if (o == NULL) return NULL;
     }
@@ -38,24 +43,24 @@ static PyObject *tgx_alloc(PyTypeObject *type, Py_ssize_t n) {
 }
 
 static void tgx_free(void *o) {
-    if (Py_TYPE(o) == tgx_frequent && tgx_nspare < TGX_SPARE) tgx_spare[tgx_nspare++] = o;
+    tgx_kind *kind = tgx_kind_of(Py_TYPE(o));
+    if (kind != NULL && kind->nspare < TGX_SPARE) kind->spare[kind->nspare++] = o;
     else PyObject_GC_Del(o);
 }
 
 /* Lets instances of exactly this type start untracked. Types made in Python allocate for themselves. */
-static int tgx_start_untracked(PyObject *type, Py_ssize_t link_offset, int frequent) {
+static int tgx_start_untracked(PyObject *type, Py_ssize_t link_offset) {
     PyTypeObject *t = (PyTypeObject *)type;
     int i = 0;
-    while (i < 4 && tgx_types[i] != NULL) i++;
+    while (i < 4 && tgx_kinds[i].type != NULL) i++;
     if (i == 4) {
         PyErr_SetString(PyExc_RuntimeError, "there is room for four types whose instances start untracked");
         return -1;
     }
-    tgx_types[i] = t;
+    tgx_kinds[i].type = t;
     tgx_link_offset = link_offset;
     t->tp_alloc = tgx_alloc;
     t->tp_free = tgx_free;
-    if (frequent) tgx_frequent = t;
     return 0;
 }
 #endif

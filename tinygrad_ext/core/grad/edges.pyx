@@ -16,18 +16,19 @@ from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, settle, version_of,
 )
-from tinygrad_ext.core.data.tracking cimport tgx_unlink
+from tinygrad_ext.core.data.tracking cimport PyObject_GC_UnTrack, tgx_unlink
 from tinygrad_ext.core.data.types cimport ITEMSIZE
 
+ctypedef void (*destructor)(PyObject *o) noexcept
 
-@cython.no_gc_clear       # the way to the leaf must last until __dealloc__
+cdef extern from "own_dealloc.h":
+    destructor tgx_own_dealloc(object type, destructor dealloc)
+    destructor TGX_DEALLOC(object type)
+
+
+@cython.no_gc_clear       # the way to the leaf must last until the node is freed
 cdef class AccumulateGrad(Node):
     """Adds what arrives to the `.grad` of a leaf."""
-
-    def __dealloc__(self):
-        tgx_unlink(&self.link)               # before the leaf goes, with what hangs on it
-        if self.variable is not None:
-            self.variable.accumulator = NULL
 
     cdef bint settled(self) noexcept:
         return self.hooks is None and settle(self.variable) and untrack(self)
@@ -169,5 +170,17 @@ cdef int share_edges(Node n, Node source, int but) except -1:
     return 0
 
 
+cdef void _dealloc(PyObject *o) noexcept:
+    """Free an AccumulateGrad. (Cython's __dealloc__ would put the current exception aside and back each time.)"""
+    cdef PyObject *leaf = <PyObject *>(<AccumulateGrad>o).variable
+    PyObject_GC_UnTrack(o)
+    tgx_unlink(&(<Node>o).link)              # before the leaf goes, with what hangs on it
+    if leaf != <PyObject *>None:
+        (<Tensor>leaf).accumulator = NULL
+    Py_DECREF(<object>leaf)
+    TGX_DEALLOC(Node)(o)
+
+
+tgx_own_dealloc(AccumulateGrad, _dealloc)
 start_untracked(AccumulateGrad, False)
 start_untracked(CopySlices, False)

@@ -6,10 +6,12 @@ node after everything that feeds it: a heap replaces counting dependencies, and 
 carries a pointer to the gradients waiting for it; when two passes meet at one node (re-entrant or threaded
 backward) the second keeps its own table.
 """
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
 from tinygrad_ext.core.loops.copy cimport single_one
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.grad.events cimport apply_node
@@ -23,7 +25,7 @@ from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad
 from tinygrad_ext.core.data.types cimport uint64_t
 
 cdef enum:
-    FEW = 8                     # edges served without malloc
+    FEW = 8                     # edges, nodes on the heap, roots and inputs served without malloc
 
 cdef struct Entry:              # a node of this pass and the gradients that have arrived
     PyObject *node              # owned
@@ -32,10 +34,12 @@ cdef struct Entry:              # a node of this pass and the gradients that hav
     PyObject *few[2]
     Entry *spare
 
+
+@cython.freelist(4)
 cdef class Task:
     """One backward pass."""
 
-    cdef Entry **heap
+    cdef Entry **heap           # few_places or malloc'd
     cdef Py_ssize_t size
     cdef Py_ssize_t room
     cdef Entry *spare
@@ -48,17 +52,25 @@ cdef class Task:
     cdef object observer        # called with each node, the gradients that arrived, and what it made of them
     cdef PyObject *current      # the node that runs
     cdef dict notes             # of hooks that gather over the pass
+    cdef int nused              # of few_entries
+    cdef Entry *few_places[FEW]
+    cdef Entry few_entries[FEW]
+
+    def __cinit__(self):
+        self.heap, self.room = self.few_places, FEW
 
     def __dealloc__(self):
         cdef Py_ssize_t i
         cdef Entry *e
         for i in range(self.size):
             self._drop(self.heap[i])
-        free(self.heap)
+        if self.heap != self.few_places:
+            free(self.heap)
         while self.spare != NULL:
             e = self.spare
             self.spare = e.spare
-            free(e)
+            if not &self.few_entries[0] <= e < &self.few_entries[FEW]:
+                free(e)
 
     cdef int _drop(self, Entry *e) except -1:
         """Forget an entry with the gradients it still holds."""
@@ -89,8 +101,13 @@ cdef class Task:
         e = self.spare
         if e != NULL:
             self.spare = e.spare
+        elif self.nused < FEW:
+            e = &self.few_entries[self.nused]
+            self.nused += 1
         else:
             e = <Entry *>malloc(sizeof(Entry))
+            if e == NULL:
+                raise MemoryError()
         e.node, e.seq, e.grads = <PyObject *>n, n.seq, e.few
         Py_INCREF(n)
         if n.noutputs > 2:
@@ -103,8 +120,7 @@ cdef class Task:
                 self.own = {}
             self.own[<size_t><PyObject *>n] = <size_t>e
         if self.size == self.room:
-            self.room = 2 * self.room if self.room else 32
-            self.heap = <Entry **>realloc(self.heap, self.room * sizeof(Entry *))
+            self._grow()
         i = self.size
         self.size += 1
         while i > 0:
@@ -115,6 +131,17 @@ cdef class Task:
             i = parent
         self.heap[i] = e
         return e
+
+    cdef int _grow(self) except -1:
+        """Room for twice as many nodes."""
+        cdef bint first = self.heap == self.few_places
+        cdef Entry **heap = <Entry **>realloc(NULL if first else self.heap, 2 * self.room * sizeof(Entry *))
+        if heap == NULL:
+            raise MemoryError()
+        if first:
+            memcpy(heap, self.few_places, sizeof(self.few_places))
+        self.heap, self.room = heap, 2 * self.room
+        return 0
 
     cdef Entry *_pop(self) noexcept:
         """Take the newest node off the heap."""
@@ -234,21 +261,11 @@ cdef class Task:
             for i in range(n.nedges):
                 results[i] = NULL
                 needed[i] = n.edges[i].node != NULL and (self.needed is None or self.needed.leads(n.edges[i].node))
-            if self.observer is not None:
-                arrived = row(e.grads, n.noutputs)
-            try:
-                # a node of our own passes nothing on when nothing came; a Function may think otherwise
-                if (e.grads[0] != NULL or n.released or n.op is None and not isinstance(n, CopySlices)
-                        or _any_arrived(n, e.grads)):
-                    apply_node(n, e.grads, results, needed)
-            except BaseException as error:
-                if self.observer is not None:
-                    self.observer(n, arrived, error)
-                explain(n)
-                raise
-            if self.observer is not None:
-                self.observer(n, arrived, row(results, n.nedges))
-            elif n.hooks is not None and n.hooks.post is not None:
+            if self.observer is not None or n.hooks is not None:
+                self._apply_watched(n, e, results, needed)
+            elif _is_called(n, e.grads):
+                apply_node(n, e.grads, results, needed)
+            if self.observer is None and n.hooks is not None and n.hooks.post is not None:
                 run_post_hooks(n, e.grads, results)
             if state().anomaly == 2:
                 check_nan(n, results)
@@ -273,6 +290,21 @@ cdef class Task:
                 free(needed)
         return 0
 
+    cdef int _apply_watched(self, Node n, Entry *e, PyObject **results, unsigned char *needed) except -1:
+        """Run a node on which something hangs, or in a pass that is observed."""
+        arrived = None if self.observer is None else row(e.grads, n.noutputs)
+        try:
+            if _is_called(n, e.grads):
+                apply_node(n, e.grads, results, needed)
+        except BaseException as error:
+            if self.observer is not None:
+                self.observer(n, arrived, error)
+            explain(n)
+            raise
+        if self.observer is not None:
+            self.observer(n, arrived, row(results, n.nedges))
+        return 0
+
     cdef bint _capture(self, Node n, Entry *e) except -1:
         """Keep gradients that grad() asked for; whether the node must still run."""
         cdef Mark *m = self.needed.find(<PyObject *>n)
@@ -289,112 +321,15 @@ cdef class Task:
         return False
 
 
-cdef bint _any_arrived(Node n, PyObject **grads) noexcept:
+cdef bint _is_called(Node n, PyObject **grads) noexcept:
+    """A node of our own passes nothing on when nothing came; a Function may think otherwise."""
     cdef int i
+    if n.released or n.op is None and not isinstance(n, CopySlices):
+        return True
     for i in range(n.noutputs):
         if grads[i] != NULL:
             return True
     return False
 
 
-# ---- entry ---------------------------------------------------------------------------------------------------------
-
-cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused,
-                          observer=None):
-    """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
-
-    With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
-    with `accumulate` only theirs are filled, without it their gradients are returned as a list. With an observer
-    no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
-    """
-    cdef Task task = Task.__new__(Task)
-    cdef list nodes = [None] * len(roots), numbers = [0] * len(roots), targets
-    cdef Node node
-    cdef int i, nr
-    cdef unsigned char was_no_grad = state().no_grad
-    task.keep_graph, task.create_graph, task.observer = keep_graph, create_graph, observer
-    task.accumulate = accumulate or inputs is None
-    for i, root in enumerate(roots):
-        nodes[i] = _edge_of(root, "output", &nr)
-        numbers[i] = nr
-    if inputs is not None:
-        task.needed = Reach.__new__(Reach)
-        targets = [None] * len(inputs)          # held: an accumulator is its leaf's only while somebody has it
-        for i, t in enumerate(inputs):
-            node = targets[i] = _edge_of(t, "input", &nr)
-            task.needed.want(node, nr)
-        if not accumulate:
-            task.captured = [None] * len(targets)
-        for root in nodes:
-            task.needed.walk(<Node>root)
-    state().no_grad = not create_graph
-    try:
-        for i in range(min(len(nodes), len(grads))):
-            task.give(<Node>nodes[i], numbers[i], grads[i], None, 0)
-        task.run()
-    finally:
-        state().no_grad = was_no_grad
-    if inputs is None or accumulate:
-        return None
-    if not allow_unused:
-        for i, g in enumerate(task.captured):
-            if g is None:
-                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
-                                   "allow_unused=True if this is the desired behavior. "
-                                   f"It is input number {i}.")
-    return task.captured
-
-
-def backward_scalar(Tensor t, bint keep_graph, bint create_graph):
-    """Run the graph behind a single-element tensor with gradient one, into the leaves' .grad."""
-    cdef Task task = Task.__new__(Task)
-    cdef Edge edge
-    cdef Tensor one
-    cdef tgx_state *st = state()
-    cdef unsigned char was_no_grad = st.no_grad
-    gradient_edge(t, &edge)
-    if edge.node == NULL:
-        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-    node = <Node>edge.node
-    Py_DECREF(node)
-    one = single_one(t)
-    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
-    st.no_grad = not create_graph
-    try:
-        task.give(node, edge.nr, one, None, 0)
-        one = None
-        node = None
-        task.run()
-    finally:
-        st.no_grad = was_no_grad
-
-
-cdef Node _edge_of(object root, str what, int *nr):
-    """The node of a tensor and which of its outputs that is, or those of the pair itself."""
-    cdef Edge edge
-    if isinstance(root, Tensor):
-        gradient_edge(<Tensor>root, &edge)
-        if edge.node == NULL:
-            if what == "output":
-                raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-        node = <Node>edge.node
-        Py_DECREF(node)
-        nr[0] = edge.nr
-        return node
-    found, number = root[0], root[1]
-    if not isinstance(found, Node) or not 0 <= number < (<Node>found).noutputs:
-        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {found!r} and {number!r}")
-    nr[0] = number
-    return <Node>found
-
-
-def gradient_edge_of(Tensor t):
-    """(node, output number) that t's gradient goes to; None when it needs none."""
-    cdef int nr
-    return (_edge_of(t, "input", &nr), nr) if needs_grad(t) else None
-
-
-def current_pass():
-    """The backward pass that runs in this thread, or None."""
-    return <object>state().task if state().task != NULL else None
+include "engine_entry.pxi"

@@ -132,8 +132,10 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
             set_grad(v, slot("detached_clone")(g))
     elif create_graph:
         set_grad(v, _add(v.grad_, g))
-    else:
+    elif needs_grad(<Tensor>v.grad_) or needs_grad(g):
         slot("accumulate_into")(v.grad_, g)
+    else:
+        _add_into(v.grad_, g)
     return 0
 
 

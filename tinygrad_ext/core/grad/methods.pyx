@@ -8,6 +8,7 @@ the graphs that use the leaf, and goes with them.
 import weakref
 
 from tinygrad_ext.core.grad.edges cimport grad_fn_of
+from tinygrad_ext.core.grad.engine cimport backward_scalar
 from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.slots cimport slot
@@ -15,7 +16,6 @@ from tinygrad_ext.core.data.tensor cimport (
     DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, expose, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport is_float
-from tinygrad_ext.core.grad.engine import backward_scalar
 from tinygrad_ext.core.grad.hooks import add_hook
 
 

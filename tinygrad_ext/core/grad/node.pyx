@@ -21,6 +21,10 @@ from collections import namedtuple
 
 from tinygrad_ext.core.data.dtype import Size
 
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(object t, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(object t)
+
 ctypedef int (*visitproc)(PyObject *o, void *arg)
 cdef extern from *:
     """
@@ -41,7 +45,7 @@ cdef extern from "own_dealloc.h":
 
 cdef extern from "untracked.h":
     tgx_link tgx_ring
-    int tgx_start_untracked(object type, Py_ssize_t link_offset, bint frequent) except -1
+    int tgx_start_untracked(object type, Py_ssize_t link_offset) except -1
 
 cdef extern from "node_type.h":
     void tgx_become(object o, object type)
@@ -83,7 +87,13 @@ cdef class Hooks:
 
 cdef bint _is_plain(object v) noexcept:
     """A number, shape, dtype or basic index, which costs nothing to keep."""
-    if isinstance(v, (tuple, list)):
+    cdef Py_ssize_t i
+    if isinstance(v, tuple):
+        for i in range(PyTuple_GET_SIZE(v)):
+            if not _is_plain(<object>PyTuple_GET_ITEM(v, i)):
+                return False
+        return True
+    if isinstance(v, list):
         for item in v:
             if not _is_plain(item):
                 return False
@@ -107,7 +117,7 @@ cdef class Node:
         cdef PyObject *o
         for i in range(self.nsaved):
             o = self.saved[i]
-            if o != NULL and not _is_plain(<object>o):
+            if o != NULL and (isinstance(<object>o, Tensor) or not _is_plain(<object>o)):
                 self.released = True
                 self.saved[i] = NULL
                 Py_XDECREF(o)
@@ -263,19 +273,21 @@ cdef void _dealloc(PyObject *o) noexcept:
             free(n.metas[i].sizes)
     if n.metas != &n.inline_meta:
         free(n.metas)
-    free(n.counts)
+    if n.counts != NULL:
+        free(n.counts)
     Py_XDECREF(n.place.code)
     n.nedges = n.nsaved = n.noutputs = 0
     _plain_dealloc(o)
 
 
 cdef int start_untracked(node_type, bint plain) except -1:
-    """Instances of exactly this class start untracked: whoever links one says so by `follow`, and by `track_all`.
+    """Instances of exactly this class start untracked: whoever links one says so by `follow`, and by `track_all`. The memory
+    of freed ones is kept for the next.
 
-    plain: it is the class of most nodes. It has no fields of its own, the memory of freed ones is kept for the next.
+    plain: it is the class of most nodes, and has no fields of its own.
     """
     global _plain_type
-    tgx_start_untracked(node_type, TGX_NODE_LINK, plain)
+    tgx_start_untracked(node_type, TGX_NODE_LINK)
     if plain:
         _plain_type = node_type
         tgx_own_dealloc(node_type, _dealloc)

@@ -4,6 +4,7 @@ from tinygrad_ext.core.grad.node cimport Node
 
 cdef enum:
     FEW_MARKS = 16              # nodes of a graph that needs no malloc; a power of two
+    FEW_SPOTS = 4
 
 cdef struct Mark:               # what is known of a node
     PyObject *node
@@ -26,6 +27,7 @@ cdef class Reach:
     cdef Spot *spots
     cdef Mark[FEW_MARKS] few_marks
     cdef int[2 * FEW_MARKS] few_slots
+    cdef Spot[FEW_SPOTS] few_spots
 
     cdef Mark *find(self, PyObject *node) noexcept
     cdef bint leads(self, PyObject *node) noexcept

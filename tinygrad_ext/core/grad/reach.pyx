@@ -4,8 +4,9 @@
 Nothing recurses, since graphs are deeper than any stack. Only passes with `inputs=` walk through the graph before they run
 (the engine orders nodes without, engine.pyx).
 """
+cimport cython
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad
 from tinygrad_ext.core.grad.node cimport Node
@@ -66,6 +67,7 @@ def _sequence(Node n):
 
 # ---- passes with inputs --------------------------------------------------------------------------------------------
 
+@cython.freelist(4)
 cdef class Reach:
     """The nodes behind the roots of a pass with inputs, and which of them lead to one.
 
@@ -75,12 +77,14 @@ cdef class Reach:
 
     def __cinit__(self):
         self.marks, self.slots, self.room, self.mask = self.few_marks, self.few_slots, FEW_MARKS, 2 * FEW_MARKS - 1
+        self.spots, self.spot_room = self.few_spots, FEW_SPOTS
 
     def __dealloc__(self):
         if self.marks != self.few_marks:
             free(self.marks)
             free(self.slots)
-        free(self.spots)
+        if self.spots != self.few_spots:
+            free(self.spots)
 
     cdef Mark *find(self, PyObject *node) noexcept:
         """What is known of a node; NULL: it is not among those behind the roots."""
@@ -138,10 +142,13 @@ cdef class Reach:
         cdef Mark *m = self._mark(<PyObject *>n)
         cdef Spot *spots
         if self.nspots == self.spot_room:
-            spots = <Spot *>realloc(self.spots, (2 * self.spot_room + 4) * sizeof(Spot))
+            spots = <Spot *>malloc(2 * self.spot_room * sizeof(Spot))
             if spots == NULL:
                 raise MemoryError()
-            self.spots, self.spot_room = spots, 2 * self.spot_room + 4
+            memcpy(spots, self.spots, self.nspots * sizeof(Spot))
+            if self.spots != self.few_spots:
+                free(self.spots)
+            self.spots, self.spot_room = spots, 2 * self.spot_room
         self.spots[self.nspots].nr, self.spots[self.nspots].next = nr, m.first
         m.first, m.leads = self.nspots, True
         self.nspots += 1

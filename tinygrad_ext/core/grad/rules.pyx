@@ -4,8 +4,8 @@
 A class of its own and no part of Node, which so need not know how saved values are read (saved.pyx stands above node.pyx).
 """
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from tinygrad_ext.core.call.dispatch cimport Op, TGX_NO_SUBCLASS, Rule, state, tgx_state
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from tinygrad_ext.core.call.dispatch cimport Op, MAX_SAVED, TGX_NO_SUBCLASS, Rule, state, tgx_state
 from tinygrad_ext.core.grad.node cimport start_untracked, zeros_for
 from tinygrad_ext.core.grad.saved cimport freed_error, raw, unpack
 from tinygrad_ext.core.data.slots cimport slot
@@ -82,8 +82,18 @@ cdef class RuleNode(Node):
         return 0
 
     cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed, dict unpacked):
-        cdef PyObject *params[24]
-        cdef list kept = []
+        cdef PyObject *params[MAX_SAVED]
+        cdef int i
+        for i in range(rule.nparams):
+            params[i] = NULL
+        try:
+            return self._call_with(rule, params, grads, needed, unpacked)
+        finally:
+            for i in range(rule.nparams):
+                Py_XDECREF(params[i])
+
+    cdef object _call_with(self, Rule *rule, PyObject **params, PyObject **grads, const unsigned char *needed, dict unpacked):
+        """The same, with room for the parameters, which the caller lets go of."""
         cdef int i, code
         cdef bint turned = False
         cdef object v
@@ -91,14 +101,11 @@ cdef class RuleNode(Node):
             code = rule.params[i]
             if code & 0xff00 == P_GRAD:
                 if grads[code & 0xff] != NULL:
-                    if self.op.holomorphic and is_complex((<Tensor><object>grads[code & 0xff]).tid):
-                        v, turned = slot("conj")(<object>grads[code & 0xff]), True
-                        kept.append(v)
-                        params[i] = <PyObject *>v
-                        continue
-                    params[i] = grads[code & 0xff]
-                    continue
-                v = zeros_for(self, code & 0xff)
+                    v = <object>grads[code & 0xff]
+                    if self.op.holomorphic and is_complex((<Tensor>v).tid):
+                        v, turned = slot("conj")(v), True
+                else:
+                    v = zeros_for(self, code & 0xff)
             elif code == P_GRADS | 1:       # as they arrived
                 v = tuple([<object>grads[k] if grads[k] != NULL else None for k in range(self.noutputs)])
             elif code & 0xff00 == P_GRADS:
@@ -109,7 +116,7 @@ cdef class RuleNode(Node):
                 v = self._unpack(code)
             else:
                 v = unpacked.get(code)
-            kept.append(v)
+            Py_INCREF(v)
             params[i] = <PyObject *>v
         if _any_subclass(params, rule.nparams):
             v = _call_unasked(rule, params)
@@ -184,8 +191,12 @@ cdef bint _any_subclass(PyObject **params, int n) noexcept:
         if isinstance(o, Tensor):
             if not exact(o):
                 return True
-        elif isinstance(o, (list, tuple)):
-            for t in o:
+        elif isinstance(o, tuple):
+            for t in <tuple>o:
+                if isinstance(t, Tensor) and not exact(t):
+                    return True
+        elif isinstance(o, list):
+            for t in <list>o:
                 if isinstance(t, Tensor) and not exact(t):
                     return True
     return False

@@ -1,4 +1,9 @@
-"""backward() and grad(): arguments in, the compiled engine behind."""
+# cython: language_level=3, boundscheck=True
+"""backward() and grad(): arguments in, the compiled engine behind.
+
+Compiled, because a transform begins several passes for one call of the user's, and because of small graphs: as Python these
+few lines cost more than the pass behind them.
+"""
 
 import warnings
 from collections.abc import Iterator, Mapping, ValuesView
@@ -7,11 +12,11 @@ from typing import Any, NamedTuple
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.overridable import overridable
-from tinygrad_ext.core.data.slots import get_slot
-from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.core.grad.engine import run_backward
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
+from tinygrad_ext.core.data.types cimport is_complex
+from tinygrad_ext.core.grad.engine cimport run_backward
 
-from .roots import gradients, level_of, root_grads
+from tinygrad_ext.core.data.slots import get_slot
 
 
 class GradientEdge(NamedTuple):
@@ -25,7 +30,9 @@ class GradientEdge(NamedTuple):
     ownership_token: Any = None
 
 
-def _as_tuple(values, what):
+cdef tuple _as_tuple(values, str what):
+    if type(values) is Tensor:
+        return (values,)
     if isinstance(values, (Tensor, GradientEdge)):
         return (values,)
     if values is None:
@@ -38,8 +45,10 @@ def _as_tuple(values, what):
     )
 
 
-def _inputs(values, who):
+cdef tuple _inputs(values, str who):
     """inputs= as a tuple; a dict stands for its values."""
+    if type(values) is Tensor:              # (the look at Mapping is a slow one)
+        return (values,)
     if isinstance(values, Mapping):
         if type(values) is not dict:
             raise TypeError(
@@ -54,6 +63,77 @@ def _inputs(values, who):
         raise RuntimeError(f"`inputs` argument to `{who}()` cannot be empty.")
     return found
 
+
+# ---- where a pass begins: the outputs, a gradient for each, and the level that has to differentiate them itself -------
+
+cdef _level_of(outputs):
+    """The level that carries one of the outputs, and has to differentiate it itself; None where there is none."""
+    for t in outputs:
+        if type(t) is Carried:
+            return (<Carried>t).level
+    return None
+
+
+def gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused):
+    """What `grad` gives, of sequences: a list with a gradient or None for each input."""
+    level = _level_of(outputs)
+    if level is not None:
+        return level.gradients(outputs, inputs, seeds, create_graph, allow_unused)
+    return run_backward(outputs, _root_grads(outputs, seeds), keep_graph, create_graph, inputs, False, allow_unused)
+
+
+cdef _root_grads(outputs, grads):
+    """One gradient for each output: ones for a scalar when none is given."""
+    cdef Py_ssize_t i, n = len(outputs)
+    if grads is None:
+        grads = (None,) * n
+    ready = grads
+    if len(grads) != n:
+        raise RuntimeError(f"got {n} tensors and {len(grads)} gradients")
+    for i in range(n):
+        out, g = outputs[i], grads[i]
+        if g is None:
+            _check_implicit(i, out)
+            if ready is grads:
+                ready = list(grads)
+            ready[i] = get_slot("ones_like")(out)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        elif isinstance(out, Tensor):
+            _check_given(i, out, g)
+    return ready
+
+
+cdef int _check_implicit(Py_ssize_t i, out) except -1:
+    """An output that may go without a gradient of its own."""
+    if not isinstance(out, Tensor):
+        raise RuntimeError("grad must be given for an output that is a GradientEdge")
+    if not out.requires_grad:
+        raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    if out.numel() != 1:
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs. This output has shape "
+            f"{list(out.shape)}: reduce it first, for example with .sum(), or pass gradient=."
+        )
+    if not out.dtype.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+    return 0
+
+
+cdef int _check_given(Py_ssize_t i, Tensor out, Tensor g) except -1:
+    if not same_sizes(g, out):
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
+        )
+    if is_complex(g.tid) != is_complex(out.tid):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."
+        )
+    return 0
+
+
+# ---- what users call ------------------------------------------------------------------------------------------------
 
 @overridable
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
@@ -70,16 +150,16 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     has been freed by an earlier pass.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=1)
         grad_tensors = grad_variables if grad_tensors is None else grad_tensors
     outputs = _as_tuple(tensors, "tensors")
     if inputs is not None:
         inputs = _inputs(inputs, "backward")
-    level = level_of(outputs)
+    level = _level_of(outputs)
     if level is not None:
         level.backward(outputs, _as_tuple(grad_tensors, "grad_tensors"), create_graph, inputs)
         return
-    grads = root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
+    grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
     keep = create_graph if retain_graph is None else retain_graph
     run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
 
@@ -125,10 +205,10 @@ def grad(
             "only_inputs argument is deprecated and is ignored now (defaults to True). Gradients of other leaves are "
             "accumulated by torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
-    outputs = (outputs,) if type(outputs) is Tensor else _as_tuple(outputs, "outputs")
-    wanted = (inputs,) if type(inputs) is Tensor else _inputs(inputs, "grad")
+    outputs = _as_tuple(outputs, "outputs")
+    wanted = _inputs(inputs, "grad")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -140,7 +220,7 @@ def grad(
         if materialize_grads:
             got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
         return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
-    seeds = (grad_outputs,) if type(grad_outputs) is Tensor else _as_tuple(grad_outputs, "grad_outputs")
+    seeds = _as_tuple(grad_outputs, "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
     got = gradients(outputs, wanted, seeds, keep, create_graph, allow)
     if materialize_grads:

@@ -1,0 +1,111 @@
+# How a pass begins. Part of engine.pyx.
+
+cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused,
+                          observer=None):
+    """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
+
+    With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
+    with `accumulate` only theirs are filled, without it their gradients are returned as a list. With an observer
+    no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
+    """
+    cdef Task task = Task.__new__(Task)
+    cdef Py_ssize_t i, nroots = len(roots), n = nroots if inputs is None else nroots + len(inputs)
+    cdef Edge few[FEW]
+    cdef Edge *edges = few          # of the roots, then of the inputs; an accumulator is its leaf's while somebody has it
+    cdef unsigned char was_no_grad = state().no_grad
+    task.keep_graph, task.create_graph, task.observer = keep_graph, create_graph, observer
+    task.accumulate = accumulate or inputs is None
+    if n > FEW:
+        edges = <Edge *>malloc(n * sizeof(Edge))
+        if edges == NULL:
+            raise MemoryError()
+    for i in range(n):
+        edges[i].node = NULL
+    try:
+        for i in range(nroots):
+            _edge_of(roots[i], "output", &edges[i])
+        if inputs is not None:
+            task.needed = Reach.__new__(Reach)
+            for i in range(nroots, n):
+                _edge_of(inputs[i - nroots], "input", &edges[i])
+                task.needed.want(<Node>edges[i].node, edges[i].nr)
+            if not accumulate:
+                task.captured = [None] * (n - nroots)
+            for i in range(nroots):
+                task.needed.walk(<Node>edges[i].node)
+        state().no_grad = not create_graph
+        for i in range(min(nroots, len(grads))):
+            task.give(<Node>edges[i].node, edges[i].nr, grads[i], None, 0)
+        task.run()
+    finally:
+        state().no_grad = was_no_grad
+        for i in range(n):
+            Py_XDECREF(edges[i].node)
+        if edges != few:
+            free(edges)
+    if inputs is None or accumulate:
+        return None
+    if not allow_unused:
+        for i, g in enumerate(task.captured):
+            if g is None:
+                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                                   "allow_unused=True if this is the desired behavior. "
+                                   f"It is input number {i}.")
+    return task.captured
+
+
+cpdef object backward_scalar(Tensor t, bint keep_graph, bint create_graph):
+    """Run the graph behind a single-element tensor with gradient one, into the leaves' .grad."""
+    cdef Task task = Task.__new__(Task)
+    cdef Edge edge
+    cdef Tensor one
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad
+    gradient_edge(t, &edge)
+    if edge.node == NULL:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    node = <Node>edge.node
+    Py_DECREF(node)
+    one = single_one(t)
+    task.keep_graph, task.create_graph, task.accumulate = keep_graph, create_graph, True
+    st.no_grad = not create_graph
+    try:
+        task.give(node, edge.nr, one, None, 0)
+        one = None
+        node = None
+        task.run()
+    finally:
+        st.no_grad = was_no_grad
+
+
+cdef int _edge_of(object root, str what, Edge *edge) except -1:
+    """The node of a tensor, owned, and which of its outputs that is; or those of the pair itself."""
+    if isinstance(root, Tensor):
+        gradient_edge(<Tensor>root, edge)
+        if edge.node == NULL:
+            if what == "output":
+                raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        return 0
+    found, number = root[0], root[1]
+    if not isinstance(found, Node) or not 0 <= number < (<Node>found).noutputs:
+        raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {found!r} and {number!r}")
+    Py_INCREF(found)
+    edge.node, edge.nr = <PyObject *>found, number
+    return 0
+
+
+def gradient_edge_of(Tensor t):
+    """(node, output number) that t's gradient goes to; None when it needs none."""
+    cdef Edge edge
+    if not needs_grad(t):
+        return None
+    gradient_edge(t, &edge)
+    node = <object>edge.node
+    Py_DECREF(node)
+    return node, edge.nr
+
+
+def current_pass():
+    """The backward pass that runs in this thread, or None."""
+    return <object>state().task if state().task != NULL else None
