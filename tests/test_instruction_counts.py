@@ -29,7 +29,7 @@ for name in {names}:
 
 def test_each_path_can_be_called_again_and_again():
     """In a process of their own, for some bring ops."""
-    names = [name for name in PATHS if name != "op in C" or shutil.which("cc")]
+    names = [name for name in PATHS if not name.startswith("op in C") or shutil.which("cc")]
     command = [sys.executable, "-c", THRICE.format(names=names)]
     done = subprocess.run(command, cwd=counts.ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.splitlines() == names, done.stderr

@@ -7,6 +7,7 @@ counted is the way to the kernel and back. Nothing is random and the collector i
 long ones to less than 1 %.
 """
 
+import functools
 import gc
 import sys
 
@@ -233,14 +234,31 @@ def _vmap():
     return lambda: run(a, b)
 
 
-@path("op in C")
-def _c_op():
+@functools.cache
+def _twice():
     from benchmarks.extension_cases import OURS
     from tinygrad_ext.utils import cpp_extension
 
     cpp_extension.load_inline("bench_c", c_sources=OURS)
-    op, x = tg.ops.bench_c.twice, tg.ones(8)
+    return tg.ops.bench_c.twice
+
+
+@path("op in C")
+def _c_op():
+    op, x = _twice(), tg.ones(8)
     return lambda: op(x)
+
+
+@path("op in C with grad")
+def _c_op_recorded():
+    op, x = _twice(), _leaf(8)
+    return lambda: op(x)
+
+
+@path("op in C and autograd.grad")
+def _c_op_backward():
+    op, x, seed, grad = _twice(), _leaf(8), tg.ones(8), tg.autograd.grad
+    return lambda: grad(op(x), x, seed)
 
 
 @path("op in Python")
