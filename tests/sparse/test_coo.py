@@ -88,6 +88,24 @@ def test_gradients_reach_the_values():
     assert tg.sparse_coo_tensor(PLACES, values, SIZE).requires_grad
 
 
+class Product(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, sparse, dense):
+        ctx.sparse = sparse
+        return tg.dsmm(sparse, dense)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, tg.dsmm(ctx.sparse.mT, grad)
+
+
+def test_a_function_takes_one():
+    dense = tg.ones(3, 2, dtype=tg.float64, requires_grad=True)
+    result = Product.apply(make(), dense)
+    result.sum().backward()
+    assert result.tolist() == [[7.0, 7.0], [7.0, 7.0]] and dense.grad[:, 0].tolist() == [7.0, 2.0, 5.0]
+
+
 def test_copies_and_pickles_keep_the_parts():
     x = make().coalesce()
     for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone(), x.detach()):

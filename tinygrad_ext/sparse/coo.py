@@ -5,6 +5,7 @@ ops on its values (handlers.py), so gradients reach the values and what they wer
 nothing. What is in no table of handlers raises NotImplementedError and says so.
 """
 
+import functools
 import math
 import operator
 
@@ -12,7 +13,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.dtype import sparse_coo
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.overrides import DisableTorchFunctionSubclass
+from tinygrad_ext.overrides import DisableTorchFunctionSubclass, _EnableTorchFunction
 
 __all__ = ["SparseTensor", "sparse_coo_tensor"]
 
@@ -42,6 +43,8 @@ class SparseTensor(Tensor):
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(*args, **kwargs)
+        if name == "apply" and isinstance(func.__self__, type):
+            return _apply(func.__self__, args, kwargs)
         if name in _PASSED:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
@@ -194,6 +197,20 @@ def sparse_coo_tensor(
     check(indices, values, tuple(size))
     made = SparseTensor(indices.detach(), values, size, bool(is_coalesced))
     return made.requires_grad_() if requires_grad else made
+
+
+def _apply(function, args, kwargs):
+    """A Function that gets a sparse tensor: the ops of its forward meet the tensor, and ask what to do with it."""
+    forward = function.forward
+
+    @functools.wraps(forward)
+    def asking(*args, **kwargs):
+        with _EnableTorchFunction():
+            return forward(*args, **kwargs)
+
+    made = type(function.__name__, (function,), {"forward": staticmethod(asking), "__module__": function.__module__})
+    with DisableTorchFunctionSubclass():
+        return made.apply(*args, **kwargs)
 
 
 def flat(indices, sizes):
