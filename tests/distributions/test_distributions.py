@@ -197,3 +197,11 @@ def test_what_is_out_of_range_is_refused():
 def test_the_import_of_the_package_does_not_load_it():
     code = "import sys, tinygrad_ext; assert 'tinygrad_ext.distributions' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_matrix_is_checked_before_it_is_factorized():
+    matrix = tg.tensor([[1.0, 2.0], [2.0, 0.5]])
+    with pytest.raises(ValueError, match="PositiveDefinite"):
+        tg.distributions.MultivariateNormal(tg.zeros(2), matrix, validate_args=True)
+    with pytest.raises(ValueError, match="PositiveDefinite"):
+        tg.distributions.Wishart(tg.tensor(3.0), matrix, validate_args=True)

@@ -56,6 +56,7 @@ class Wishart(GivenMatrix, ExponentialFamily):
         self.df = df.expand(batch)
         self._take(name, matrix, batch)
         super().__init__(batch, event, validate_args=validate_args)
+        self._factorize(name, matrix)
         self._dist_chi2 = self._make_chi2()
 
     def _make_chi2(self):

@@ -51,6 +51,9 @@ class GivenMatrix:
 
     def _take(self, name, matrix, batch):
         setattr(self, name, matrix.expand(tuple(batch) + (-1, -1)))
+
+    def _factorize(self, name, matrix):
+        """The factor of what was given, after it was checked."""
         factors = {"covariance_matrix": op("linalg.cholesky"), "precision_matrix": _precision_to_scale_tril}
         self._unbroadcasted_scale_tril = factors[name](matrix) if name in factors else matrix
 
@@ -111,6 +114,7 @@ class MultivariateNormal(GivenMatrix, Distribution):
         self._take(name, matrix, batch)
         self.loc = loc.expand(tuple(batch) + (-1,))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
+        self._factorize(name, matrix)
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution with expanded parameters."""
