@@ -67,7 +67,8 @@ if SANITIZE:
 KERNELS = PACKAGE / "kernels"
 COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("CC")).split() if word != "-pthread"]
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
-OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(" ".join(COMPILER + KERNEL_FLAGS).encode()).hexdigest()[:12]
+_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS)
+OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
 GENERATED = "build/cython"
 HEADER_FOLDERS = [
     "tinygrad_ext/kernels",

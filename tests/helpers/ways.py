@@ -167,7 +167,10 @@ BY_SIZE = {
     "einsum": "which operand is repeated to the size of the other, where '...' leaves it open",
     "prelu": "whether there is one weight for all channels",
     **dict.fromkeys(("gru.input", "lstm.input"), "how many steps there are, each of them an op"),
-    "_elman_steps_backward": "how many steps there are, which its own derivative takes one by one",
+    **dict.fromkeys(
+        ("_elman_steps_backward", "_gru_steps_backward", "_lstm_steps_backward"),
+        "how many steps there are, which its own derivative takes one by one",
+    ),
     "orgqr": "how many reflectors there are, which its derivative takes one by one",
     "solve": "whether B is a vector, or a row of them, follows from sizes",
     "svd.linalg": "whether one side is longer, whose vectors then have a gradient outside of their space",

@@ -35,7 +35,9 @@ def test_nothing_is_read():
     starts = tg.tensor([0.0, 2.0])
     assert vmap(lambda a: tg.linspace(a, 2 * a, 3))(starts).tolist() == [[0, 0, 0], [2, 3, 4]]
     assert jit.trace(lambda a: tg.linspace(a, 1, 3), tg.tensor(0.0))(tg.tensor(5.0)).tolist() == [5, 3, 1]
-    assert tg.linspace(tg.empty((), device="meta"), 1, 4).shape == (4,)
+    assert tg.linspace(tg.empty((), device="meta"), 1, 4, device="meta").shape == (4,)
+    with pytest.raises(NotImplementedError, match="meta"):
+        tg.linspace(tg.empty((), device="meta"), 1, 4)
     assert not tg.linspace(tg.tensor(0.0, requires_grad=True), 1, 4).requires_grad
 
 
@@ -44,3 +46,5 @@ def test_wrong_bounds_are_refused():
         tg.linspace(tg.zeros(1), 1, 3)
     with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
         tg.logspace(0, tg.tensor(1), -1)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        tg.logspace(100, tg.tensor(1), 1)

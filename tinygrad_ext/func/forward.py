@@ -1,7 +1,7 @@
 """Forward mode as a function of functions: jvp, linearize."""
 
-from tinygrad_ext.autograd.modes import not_inference, recording
 from tinygrad_ext.autograd.engine import gradients as gradients_of
+from tinygrad_ext.autograd.modes import not_inference, recording
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Carried, Tensor

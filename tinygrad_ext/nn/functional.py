@@ -21,7 +21,6 @@ _FROM_TOP = (
 
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
-    found["elu_"] = functions["_fused.elu_"]
     found["gumbel_softmax"] = gumbel_softmax
     found["multi_head_attention_forward"] = multi_head_attention_forward
     found["triplet_margin_with_distance_loss"] = triplet_margin_with_distance_loss

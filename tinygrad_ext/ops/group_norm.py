@@ -1,6 +1,7 @@
 """Group norm and instance norm: channels of an example brought to mean 0 and variance 1, several or one at a time."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.normalize import np_layer_norm
@@ -49,6 +50,20 @@ def _group_back(grad, input, num_groups, weight, bias, eps, needs):
         by_weight.sum(others).to(weight.dtype) if needs[1] else None,
         grad.sum(others).to(bias.dtype) if needs[2] else None,
     )
+
+
+def _group_forward(input, input_tangent, num_groups, weight, weight_tangent, bias_tangent, eps, result):
+    """Without weight the derivative is symmetric, so the rule for the gradient serves."""
+    total = None
+    if input_tangent is not None:
+        total = _group_slopes(input_tangent, input, num_groups, None, eps)[0]
+        total = total if weight is None else total * _by_channel(weight, input.dim())
+    if weight_tangent is not None:
+        plain = fused._group_norm(input, num_groups, None, None, eps)
+        total = forward.plus(total, plain * _by_channel(weight_tangent, input.dim()))
+    if bias_tangent is not None:
+        total = forward.plus(total, _by_channel(bias_tangent, input.dim()))
+    return total.expand(result.shape)
 
 
 def _group_batch(b, input, num_groups, weight, bias, eps):
@@ -101,7 +116,7 @@ op(
     ],
     reference=_np_group_norm,
     grad={"input, weight, bias": _group_back},
-    jvp="transposed",
+    jvp=_group_forward,
     doc="group_norm of an input whose sizes were checked.",
 )
 op(

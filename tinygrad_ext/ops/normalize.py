@@ -99,6 +99,16 @@ def _np_batch_norm(
     return y if bias is None else y + spread(bias)
 
 
+def np_native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    """With the statistics that were used."""
+    import numpy as np
+
+    axes = (0, *range(2, x.ndim))
+    y = _np_batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    mean, var = (x.mean(axes), x.var(axes)) if training else (running_mean, running_var)
+    return y, mean, 1 / np.sqrt(var + eps)
+
+
 def _refuse_single(input):
     count = input.numel() // input.shape[1] if input.dim() > 1 and input.shape[1] else 0
     if count == 1:
@@ -156,7 +166,7 @@ op(
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
     grad={"input, weight, bias": _batch_norm_grad},
     jvp=forward.batch_norm,
-    gaps={"reference": "batch_norm, which is its first result, has one"},
+    reference=np_native_batch_norm,
     doc="batch_norm, and the mean and 1 / sqrt(variance + eps) of each channel that it used.",
 )
 

@@ -311,7 +311,10 @@ def _smooth(self, output_size, align_corners, scales_h, scales_w):
     """The sizes come from one argument, how far apart the places lie from another: they need not fit."""
     if self.dim() != 4:
         raise RuntimeError(f"_upsample_bilinear2d_aa: Expected 4D images (N, C, H, W), got {list(self.shape)}")
-    return _resized(self, output_size, (scales_h, scales_w), "bilinear", align_corners, True)
+    scales = [scale if scale is not None and scale > 0 else None for scale in (scales_h, scales_w)]  # else by the sizes
+    if float("inf") in scales:
+        raise RuntimeError(f"_upsample_bilinear2d_aa: scales_h={scales_h} and scales_w={scales_w} have to be finite")
+    return _resized(self, output_size, scales, "bilinear", align_corners, True)
 
 
 op(

@@ -1,8 +1,11 @@
 """Names of PyTorch's between public and private: masked indices, parts of layers, a hash."""
 
+import numpy as np
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.normalize import np_native_batch_norm
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
@@ -49,8 +52,12 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     return out, mean if training else mean.new_empty(0), invstd if training else invstd.new_empty(0)
 
 
+def _np_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    y, mean, invstd = np_native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
+    return y, mean if training else mean[:0], invstd if training else invstd[:0]
+
+
 _ARGUMENTS = "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
-_KNOWN = {"reference": "batch_norm, which is its first result, has one"}
 op(
     f"aten::_native_batch_norm_legit({_ARGUMENTS}, bool training, float momentum, float eps) "
     "-> (Tensor out, Tensor save_mean, Tensor save_invstd)",
@@ -60,7 +67,7 @@ op(
     samples=lambda make: [
         Sample(make(4, 3), make(3), make(3), make(3).detach(), make(3, low=1, high=2).detach(), False, 0.1, 1e-5)
     ],
-    gaps=_KNOWN,
+    reference=_np_batch_norm,
     doc="native_batch_norm with running statistics, which in evaluation are not given back: two empty tensors are.",
 )
 
@@ -73,7 +80,7 @@ op(
     types="float",
     variants="function out",
     samples=lambda make: [Sample(make(4, 3), make(3), make(3), True, 0.1, 1e-5)],
-    gaps=_KNOWN,
+    reference=lambda x, w, b, training, momentum, eps: _np_batch_norm(x, w, b, None, None, training, momentum, eps),
     doc="native_batch_norm without running statistics.",
 )
 
@@ -84,7 +91,7 @@ op(
     types="float",
     variants="function out",
     samples=lambda make: [Sample(make(4, 3), make(3), make(3), None, None, 0.1, 1e-5)],
-    gaps=_KNOWN,
+    reference=lambda *args: (*_np_batch_norm(*args[:5], True, *args[5:]), np.empty(0, np.uint8)),
     doc="native_batch_norm in training, and an empty tensor where PyTorch's other devices keep what they need.",
 )
 

@@ -45,6 +45,7 @@ _NOT_OVERRIDABLE = {
         "is about dtypes": "can_cast promote_types",
         "asks about the object itself, as isinstance does": "is_tensor",
         "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack frombuffer",
+        "is a function of `sparse`, for its layout alone": "dsmm spmm sparse_coo_tensor",
         "reads or writes a file": "save load",
         "marks the hooks of a plugin": "hookimpl",
     }.items()

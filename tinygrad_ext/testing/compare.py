@@ -39,6 +39,8 @@ def to_numpy(value):
     """A tensor (ours or PyTorch's), number or array as a NumPy array; bfloat16 and complex32 by what holds them."""
     if hasattr(value, "detach"):
         value = value.detach()
+        if str(value.layout) == "torch.sparse_coo":
+            value = value.to_dense()
         if value.is_complex() and hasattr(value, "resolve_conj"):
             value = value.resolve_conj()
         if str(value.dtype) == "torch.bfloat16":

@@ -1,0 +1,168 @@
+"""Under the alias: paths of PyTorch without a file here, private modules, and what libraries touch at import."""
+
+import importlib
+
+import pytest
+
+import tinygrad_ext
+from tinygrad_ext import as_torch as alias
+
+
+def test_files_of_pytorch_that_have_another_name_here_are_found(as_torch):
+    from torch.distributions.normal import Normal
+    from torch.nn.modules.distance import CosineSimilarity
+
+    assert as_torch.distributions.normal.Normal is Normal
+    assert Normal is tinygrad_ext.distributions.Normal and CosineSimilarity is tinygrad_ext.nn.CosineSimilarity
+
+
+@pytest.mark.parametrize("name", sorted(alias.places.STAND_INS))
+def test_modules_that_libraries_import_exist_and_refuse_at_use(as_torch, name):
+    module = importlib.import_module("torch." + name)
+    for key, value in vars(module).items():
+        if (getattr(value, "__doc__", None) or "").startswith(("Refused with NotImplementedError", "There is none:")):
+            with pytest.raises(NotImplementedError, match=rf"torch\.{name}\.{key}: "):
+                value()
+
+
+def test_private_modules_are_attributes_too(as_torch):
+    assert as_torch._C._get_tracing_state() is None and as_torch.version.cuda is None
+    assert as_torch._C.add is as_torch.add and not as_torch.distributed.is_available()
+    with pytest.raises(AttributeError, match="_no_such_name"):
+        as_torch._C._no_such_name
+    wrapped = as_torch._utils.ExceptionWrapper((ValueError, ValueError("told"), None), "in a worker")
+    with pytest.raises(ValueError, match="Caught ValueError in a worker"):
+        wrapped.reraise()
+    flat = as_torch._utils._flatten_dense_tensors([as_torch.ones(2), as_torch.zeros(1, 2)])
+    assert [t.shape for t in as_torch._utils._unflatten_dense_tensors(flat, [as_torch.ones(2), as_torch.ones(1, 2)])]
+
+
+def test_devices_that_are_not_here_can_be_asked(as_torch):
+    for kind in ("mps", "xpu", "accelerator"):
+        module = getattr(as_torch, kind)
+        assert module.is_available() is False and module.device_count() == 0 and module.synchronize() is None
+    with pytest.raises(RuntimeError, match="there is no xpu here"):
+        as_torch.xpu.current_device()
+    assert as_torch.accelerator.current_accelerator() is None
+    assert as_torch.cpu.is_available() and as_torch.cpu.device_count() == 1 and as_torch.cpu.current_device() == "cpu"
+    with as_torch.cpu.stream(as_torch.cpu.current_stream()):
+        as_torch.cpu.current_stream().wait_stream(as_torch.cpu.Stream())
+
+
+def test_the_way_of_attention_can_be_allowed(as_torch):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q = as_torch.ones(1, 1, 2, 4)
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION]):
+        assert as_torch.nn.functional.scaled_dot_product_attention(q, q, q).shape == q.shape
+    sdpa_kernel(SDPBackend.FLASH_ATTENTION)(lambda: None)()
+    with (
+        pytest.raises(RuntimeError, match="run.* on the cpu: CUDNN_ATTENTION;"),
+        sdpa_kernel(SDPBackend.CUDNN_ATTENTION),
+    ):
+        pass
+    with pytest.raises(AssertionError, match="takes an SDPBackend"), sdpa_kernel("math"):
+        pass
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_the_gradients_of_a_convolution_can_be_asked_for(as_torch, rank):
+    from torch.nn import grad
+
+    conv = getattr(as_torch.nn.functional, f"conv{rank}d")
+    x = as_torch.randn(2, 4, *[6] * rank, dtype=as_torch.float64, requires_grad=True)
+    w = as_torch.randn(6, 2, *[3] * rank, dtype=as_torch.float64, requires_grad=True)
+    y = conv(x, w, None, 2, 1, 1, 2)
+    g = as_torch.randn(*y.shape, dtype=as_torch.float64)
+    wanted = as_torch.autograd.grad(y, (x, w), g)
+    found = getattr(grad, f"conv{rank}d_input")(x.shape, w, g, 2, 1, 1, 2)
+    assert as_torch.allclose(found, wanted[0]) and found.requires_grad
+    with as_torch.no_grad():
+        found = getattr(grad, f"conv{rank}d_weight")(x, w.shape, g, stride=2, padding=1, groups=2)
+    assert as_torch.allclose(found, wanted[1]) and not found.requires_grad
+
+
+def test_small_helpers_of_libraries(as_torch):
+    from torch.nn.common_types import _ratio_2_t, _size_2_t
+    from torch.torch_version import TorchVersion
+    from torch.utils._contextlib import _DecoratorContextManager, context_decorator
+    from torch.utils.data._utils.collate import default_collate
+    from torch.utils.dlpack import DLDeviceType, from_dlpack, to_dlpack
+
+    assert int in _size_2_t.__args__ and float in _ratio_2_t.__args__ and TorchVersion("2.10") > TorchVersion("2.9")
+    assert default_collate([1, 2]).tolist() == [1, 2]
+    t = as_torch.ones(2)
+    assert from_dlpack(to_dlpack(t)).data_ptr() == t.data_ptr() and t.__dlpack_device__()[0] == DLDeviceType.kDLCPU
+
+    class Once(_DecoratorContextManager):
+        entered = 0
+
+        def __enter__(self):
+            Once.entered += 1
+
+        def __exit__(self, *error):
+            return None
+
+    twice = Once()(lambda: Once.entered)
+    assert (twice(), twice(), context_decorator(Once, lambda: Once.entered)()) == (1, 2, 3)
+    with pytest.raises(RuntimeError, match="decorate the methods"):
+        context_decorator(Once, Once)
+
+
+def test_a_model_in_parallel_is_the_model(as_torch):
+    from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+    layer = as_torch.nn.Linear(2, 3)
+    assert as_torch.equal(DataParallel(layer)(as_torch.ones(1, 2)), layer(as_torch.ones(1, 2)))
+    with pytest.raises(NotImplementedError, match="DistributedDataParallel"):
+        DistributedDataParallel(layer)
+
+
+def test_types_and_functions_that_need_a_gpu_can_be_named(as_torch):
+    assert not isinstance(as_torch.ones(2), as_torch.cuda.FloatTensor)
+    with pytest.raises(TypeError, match=r"torch\.cuda\.ByteTensor not available"):
+        as_torch.cuda.ByteTensor(2)
+    with pytest.raises(RuntimeError, match="not compiled with CUDA"):
+        as_torch.cuda.Stream()
+    with pytest.raises(AssertionError, match="is_available"):
+        as_torch.cuda.get_device_properties(0)
+    with as_torch.cuda.device(None), as_torch.cuda.stream(None):
+        assert as_torch.cuda.get_rng_state_all() == []
+
+
+def test_names_for_annotations_and_safe_names_are_there(as_torch):
+    from torch.serialization import MAP_LOCATION, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+
+    assert str in MAP_LOCATION.__args__
+    add_safe_globals([dict])
+    with safe_globals([list]):
+        assert get_safe_globals() == [dict, list]
+    assert get_safe_globals() == [dict]
+    clear_safe_globals()
+
+
+def test_a_tensor_takes_the_shape_of_another(as_torch):
+    t = as_torch.zeros(2, 3).resize_as_(as_torch.ones(1, 4))
+    assert tuple(t.shape) == (1, 4)
+
+    @as_torch.jit.script
+    def take(a, b):
+        return a.resize_as_(b).copy_(b)
+
+    target = as_torch.zeros(2)
+    assert take(target, as_torch.ones(2)).tolist() == target.tolist() == [1, 1]
+
+
+def test_going_through_the_names_of_optim_finds_every_optimizer(as_torch):
+    """As libraries do, without a name being added meanwhile."""
+    found = set()
+    for name, value in as_torch.optim.__dict__.items():
+        if isinstance(value, type) and issubclass(value, as_torch.optim.Optimizer):
+            found.add(name if value is not as_torch.optim.LBFGS else "LBFGS")
+    assert found >= {"Adam", "SGD", "LBFGS", "Rprop", "Adafactor"}
+
+
+def test_what_answers_for_a_file_is_an_attribute_of_its_room(as_torch):
+    assert as_torch.nn.parallel.DataParallel is as_torch.nn.DataParallel
+    assert as_torch.nn.attention.SDPBackend.MATH.value == 0
+    assert as_torch.distributions.normal.Normal is as_torch.distributions.Normal
