@@ -43,7 +43,7 @@ _NOT_OVERRIDABLE = {
         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled",
         "is about dtypes": "can_cast promote_types",
-        "asks about the object itself, as isinstance does": "is_tensor",
+        "asks about the object itself, as isinstance does": "is_tensor typename",
         "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack frombuffer",
         "is a function of `sparse`, for its layout alone": "dsmm spmm sparse_coo_tensor",
         "reads or writes a file": "save load",

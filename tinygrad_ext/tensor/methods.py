@@ -4,13 +4,14 @@ from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import by_name, strided
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.tensor import copying, interop, legacy, sharing, top
+from tinygrad_ext.tensor import asked, copying, interop, legacy, sharing, top
 
 
 def install():
     """Put them on Tensor."""
-    for name, fn in {**_METHODS, **interop.METHODS, **copying.METHODS, **sharing.METHODS, **legacy.METHODS}.items():
-        setattr(Tensor, name, fn)
+    for rows in (_METHODS, asked.METHODS, interop.METHODS, copying.METHODS, sharing.METHODS, legacy.METHODS):
+        for name, fn in rows.items():
+            setattr(Tensor, name, fn)
 
 
 def _is_nonzero(self):

@@ -1,0 +1,132 @@
+"""Functions at the top that ask a tensor something or write to it, as its methods do, and methods that call Python
+for each element.
+"""
+
+from tinygrad_ext.core.call.op_tables import functions as _functions
+from tinygrad_ext.core.call.overridable import overridable as _overridable
+from tinygrad_ext.core.data.tensor import Tensor as _Tensor
+
+_DROPOUTS = ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
+__all__ = [
+    *_DROPOUTS,
+    "get_device",
+    "index_put_",
+    "is_conj",
+    "is_inference",
+    "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "to_dlpack",
+    "typename",
+]
+
+
+@_overridable
+def is_conj(input):
+    """False: `conj` copies."""
+    return input.is_conj()
+
+
+@_overridable
+def is_neg(input):
+    """False: nothing is negated lazily."""
+    return input.is_neg()
+
+
+@_overridable
+def is_nonzero(input):
+    """Whether the only element is not zero; RuntimeError for more elements or none."""
+    return input.is_nonzero()
+
+
+@_overridable
+def is_inference(input):
+    """Whether the tensor was made under inference_mode."""
+    return input.is_inference()
+
+
+@_overridable
+def is_same_size(input, other):
+    """Whether two tensors have the same shape."""
+    return input.shape == other.shape
+
+
+@_overridable
+def get_device(input):
+    """The number of the tensor's device, -1 for the cpu."""
+    return input.get_device()
+
+
+@_overridable
+def index_put_(input, indices, values, accumulate=False):
+    """Write values to the places that the indices name, in place; returns the tensor."""
+    return input.index_put_(indices, values, accumulate)
+
+
+@_overridable
+def to_dlpack(tensor):
+    """The tensor's memory as a capsule of DLPack."""
+    return tensor.__dlpack__()
+
+
+def _in_place(name):
+    def dropout_(input, p, train):
+        return input.copy_(_functions["nn.functional." + name](input, p, train))
+
+    dropout_.__name__ = dropout_.__qualname__ = name + "_"
+    dropout_.__doc__ = f"nn.functional.{name}, written into its argument, which is returned."
+    return _overridable(dropout_)
+
+
+dropout_, alpha_dropout_, feature_alpha_dropout_ = (_in_place(name[:-1]) for name in _DROPOUTS)
+
+
+def typename(obj):
+    """The name of a tensor's type, such as 'torch.FloatTensor', or of another object's type, with its module.
+
+    >>> import tinygrad_ext as tg
+    >>> tg.typename(tg.ones(1))
+    'torch.FloatTensor'
+    """
+    if isinstance(obj, _Tensor):
+        return obj.type()
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = "" if kind.__module__ in (None, "builtins") else kind.__module__ + "."
+    return module + kind.__qualname__
+
+
+# ---- methods -------------------------------------------------------------------------------------------------------
+
+
+def _each(self, name, function, *others):
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead: what Python "
+            "computes has no derivative"
+        )
+    columns = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    found = [function(*row) for row in zip(*columns)]
+    return self.copy_(_functions["tensor"](found, dtype=self.dtype).reshape(self.shape))
+
+
+def _apply_(self, callable):
+    """Replace each element by what the function makes of it; slow, and without a derivative."""
+    return _each(self, "apply_", callable)
+
+
+def _map_(self, tensor, callable):
+    """Replace each element by what the function makes of it and of the other tensor's, which is broadcast."""
+    return _each(self, "map_", callable, tensor)
+
+
+def _map2_(self, x, y, callable):
+    """Replace each element by what the function makes of it and of two other tensors'."""
+    return _each(self, "map2_", callable, x, y)
+
+
+METHODS = {
+    "apply_": _apply_,
+    "map_": _map_,
+    "map2_": _map2_,
+    "is_same_size": lambda self, other: self.shape == other.shape,
+}
