@@ -198,11 +198,7 @@ def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
         )
     sizes, factors = _output(input, size, scale_factor, recompute_scale_factor)
-    if min(sizes) <= 0 or 0 in input.shape[1:]:
-        raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output "
-            f"size {sizes}"
-        )
+    _check_sizes(input, sizes)
     if mode == "area":
         pool = {
             3: "adaptive_avg_pool1d",
@@ -211,6 +207,14 @@ def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale
         }
         return functions[pool[input.dim()]](input, sizes)
     return _resized(input, sizes, factors, mode, bool(align_corners), antialias)
+
+
+def _check_sizes(input, sizes):
+    if min(sizes) <= 0 or 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output "
+            f"size {sizes}"
+        )
 
 
 def _resized(input, sizes, factors, mode, align, antialias):
@@ -311,6 +315,9 @@ def _smooth(self, output_size, align_corners, scales_h, scales_w):
     """The sizes come from one argument, how far apart the places lie from another: they need not fit."""
     if self.dim() != 4:
         raise RuntimeError(f"_upsample_bilinear2d_aa: Expected 4D images (N, C, H, W), got {list(self.shape)}")
+    if len(output_size) != 2:
+        raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(output_size)}: height and width")
+    _check_sizes(self, output_size)
     scales = [scale if scale is not None and scale > 0 else None for scale in (scales_h, scales_w)]  # else by the sizes
     if float("inf") in scales:
         raise RuntimeError(f"_upsample_bilinear2d_aa: scales_h={scales_h} and scales_w={scales_w} have to be finite")
