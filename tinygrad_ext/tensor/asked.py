@@ -2,6 +2,7 @@
 for each element.
 """
 
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.core.call.op_tables import functions as _functions
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 from tinygrad_ext.core.data.tensor import Tensor as _Tensor
@@ -81,6 +82,7 @@ def _in_place(name):
 dropout_, alpha_dropout_, feature_alpha_dropout_ = (_in_place(name[:-1]) for name in _DROPOUTS)
 
 
+@_boundary
 def typename(obj):
     """The name of a tensor's type, such as 'torch.FloatTensor', or of another object's type, with its module.
 
