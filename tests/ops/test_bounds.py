@@ -48,3 +48,13 @@ def test_wrong_bounds_are_refused():
         tg.logspace(0, tg.tensor(1), -1)
     with pytest.raises(RuntimeError, match="without overflow"):
         tg.logspace(100, tg.tensor(1), 1)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        tg.logspace(101, tg.tensor(1), 1, base=-10.0)
+
+
+def test_one_number_that_is_none():
+    inf = float("inf")
+    assert tg.logspace(400.0, tg.tensor(3.0), 1).tolist() == [inf]
+    assert tg.logspace(100, tg.tensor(3.0), 1, dtype=tg.float16).tolist() == [inf]
+    assert tg.logspace(-1, tg.tensor(3.0), 1, base=0.0).tolist() == [inf]
+    assert tg.logspace(0.5, tg.tensor(3.0), 1, base=-2.0).isnan().tolist() == [True]

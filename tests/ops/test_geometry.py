@@ -103,3 +103,9 @@ def test_attention_by_tiles_is_attention(is_causal, kind):
     np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), atol=1e-12)
     for a, b in zip(tg.autograd.grad(got, tiled, seed), tg.autograd.grad(wanted, plain, seed)):
         np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-11)
+
+
+@pytest.mark.parametrize("factor", [float("inf"), float("-inf"), float("nan"), (2.0, float("inf"))])
+def test_interpolate_refuses_a_factor_that_is_not_finite(factor):
+    with pytest.raises(RuntimeError, match="without overflow: interpolate got scale_factor"):
+        tg.nn.functional.interpolate(tg.ones(1, 1, 2, 2), scale_factor=factor, mode="bilinear")

@@ -46,11 +46,14 @@ def _linspace(start, end, steps, dtype, layout, device, pin_memory, requires_gra
 
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requires_grad):
     dtype = _kind(start, end, dtype)
-    if steps == 1 and not hasattr(start, "dim") and dtype.is_floating_point and base**start > tg.finfo(dtype).max:
-        raise RuntimeError(
-            f"logspace(): value cannot be converted to type {dtype.name} without overflow: {base} ** {start}; "
-            "ask for a wider dtype"
-        )
+    if steps == 1 and isinstance(start, (int, float)) and dtype == tg.float32:
+        with np.errstate(all="ignore"):
+            only = np.float64(base) ** np.float64(start)
+        if np.isfinite(only) and abs(only) > tg.finfo(dtype).max:
+            raise RuntimeError(
+                f"logspace(): value cannot be converted to type {dtype.name} without overflow: {base} ** {start}; "
+                "ask for a wider dtype"
+            )
     found = tg.pow(base, _line(start, end, steps, dtype, device, "logspace")).to(dtype)
     return found.requires_grad_() if requires_grad else found
 

@@ -176,6 +176,11 @@ def _output(input, size, factor, recompute):
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         return [int(n) for n in given], [None] * dims
+    if any(type(f) is float and not math.isfinite(f) for f in given):
+        raise RuntimeError(
+            f"value cannot be converted to type int64_t without overflow: interpolate got scale_factor {given}; give "
+            "finite factors"
+        )
     sizes = [math.floor(float(n) * f) for n, f in zip(input.shape[2:], given)]
     return sizes, [None] * dims if recompute else [float(f) for f in given]
 

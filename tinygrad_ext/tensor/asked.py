@@ -72,10 +72,10 @@ def to_dlpack(tensor):
 
 def _in_place(name):
     def dropout_(input, p, train):
-        return input.copy_(_functions["nn.functional." + name](input, p, train))
+        return input.copy_(_functions[name](input, p, train))
 
     dropout_.__name__ = dropout_.__qualname__ = name + "_"
-    dropout_.__doc__ = f"nn.functional.{name}, written into its argument, which is returned."
+    dropout_.__doc__ = f"{name}, written into its argument, which is returned."
     return _overridable(dropout_)
 
 
