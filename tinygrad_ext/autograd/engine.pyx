@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.overridable import overridable
-from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, exact, same_sizes
 from tinygrad_ext.core.data.types cimport is_complex
 from tinygrad_ext.core.grad.engine cimport run_backward
 
@@ -30,9 +30,12 @@ class GradientEdge(NamedTuple):
     ownership_token: Any = None
 
 
-cdef tuple _as_tuple(values, str what):
-    if type(values) is Tensor:
-        return (values,)
+# A plain tensor stands for a row of one: of a small graph the tuples around its root, its seed and its input would cost as
+# much as the pass.
+
+cdef _as_row(values, str what):
+    if exact(values):
+        return values
     if isinstance(values, (Tensor, GradientEdge)):
         return (values,)
     if values is None:
@@ -45,10 +48,15 @@ cdef tuple _as_tuple(values, str what):
     )
 
 
-cdef tuple _inputs(values, str who):
-    """inputs= as a tuple; a dict stands for its values."""
-    if type(values) is Tensor:              # (the look at Mapping is a slow one)
-        return (values,)
+cdef tuple _as_tuple(values, str what):
+    row = _as_row(values, what)
+    return None if row is None else _tuple_of(row)
+
+
+cdef _inputs(values, str who):
+    """inputs= as a row; a dict stands for its values."""
+    if exact(values):                       # (the look at Mapping is a slow one)
+        return values
     if isinstance(values, Mapping):
         if type(values) is not dict:
             raise TypeError(
@@ -64,10 +72,16 @@ cdef tuple _inputs(values, str who):
     return found
 
 
+cdef tuple _tuple_of(row):
+    return (row,) if exact(row) else tuple(row)
+
+
 # ---- where a pass begins: the outputs, a gradient for each, and the level that has to differentiate them itself -------
 
 cdef _level_of(outputs):
     """The level that carries one of the outputs, and has to differentiate it itself; None where there is none."""
+    if exact(outputs):
+        return None
     for t in outputs:
         if type(t) is Carried:
             return (<Carried>t).level
@@ -75,16 +89,31 @@ cdef _level_of(outputs):
 
 
 def gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused):
-    """What `grad` gives, of sequences: a list with a gradient or None for each input."""
+    """What `grad` gives, of sequences: a gradient or None for each input."""
+    return _gradients(outputs, inputs, seeds, keep_graph, create_graph, allow_unused)
+
+
+cdef _gradients(outputs, inputs, seeds, bint keep_graph, bint create_graph, bint allow_unused):
     level = _level_of(outputs)
     if level is not None:
-        return level.gradients(outputs, inputs, seeds, create_graph, allow_unused)
+        return level.gradients(outputs, _tuple_of(inputs), None if seeds is None else _tuple_of(seeds), create_graph, allow_unused)
     return run_backward(outputs, _root_grads(outputs, seeds), keep_graph, create_graph, inputs, False, allow_unused)
 
 
 cdef _root_grads(outputs, grads):
     """One gradient for each output: ones for a scalar when none is given."""
-    cdef Py_ssize_t i, n = len(outputs)
+    cdef Py_ssize_t i, n
+    if exact(outputs):
+        if grads is None:
+            _check_implicit(0, outputs)
+            return get_slot("ones_like")(outputs)
+        if exact(grads):
+            _check_given(0, <Tensor>outputs, <Tensor>grads)
+            return grads
+        outputs = (outputs,)
+    if exact(grads):
+        grads = (grads,)
+    n = len(outputs)
     if grads is None:
         grads = (None,) * n
     ready = grads
@@ -152,14 +181,14 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=1)
         grad_tensors = grad_variables if grad_tensors is None else grad_tensors
-    outputs = _as_tuple(tensors, "tensors")
+    outputs = _as_row(tensors, "tensors")
     if inputs is not None:
-        inputs = _inputs(inputs, "backward")
+        inputs = _tuple_of(_inputs(inputs, "backward"))
     level = _level_of(outputs)
     if level is not None:
         level.backward(outputs, _as_tuple(grad_tensors, "grad_tensors"), create_graph, inputs)
         return
-    grads = _root_grads(outputs, _as_tuple(grad_tensors, "grad_tensors"))
+    grads = _root_grads(outputs, _as_row(grad_tensors, "grad_tensors"))
     keep = create_graph if retain_graph is None else retain_graph
     run_backward(outputs, grads, keep, create_graph, _retained(inputs), True, True)
 
@@ -207,7 +236,7 @@ def grad(
             FutureWarning,
             stacklevel=1,
         )
-    outputs = _as_tuple(outputs, "outputs")
+    outputs = _as_row(outputs, "outputs")
     wanted = _inputs(inputs, "grad")
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -215,16 +244,15 @@ def grad(
         )
     allow = materialize_grads if allow_unused is None else allow_unused
     if is_grads_batched:
+        outputs = _tuple_of(outputs)
         seeds = _batched_seeds(outputs, _as_tuple(grad_outputs, "grad_outputs"))
-        got = _in_batch(outputs, wanted, seeds, retain_graph, create_graph, allow)
-        if materialize_grads:
-            got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
-        return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
-    seeds = _as_tuple(grad_outputs, "grad_outputs")
-    keep = create_graph if retain_graph is None else retain_graph
-    got = gradients(outputs, wanted, seeds, keep, create_graph, allow)
+        got = _in_batch(outputs, _tuple_of(wanted), seeds, retain_graph, create_graph, allow)
+    else:
+        seeds = _as_row(grad_outputs, "grad_outputs")
+        keep = create_graph if retain_graph is None else retain_graph
+        got = _gradients(outputs, wanted, seeds, keep, create_graph, allow)
     if materialize_grads:
-        got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, wanted)]
+        got = [_zeros(t, create_graph) if g is None else g for g, t in zip(got, _tuple_of(wanted))]
     return dict(zip(inputs, got)) if isinstance(inputs, dict) else tuple(got)
 
 

@@ -9,6 +9,7 @@ from tinygrad_ext.extension.public cimport tgx_ctx, tgx_geometry, value_t
 cdef class TableCall(CustomCall):
     cdef Definition definition
     cdef bint short                     # it writes to nothing and is no composite
+    cdef bint plain                     # it is short and returns one tensor
     cdef int nedges
     cdef int[MAX_ARGS] edges            # numbers of the arguments that get gradients
     cdef tuple edge_names

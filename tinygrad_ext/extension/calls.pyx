@@ -18,7 +18,7 @@ from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, exa
 from tinygrad_ext.core.data.types cimport A_TENSOR, int32_t, is_inexact
 from tinygrad_ext.core.grad.custom cimport MAX_RETURNS, R_TENSOR, R_TENSORS
 from tinygrad_ext.core.grad.custom_call cimport keep_lists
-from tinygrad_ext.core.grad.guard cimport check_alias, check_hidden, checked, convert, run_guarded, trusted
+from tinygrad_ext.core.grad.guard cimport check_alias, check_hidden, checked, convert, is_new, run_guarded, trusted
 from tinygrad_ext.core.grad.history cimport connect, enter, give_history
 from tinygrad_ext.core.grad.node cimport reserve_outputs, set_meta
 from tinygrad_ext.core.loops.copy cimport contiguous
@@ -50,6 +50,7 @@ cdef class TableCall(CustomCall):
         CustomCall.__init__(self, op, returns)
         self.definition, self.node_title = definition, op.node_type
         self.short = self.nwrites == 0 and not definition.row.flags & TGX_COMPOSITE
+        self.plain = self.short and self.nreturns == 1 and self.returns[0].kind == R_TENSOR
         names = [a.name for a in op.schema.args if a.type == "Tensor" and not a.kwarg_only]
         if definition.row.edges != NULL:
             asked = [n.strip() for n in (<bytes>definition.row.edges).decode().split(",") if n.strip()]
@@ -99,7 +100,10 @@ cdef class TableCall(CustomCall):
             if self.definition.row.shape != NULL and not self.definition.row.flags & TGX_FILLS:
                 self._check_shapes(args, result)
             return result
-        return checked(self, args, self.compute(args))
+        result = self.compute(args)
+        if self.plain and is_new(result):
+            return result
+        return checked(self, args, result)
 
     cdef object run(self, Op op, PyObject **args):
         if not self.short or op.kind == COMPOSITE or self.lists:

@@ -114,7 +114,7 @@ cdef class Differentiation:
         if roots and inputs:
             if len(roots) < len(outputs):
                 outputs, seeds = [outputs[i] for i in roots], None if seeds is None else [seeds[i] for i in roots]
-            got = gradients_of(outputs, inputs, seeds, keep or create, create, True)
+            got = list(gradients_of(outputs, inputs, seeds, keep or create, create, True))
         for i in range(len(inputs)):
             if got[i] is None:
                 got[i] = inputs[i].new_zeros(inputs[i].shape)

@@ -249,7 +249,7 @@ cdef list _pulled(list roots, list weights, list wanted, create_graph, unused):
         if root is not None and weight is not None and root.requires_grad:
             chosen.append(root)
             given.append(weight)
-    return gradients_of(chosen, wanted, given, True, create_graph, unused) if chosen else [None] * len(wanted)
+    return list(gradients_of(chosen, wanted, given, True, create_graph, unused)) if chosen else [None] * len(wanted)
 
 
 cdef _filled(tensor, like):

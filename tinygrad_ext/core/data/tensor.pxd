@@ -38,7 +38,7 @@ cdef class Tensor:
     cdef object node                # Node or None
     cdef object base                # Tensor or None
     cdef object grad_               # Tensor or None
-    cdef void *accumulator          # borrowed: the leaf's AccumulateGrad node, which owns the leaf
+    cdef void *accumulator          # the leaf's AccumulateGrad node, which owns the leaf, or sleeps: see core/grad/edges.pyx
     cdef VersionCounter counter     # own counter of a `.data` alias, else None: the storage's
     cdef dict extra                 # hooks, name, view functions; None for nearly all
     cdef int64_t[2 * INLINE_DIMS] dims
@@ -110,6 +110,8 @@ cdef inline void let_know(Tensor t, Py_ssize_t own) noexcept:
 cdef bint settle(Tensor t) noexcept                             # take t out of the collector's lists if it may be; whether
 cdef int set_grad(Tensor t, object grad) except -1              # a Tensor or None
 cdef int set_base(Tensor t, Tensor base, Py_ssize_t own) except -1
+
+cdef void (*leave_accumulator)(Tensor leaf) noexcept            # the next graph makes another; core/grad/edges.pyx fills it
 
 cdef uint64_t geometry_changes         # how often the window of some tensor was changed since the start
 

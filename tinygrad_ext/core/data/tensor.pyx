@@ -49,6 +49,7 @@ cdef extern from "tensor_type.h":
         PyObject *base
         PyObject *grad_
         PyObject *attributes
+        void *accumulator
         tgx_link link
 
 cdef extern from "untracked.h":

@@ -6,6 +6,8 @@ cdef destructor _plain_dealloc = NULL
 cdef void _dealloc(PyObject *o) noexcept:
     """Free a Tensor; a chain of bases or of gradients does not nest."""
     tgx_unlink(&(<Links *>o).link)
+    if (<Links *>o).accumulator != NULL:
+        leave_accumulator(<Tensor>o)
     if (<Links *>o).base != <PyObject *>None or (<Links *>o).grad_ != <PyObject *>None:
         _dealloc_links_last(o)
     else:

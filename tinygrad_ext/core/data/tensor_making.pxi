@@ -172,6 +172,8 @@ cdef int set_geometry(Tensor t, Tensor like) except -1:
     if t is like:
         return 0
     geometry_changes += 1
+    if t.accumulator != NULL and not (same_sizes(t, like) and t.tid == like.tid and t.device_id == like.device_id):
+        leave_accumulator(t)
     _reserve(t, like.rank)
     memcpy(t.sizes, like.sizes, like.rank * sizeof(int64_t))
     memcpy(t.strides, like.strides, like.rank * sizeof(int64_t))

@@ -1,4 +1,5 @@
 """Where a tensor's gradient goes."""
+from cpython.object cimport PyObject
 from tinygrad_ext.core.grad.node cimport Edge, Node
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport int64_t
@@ -12,6 +13,11 @@ cdef class CopySlices(Node):
     cdef Tensor view_like
     cdef int64_t offset
     cdef int at                  # the edge of fn that belongs to the view
+
+cdef inline PyObject *living_accumulator(Tensor leaf) noexcept:
+    """The leaf's AccumulateGrad where some graph has it, borrowed; NULL: there is none, or it sleeps."""
+    cdef PyObject *a = <PyObject *>leaf.accumulator
+    return a if a != NULL and a.ob_refcnt else NULL
 
 cdef int gradient_edge(Tensor t, Edge *into) except -1
 cdef int edge(Node n, int i, Tensor t) except -1

@@ -2,7 +2,9 @@
 """Edges of a history: where a tensor's gradient goes.
 
 A leaf's goes into its `.grad`, by a node that owns the leaf; a view's whose base was written to goes to the base. The leaf
-only points back at its node: were it the owner, a graph would let the leaf die whose gradient it computes.
+only points back at its node: were it the owner, a graph would let the leaf die whose gradient it computes. When the last graph
+lets go of the node before the leaf goes, it sleeps: its memory, with no reference to it and none from it, is the leaf's, and the
+next graph wakes it. Each step of a training loop would else make and free a node for each parameter.
 """
 cimport cython
 from cpython.object cimport PyObject
@@ -12,6 +14,7 @@ from tinygrad_ext.core.data.dtype cimport make_size
 from tinygrad_ext.core.grad.node cimport (
     Edge, Hooks, Node, follow_node, follow_tensor, hang, next_seq, set_meta, start_untracked, untrack,
 )
+from tinygrad_ext.core.data cimport tensor
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, settle, version_of,
@@ -24,6 +27,10 @@ ctypedef void (*destructor)(PyObject *o) noexcept
 cdef extern from "own_dealloc.h":
     destructor tgx_own_dealloc(object type, destructor dealloc)
     destructor TGX_DEALLOC(object type)
+
+cdef extern from "sleep.h":
+    bint tgx_may_sleep(PyObject *o) noexcept
+    void tgx_wake(PyObject *o) noexcept
 
 
 @cython.no_gc_clear       # the way to the leaf must last until the node is freed
@@ -72,15 +79,22 @@ cdef class CopySlices(Node):
 cdef Node accumulator(Tensor leaf):
     """The leaf's AccumulateGrad, made when first needed."""
     cdef AccumulateGrad a
-    if leaf.accumulator != NULL:
+    if leaf.accumulator == NULL:
+        a = AccumulateGrad.__new__(AccumulateGrad)
+        a.noutputs = 1
+        a.variable = leaf
+        leaf.accumulator = <void *>a
+    elif living_accumulator(leaf) != NULL:
         return <Node>leaf.accumulator
-    a = AccumulateGrad.__new__(AccumulateGrad)
-    a.noutputs = 1
+    else:
+        tgx_wake(<PyObject *>leaf.accumulator)
+        a = <AccumulateGrad><PyObject *>leaf.accumulator
+        Py_DECREF(a)                    # the reference that it woke with is ours
+        Py_INCREF(leaf)
+        untrack(a)
     set_meta(a, 0, leaf)
-    a.variable = leaf
     follow_tensor(a, leaf)
     a.seq = next_seq()
-    leaf.accumulator = <void *>a
     if leaf.extra is not None and "hooks" in leaf.extra:
         a.hooks = leaf.extra["hooks"]
     return a
@@ -171,16 +185,30 @@ cdef int share_edges(Node n, Node source, int but) except -1:
 
 
 cdef void _dealloc(PyObject *o) noexcept:
-    """Free an AccumulateGrad. (Cython's __dealloc__ would put the current exception aside and back each time.)"""
+    """Free an AccumulateGrad, or let it sleep where its leaf stays. (Cython's __dealloc__ would put the current exception
+    aside and back each time.)"""
     cdef PyObject *leaf = <PyObject *>(<AccumulateGrad>o).variable
     PyObject_GC_UnTrack(o)
-    tgx_unlink(&(<Node>o).link)              # before the leaf goes, with what hangs on it
-    if leaf != <PyObject *>None:
+    if leaf != <PyObject *>None and (<Tensor>leaf).accumulator == <void *>o:
+        if leaf.ob_refcnt > 1 and (<Node>o).hooks is None and tgx_may_sleep(o):
+            Py_DECREF(<object>leaf)
+            return
         (<Tensor>leaf).accumulator = NULL
+    tgx_unlink(&(<Node>o).link)              # before the leaf goes, with what hangs on it
     Py_DECREF(<object>leaf)
     TGX_DEALLOC(Node)(o)
 
 
+cdef void _leave(Tensor leaf) noexcept:
+    """The leaf goes, or is another tensor from now on: graphs that have its node keep it, one that sleeps is freed."""
+    cdef PyObject *o = <PyObject *>leaf.accumulator
+    leaf.accumulator = NULL
+    if not o.ob_refcnt:
+        tgx_unlink(&(<Node>o).link)
+        TGX_DEALLOC(Node)(o)
+
+
+tensor.leave_accumulator = _leave
 tgx_own_dealloc(AccumulateGrad, _dealloc)
 start_untracked(AccumulateGrad, False)
 start_untracked(CopySlices, False)

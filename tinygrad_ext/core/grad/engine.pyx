@@ -24,6 +24,21 @@ from tinygrad_ext.core.grad.reach cimport Mark, Reach
 from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad
 from tinygrad_ext.core.data.types cimport uint64_t
 
+cdef extern from *:
+    """
+    #define TGX_TUPLE_ITEMS(row) (((PyTupleObject *)(row))->ob_item)
+    /* Item i of a tuple that only its maker writes to. */
+    static inline void tgx_put(PyObject *row, Py_ssize_t i, PyObject *item) {
+        PyObject *before = TGX_TUPLE_ITEMS(row)[i];
+        Py_INCREF(item);
+        TGX_TUPLE_ITEMS(row)[i] = item;
+        Py_XDECREF(before);
+    }
+    """
+    PyObject **TGX_TUPLE_ITEMS(object row)
+    void tgx_put(object row, Py_ssize_t i, object item)
+    object PyTuple_New(Py_ssize_t n)
+
 cdef enum:
     FEW = 8                     # edges, nodes on the heap, roots and inputs served without malloc
 
@@ -48,7 +63,7 @@ cdef class Task:
     cdef bint accumulate
     cdef dict own               # id(node) -> entry address, for nodes that another pass holds
     cdef Reach needed           # of a pass with inputs: which nodes lead to one, and where it has them; else None
-    cdef list captured
+    cdef object captured        # a tuple of the gradients of its inputs, None until one arrives
     cdef object observer        # called with each node, the gradients that arrived, and what it made of them
     cdef PyObject *current      # the node that runs
     cdef dict notes             # of hooks that gather over the pass
@@ -184,11 +199,9 @@ cdef class Task:
         return self.notes[key]
 
     cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
-        """Add a gradient to output nr of n; it is gradient `index` that `source` (or the caller: None) returned."""
+        """Add a gradient to output nr of n, which is needed; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
         cdef object checked
-        if self.needed is not None and not self.needed.leads(<PyObject *>n):
-            return 0
         checked = validated(n, nr, grad, source, index)
         e = self._entry(n)
         if e.grads[nr] == NULL:
@@ -237,17 +250,14 @@ cdef class Task:
         cdef PyObject **results = few_results
         cdef unsigned char *needed = few_needed
         cdef int i
-        cdef bint run = True
-        cdef Node next_node
+        cdef bint wanted = self.needed is None
         if n.task == <void *>self:
             n.task = n.entry = NULL         # a re-entrant pass may come by
         self.current = <PyObject *>n
         if n.hooks is not None and self.observer is None:
             run_pre_hooks(n, e.grads)
         if self.needed is not None:
-            run = self._capture(n, e)
-        if not run:
-            return 0
+            self._capture(n, e)
         if isinstance(n, AccumulateGrad):
             if self.accumulate:
                 add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
@@ -261,6 +271,9 @@ cdef class Task:
             for i in range(n.nedges):
                 results[i] = NULL
                 needed[i] = n.edges[i].node != NULL and (self.needed is None or self.needed.leads(n.edges[i].node))
+                wanted |= needed[i]
+            if not wanted:
+                return 0
             if self.observer is not None or n.hooks is not None:
                 self._apply_watched(n, e, results, needed)
             elif _is_called(n, e.grads):
@@ -277,8 +290,7 @@ cdef class Task:
                     Py_DECREF(grad)
                     results[i] = NULL
                     if needed[i]:
-                        next_node = <Node>n.edges[i].node
-                        self.give(next_node, n.edges[i].nr, grad, n, i)
+                        self.give(<Node>n.edges[i].node, n.edges[i].nr, grad, n, i)
                     grad = None
                 elif needed[i]:
                     self._entry(<Node>n.edges[i].node)      # an undefined gradient: nodes and hooks learn of it
@@ -305,20 +317,15 @@ cdef class Task:
             self.observer(n, arrived, row(results, n.nedges))
         return 0
 
-    cdef bint _capture(self, Node n, Entry *e) except -1:
-        """Keep gradients that grad() asked for; whether the node must still run."""
+    cdef int _capture(self, Node n, Entry *e) except -1:
+        """Keep gradients that grad() asked for."""
         cdef Mark *m = self.needed.find(<PyObject *>n)
         cdef int i = m.first if m != NULL and self.captured is not None else -1
         while i >= 0:
             if e.grads[self.needed.spots[i].nr] != NULL:
-                self.captured[i] = <object>e.grads[self.needed.spots[i].nr]
+                tgx_put(self.captured, i, <object>e.grads[self.needed.spots[i].nr])
             i = self.needed.spots[i].next
-        if isinstance(n, AccumulateGrad):
-            return self.accumulate
-        for i in range(n.nedges):
-            if n.edges[i].node != NULL and self.needed.leads(n.edges[i].node):
-                return True
-        return False
+        return 0
 
 
 cdef bint _is_called(Node n, PyObject **grads) noexcept:

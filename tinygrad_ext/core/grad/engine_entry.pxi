@@ -1,18 +1,44 @@
 # How a pass begins. Part of engine.pyx.
 
+cdef struct Row:                # of a caller's tensors, or (node, number) pairs; borrowed
+    PyObject *one
+    PyObject **items
+    Py_ssize_t n
+
+
+cdef object _lay_out(object values, Row *row):
+    """A row of a tensor alone, or of a sequence. Returns its owner."""
+    if isinstance(values, Tensor):
+        row.one = <PyObject *>values
+        row.items, row.n = &row.one, 1
+        return values
+    owner = values if type(values) is tuple else tuple(values)
+    row.items, row.n = TGX_TUPLE_ITEMS(owner), len(<tuple>owner)
+    return owner
+
+
 cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inputs, bint accumulate, bint allow_unused,
                           observer=None):
-    """Run the graph behind `roots` (tensors, or (node, number) pairs) with the given gradients.
+    """Run the graph behind `roots` with the given gradients; all three are a tensor, or a sequence of tensors or (node, number)
+    pairs.
 
-    With inputs None gradients go into the leaves' .grad. Else `inputs` are tensors or (node, number) pairs;
-    with `accumulate` only theirs are filled, without it their gradients are returned as a list. With an observer
+    With inputs None gradients go into the leaves' .grad. Else `inputs` are what they are wanted for;
+    with `accumulate` only theirs are filled, without it their gradients are returned as a tuple. With an observer
     no hook runs: it is called as observer(node, arrived gradients, results or the error) after each node.
     """
     cdef Task task = Task.__new__(Task)
-    cdef Py_ssize_t i, nroots = len(roots), n = nroots if inputs is None else nroots + len(inputs)
+    cdef Row outs, given, ins
+    cdef Py_ssize_t i, n
     cdef Edge few[FEW]
     cdef Edge *edges = few          # of the roots, then of the inputs; an accumulator is its leaf's while somebody has it
-    cdef unsigned char was_no_grad = state().no_grad
+    cdef tgx_state *st = state()
+    cdef unsigned char was_no_grad = st.no_grad
+    roots = _lay_out(roots, &outs)
+    grads = _lay_out(grads, &given)
+    ins.n = 0
+    if inputs is not None:
+        inputs = _lay_out(inputs, &ins)
+    n = outs.n + ins.n
     task.keep_graph, task.create_graph, task.observer = keep_graph, create_graph, observer
     task.accumulate = accumulate or inputs is None
     if n > FEW:
@@ -22,23 +48,26 @@ cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inpu
     for i in range(n):
         edges[i].node = NULL
     try:
-        for i in range(nroots):
-            _edge_of(roots[i], "output", &edges[i])
+        for i in range(outs.n):
+            _edge_of(<object>outs.items[i], True, &edges[i])
         if inputs is not None:
             task.needed = Reach.__new__(Reach)
-            for i in range(nroots, n):
-                _edge_of(inputs[i - nroots], "input", &edges[i])
-                task.needed.want(<Node>edges[i].node, edges[i].nr)
+            for i in range(ins.n):
+                _edge_of(<object>ins.items[i], False, &edges[outs.n + i])
+                task.needed.want(<Node>edges[outs.n + i].node, edges[outs.n + i].nr)
             if not accumulate:
-                task.captured = [None] * (n - nroots)
-            for i in range(nroots):
+                task.captured = PyTuple_New(ins.n)
+                for i in range(ins.n):
+                    tgx_put(task.captured, i, None)
+            for i in range(outs.n):
                 task.needed.walk(<Node>edges[i].node)
-        state().no_grad = not create_graph
-        for i in range(min(nroots, len(grads))):
-            task.give(<Node>edges[i].node, edges[i].nr, grads[i], None, 0)
+        st.no_grad = not create_graph
+        for i in range(min(outs.n, given.n)):
+            if task.needed is None or task.needed.leads(edges[i].node):
+                task.give(<Node>edges[i].node, edges[i].nr, <object>given.items[i], None, 0)
         task.run()
     finally:
-        state().no_grad = was_no_grad
+        st.no_grad = was_no_grad
         for i in range(n):
             Py_XDECREF(edges[i].node)
         if edges != few:
@@ -46,8 +75,8 @@ cpdef object run_backward(roots, grads, bint keep_graph, bint create_graph, inpu
     if inputs is None or accumulate:
         return None
     if not allow_unused:
-        for i, g in enumerate(task.captured):
-            if g is None:
+        for i in range(ins.n):
+            if <object>TGX_TUPLE_ITEMS(task.captured)[i] is None:
                 raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
                                    "allow_unused=True if this is the desired behavior. "
                                    f"It is input number {i}.")
@@ -78,12 +107,12 @@ cpdef object backward_scalar(Tensor t, bint keep_graph, bint create_graph):
         st.no_grad = was_no_grad
 
 
-cdef int _edge_of(object root, str what, Edge *edge) except -1:
+cdef int _edge_of(object root, bint output, Edge *edge) except -1:
     """The node of a tensor, owned, and which of its outputs that is; or those of the pair itself."""
     if isinstance(root, Tensor):
         gradient_edge(<Tensor>root, edge)
         if edge.node == NULL:
-            if what == "output":
+            if output:
                 raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         return 0

@@ -7,7 +7,7 @@ the graphs that use the leaf, and goes with them.
 """
 import weakref
 
-from tinygrad_ext.core.grad.edges cimport grad_fn_of
+from tinygrad_ext.core.grad.edges cimport grad_fn_of, living_accumulator
 from tinygrad_ext.core.grad.engine cimport backward_scalar
 from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
 from tinygrad_ext.core.call.places cimport note_mutation
@@ -32,7 +32,7 @@ cdef Hooks _leaf_hooks(Tensor t):
         t.extra = {}
     if "hooks" not in t.extra:
         t.extra["hooks"] = Hooks.__new__(Hooks)
-        if t.accumulator != NULL:
+        if living_accumulator(t) != NULL:
             (<Node>t.accumulator).hooks = t.extra["hooks"]
     return t.extra["hooks"]
 
