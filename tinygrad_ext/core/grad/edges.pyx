@@ -82,6 +82,7 @@ cdef Node accumulator(Tensor leaf):
     if leaf.accumulator == NULL:
         a = AccumulateGrad.__new__(AccumulateGrad)
         a.noutputs = 1
+        set_meta(a, 0, leaf)
         a.variable = leaf
         leaf.accumulator = <void *>a
     elif living_accumulator(leaf) != NULL:
@@ -91,8 +92,7 @@ cdef Node accumulator(Tensor leaf):
         a = <AccumulateGrad><PyObject *>leaf.accumulator
         Py_DECREF(a)                    # the reference that it woke with is ours
         Py_INCREF(leaf)
-        untrack(a)
-    set_meta(a, 0, leaf)
+        untrack(a)                      # (the leaf is of the same shape: set_geometry leaves its node else)
     follow_tensor(a, leaf)
     a.seq = next_seq()
     if leaf.extra is not None and "hooks" in leaf.extra:
