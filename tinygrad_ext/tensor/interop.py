@@ -111,23 +111,18 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if lend is None:
         t = _core.import_dlpack(ext_tensor)
     else:
-        kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
-        if int(kind) != 1:
+        where = getattr(ext_tensor, "__dlpack_device__", None)
+        if where is not None and where()[0] != 1:
             raise BufferError(
-                f"from_dlpack: the data is on a device of type {int(kind)}; only the cpu (type 1) can "
-                f"be read. "
+                f"from_dlpack: the data is on a device of type {int(where()[0])}; only the cpu (type 1) can be read. "
                 "Move it to the cpu in the library it comes from."
             )
-        t = _core.import_dlpack(_capsule(lend, copy))
+        try:
+            capsule = lend(max_version=(1, 0)) if copy is not False else lend(max_version=(1, 0), copy=False)
+        except TypeError:  # a lender from before protocol 1.0 knows none of these arguments
+            capsule = lend()
+        t = _core.import_dlpack(capsule)
     return t.clone() if copy else t
-
-
-def _capsule(lend, copy):
-    """Ask for protocol 1.0; a lender from before that knows none of its arguments."""
-    try:
-        return lend(max_version=(1, 0), **({"copy": False} if copy is False else {}))
-    except TypeError:
-        return lend()
 
 
 # ---- from anything -------------------------------------------------------------------------------------------------
