@@ -31,6 +31,21 @@ def test_the_paths_that_users_of_pytorch_import_stay(name):
     assert getattr(tg, name) is module
 
 
+def test_the_import_brings_no_library_and_no_slow_part_of_pythons():
+    """What the package can do without until somebody asks for it; each costs a twentieth to a whole of its own import."""
+    slow = "numpy scipy pluggy inspect typing re random ctypes dataclasses importlib.metadata"
+    code = f"import sys; import tinygrad_ext as tg; tg.ones(2) + 1; print([m for m in '{slow}'.split() if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_import_leaves_the_collector_as_it_was():
+    for call, wanted in (("enable", "True"), ("disable", "False")):
+        code = f"import gc; gc.{call}(); import tinygrad_ext; print(gc.isenabled())"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == wanted
+
+
 def test_the_room_called_tensor_does_not_hide_the_function():
     """Whoever imports from it, and however early: `tensor` of the package is the function."""
     code = "import tinygrad_ext.tensor.sizes; import tinygrad_ext as tg; assert tg.tensor([1, 2]).tolist() == [1, 2]"

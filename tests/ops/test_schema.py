@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinygrad_ext.ops import schema, schema_default
-from tinygrad_ext.ops.schema import TYPES, Alias, Schema
+from tinygrad_ext import registry
+from tinygrad_ext.ops import schema, schema_default, schema_grammar
+from tinygrad_ext.ops.schema import TYPES, Alias, Arg, Schema
 
 try:
     import torch
@@ -354,3 +355,32 @@ def test_repr_shows_the_text():
     assert repr(parsed) == "<Schema f(Tensor(a!) x) -> ()>"
     assert repr(parsed.args[0]) == "<Arg Tensor(a!) x>"
     assert repr(Alias(("a",), True)) == "<Alias (a!)>"
+
+
+# ---- lines in the common form ------------------------------------------------------------------------------------------
+
+
+def _facts(fields):
+    namespace, name, overload, args, returns = fields[:5]
+    return (namespace, name, overload), [[getattr(a, f) for f in Arg.__slots__ if f != "alias"] for a in (*args, *returns)]
+
+
+def test_records_are_read_without_patterns_and_to_the_same():
+    for o in registry.ops.values():
+        common = schema._read_common(o.record.schema)
+        assert common is not None, o.record.schema
+        assert _facts(common) == _facts(schema_grammar.read(o.record.schema))
+
+
+_PIECES = st.sampled_from(
+    [*"Tensor int str Dict a b self other x default * ... ! ( ) [ ] [] ? -> , = : :: .".split(), " ", ", ", ") -> ", "=[0, 1]"]
+    + ["Tensor self", "int[2] x=0", 'str s="a, b"', "Tensor(a!) b", "Tensor(a -> *)[] c", "Tensor?[] d=None", "bool e=True"]
+)
+
+
+@given(st.lists(_PIECES, max_size=14).map("".join), st.booleans())
+def test_what_the_common_form_takes_the_grammar_takes_alike(text, whole):
+    text = f"aten::f({text}) -> Tensor" if whole else text
+    common = schema._read_common(text)
+    if common is not None:
+        assert _facts(common) == _facts(schema_grammar.read(text))

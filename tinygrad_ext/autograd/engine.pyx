@@ -6,8 +6,8 @@ few lines cost more than the pass behind them.
 """
 
 import warnings
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, ValuesView
-from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.later import later
@@ -19,15 +19,13 @@ from tinygrad_ext.core.grad.engine cimport run_backward
 from tinygrad_ext.core.data.slots import get_slot
 
 
-class GradientEdge(NamedTuple):
+class GradientEdge(namedtuple("GradientEdge", "node output_nr ownership_token", defaults=(None,))):
     """A node and the number of one of its outputs: a place in the graph that needs no tensor to be kept.
 
     The node itself is held, so the third field, by which PyTorch keeps a leaf's node alive, is None.
     """
 
-    node: Any
-    output_nr: int
-    ownership_token: Any = None
+    __slots__ = ()
 
 
 # A plain tensor stands for a row of one: of a small graph the tuples around its root, its seed and its input would cost as

@@ -1,6 +1,6 @@
 """linspace and logspace between bounds that tensors of one element hold: by a formula, so that none of them is read."""
 
-import numpy as np
+import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.record import op
@@ -38,6 +38,21 @@ def _kind(start, end, dtype):
     return (tg.complex128 if wide is tg.float64 else tg.complex64) if is_complex else wide
 
 
+def _power(base, exponent):
+    """base ** exponent in double precision; nan where it is no real number."""
+    try:
+        value = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        return math.inf
+    return math.nan if isinstance(value, complex) else value
+
+
+def _np_logspace(start, end, steps):
+    import numpy
+
+    return numpy.logspace(start, end, steps)
+
+
 def _linspace(start, end, steps, dtype, layout, device, pin_memory, requires_grad):
     dtype = _kind(start, end, dtype)
     found = _line(start, end, steps, dtype, device, "linspace").to(dtype)
@@ -47,9 +62,8 @@ def _linspace(start, end, steps, dtype, layout, device, pin_memory, requires_gra
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requires_grad):
     dtype = _kind(start, end, dtype)
     if steps == 1 and isinstance(start, (int, float)) and dtype == tg.float32:
-        with np.errstate(all="ignore"):
-            only = np.float64(base) ** np.float64(start)
-        if np.isfinite(only) and abs(only) > tg.finfo(dtype).max:
+        only = _power(base, start)
+        if math.isfinite(only) and abs(only) > tg.finfo(dtype).max:
             raise RuntimeError(
                 f"logspace(): value cannot be converted to type {dtype.name} without overflow: {base} ** {start}; "
                 "ask for a wider dtype"
@@ -60,7 +74,7 @@ def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requir
 
 for _name, _compose, _base, _reference in (
     ("linspace", _linspace, "", "numpy.linspace"),
-    ("logspace", _logspace, "float base=10.0, ", lambda start, end, steps: np.logspace(start, end, steps)),
+    ("logspace", _logspace, "float base=10.0, ", _np_logspace),
 ):
     for _overload, _start, _end in (
         ("Tensor_Tensor", "Tensor", "Tensor"),

@@ -121,6 +121,8 @@ _FIELDS = (
 )
 
 
+_NAMES = frozenset(_FIELDS)
+
 # literals of a record with scalar=, which the build reads
 READ_BY_THE_BUILD = ("scalar", "types", "returns", "inputs", "promote", "choices")
 
@@ -136,23 +138,34 @@ def said(schema, fields):
 class Record:
     """The fields of one op, with the place where they were written."""
 
-    __slots__ = ("schema", "source", "line", "owner", *_FIELDS)
-
     def __init__(self, schema, source, line, owner, fields):
-        self.schema, self.source, self.line, self.owner = schema, source, line, owner
-        for name in _FIELDS:
-            setattr(self, name, fields.pop(name, None))
-        self.version = 1 if self.version is None else self.version
-        if fields:
-            raise TypeError(f"op({schema!r}): unknown field {sorted(fields)[0]!r}; a record has {', '.join(_FIELDS)}")
+        self.schema, self.source, self._line, self.owner = schema, source, line, owner
+        if not _NAMES.issuperset(fields):
+            unknown = sorted(set(fields) - _NAMES)[0]
+            raise TypeError(f"op({schema!r}): unknown field {unknown!r}; a record has {', '.join(_FIELDS)}")
+        self.__dict__.update(fields)
         if (self.scalar is not None) + (self.kernel is not None) + (self.compose is not None) != 1:
             raise TypeError(f"op({schema!r}): exactly one of scalar, kernel and compose says how it is computed")
+
+    @property
+    def line(self):
+        """Where the record stands in its source. Of built-in ones it is counted when it is asked for: that takes a walk
+        through the line table of a module."""
+        if isinstance(self._line, tuple):
+            code, at = self._line
+            self._line = next((line for start, end, line in code.co_lines() if start <= at < end), code.co_firstlineno)
+        return self._line
 
     def __repr__(self):
         return f"<record {self.schema}>"
 
 
+for _name in _FIELDS:  # what a record leaves out
+    setattr(Record, _name, None)
+Record.version = 1
+
+
 def op(schema, **fields):
     """Declare an op; the registry picks it up."""
     frame = sys._getframe(1)
-    RECORDS.append(Record(schema, frame.f_code.co_filename, frame.f_lineno, BUILTIN, fields))
+    RECORDS.append(Record(schema, frame.f_code.co_filename, (frame.f_code, frame.f_lasti), BUILTIN, fields))

@@ -10,7 +10,6 @@ made with `make(...)` follow the dtype under test; those from `make.ints`, `make
 """
 
 import itertools
-import random
 
 import tinygrad_ext as tg
 
@@ -46,6 +45,8 @@ class Maker:
         self.dtype, self.requires_grad = dtype, requires_grad
         domain = domain or (-4, 4)
         self._domains = itertools.cycle(domain if isinstance(domain[0], tuple) else (domain,))
+        import random  # lazy: samples are drawn by tests and tools alone
+
         self._random = random.Random(seed)
 
     def __call__(self, *shape, low=None, high=None):

@@ -5,8 +5,6 @@ used: ``int n=None`` and ``float x=True`` are refused. No pattern is compiled at
 is a word, a quoted string, or what `int`, `float` or `complex` accept.
 """
 
-import re
-
 from tinygrad_ext.core.data.table import NAMED
 
 _UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
@@ -93,6 +91,8 @@ def _value(literal, pos, whole=None):
 def _unquote(literal, pos):
     if "\\" not in literal:
         return literal[1:-1]
+
+    import re
 
     def char(match):
         if match[1] not in _UNESCAPED:

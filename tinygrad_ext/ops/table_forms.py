@@ -1,7 +1,5 @@
 """Names of PyTorch's between public and private: masked indices, parts of layers, a hash."""
 
-import numpy as np
-
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
@@ -57,6 +55,13 @@ def _np_batch_norm(x, weight, bias, running_mean, running_var, training, momentu
     return y, mean if training else mean[:0], invstd if training else invstd[:0]
 
 
+def _np_batch_norm_with_update(x, weight, bias, running_mean, running_var, momentum, eps):
+    import numpy
+
+    whole = _np_batch_norm(x, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *whole, numpy.empty(0, numpy.uint8)
+
+
 _ARGUMENTS = "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
 op(
     f"aten::_native_batch_norm_legit({_ARGUMENTS}, bool training, float momentum, float eps) "
@@ -91,7 +96,7 @@ op(
     types="float",
     variants="function out",
     samples=lambda make: [Sample(make(4, 3), make(3), make(3), None, None, 0.1, 1e-5)],
-    reference=lambda *args: (*_np_batch_norm(*args[:5], True, *args[5:]), np.empty(0, np.uint8)),
+    reference=_np_batch_norm_with_update,
     doc="native_batch_norm in training, and an empty tensor where PyTorch's other devices keep what they need.",
 )
 

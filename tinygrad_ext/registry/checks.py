@@ -19,6 +19,15 @@ _BUILTIN_ONLY = {
 }
 
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"  # the module `string` would bring `re`
+_PLAIN = frozenset(_LETTERS + "0123456789_")
+
+
+def is_plain_name(name):
+    """Whether a text may name a device or a dtype: small letters, digits and _, a letter first."""
+    return name[:1] in _LETTERS and _PLAIN.issuperset(name) and name != ""
+
+
 def check(record, schema, to):
     if record.owner != BUILTIN:
         check_namespace(record.schema, schema.namespace, to)

@@ -13,6 +13,7 @@ from tinygrad_ext.ops.schema_default import name_of_number
 from tinygrad_ext.return_types import result_type
 
 _KINDS = table.kind_numbers()
+_rows = {}  # argument of a schema, of which equal ones are shared -> its row
 _FLAGS = SimpleNamespace(**table.flag_bits())
 _ASKS = SimpleNamespace(**table.rule_codes())
 _KEPT = (_ASKS.INPUT, _ASKS.RESULT, _ASKS.SHAPE, _ASKS.DTYPE, _ASKS.DEVICE, _ASKS.GEOMETRY)  # until the backward pass
@@ -21,23 +22,34 @@ _OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out 
 
 def _arg_rows(schema, record):
     numbers = (record.numbers or "").replace("|", " ").split()
+    varargs = "varargs" in (record.tags or "")
     rows = []
     for a in schema.args:
-        flags = (
-            _FLAGS.OPTIONAL * bool(a.optional)
-            | _FLAGS.LIST * bool(a.is_list)
-            | _FLAGS.KEYWORD * bool(a.kwarg_only)
-            | _FLAGS.DEFAULT * bool(a.has_default)
-            | _FLAGS.NUMBER * (a.name in numbers)
-            | _FLAGS.WRITE * bool(a.is_write)
-            | _FLAGS.ELEM_OPTIONAL * bool(a.elem_optional)
-            | _FLAGS.VARARGS * (bool(a.is_list) and a.type in ("Tensor", "Any") and "varargs" in (record.tags or ""))
-        )
-        kind = _KINDS.get(a.type.partition("(")[0])  # Dict(str, Tensor) is a Dict
-        if kind is None:
-            raise TypeError(f"{record.schema}: no op takes a {a.type} yet; argument '{a.name}' is one")
-        rows.append((sys.intern(a.name), kind, flags, a.size or 0, default_of(a)))
+        row = _rows.get(a)
+        if row is None:
+            row = _rows[a] = _row(a, record)
+        if a.name in numbers or (varargs and a.is_list and a.type in ("Tensor", "Any")):
+            name, kind, flags, size, default = row
+            flags |= _FLAGS.NUMBER * (a.name in numbers) | _FLAGS.VARARGS * (varargs and a.is_list)
+            row = name, kind, flags, size, default
+        rows.append(row)
     return rows
+
+
+def _row(a, record):
+    """What the dispatcher knows of an argument, whatever op it is one of."""
+    flags = (
+        _FLAGS.OPTIONAL * bool(a.optional)
+        | _FLAGS.LIST * bool(a.is_list)
+        | _FLAGS.KEYWORD * bool(a.kwarg_only)
+        | _FLAGS.DEFAULT * bool(a.has_default)
+        | _FLAGS.WRITE * bool(a.is_write)
+        | _FLAGS.ELEM_OPTIONAL * bool(a.elem_optional)
+    )
+    kind = _KINDS.get(a.type.partition("(")[0])  # Dict(str, Tensor) is a Dict
+    if kind is None:
+        raise TypeError(f"{record.schema}: no op takes a {a.type} yet; argument '{a.name}' is one")
+    return sys.intern(a.name), kind, flags, a.size or 0, default_of(a)
 
 
 def default_of(arg):

@@ -1,10 +1,10 @@
 """The one way to bring a device: for plugins by the hook, for programs by `library.register_device`."""
 
 import contextlib
-import re
 
 from tinygrad_ext.core.data import devices
 from tinygrad_ext.core.data.dtype import device
+from tinygrad_ext.registry.checks import is_plain_name
 
 brought = {}  # name of a device -> Owner of what brings it
 
@@ -33,7 +33,7 @@ class DeviceRegistrar:
 
 def bring(name, memory, scope):
     """Make a device of a name, until the scope is undone."""
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not isinstance(name, str) or not is_plain_name(name):
         raise ValueError(
             f"register_device: the name must be small letters, digits and _, such as 'example', not {name!r}"
         )

@@ -2,18 +2,16 @@
 `library.register_dtype`.
 """
 
-import ctypes
-import re
-
 from tinygrad_ext.core.data import coded
 from tinygrad_ext.core.data.table import CODED_SIZES
+from tinygrad_ext.registry.checks import is_plain_name
 
 brought = {}  # name of a dtype -> Owner of what brings it
 
 
 def bring(name, scope, *, values=None, itemsize=None, widen=None, narrow=None):
     """Make a dtype of a name, until the scope is undone; returns it. See library.register_dtype."""
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not isinstance(name, str) or not is_plain_name(name):
         raise ValueError(
             f"register_dtype: the name must be small letters, digits and _, such as 'float8_toy', not {name!r}"
         )
@@ -41,6 +39,8 @@ def _table(name, values, itemsize):
             f"register_dtype: the values of '{name}' must be one for each code, 256 of an itemsize of 1 or 65536 of 2, "
             f"not {len(values)}"
         )
+    import ctypes
+
     for code, v in enumerate(values):
         if v == v and ctypes.c_float(v).value != v:
             raise ValueError(
@@ -55,6 +55,8 @@ def _address(name, function):
     """Where a function in C lies; 0: there is none."""
     if function is None:
         return 0
+    import ctypes
+
     if isinstance(function, ctypes._CFuncPtr):
         function = ctypes.cast(function, ctypes.c_void_p).value
     if not isinstance(function, int) or isinstance(function, bool) or function <= 0:

@@ -5,8 +5,6 @@
 attribute. A plain call costs the test of its arguments' types more than the function alone. Methods and attributes are
 found by one walk over the class; a list of them by hand, which is the other way, forgets some.
 """
-from inspect import signature
-
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.callables cimport PublicCallable
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, TGX_SKIP_ONE, state, tgx_state
@@ -81,6 +79,8 @@ cdef tuple _by_position(Overridable f, PyObject **args, Py_ssize_t n, PyObject *
     cdef Py_ssize_t i
     given = [<object>args[i] for i in range(n)]
     if kwnames != NULL:
+        from inspect import signature       # lazy, as in decorated.py
+
         bound = signature(f.inner).bind(*given, **{name: <object>args[n + i] for i, name in enumerate(<tuple>kwnames)})
         bound.apply_defaults()
         given = bound.args

@@ -6,7 +6,6 @@ already. A library is taken when it has all eight functions; libraries differ in
 symbols, and the suffix 64_ means that their integers have 64 bits. Where none is found, and with TINYGRAD_EXT_BLAS=own,
 kernels/gemm.c computes.
 """
-import glob
 import importlib.util
 import os
 import sys
@@ -68,6 +67,8 @@ def _package_folder(name):
 
 def _candidates():
     """Return what to try, best first: NumPy's library (the process has it loaded), the package, the system's."""
+    import glob     # lazy: it compiles patterns
+
     numpy, package = _package_folder("numpy"), _package_folder("scipy_openblas64")
     folders = []
     if numpy:
