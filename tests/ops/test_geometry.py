@@ -109,3 +109,47 @@ def test_attention_by_tiles_is_attention(is_causal, kind):
 def test_interpolate_refuses_a_factor_that_is_not_finite(factor):
     with pytest.raises(RuntimeError, match="without overflow: interpolate got scale_factor"):
         tg.nn.functional.interpolate(tg.ones(1, 1, 2, 2), scale_factor=factor, mode="bilinear")
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_has_the_same_bits_for_every_split(mode):
+    image, grid = numbers(3, 5, 40, 30).float(), numbers(3, 70, 50, 2).float()
+
+    def found(image, grid):
+        image, grid = image.detach().requires_grad_(), grid.detach().requires_grad_()
+        read = F.grid_sample(image, grid, mode, "reflection", False)
+        return [read, *tg.autograd.grad(read.sin().sum(), [image, grid])]
+
+    before = tg.get_num_threads()
+    try:
+        tg.set_num_threads(1)
+        whole = found(image, grid)
+        tg.set_num_threads(2)
+        assert all(tg.equal(a, b) for a, b in zip(whole, found(image, grid)))
+    finally:
+        tg.set_num_threads(before)
+    piece = F.grid_sample(image[1:2], grid[1:2, 7:8, 11:18], mode, "reflection", False)
+    assert tg.equal(piece, whole[0][1:2, :, 7:8, 11:18])
+    turned = image.transpose(2, 3).contiguous().transpose(2, 3)
+    assert tg.equal(F.grid_sample(turned, grid, mode, "reflection", False), whole[0])
+
+
+def test_grid_sample_reads_nothing_outside():
+    image = tg.full((1, 1, 2, 2), float("inf"))
+    for far in (3.0, 1e30, -1e30):
+        for mode in ("bilinear", "nearest", "bicubic"):
+            assert F.grid_sample(image, tg.full((1, 1, 1, 2), far), mode, "zeros", False).item() == 0
+    image = tg.arange(4.0).reshape(1, 1, 2, 2)
+    for far, value in ((float("nan"), 0), (float("-inf"), 0), (float("inf"), 3)):
+        assert F.grid_sample(image, tg.full((1, 1, 1, 2), far), "nearest", "border", False).item() == value
+    assert F.grid_sample(image, tg.full((1, 1, 1, 2), float("nan")), "nearest", "zeros", False).item() == 0
+
+
+def test_grid_sample_refuses_what_does_not_fit():
+    for image, grid, mode, message in (
+        (tg.ones(1, 1, 2, 2), tg.ones(1, 1, 1, 2, dtype=tg.float64), "bilinear", "same dtype"),
+        (tg.ones(1, 1, 0, 2), tg.ones(1, 1, 1, 2), "bilinear", "non-empty spatial"),
+        (tg.ones(1, 1, 2, 2, 2), tg.ones(1, 1, 1, 1, 3), "bicubic", "only supports 4D"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            F.grid_sample(image, grid, mode, align_corners=False)

@@ -94,6 +94,7 @@ FAMILIES = (
     "volumes",
     "resize",
     "grids",
+    "grid_sample",
     "embed",
     "bags",
     "ctc",
