@@ -59,3 +59,22 @@ def test_all_elements_alike_have_a_bin():
 def test_wrong_ranges(given):
     with pytest.raises(RuntimeError, match="histogram"):
         tg.histogram(tg.zeros(3), 2, range=given)
+
+
+def test_frexp_splits_the_smallest_and_leaves_what_has_no_power():
+    for dtype, least in ((tg.float32, 2.0**-149), (tg.float64, 5e-324)):
+        values = [least, -3 * least, 0.0, -0.0, 1.0, -0.75, float("inf"), float("-inf"), float("nan")]
+        x = tg.tensor(values, dtype=dtype)
+        mantissa, power = tg.frexp(x)
+        wanted = np.frexp(x.numpy())
+        np.testing.assert_array_equal(mantissa.numpy(), wanted[0])
+        np.testing.assert_array_equal(power.numpy(), wanted[1])
+        assert np.signbit(mantissa.numpy())[3]
+
+
+def test_bincount_counts_many_and_few_numbers():
+    values = np.random.default_rng(0).integers(0, 5000, 3000)
+    weights = np.random.default_rng(1).random(3000)
+    for x in (values, values % 7):
+        np.testing.assert_array_equal(tg.bincount(tg.tensor(x)).numpy(), np.bincount(x))
+        np.testing.assert_array_equal(tg.bincount(tg.tensor(x), tg.tensor(weights)).numpy(), np.bincount(x, weights))

@@ -168,6 +168,11 @@ static tile_place place_of(const tgx_reduction *p, int64_t tile) {
 
 static void gather(char *to, const char *x, ptrdiff_t stride, int64_t n, int itemsize) {
 #define GATHER(T) for (int64_t i = 0; i < n; i++) memcpy(to + i * sizeof(T), x + i * stride, sizeof(T)); return
+#define SECOND(T) for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)x)[2 * i]; return   /* a constant: vectors */
+    if (stride == 2 * itemsize) switch (itemsize) {
+    case 4: SECOND(uint32_t);
+    case 8: SECOND(uint64_t);
+    }
     switch (stride == itemsize ? 0 : itemsize) {
     case 0: memcpy(to, x, n * itemsize); return;
     case 1: GATHER(uint8_t);

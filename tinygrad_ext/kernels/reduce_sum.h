@@ -65,6 +65,9 @@ HALF_WIDTH BLOCK_FN(sum_f32) {
     for (; i + GROUP <= n; i += GROUP, x += GROUP) {
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES);
     }
+    for (; i + LANES <= n; i += LANES, x += LANES) {
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)x[l];
+    }
     for (; i < n; i++, x++) lane[i % LANES] += *x;
     FOLD(lane, ADD);
     acc->a[0] = lane[0];

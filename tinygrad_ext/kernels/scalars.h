@@ -5,18 +5,6 @@
 #define TGX_SCALARS_H
 #include "vecmath.h"
 
-/* e as |x| = m 2^e with 1/2 <= m < 1, in the bits; 0 for zeros, infinities and NaN. */
-VM_INLINE double vm_binary_exponent_f64(double x)
-{
-    double a = __builtin_fabs(x);
-    _Bool small = a < 0x1p-1022;
-    uint64_t field = vm_bits_f64(small ? a * 0x1p54 : a) >> 52;
-    double e = vm_from_bits_f64(field | 0x4330000000000000u) - (0x1p52 + 1022.0);
-    e = small ? e - 54.0 : e;
-    return (a > 0.0) & (a <= 0x1.fffffffffffffp+1023) ? e : 0.0;
-}
-VM_INLINE float vm_binary_exponent_f32(float x) { return (float)vm_binary_exponent_f64(x); }
-
 /* Hurwitz zeta for s >= 2 and a > 0: terms up to a >= 12, then Euler and Maclaurin's formula. */
 static double vm_hurwitz_above(double s, double a) {
     static const double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510};

@@ -145,6 +145,13 @@ def bincount(b, self, weights=None, minlength=0):
     return tg.bincount(binned, each, b.size * size).reshape((b.size, size))
 
 
+def counts(b, self, weights, size):
+    values = b.whole(self).to(tg.int64)
+    each = None if weights is None else b.whole(weights).reshape(-1)
+    binned = fused._bincount((values + numbers(b, values) * size).reshape(-1), each, b.size * size)
+    return binned.reshape((b.size, size))
+
+
 # ---- equations -----------------------------------------------------------------------------------------------------
 
 

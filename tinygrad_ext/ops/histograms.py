@@ -2,7 +2,6 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.fused import zeros as zeros_like
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -174,10 +173,17 @@ op(
 def _frexp(self):
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"frexp() only supports floating-point dtypes: got {self.dtype}; convert with .float()")
-    power = fused._binary_exponent(self.detach().to(tg.float64))
+    if self.dtype in (tg.float32, tg.float64):
+        return fused._frexp(self)
+    mantissa, power = fused._frexp(self.float())
+    return mantissa.to(self.dtype), power
+
+
+def _divided(tensor, power):
+    """tensor / 2 ** power, in two steps, for the power alone may overflow."""
+    power = power.to(tg.float64)
     half = tg.trunc(power / 2)
-    mantissa = self * _two_to(-half).to(tg.float64) * _two_to(half - power)
-    return mantissa.to(self.dtype), power.to(tg.int32)
+    return (tensor.to(tg.float64) * _two_to(-half) * _two_to(half - power)).to(tensor.dtype)
 
 
 def _two_to(power):
@@ -185,13 +191,16 @@ def _two_to(power):
 
 
 op(
-    "aten::_binary_exponent(Tensor self) -> Tensor",
-    scalar={"float": "binary_exponent(x)"},
+    "aten::_frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    kernel="frexp",
+    batch="leading",
+    jvp=lambda self_tangent, exponent: (_divided(self_tangent, exponent), None),
+    grad={"self": lambda grads, exponent: _divided(grads[0], exponent)},
     variants="function",
     where="_fused",
-    grad={"self": zeros_like},
-    reference=lambda x: __import__("numpy").frexp(x)[1].astype(x.dtype),
-    doc="The e of each element as m * 2 ** e with 1/2 <= |m| < 1; 0 for zeros, infinities and NaN.",
+    samples=lambda make: [Sample(make(3, 4)), Sample(make.like([1.0, 2.0, 0.5, 8.0, 0.0]).detach()), Sample(make(0, 2))],
+    reference="numpy.frexp",
+    doc="frexp of float32 and float64.",
 )
 
 op(

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_masks
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -246,19 +247,34 @@ def _bincount(self, weights, minlength):
         )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
-    if self.dim() != 1 or (self.numel() and self.min().item() < 0):
+    least, most = (x.item() for x in tg.aminmax(self)) if self.dim() == 1 and self.numel() else (0, -1)
+    if self.dim() != 1 or least < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError(
             f"weights should be 1-d and have the same length as input, got {tuple(weights.shape)} and "
             f"{tuple(self.shape)}"
         )
-    size = max(self.max().item() + 1 if self.numel() else 0, minlength)
-    dtype = _int64() if weights is None else weights.dtype if weights.dtype is tg.float32 else tg.float64
-    if not self.numel():
-        dtype = _int64()
-    each = self.new_ones(self.shape, dtype=dtype) if weights is None else weights.detach().to(dtype)
-    return self.new_zeros((size,), dtype=dtype).index_add_(0, self.to(_int64()), each)
+    if weights is not None and weights.dtype not in (tg.float32, tg.float64):
+        weights = weights.to(tg.float64)
+    weights = None if weights is None else weights.detach()
+    return fused._bincount(self, weights if weights is None or self.numel() else None, max(most + 1, minlength))
+
+
+op(
+    "aten::_bincount(Tensor self, Tensor? weights, int size) -> Tensor",
+    kernel="bincount",
+    batch=batching_masks.counts,
+    jvp="none",
+    variants="function",
+    where="_fused",
+    types="int",
+    domain=(0, 5),
+    samples=lambda make: [Sample(make(9, low=0, high=5), None, 6), Sample(make(0), None, 2)],
+    reference=lambda self, weights, size: _counts(self, size),
+    errors=[(lambda: fused._bincount(tg.arange(3), None, 2), RuntimeError, "the number 2 lies outside of 2 counts")],
+    doc="bincount of numbers below size.",
+)
 
 
 op(

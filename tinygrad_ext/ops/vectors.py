@@ -1,18 +1,23 @@
 """Products of two vectors, element with element, and sums along a diagonal."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.linalg import NUMBERS, added, added_reference, as_rows, call_of, of_shapes
 from tinygrad_ext.ops.products import check_factors
 from tinygrad_ext.ops.record import op
 
 
-def _outer(self, vec2):
+def _check_vectors(self, vec2):
     for name, t in (("self", self), ("vec2", vec2)):
         if t.dim() != 1:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {name}, but got {t.dim()}-D: outer() multiplies two vectors; flatten() "
                 "makes one"
             )
+
+
+def _outer(self, vec2):
+    _check_vectors(self, vec2)
     return self.unsqueeze(1) * vec2
 
 
@@ -32,17 +37,20 @@ def _inner(self, other):
 
 @rounded_once
 def _addr(self, vec1, vec2, beta, alpha):
-    product = _outer(vec1, vec2)
-    if product.dtype.name == "bool":  # factors count as true or false
+    _check_vectors(vec1, vec2)
+    dtype, shape = tg.promote_types(vec1.dtype, vec2.dtype), (vec1.shape[0], vec2.shape[0])
+    if dtype.name == "bool":  # factors count as true or false
         beta, alpha = bool(beta), bool(alpha)
-    check_factors("addr", product.dtype, beta=beta, alpha=alpha)
-    product = product if alpha == 1 else product * alpha
-    shape = tuple(product.shape)
+    check_factors("addr", dtype, beta=beta, alpha=alpha)
     if self.dim() > 2 or any(s not in (n, 1) for s, n in zip(reversed(self.shape), reversed(shape))):
         raise RuntimeError(
             f"The expanded size of the tensor must match the existing size: addr() cannot expand self "
             f"{list(self.shape)} to the product's shape {list(shape)}"
         )
+    if beta and dtype.is_floating_point and self.dtype == dtype and not isinstance(alpha, complex):
+        return tg.addcmul(self if beta == 1 else self * beta, vec1.unsqueeze(1), vec2, value=alpha)
+    product = vec1.unsqueeze(1) * vec2
+    product = product if alpha == 1 else product * alpha
     return product + (self if beta == 1 else self * beta) if beta else product
 
 
