@@ -1,5 +1,6 @@
 """Rules of convolution and pooling that the sweep over the op table cannot know."""
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -135,3 +136,30 @@ def test_few_positions_give_the_bits_of_many(kernel):
     x, w = randn(9, 24, 7, 7, dtype=tg.float32), randn(16, 24, kernel, kernel, dtype=tg.float32)
     many = F.conv2d(x, w, padding=kernel // 2)
     assert all(bool((F.conv2d(one, w, padding=kernel // 2) == want).all()) for one, want in zip(x, many))
+
+
+@pytest.mark.parametrize(
+    "image, weight, stride",
+    [((2, 24, 28, 28), (32, 24, 1, 1), 1), ((3, 8, 32, 48), (40, 8, 4, 6), (4, 6)), ((4, 64, 5, 7), (64, 64, 5, 7), 3)],
+)
+def test_windows_side_by_side_are_products(image, weight, stride):
+    """Beside the same windows as one of two groups, which are no product; and with the same bits for two threads."""
+    rng = np.random.default_rng(0)
+    x, w, b = (tg.tensor(rng.standard_normal(s)) for s in (image, weight, weight[:1]))
+    whole = [tg.cat([t, tg.zeros_like(t)], d).requires_grad_() for t, d in ((x, 1), (w, 0), (b, 0))]
+    plain = [t.clone().requires_grad_() for t in (x, w, b)]
+    got, grouped = tg.conv2d(*plain, stride), tg.conv2d(*whole, stride, groups=2)[:, : weight[0]]
+    np.testing.assert_allclose(got.detach().numpy(), grouped.detach().numpy(), atol=1e-10)
+    seed = tg.tensor(rng.standard_normal(tuple(got.shape)))
+    found = tg.autograd.grad(got, plain, seed, retain_graph=True)
+    for a, b, n in zip(found, tg.autograd.grad(grouped, whole, seed), (image[1], weight[0], weight[0])):
+        b = b[:, :n] if a.dim() == 4 and a.shape == x.shape else b[:n]
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-10)
+    before = tg.get_num_threads()
+    try:
+        for threads in (1, 2):
+            tg.set_num_threads(threads)
+            again = [tg.conv2d(*plain, stride), *tg.autograd.grad(got, plain, seed, retain_graph=True)]
+            assert all(tg.equal(a, b) for a, b in zip(again, [got, *found]))
+    finally:
+        tg.set_num_threads(before)

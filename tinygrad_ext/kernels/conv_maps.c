@@ -5,6 +5,7 @@
 #include "conv_maps.h"
 #include "conv_job.h"
 #include "conv_pairs.h"
+#include "conv_products.h"
 
 /* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more. */
 enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256 };
@@ -118,6 +119,10 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     taps_t y, x;
     if (c->meta) return 0;
+    if (tgx_conv_is_product(c, g, dtype)) {
+        tgx_conv_product_room(c, g, dtype);
+        return 0;
+    }
     c->notes[0] = c->services->num_threads();
     begin(c, &j, g, dtype);
     forward_windows(&j, &y, &x);
@@ -146,6 +151,7 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     job_t j;
     taps_t down, across;
     if (tgx_out(c, 0)->count == 0) return 0;
+    if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &down, &across);
     j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL, j.out_h = g->out[0], j.out_w = g->out[1];
@@ -185,6 +191,10 @@ int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     if (c->meta) return 0;
     c->notes[0] = c->services->num_threads();
+    if (tgx_conv_is_product(c, g, dtype)) {
+        tgx_conv_product_room(c, g, dtype);
+        return 0;
+    }
     if (tgx_conv_is_pairs(c, g, dtype)) {
         tgx_conv_pairs_room(c, g, dtype);
         return 0;
@@ -197,6 +207,7 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     const tgx_tensor *out = tgx_out(c, 0);
     job_t j;
     if (out->count == 0) return 0;
+    if (tgx_conv_is_product(c, g, grad->dtype)) return tgx_conv_product_input_grad(c, g, grad, w);
     if (tgx_conv_is_pairs(c, g, grad->dtype)) return tgx_conv_pairs(c, g, grad, w);
     begin(c, &j, g, grad->dtype);
     j.src = grad->data, j.out = out->data;

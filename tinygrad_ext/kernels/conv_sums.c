@@ -4,6 +4,7 @@
  * need a set of sums for each, and another order of additions for another number of threads. */
 #include "conv_sums.h"
 #include "conv_job.h"
+#include "conv_products.h"
 
 enum { FEW_OUTPUTS = 2 }; /* outputs of a group below which vectors run along positions */
 
@@ -28,6 +29,10 @@ int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     taps_t y, x;
     if (c->meta || is_idle(g)) return 0;
+    if (tgx_conv_is_product(c, g, dtype)) {
+        tgx_conv_product_room(c, g, dtype);
+        return 0;
+    }
     c->notes[0] = c->services->num_threads();
     begin(c, &j, g, dtype);
     forward_windows(&j, &y, &x);
@@ -104,6 +109,7 @@ int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
         memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
         return 0;
     }
+    if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product_weight_grad(c, g, grad, x);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &y, &across);
     if (limit(&j) != FINE) return TGX_NO_MEMORY;

@@ -15,6 +15,9 @@ static int images(tgx_call *c, const tgx_conv_sizes *g, int64_t channels, const 
     return 0;
 }
 
+/* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */
+static int look_for_blas(const tgx_call *c) { return c->meta || c->services->blas() ? 0 : TGX_FAILED; }
+
 /* ---- forward: (input, weight, bias, stride, padding, dilation, groups) ------------------------------------------- */
 
 static int read_conv(tgx_call *c, tgx_conv_sizes *g, int dims) {
@@ -27,7 +30,7 @@ static int read_conv(tgx_call *c, tgx_conv_sizes *g, int dims) {
 static int conv_shape(tgx_call *c, int dims) {
     int own = tgx_in(c, 0)->dtype, dtype = tgx_is_inexact(own) ? own : TGX_I64;
     tgx_conv_sizes g;
-    if (read_conv(c, &g, dims)) return TGX_FAILED;
+    if (look_for_blas(c) || read_conv(c, &g, dims)) return TGX_FAILED;
     images(c, &g, g.outputs, g.out, own);
     if (dtype != own) c->outputs[0].via = TGX_I64;
     for (int i = 0; i < 3; i++)
@@ -105,7 +108,7 @@ static int read_windows(tgx_call *c, tgx_conv_sizes *g) {
 
 static int window_shape(tgx_call *c) {
     tgx_conv_sizes g;
-    if (read_windows(c, &g)) return TGX_FAILED;
+    if (look_for_blas(c) || read_windows(c, &g)) return TGX_FAILED;
     images(c, &g, g.outputs, g.out, tgx_in(c, 0)->dtype);
     need_both(c);
     if (tgx_conv_forward_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
@@ -135,7 +138,7 @@ static int read_input_grad(tgx_call *c, tgx_conv_sizes *g) {
 
 static int input_grad_shape(tgx_call *c) {
     tgx_conv_sizes g;
-    if (read_input_grad(c, &g)) return TGX_FAILED;
+    if (look_for_blas(c) || read_input_grad(c, &g)) return TGX_FAILED;
     images(c, &g, g.channels, g.size, tgx_in(c, 0)->dtype);
     need_both(c);
     if (tgx_conv_input_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
@@ -168,7 +171,7 @@ static int read_weight_grad(tgx_call *c, tgx_conv_sizes *g) {
 
 static int weight_grad_shape(tgx_call *c) {
     tgx_conv_sizes g;
-    if (read_weight_grad(c, &g) || tgx_sized(c, 0, 2, tgx_in(c, 0)->dtype)) return TGX_FAILED;
+    if (look_for_blas(c) || read_weight_grad(c, &g) || tgx_sized(c, 0, 2, tgx_in(c, 0)->dtype)) return TGX_FAILED;
     need_both(c);
     if (tgx_conv_weight_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
     return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
